@@ -1,0 +1,138 @@
+// Training a model from a program: what `lockstep train` does, as one call, with observers.
+//
+//   lockstep::train::Request request;
+//   request.settings = {{"model", "lenet"}, {"dataset", "fashion-mnist"}, {"epochs", "2"}};
+//   const lockstep::train::Outcome outcome = lockstep::train::train(request);
+//
+// Hooks are called on the training thread, in the order given, and are borrowed: they must outlive the call. What a
+// hook throws ends the run.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn.h"
+
+namespace lockstep::train {
+
+/// Training time: what earlier parts of a resumed run took, plus the time since this part began.
+class RunClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit RunClock(double seconds_before = 0) : before_(seconds_before), start_(Clock::now()) {}
+
+  [[nodiscard]] double seconds() const { return before_ + seconds_here(); }
+  /// Of this process alone.
+  [[nodiscard]] double seconds_here() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  double before_;
+  Clock::time_point start_;
+};
+
+/// What training is about to do. Limits that are not set are 0.
+struct StartEvent {
+  std::string model;
+  std::string dataset;
+  std::string run_dir;  ///< empty: none is kept
+  size_t parameters = 0;
+  int64_t train_examples = 0;
+  int64_t batch = 0;       ///< per micro-batch
+  int64_t accumulate = 1;  ///< micro-batches per step
+  uint64_t steps_per_epoch = 0;
+  uint64_t total_steps = 0;  ///< where --steps or --epochs end it; 0: unknown
+  double limit_seconds = 0;
+  uint64_t first_step = 0;  ///< steps made before: not 0 when resumed
+  int threads = 1;
+  const RunClock* clock = nullptr;
+};
+
+/// One update of the parameters. Cheap: it is made at every step.
+struct StepEvent {
+  uint64_t step = 0;    ///< updates made so far, this one included
+  int64_t epoch = 0;    ///< the epoch the step belongs to, from 1
+  float loss = 0;       ///< mean over the step's examples
+  int64_t correct = 0;  ///< of the step's examples
+  int64_t examples = 0;
+  uint64_t examples_total = 0;  ///< since the start of training
+  float learning_rate = 0;
+  float gradient_norm = 0;  ///< NaN unless clipping computes it
+  const RunClock* clock = nullptr;
+
+  [[nodiscard]] double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
+};
+
+struct EvalEvent {
+  uint64_t step = 0;
+  int64_t epoch = 0;
+  double loss = 0;      ///< mean over the split
+  double accuracy = 0;  ///< 0 to 1
+  int64_t examples = 0;
+  bool best = false;        ///< better than every evaluation before
+  double seconds = 0;       ///< training time
+  double eval_seconds = 0;  ///< what the evaluation took
+};
+
+struct CheckpointEvent {
+  uint64_t step = 0;
+  std::string file;
+  size_t bytes = 0;
+  double seconds = 0;  ///< what writing took
+  bool best = false;
+};
+
+/// Why a run ended; its text is `stop_reason` in summary.json.
+enum class StopReason : uint8_t { none, epochs, steps, seconds, loss, accuracy, data, interrupted, not_finite, error };
+/// "epochs", "steps", "seconds", "loss", "accuracy", "data ran out", "interrupted", "non-finite loss", "error".
+std::string text(StopReason reason);
+
+struct Outcome {
+  std::string run_dir;
+  StopReason reason = StopReason::none;
+  bool already_finished = false;  ///< a resumed run had nothing left to do
+  uint64_t steps = 0;
+  int64_t epochs = 0;  ///< completed
+  uint64_t examples = 0;
+  double seconds = 0;
+  double examples_per_second = 0;
+  double train_loss = 0;  ///< mean over the examples of the latest epoch
+  double train_accuracy = 0;
+  std::optional<EvalEvent> last_eval;
+  std::optional<EvalEvent> best_eval;
+  size_t parameters = 0;
+  uint64_t peak_memory_bytes = 0;
+};
+
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+
+  virtual void on_start(const StartEvent& /*event*/) {}
+  virtual void on_step(const StepEvent& /*event*/) {}
+  virtual void on_eval(const EvalEvent& /*event*/) {}
+  /// After the checkpoint is durable; `before_checkpoint` comes first, so that logs reach at least as far.
+  virtual void before_checkpoint() {}
+  virtual void on_checkpoint(const CheckpointEvent& /*event*/) {}
+  /// However it ended, errors included.
+  virtual void on_end(const Outcome& /*outcome*/) {}
+};
+
+struct Request {
+  std::map<std::string, std::string> settings;  ///< as the flags of `lockstep train`, without the dashes
+  std::string config_file;                      ///< a YAML file with more of them; `settings` win
+  std::vector<nn::ModelDef> models;             ///< besides those of the zoo
+  std::vector<Hooks*> hooks;
+  const std::atomic<bool>* interrupt = nullptr;  ///< set it to end after the current step, with a checkpoint
+};
+
+/// Trains to the end, or resumes (`resume` among the settings). Throws UsageError, DataError, IoError or Error.
+Outcome train(const Request& request);
+
+}  // namespace lockstep::train

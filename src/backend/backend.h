@@ -1,0 +1,117 @@
+// What a device offers the graph: kernels for nodes, and its rules for memory layouts. A backend is a leaf: nothing
+// above names one directly except where the user chose it (train::make_backend).
+//
+// A Kernel is prepared once for one node (shapes, layouts and thread count fixed), bound once to its memory, and then
+// run many times by one thread at a time; run() neither allocates nor looks anything up.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/graph.h"
+
+namespace lockstep::backend {
+
+/// Where an operand lies: a base that the program may move between runs, and an offset that it may not.
+struct Location {
+  std::byte* const* base = nullptr;
+  size_t offset = 0;
+
+  template <class T>
+  [[nodiscard]] T* get() const {
+    return reinterpret_cast<T*>(*base + offset);
+  }
+};
+
+/// What random ops are keyed by besides their stream; see base::Philox.
+struct StepContext {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  uint64_t first_row = 0;  ///< row of the global batch at which this batch starts
+};
+
+/// The memory of a kernel's operands.
+struct Binding {
+  std::vector<Location> inputs;
+  std::vector<Location> outputs;
+  Location workspace_at;  ///< scratch, valid only during run()
+  Location state_at;      ///< kept between runs
+
+  template <class T = float>
+  [[nodiscard]] const T* in(size_t i) const {
+    return inputs[i].get<const T>();
+  }
+  template <class T = float>
+  [[nodiscard]] T* out(size_t i = 0) const {
+    return outputs[i].get<T>();
+  }
+  template <class T = float>
+  [[nodiscard]] T* workspace() const {
+    return workspace_at.get<T>();
+  }
+  template <class T = float>
+  [[nodiscard]] T* state() const {
+    return state_at.get<T>();
+  }
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  /// Bytes of scratch shared with other kernels, and of memory of its own.
+  [[nodiscard]] virtual size_t workspace_bytes() const { return 0; }
+  [[nodiscard]] virtual size_t state_bytes() const { return 0; }
+
+  void bind(Binding binding) { binding_ = std::move(binding); }
+
+  /// Rebuilds what the kernel derives from parameters (blocked copies); called before run() after each update.
+  virtual void refresh() {}
+  virtual void run(const StepContext& context) = 0;
+
+ protected:
+  [[nodiscard]] const Binding& operands() const { return binding_; }
+
+ private:
+  Binding binding_;
+};
+
+/// A node with all that a kernel may depend on.
+struct KernelRequest {
+  const graph::Graph& graph;
+  const graph::Node& node;
+
+  [[nodiscard]] const graph::Output& input(size_t i) const { return graph.output(node.inputs[i]); }
+  [[nodiscard]] const graph::Output& output(size_t i = 0) const { return node.outputs[i]; }
+  [[nodiscard]] const Shape& in_shape(size_t i) const { return input(i).type.shape; }
+  [[nodiscard]] const Shape& out_shape(size_t i = 0) const { return output(i).type.shape; }
+  /// Whether input i is a parameter: then it changes only between refresh() calls.
+  [[nodiscard]] bool is_parameter(size_t i) const { return graph.node(node.inputs[i]).op == graph::Op::parameter; }
+};
+
+struct NamedKernel {
+  std::string_view implementation;  ///< e.g. "batch_conv", "onednn", "reference"
+  std::unique_ptr<Kernel> kernel;
+};
+
+/// Layouts a node wants; inputs that lie differently are reordered.
+struct LayoutChoice {
+  std::vector<graph::Layout> inputs;
+  std::vector<graph::Layout> outputs;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// The fastest implementation that accepts the node; throws Error where there is none.
+  [[nodiscard]] virtual NamedKernel make(const KernelRequest& request) const = 0;
+  /// The layouts for a node whose inputs lie as the graph says so far; nullopt: plain everywhere.
+  [[nodiscard]] virtual std::optional<LayoutChoice> layouts(const KernelRequest& request) const = 0;
+};
+
+}  // namespace lockstep::backend

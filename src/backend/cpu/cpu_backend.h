@@ -1,0 +1,18 @@
+// The CPU backend: our Highway kernels and oneDNN, chosen by rule from visible lists (kernel_list.cpp), each list
+// ending in a plain reference implementation.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace lockstep::backend {
+
+struct CpuOptions {
+  int threads = 1;
+  bool reference_only = false;  ///< for tests: the last, plain implementation of every op, plain layouts
+};
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
+
+}  // namespace lockstep::backend

@@ -1,0 +1,114 @@
+#include "backend/cpu/kernels/gemm.h"
+
+#include <numeric>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/gemm_parts.h"
+#include "base/parallel.h"
+
+namespace lockstep::backend::cpu {
+namespace {
+
+/// Multiplications that pay for one more thread.
+constexpr int64_t kGrain = 100'000;
+
+int64_t vector_lanes() {
+  switch (active_isa()) {
+    case Isa::sse4:
+      return 4;
+    case Isa::avx2:
+      return 8;
+    case Isa::avx512:
+      break;
+  }
+  return 16;
+}
+
+Gemm with_strides(Gemm shape) {
+  if (shape.lda == 0) shape.lda = shape.transpose_a ? shape.m : shape.k;
+  if (shape.ldb == 0) shape.ldb = shape.transpose_b ? shape.k : shape.n;
+  if (shape.ldc == 0) shape.ldc = shape.n;
+  return shape;
+}
+
+/// Vectors along n would leave a fifth of their lanes idle or more.
+bool is_skinny(int64_t n, int64_t lanes) {
+  const int64_t padded = (n + lanes - 1) / lanes * lanes;
+  return n <= 32 && 5 * n < 4 * padded;
+}
+
+GemmPlan choose(const Gemm& s) {
+  const int64_t lanes = vector_lanes();
+  const bool skinny = is_skinny(s.n, lanes);
+  const bool flat = skinny && flat_period(s.n, lanes) <= kMaxFlatPeriod;
+  if (s.m == 0 || s.n == 0) return GemmPlan::nothing;
+  if (flat && s.k == 1 && s.ldc == s.n && (s.transpose_a || s.lda == 1)) return GemmPlan::flat_outer;
+  if (!s.transpose_a && s.k >= 2 * lanes) {
+    if (flat && s.m <= 8 && !s.transpose_b && s.ldb == s.n) return GemmPlan::flat_rows;
+    if (s.transpose_b && (skinny || s.m <= 8)) return GemmPlan::dots;
+    if (skinny && !s.transpose_b) return GemmPlan::packed_dots;
+  }
+  if (skinny && s.transpose_a && !s.transpose_b && s.m >= 2 * lanes) return GemmPlan::columns;
+  // Without masked loads the last columns need padding, which packing gives.
+  const bool needs_mask = lanes == 4 && s.n % lanes != 0;
+  return s.transpose_b || needs_mask ? GemmPlan::packed_panels : GemmPlan::panels;
+}
+
+GemmJob make_job(const Gemm& shape) {
+  GemmJob job;
+  job.shape = with_strides(shape);
+  job.plan = choose(job.shape);
+  return job;
+}
+
+int threads_of(const GemmJob& job, int threads) {
+  if (job.plan == GemmPlan::flat_rows || job.plan == GemmPlan::flat_outer) return 1;
+  return base::threads_for(job.shape.m * job.shape.n * job.shape.k, kGrain, threads);
+}
+
+}  // namespace
+
+int64_t flat_period(int64_t n, int64_t lanes) { return n / std::gcd(n, lanes); }
+
+int64_t gemm_scratch(const Gemm& shape, int threads) {
+  const GemmJob job = make_job(shape);
+  const int count = threads_of(job, threads);
+  switch (job.plan) {
+    case GemmPlan::packed_panels:
+      return gemm_panels_scratch(job, count);
+    case GemmPlan::packed_dots:
+      return gemm_dots_scratch(job, count);
+    default:
+      return 0;
+  }
+}
+
+void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, float* c, float* scratch,
+          int threads) {
+  GemmJob job = make_job(shape);
+  job.a = a;
+  job.b = b;
+  job.bias = bias;
+  job.c = c;
+  job.scratch = scratch;
+  base::parallel(threads_of(job, threads), [&job](int thread, int count) {
+    switch (job.plan) {
+      case GemmPlan::nothing:
+        return;
+      case GemmPlan::panels:
+      case GemmPlan::packed_panels:
+        return gemm_panels(job, thread, count);
+      case GemmPlan::dots:
+      case GemmPlan::packed_dots:
+        return gemm_dots(job, thread, count);
+      case GemmPlan::columns:
+        return gemm_columns(job, thread, count);
+      case GemmPlan::flat_rows:
+        return gemm_flat_rows(job);
+      case GemmPlan::flat_outer:
+        return gemm_flat_outer(job);
+    }
+  });
+}
+
+}  // namespace lockstep::backend::cpu

@@ -1,0 +1,226 @@
+// Products with vectors along n: tiles of rows x vectors of C are summed in registers, reading B in vectors and A as
+// broadcast scalars. A transposed B is first turned into panels [k][vectors of a tile], zero-padded.
+#include <array>
+#include <utility>
+
+#include "backend/cpu/kernels/gemm_parts.h"
+#include "base/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/gemm_panels.cpp"
+#include "hwy/foreach_target.h"
+//
+#include "backend/cpu/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::backend::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int kRows = 6;
+constexpr int kVectors = kRegisters == 32 ? 4 : 2;
+
+struct Tile {
+  const float* a;
+  int64_t a_row;
+  int64_t a_k;
+  const float* b;
+  int64_t b_k;
+  const float* bias;
+  float* c;
+  int64_t c_row;
+  int64_t k;
+  int64_t last;  // columns of the last vector
+  bool relu;
+};
+
+/// With Tail the last vector has only `last` columns.
+template <int Rows, int Vectors, bool Tail>
+void panel_tile(const Tile& tile) {
+  const Full d;
+  using V = hn::Vec<Full>;
+  const auto mask = hn::FirstN(d, static_cast<size_t>(tile.last));
+  const auto load = [&mask, d](const float* p, int v) HWY_ATTR {
+    if constexpr (Tail && HWY_TARGET <= HWY_AVX2) {
+      if (v == Vectors - 1) return hn::MaskedLoad(mask, d, p + v * kLanes);
+    }
+    return hn::LoadU(d, p + v * kLanes);
+  };
+  V acc[Rows][Vectors];
+  HWY_UNROLL(8)
+  for (int v = 0; v < Vectors; ++v) {
+    V start = hn::Zero(d);
+    if (tile.bias != nullptr) {
+      const bool partial = Tail && v == Vectors - 1;
+      start = partial ? load_some(d, tile.bias + v * kLanes, tile.last) : hn::LoadU(d, tile.bias + v * kLanes);
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < Rows; ++r) acc[r][v] = start;
+  }
+  const float* HWY_RESTRICT a = tile.a;
+  const float* HWY_RESTRICT b = tile.b;
+  for (int64_t k = 0; k < tile.k; ++k) {
+    V bv[Vectors];
+    HWY_UNROLL(8)
+    for (int v = 0; v < Vectors; ++v) bv[v] = load(b, v);
+    HWY_UNROLL(8)
+    for (int r = 0; r < Rows; ++r) {
+      const V av = hn::Set(d, a[r * tile.a_row]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < Vectors; ++v) acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
+    }
+    a += tile.a_k;
+    b += tile.b_k;
+  }
+  const V zero = hn::Zero(d);
+  HWY_UNROLL(8)
+  for (int r = 0; r < Rows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < Vectors; ++v) {
+      const V result = tile.relu ? hn::Max(zero, acc[r][v]) : acc[r][v];
+      float* c = tile.c + r * tile.c_row + v * kLanes;
+      if (Tail && v == Vectors - 1) {
+        store_some(d, result, c, tile.last);
+      } else {
+        hn::StoreU(result, d, c);
+      }
+    }
+  }
+}
+
+using TileFn = void (*)(const Tile&);
+using TileTable = std::array<std::array<TileFn, kVectors>, kRows>;
+
+template <bool Tail, int Rows, size_t... V>
+constexpr std::array<TileFn, kVectors> tile_row(std::index_sequence<V...>) {
+  return {panel_tile<Rows, static_cast<int>(V) + 1, Tail>...};
+}
+
+template <bool Tail, size_t... R>
+constexpr TileTable tile_table(std::index_sequence<R...>) {
+  return {tile_row<Tail, static_cast<int>(R) + 1>(std::make_index_sequence<kVectors>())...};
+}
+
+template <bool Tail>
+constexpr TileTable kTiles = tile_table<Tail>(std::make_index_sequence<kRows>());
+
+/// dst[k][lanes] = up to kLanes columns of B (stored as rows of k floats), zero-padded; `stride` floats between k.
+void pack_vector(const float* src, int64_t ld, int64_t columns, int64_t k, float* dst, int64_t stride) {
+  const Full d;
+  hn::Vec<Full> rows[kLanes];
+  for (int64_t begin = 0; begin < k; begin += kLanes) {
+    const int64_t count = std::min<int64_t>(kLanes, k - begin);
+    const bool whole = columns == kLanes && count == kLanes;
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const float* row = src + i * ld + begin;
+      if (whole) {
+        rows[i] = hn::LoadU(d, row);
+      } else {
+        rows[i] = i < columns ? load_some(d, row, count) : hn::Zero(d);
+      }
+    }
+    transpose(d, rows);
+    for (int64_t i = 0; i < count; ++i) hn::StoreU(rows[i], d, dst + (begin + i) * stride);
+  }
+}
+
+/// The same for a B that is not transposed.
+void copy_vector(const float* src, int64_t ld, int64_t columns, int64_t k, float* dst, int64_t stride) {
+  const Full d;
+  for (int64_t i = 0; i < k; ++i) hn::StoreU(load_some(d, src + i * ld, columns), d, dst + i * stride);
+}
+
+/// Copies `vectors` of B into a panel [k][vectors].
+void pack_panel(const GemmJob& job, base::Range vectors, float* panel) {
+  const Gemm& s = job.shape;
+  for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+    const int64_t column = v * kLanes;
+    const int64_t columns = std::min<int64_t>(kLanes, s.n - column);
+    float* dst = panel + (v - vectors.begin) * kLanes;
+    const int64_t stride = vectors.size() * kLanes;
+    if (s.transpose_b) {
+      pack_vector(job.b + column * s.ldb, s.ldb, columns, s.k, dst, stride);
+    } else {
+      copy_vector(job.b + column, s.ldb, columns, s.k, dst, stride);
+    }
+  }
+}
+
+/// All `rows` of one panel.
+void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float* packed) {
+  const Gemm& s = job.shape;
+  const int64_t column = vectors.begin * kLanes;
+  Tile tile{};
+  tile.a_row = s.transpose_a ? 1 : s.lda;
+  tile.a_k = s.transpose_a ? s.lda : 1;
+  tile.b = packed == nullptr ? job.b + column : packed;
+  tile.b_k = packed == nullptr ? s.ldb : vectors.size() * kLanes;
+  tile.bias = job.bias == nullptr ? nullptr : job.bias + column;
+  tile.c_row = s.ldc;
+  tile.k = s.k;
+  tile.last = std::min<int64_t>(kLanes, s.n - (vectors.end - 1) * kLanes);
+  tile.relu = s.activation == Activation::relu;
+  const TileTable& table = tile.last < kLanes ? kTiles<true> : kTiles<false>;
+  const auto parts = static_cast<int>((rows.size() + kRows - 1) / kRows);
+  for (int part = 0; part < parts; ++part) {
+    const base::Range tile_rows = base::share(rows.size(), part, parts);
+    const int64_t row = rows.begin + tile_rows.begin;
+    tile.a = job.a_at(row, 0);
+    tile.c = job.c + row * s.ldc + column;
+    table[tile_rows.size() - 1][vectors.size() - 1](tile);
+  }
+}
+
+bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
+  if (job.plan == GemmPlan::packed_panels) return vectors >= threads;
+  return job.shape.m < kRows * threads;
+}
+
+/// A thread's share: whole rows, or whole columns when it packs them or when there are few rows.
+void panels(const GemmJob& job, int thread, int threads) {
+  const Gemm& s = job.shape;
+  const int64_t all = (s.n + kLanes - 1) / kLanes;
+  const bool by_vectors = splits_vectors(job, all, threads);
+  const base::Range rows = by_vectors ? base::Range{0, s.m} : base::share(s.m, thread, threads);
+  const base::Range vectors = by_vectors ? base::share(all, thread, threads) : base::Range{0, all};
+  const bool packed = job.plan == GemmPlan::packed_panels;
+  float* scratch = packed ? job.scratch + (by_vectors ? vectors.begin : thread * all) * kLanes * s.k : nullptr;
+  const auto parts = static_cast<int>((vectors.size() + kVectors - 1) / kVectors);
+  for (int part = 0; part < parts && rows.size() > 0; ++part) {
+    base::Range panel = base::share(vectors.size(), part, parts);
+    panel = {panel.begin + vectors.begin, panel.end + vectors.begin};
+    if (packed) pack_panel(job, panel, scratch);
+    panel_rows(job, rows, panel, scratch);
+    if (packed) scratch += panel.size() * kLanes * s.k;
+  }
+  const int64_t column = vectors.begin * kLanes;
+  gemm_activate(s, job.c + rows.begin * s.ldc + column, rows.size(), std::min(vectors.end * kLanes, s.n) - column);
+}
+
+int64_t panels_scratch(const GemmJob& job, int threads) {
+  const int64_t all = (job.shape.n + kLanes - 1) / kLanes;
+  return all * kLanes * job.shape.k * (splits_vectors(job, all, threads) ? 1 : threads);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep::backend::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::backend::cpu {
+namespace {
+
+HWY_EXPORT(panels);
+HWY_EXPORT(panels_scratch);
+
+}  // namespace
+
+void gemm_panels(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPATCH(panels)(job, thread, threads); }
+
+int64_t gemm_panels_scratch(const GemmJob& job, int threads) {
+  return HWY_DYNAMIC_DISPATCH(panels_scratch)(job, threads);
+}
+
+}  // namespace lockstep::backend::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,36 @@
+// Max and average pooling over planes of [height, width, lanes]: the batch-blocked layout (planes = blocks * channels,
+// lanes as in batch_layout.h) and plain NCHW (planes = N * C, lanes = 1).
+//
+// Padding never wins a maximum and is not counted in an average. On equal values the first in row-major window order
+// wins and takes the whole gradient, as in PyTorch. Windows must overlap the image (padding < kernel).
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/kernels/window.h"
+
+namespace lockstep::backend::cpu {
+
+struct Pool {
+  int lanes = 1;
+  int64_t planes = 0;
+  int64_t in_height = 0;
+  int64_t in_width = 0;
+  Window2d window;
+
+  [[nodiscard]] int64_t out_height() const { return window.out_height(in_height); }
+  [[nodiscard]] int64_t out_width() const { return window.out_width(in_width); }
+};
+
+void max_pool(const Pool& pool, const float* src, float* dst, int threads);
+
+/// Finds the maxima again from `src`. With `through_relu`, src is the output of a ReLU and diff_src is the gradient
+/// of that ReLU's input: windows whose maximum is not positive pass nothing on.
+void max_pool_backward(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
+                       int threads);
+
+void average_pool(const Pool& pool, const float* src, float* dst, int threads);
+
+void average_pool_backward(const Pool& pool, const float* diff_dst, float* diff_src, int threads);
+
+}  // namespace lockstep::backend::cpu

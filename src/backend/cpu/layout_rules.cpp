@@ -1,0 +1,117 @@
+#include "backend/cpu/layout_rules.h"
+
+#include <algorithm>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/batch_layout.h"
+
+namespace lockstep::backend::cpu {
+namespace {
+
+using graph::Layout;
+using graph::Op;
+using Kind = graph::Layout::Kind;
+
+/// Up to this many (input channel, output channel) pairs our batch-blocked convolutions win: oneDNN pads every channel
+/// count to a whole vector.
+constexpr int64_t kFewChannelPairs = 512;
+/// oneDNN's first-layer kernels read images of this many channels in plain order.
+constexpr int64_t kPlainImageChannels = 3;
+
+struct ConvLayouts {
+  Layout src;
+  Layout dst;
+};
+
+ConvLayouts conv_layouts(const Shape& src, int64_t out_channels) {
+  const int lanes = batch_lanes(src[0]);
+  if (lanes > 0 && src[1] * out_channels <= kFewChannelPairs) {
+    const Layout blocked{Kind::batch_blocked, lanes};
+    return {blocked, blocked};
+  }
+  const Layout channels{Kind::channel_blocked, active_isa() == Isa::avx512 ? 16 : 8};
+  return {src[1] <= kPlainImageChannels ? Layout{} : channels, channels};
+}
+
+/// All operands in the first blocked layout among the inputs of the output's shape.
+std::optional<LayoutChoice> follow(const KernelRequest& request) {
+  const auto& node = request.node;
+  Layout chosen;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (request.in_shape(i) != request.out_shape()) return std::nullopt;
+    if (chosen.plain()) chosen = request.input(i).layout;
+  }
+  return LayoutChoice{std::vector<Layout>(node.inputs.size(), chosen), {chosen}};
+}
+
+/// A pool works in its image's layout; its gradient in the layout of the image it was given, or of dy.
+std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
+  const Layout layout = request.input(0).layout;
+  return LayoutChoice{std::vector<Layout>(request.node.inputs.size(), layout), {layout}};
+}
+
+/// A reshape that keeps the batch axis is free in the batch-blocked layout.
+std::optional<LayoutChoice> follow_reshape(const KernelRequest& request) {
+  const Layout layout = request.input(0).layout;
+  const Shape& from = request.in_shape(0);
+  const Shape& to = request.out_shape();
+  const bool keeps_batch = from.rank() > 0 && to.rank() > 0 && from[0] == to[0];
+  if (layout.kind != Kind::batch_blocked || !keeps_batch) return std::nullopt;
+  return LayoutChoice{{layout}, {layout}};
+}
+
+LayoutChoice conv_choice(const KernelRequest& request) {
+  const Layout plain;
+  if (request.node.op == Op::conv2d_grad_input) {
+    const ConvLayouts layouts = conv_layouts(request.out_shape(), request.in_shape(0)[1]);
+    return {{layouts.dst, plain}, {layouts.src}};
+  }
+  if (request.node.op == Op::conv2d_grad_weights) {
+    const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.in_shape(1)[1]);
+    return {{layouts.src, layouts.dst}, std::vector<Layout>(request.node.outputs.size(), plain)};
+  }
+  const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.out_shape()[1]);
+  std::vector<Layout> inputs(request.node.inputs.size(), plain);
+  inputs[0] = layouts.src;
+  return {std::move(inputs), {layouts.dst}};
+}
+
+}  // namespace
+
+std::optional<LayoutChoice> choose_layouts(const KernelRequest& request) {
+  switch (request.node.op) {
+    case Op::conv2d:
+    case Op::conv2d_grad_input:
+    case Op::conv2d_grad_weights:
+      return conv_choice(request);
+    case Op::max_pool:
+    case Op::avg_pool:
+    case Op::max_pool_grad:
+    case Op::avg_pool_grad:
+      return follow_first(request);
+    case Op::relu:
+    case Op::tanh:
+    case Op::sigmoid:
+    case Op::softplus:
+    case Op::square:
+    case Op::neg:
+    case Op::abs:
+    case Op::scale:
+    case Op::relu_grad:
+    case Op::tanh_grad:
+    case Op::sigmoid_grad:
+    case Op::softplus_grad:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::maximum:
+    case Op::minimum:
+      return follow(request);
+    case Op::reshape:
+      return follow_reshape(request);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace lockstep::backend::cpu

@@ -1,0 +1,73 @@
+// Random tensors and dropout. Element j of row r is word j % 4 of Philox block (step; r, j / 4): it depends on the seed,
+// the op's stream, the step and the row of the global batch, not on the thread or process that computes it.
+#include "base/parallel.h"
+#include "base/random.h"
+#include "backend/cpu/kernel_list.h"
+
+namespace lockstep::backend::cpu {
+namespace {
+
+constexpr uint64_t kOpStreams = 0x6f700000;  // where the streams of ops begin
+constexpr int64_t kPayingElements = 4096;    // for one more thread
+
+struct Rows {
+  int64_t rows;
+  int64_t width;
+};
+
+Rows rows_of(const Shape& shape) {
+  if (shape.rank() == 0) return {1, 1};
+  return {shape[0], shape.elements(1, shape.rank())};
+}
+
+/// Calls body(element index, the four words, how many of them are used) for every block of four elements.
+template <class Body>
+void for_blocks(const Rows& s, uint32_t stream, const StepContext& context, int threads, Body body) {
+  const base::Philox philox(context.seed, kOpStreams + stream);
+  const int used = base::threads_for(s.rows * s.width, kPayingElements, threads);
+  base::parallel(used, [&](int part, int parts) {
+    const base::Range mine = base::share(s.rows, part, parts);
+    for (int64_t r = mine.begin; r < mine.end; ++r) {
+      const uint64_t row = (context.first_row + static_cast<uint64_t>(r)) << 32;
+      for (int64_t j = 0; j < s.width; j += 4) {
+        const auto block = philox(context.step, row | static_cast<uint64_t>(j / 4));
+        body(r * s.width + j, block, std::min<int64_t>(4, s.width - j));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> reference_dropout(const KernelRequest& request, const CpuOptions& options) {
+  const graph::RandomAttrs attrs = request.node.as<graph::RandomAttrs>();
+  const Rows s = rows_of(request.out_shape());
+  const float kept = 1.0F / (1.0F - attrs.a);
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext& context) {
+    for_blocks(s, attrs.stream, context, threads, [&](int64_t at, const base::Philox::Block& words, int64_t count) {
+      for (int64_t k = 0; k < count; ++k) {
+        const bool stays = base::uniform01(words[static_cast<size_t>(k)]) >= attrs.a;
+        m.out()[at + k] = stays ? m.in(0)[at + k] * kept : 0.0F;
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> reference_random(const KernelRequest& request, const CpuOptions& options) {
+  const graph::RandomAttrs attrs = request.node.as<graph::RandomAttrs>();
+  const Rows s = rows_of(request.out_shape());
+  const bool normal = request.node.op == graph::Op::random_normal;
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext& context) {
+    for_blocks(s, attrs.stream, context, threads, [&](int64_t at, const base::Philox::Block& words, int64_t count) {
+      const auto first = base::normal2(words[0], words[1]);
+      const auto second = base::normal2(words[2], words[3]);
+      const float values[4]{first[0], first[1], second[0], second[1]};
+      for (int64_t k = 0; k < count; ++k) {
+        m.out()[at + k] = normal ? attrs.a + attrs.b * values[k]
+                                 : attrs.a + (attrs.b - attrs.a) * base::uniform01(words[static_cast<size_t>(k)]);
+      }
+    });
+  });
+}
+
+}  // namespace lockstep::backend::cpu

@@ -1,0 +1,99 @@
+// Matrix products, biases, reductions and softmax by our own vector kernels.
+#include "backend/cpu/convert.h"
+#include "backend/cpu/kernel_list.h"
+#include "backend/cpu/kernels/elementwise.h"
+#include "backend/cpu/kernels/gemm.h"
+#include "backend/cpu/kernels/reduce.h"
+#include "backend/cpu/kernels/softmax.h"
+
+namespace lockstep::backend::cpu {
+namespace {
+
+/// Products above this size go to oneDNN, whose packing pays there.
+constexpr int64_t kLargestOwnProduct = int64_t{1} << 27;
+
+}  // namespace
+
+std::unique_ptr<Kernel> vector_gemm(const KernelRequest& request, const CpuOptions& options) {
+  if (!all_plain(request)) return nullptr;
+  const auto& attrs = request.node.as<graph::MatMulAttrs>();
+  Gemm shape;
+  shape.m = request.out_shape()[0];
+  shape.n = request.out_shape()[1];
+  shape.k = request.in_shape(0)[attrs.trans_a ? 0 : 1];
+  shape.transpose_a = attrs.trans_a;
+  shape.transpose_b = attrs.trans_b;
+  shape.activation = convert(attrs.activation);
+  if (2 * shape.m * shape.n * shape.k > kLargestOwnProduct) return nullptr;
+  const int threads = options.threads;
+  const auto scratch = static_cast<size_t>(gemm_scratch(shape, threads)) * sizeof(float);
+  return make_kernel(
+      [shape, threads, bias = attrs.bias](const Binding& m, const StepContext&) {
+        gemm(shape, m.in(0), m.in(1), bias ? m.in(2) : nullptr, m.out(), m.workspace(), threads);
+      },
+      scratch);
+}
+
+std::unique_ptr<Kernel> vector_bias_add(const KernelRequest& request, const CpuOptions& options) {
+  if (!all_plain(request) || request.out_shape().rank() != 2) return nullptr;
+  const int64_t rows = request.out_shape()[0];
+  const int64_t width = request.out_shape()[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    binary_row_right(BinaryFn::add, m.in(0), m.in(1), m.out(), rows, width, threads);
+  });
+}
+
+std::unique_ptr<Kernel> vector_bias_grad(const KernelRequest& request, const CpuOptions& options) {
+  if (!all_plain(request) || request.in_shape(0).rank() != 2) return nullptr;
+  const int64_t rows = request.in_shape(0)[0];
+  const int64_t width = request.in_shape(0)[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    column_sums(m.in(0), m.out(), rows, width, threads);
+  });
+}
+
+std::unique_ptr<Kernel> vector_reduce(const KernelRequest& request, const CpuOptions& options) {
+  const Shape& src = request.in_shape(0);
+  const uint32_t axes = request.node.as<graph::ReduceAttrs>().axes;
+  const bool everything = axes == (1U << src.rank()) - 1U;
+  if (!everything || request.node.op == graph::Op::reduce_max || !all_plain(request)) return nullptr;
+  const int64_t count = src.elements();
+  const double factor = request.node.op == graph::Op::reduce_mean ? 1.0 / static_cast<double>(count) : 1.0;
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    *m.out() = static_cast<float>(sum(m.in(0), count, threads) * factor);
+  });
+}
+
+std::unique_ptr<Kernel> vector_softmax(const KernelRequest& request, const CpuOptions& options) {
+  const int64_t rows = request.in_shape(0)[0];
+  const int64_t classes = request.in_shape(0)[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    softmax(rows, classes, m.in(0), m.out(), threads);
+  });
+}
+
+std::unique_ptr<Kernel> vector_softmax_grad(const KernelRequest& request, const CpuOptions& options) {
+  const int64_t rows = request.in_shape(0)[0];
+  const int64_t classes = request.in_shape(0)[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    softmax_backward(rows, classes, m.in(0), m.in(1), m.out(), threads);
+  });
+}
+
+std::unique_ptr<Kernel> vector_softmax_cross_entropy(const KernelRequest& request, const CpuOptions& options) {
+  const int64_t rows = request.in_shape(0)[0];
+  const int64_t classes = request.in_shape(0)[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    softmax_cross_entropy(rows, classes, m.in(0), m.in<int32_t>(1), m.out(0), m.out(1), threads);
+  });
+}
+
+std::unique_ptr<Kernel> vector_softmax_cross_entropy_grad(const KernelRequest& request, const CpuOptions& options) {
+  const int64_t rows = request.in_shape(0)[0];
+  const int64_t classes = request.in_shape(0)[1];
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    softmax_cross_entropy_backward(rows, classes, m.in(0), m.in<int32_t>(1), m.in(2), m.out(), threads);
+  });
+}
+
+}  // namespace lockstep::backend::cpu

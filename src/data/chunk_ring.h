@@ -1,0 +1,79 @@
+// ChunkRing: the hand-over of numbered chunks from one producer thread to one consumer thread.
+//
+// The ring only counts; what a chunk holds belongs to the producer between `acquire` and `publish`, and to the consumer
+// between `take` and `release`. Both sides may also meet a restart (the consumer discards everything and asks for
+// another stream) or the stop. The producer, once asleep, is woken only when half the ring is free, so that a consumer
+// with data ready rarely makes a system call.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+
+#include "data/loader.h"
+
+namespace lockstep::data {
+
+class ChunkRing {
+ public:
+  explicit ChunkRing(size_t chunks) : chunks_(chunks), wake_at_((chunks + 1) / 2) {}
+
+  // The producer's side.
+
+  struct Request {
+    Position start;
+    uint64_t generation = 0;
+  };
+
+  /// Waits for a stream to be asked for that is newer than `generation`; nothing when stopped.
+  std::optional<Request> wait_for_request(uint64_t generation);
+
+  /// Waits for a free chunk and gives its number; nothing when stopped or when the request is no longer the newest.
+  std::optional<size_t> acquire(uint64_t generation);
+
+  /// Hands the acquired chunk over; false when stopped or outdated.
+  bool publish(uint64_t generation);
+
+  /// Ends the stream with an error, which `take` throws once the chunks before it are used up.
+  void fail(uint64_t generation, std::exception_ptr error);
+
+  // The consumer's side.
+
+  void request(Position start);
+  void stop();
+
+  /// Waits for the next chunk and gives its number.
+  size_t take();
+  void release();
+
+  [[nodiscard]] double seconds_waited() const { return seconds_waited_; }
+
+ private:
+  [[nodiscard]] bool outdated(uint64_t generation) const { return stopped_ || generation != generation_; }
+  bool spin() const;
+
+  const size_t chunks_;
+  const size_t wake_at_;
+
+  std::mutex mutex_;
+  std::condition_variable space_;  ///< the producer sleeps here
+  std::condition_variable data_;   ///< the consumer sleeps here
+  // Guarded by mutex_; `published_` is also read without it, to spin on.
+  std::atomic<uint64_t> published_{0};
+  uint64_t released_ = 0;
+  uint64_t generation_ = 0;
+  Position start_;
+  std::exception_ptr error_;
+  bool stopped_ = false;
+  bool producer_sleeps_ = false;
+
+  // The consumer's own.
+  uint64_t taken_ = 0;
+  double seconds_waited_ = 0;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,211 @@
+#include "data/fetch.h"
+
+#include <fmt/format.h>
+#include <httplib.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "data/unpack.h"
+#include "lockstep/error.h"
+
+namespace lockstep::data {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kOk = 200;
+
+/// A peer that closes its side must be an error here, not the end of the process: OpenSSL writes without MSG_NOSIGNAL.
+class NoBrokenPipe {
+ public:
+  NoBrokenPipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoBrokenPipe(const NoBrokenPipe&) = delete;
+  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
+  ~NoBrokenPipe() {
+    if (sigismember(&before_, SIGPIPE) != 0) return;
+    const timespec now{};
+    while (sigtimedwait(&pipe_, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+};
+
+struct Url {
+  std::string origin;  ///< scheme://host:port
+  std::string path;    ///< from the first slash on
+  bool tls = false;
+};
+
+Url parse_url(const std::string& text) {
+  Url url;
+  url.tls = text.starts_with("https://");
+  const size_t host = url.tls ? 8 : 7;
+  const size_t slash = text.find('/', host);
+  url.origin = text.substr(0, slash);
+  if ((!url.tls && !text.starts_with("http://")) || url.origin.size() <= host) {
+    throw UsageError(fmt::format("mirror '{}': an address that starts with http:// or https:// is expected", text));
+  }
+  url.path = slash == std::string::npos ? "/" : text.substr(slash);
+  return url;
+}
+
+std::string file_url(const std::string& mirror, const std::string& file) {
+  return mirror + (mirror.ends_with('/') ? "" : "/") + file;
+}
+
+void use_proxy(httplib::Client& client, const std::string& proxy) {
+  std::string address = proxy.substr(proxy.find("://") == std::string::npos ? 0 : proxy.find("://") + 3);
+  address = address.substr(0, address.find('/'));
+  const size_t colon = address.rfind(':');
+  const int port = colon == std::string::npos ? 0 : std::atoi(address.c_str() + colon + 1);
+  if (port < 1 || port > 65535) {
+    throw UsageError(fmt::format("proxy '{}': http://host:port is expected", proxy));
+  }
+  client.set_proxy(address.substr(0, colon), port);
+}
+
+/// One file from one mirror, into an open WholeFile.
+class Download {
+ public:
+  Download(std::string url, base::WholeFile& out, const FetchLimits& limits, const FetchCallback& progress)
+      : out_(out), limits_(limits), progress_(progress), deadline_(Clock::now() + limits.whole_file) {
+    report_.url = std::move(url);
+    report_.file = report_.url.substr(report_.url.rfind('/') + 1);
+  }
+
+  /// Why it did not work; nothing when it did. What fails on this machine's side is thrown.
+  std::optional<std::string> run(const std::string& proxy) {
+    const Url url = parse_url(report_.url);
+    httplib::Client client(url.origin);
+    client.set_connection_timeout(limits_.connect);
+    client.set_read_timeout(limits_.read);
+    client.set_write_timeout(limits_.read);
+    client.set_follow_location(true);
+    if (url.tls && !proxy.empty()) use_proxy(client, proxy);
+    const auto result = client.Get(
+        url.path, {{"Accept-Encoding", "identity"}, {"User-Agent", "lockstep"}},
+        [this](const httplib::Response& response) { return begin(response); },
+        [this](const char* data, size_t size) { return receive(data, size); });
+    if (local_failure_) std::rethrow_exception(local_failure_);
+    if (!refusal_.empty()) return refusal_;
+    if (!result) return httplib::to_string(result.error());
+    return std::nullopt;
+  }
+
+ private:
+  bool begin(const httplib::Response& response) {
+    if (response.status != kOk) {
+      refusal_ = fmt::format("HTTP status {}", response.status);
+      return false;
+    }
+    report_.total = response.get_header_value<uint64_t>("Content-Length");
+    return true;
+  }
+
+  bool receive(const char* data, size_t size) {
+    if (Clock::now() > deadline_) {
+      refusal_ = fmt::format("not finished after {:.1f} s ({} bytes came)",
+                             std::chrono::duration<double>(limits_.whole_file).count(), report_.bytes);
+      return false;
+    }
+    try {
+      out_.write(std::string_view(data, size));
+      report_.bytes += size;
+      if (progress_) progress_(report_);
+    } catch (...) {
+      local_failure_ = std::current_exception();
+    }
+    return !local_failure_;
+  }
+
+  base::WholeFile& out_;
+  const FetchLimits& limits_;
+  const FetchCallback& progress_;
+  Clock::time_point deadline_;
+  FetchProgress report_;
+  std::string refusal_;
+  std::exception_ptr local_failure_;
+};
+
+std::optional<std::string> verify(const std::string& path, const std::string& md5) {
+  try {
+    const std::string seen = md5_of_content(path);
+    if (seen != md5) return fmt::format("damaged: its content has md5 {}, {} is expected", seen, md5);
+  } catch (const DataError&) {
+    return "damaged: its gzip data is corrupt or cut off";
+  }
+  return std::nullopt;
+}
+
+struct Fetcher {
+  const std::string& folder;
+  const FetchLimits& limits;
+  const std::string& proxy;
+  const FetchCallback& progress;
+  std::vector<std::string> mirrors;  ///< the one that worked last comes first
+
+  [[nodiscard]] std::string path_of(const RemoteFile& file) const { return folder + "/" + file.name; }
+
+  [[nodiscard]] bool has(const RemoteFile& file) const { return std::filesystem::exists(path_of(file)); }
+
+  std::optional<std::string> try_mirror(const std::string& mirror, const RemoteFile& file) const {
+    base::WholeFile out(path_of(file));
+    const std::string url = file_url(mirror, file.name);
+    if (auto reason = Download(url, out, limits, progress).run(proxy)) return reason;
+    if (auto reason = verify(out.temporary_path(), file.md5)) return reason;
+    out.commit();
+    if (progress) progress({FetchProgress::Phase::kDone, file.name, url, 0, 0});
+    return std::nullopt;
+  }
+
+  void fetch(const RemoteFile& file) {
+    base::WholeFile::remove_leftovers(path_of(file));
+    std::string reasons;
+    for (size_t i = 0; i < mirrors.size(); ++i) {
+      const auto reason = try_mirror(mirrors[i], file);
+      if (!reason) {
+        std::rotate(mirrors.begin(), mirrors.begin() + static_cast<std::ptrdiff_t>(i), mirrors.end());
+        return;
+      }
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", file_url(mirrors[i], file.name), *reason);
+    }
+    throw IoError(reasons.empty() ? "cannot fetch " + file.name + ": no mirror is given" : reasons);
+  }
+};
+
+}  // namespace
+
+void fetch_files(const std::vector<RemoteFile>& files, const std::string& folder,
+                 const std::vector<std::string>& mirrors, const FetchLimits& limits, const std::string& proxy,
+                 const FetchCallback& progress) {
+  for (const std::string& mirror : mirrors) parse_url(mirror);
+  Fetcher fetcher{folder, limits, proxy, progress, mirrors};
+  const auto present = [&](const RemoteFile& file) { return fetcher.has(file); };
+  if (std::all_of(files.begin(), files.end(), present)) return;
+  base::make_directories(folder);
+  const base::LockFile lock = base::LockFile::lock(folder + "/.lock", limits.other_process, [&] {
+    if (progress) progress({FetchProgress::Phase::kWaiting, "", "", 0, 0});
+  });
+  const NoBrokenPipe no_broken_pipe;
+  for (const RemoteFile& file : files) {
+    if (!fetcher.has(file)) fetcher.fetch(file);
+  }
+}
+
+}  // namespace lockstep::data

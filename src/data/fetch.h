@@ -1,0 +1,46 @@
+// Fetches files over https or http into a folder, once, however many processes start together.
+//
+// Each file is verified (md5 of its unpacked content) before it appears under its name; a lock file in the folder lets
+// one process fetch while the others wait, with a deadline, and then find it done. Every wait has a limit.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+struct RemoteFile {
+  std::string name;  ///< under the mirror and in the folder
+  std::string md5;   ///< of the unpacked content, as hex
+};
+
+struct FetchProgress {
+  enum class Phase { kWaiting, kDownloading, kDone };  ///< kWaiting: another process is fetching
+
+  Phase phase = Phase::kDownloading;
+  std::string file;
+  std::string url;
+  uint64_t bytes = 0;
+  uint64_t total = 0;  ///< 0 when the server does not say
+};
+
+using FetchCallback = std::function<void(const FetchProgress&)>;
+
+struct FetchLimits {
+  std::chrono::milliseconds connect{10'000};
+  std::chrono::milliseconds read{20'000};            ///< between two pieces of data
+  std::chrono::milliseconds whole_file{600'000};     ///< for one file from one mirror
+  std::chrono::milliseconds other_process{900'000};  ///< for the lock
+};
+
+/// Fetches the files that are not in `folder` yet from the first mirror (base URL, "https://host[:port]/path/") that
+/// has each. IoError with the reason of each mirror when none has one. `proxy` ("http://host:port") serves https
+/// mirrors.
+void fetch_files(const std::vector<RemoteFile>& files, const std::string& folder,
+                 const std::vector<std::string>& mirrors, const FetchLimits& limits, const std::string& proxy,
+                 const FetchCallback& progress);
+
+}  // namespace lockstep::data

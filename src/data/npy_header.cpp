@@ -1,0 +1,157 @@
+#include "data/npy_header.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "lockstep/error.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::array<uint8_t, 6> kMagic{0x93, 'N', 'U', 'M', 'P', 'Y'};
+constexpr size_t kMaxDimensions = 8;
+constexpr const char* kBlank = " \t\n";
+
+/// A cursor over the text of the dict.
+class DictReader {
+ public:
+  DictReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw DataError(fmt::format("{}: bad npy header: {}", name_, reason));
+  }
+
+  bool accept(std::string_view token) {
+    skip_blank();
+    if (!text_.starts_with(token)) return false;
+    text_.remove_prefix(token.size());
+    return true;
+  }
+
+  void expect(std::string_view token) {
+    if (!accept(token)) fail(fmt::format("'{}' expected", token));
+  }
+
+  std::string quoted() {
+    skip_blank();
+    if (text_.starts_with("[")) fail("structured elements; only plain numbers are allowed");
+    const char quote = text_.empty() ? '\0' : text_.front();
+    if (quote != '\'' && quote != '"') fail("a string expected");
+    const size_t end = text_.find(quote, 1);
+    if (end == std::string_view::npos) fail("a string without an end");
+    std::string value(text_.substr(1, end - 1));
+    text_.remove_prefix(end + 1);
+    return value;
+  }
+
+  int64_t number() {
+    skip_blank();
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    if (error != std::errc{} || value < 0) fail("a dimension is not a number that is allowed");
+    text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+    return value;
+  }
+
+ private:
+  void skip_blank() { text_.remove_prefix(std::min(text_.find_first_not_of(kBlank), text_.size())); }
+
+  std::string_view text_;
+  const std::string& name_;
+};
+
+NpyType parse_type(const DictReader& reader, const std::string& descr) {
+  if (descr == "|u1" || descr == "<u1") return NpyType::kU1;
+  if (descr == "<i4") return NpyType::kI4;
+  if (descr == "<i8") return NpyType::kI8;
+  if (descr == "<f4") return NpyType::kF4;
+  if (descr == "<f8") return NpyType::kF8;
+  reader.fail(fmt::format("elements of type '{}'; |u1, <i4, <i8, <f4 and <f8 are allowed", descr));
+}
+
+std::vector<int64_t> parse_shape(DictReader& reader) {
+  std::vector<int64_t> shape;
+  reader.expect("(");
+  while (!reader.accept(")")) {
+    shape.push_back(reader.number());
+    if (shape.size() > kMaxDimensions) reader.fail(fmt::format("more than {} dimensions", kMaxDimensions));
+    if (!reader.accept(",")) {
+      reader.expect(")");
+      break;
+    }
+  }
+  return shape;
+}
+
+void parse_dict(DictReader& reader, NpyHeader& header) {
+  bool typed = false;
+  bool shaped = false;
+  reader.expect("{");
+  while (!reader.accept("}")) {
+    const std::string key = reader.quoted();
+    reader.expect(":");
+    if (key == "descr") {
+      header.type = parse_type(reader, reader.quoted());
+      typed = true;
+    } else if (key == "fortran_order") {
+      if (reader.accept("True")) reader.fail("Fortran order; only C order is allowed: save numpy.ascontiguousarray(a)");
+      reader.expect("False");
+    } else if (key == "shape") {
+      header.shape = parse_shape(reader);
+      shaped = true;
+    } else {
+      reader.fail(fmt::format("key '{}'; descr, fortran_order and shape are allowed", key));
+    }
+    if (!reader.accept(",")) {
+      reader.expect("}");
+      break;
+    }
+  }
+  if (!typed || !shaped) reader.fail("descr or shape is missing");
+}
+
+/// The text of the dict, and in `size` how many bytes of the file the header takes.
+std::string_view header_text(std::span<const uint8_t> file, const std::string& name, size_t& size) {
+  if (file.size() < 10 || !std::equal(kMagic.begin(), kMagic.end(), file.begin())) {
+    throw DataError(name + ": not a npy array: it does not start with \\x93NUMPY");
+  }
+  const int version = file[6];
+  if (version < 1 || version > 2) {
+    throw DataError(fmt::format("{}: npy format {}.{}; 1 and 2 are allowed", name, version, int{file[7]}));
+  }
+  const size_t begin = version == 1 ? 10 : 12;
+  size_t length = file[8] | size_t{file[9]} << 8;
+  if (version == 2 && file.size() >= begin) length |= size_t{file[10]} << 16 | size_t{file[11]} << 24;
+  if (file.size() < begin || file.size() - begin < length) throw DataError(name + ": cut off within its npy header");
+  size = begin + length;
+  return {reinterpret_cast<const char*>(file.data()) + begin, length};
+}
+
+}  // namespace
+
+size_t item_size(NpyType type) {
+  switch (type) {
+    case NpyType::kU1:
+      return 1;
+    case NpyType::kI4:
+    case NpyType::kF4:
+      return 4;
+    case NpyType::kI8:
+    case NpyType::kF8:
+      break;
+  }
+  return 8;
+}
+
+NpyHeader read_npy_header(std::span<const uint8_t> file, const std::string& name) {
+  NpyHeader header;
+  DictReader reader(header_text(file, name, header.size), name);
+  parse_dict(reader, header);
+  return header;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,25 @@
+// The header of a .npy array: a Python dict of three known keys, read without trusting any of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/npz.h"
+
+namespace lockstep::data {
+
+struct NpyHeader {
+  NpyType type = NpyType::kU1;
+  std::vector<int64_t> shape;
+  size_t size = 0;  ///< bytes before the data
+};
+
+size_t item_size(NpyType type);
+
+/// DataError that names `name` when the header is damaged or describes something not accepted.
+NpyHeader read_npy_header(std::span<const uint8_t> file, const std::string& name);
+
+}  // namespace lockstep::data

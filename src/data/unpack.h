@@ -1,0 +1,59 @@
+// Unpacker: the content of a file, or of bytes in memory, unpacked on the way when it is gzip (told by its first
+// bytes).
+//
+// Reads in a stream through a small buffer, so that a large file never lies in memory twice. DataError when gzip data
+// is damaged or cut off, IoError when the file cannot be read; both name it. For one thread; memory is borrowed.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lockstep::data {
+
+class Unpacker {
+ public:
+  explicit Unpacker(const std::string& path);
+  Unpacker(std::span<const uint8_t> memory, std::string name);
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+  ~Unpacker();
+
+  /// Fills `out`, or less only at the end of the content.
+  size_t read(std::span<uint8_t> out);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool is_gzip() const { return gzip_; }
+  [[nodiscard]] uint64_t file_size() const { return file_size_; }
+
+  /// No more content than this can come: deflate shrinks at most 1032 to 1.
+  [[nodiscard]] uint64_t most() const { return gzip_ ? file_size_ * 1032 : file_size_; }
+
+ private:
+  void start();
+  bool refill();
+  size_t read_plain(std::span<uint8_t> out);
+  size_t read_gzip(std::span<uint8_t> out);
+  bool next_member();
+  [[noreturn]] void fail(const std::string& reason) const;
+
+  std::string name_;
+  base::FileHandle file_;
+  std::vector<uint8_t> buffer_;
+  std::span<const uint8_t> input_;  ///< read but not yet consumed
+  uint64_t file_size_ = 0;
+  uint64_t unpacked_ = 0;
+  bool gzip_ = false;
+  bool ended_ = false;
+  z_stream stream_{};
+};
+
+/// md5, as hex, of the unpacked content of a file.
+std::string md5_of_content(const std::string& path);
+
+}  // namespace lockstep::data

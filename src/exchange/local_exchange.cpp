@@ -1,0 +1,49 @@
+#include "exchange/local_exchange.h"
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/error.h"
+#include "optim/update_kernels.h"
+
+namespace lockstep::exchange {
+
+LocalExchange::LocalExchange(graph::ParameterStore& parameters, const LocalOptions& options)
+    : parameters_(parameters),
+      options_(options),
+      optimizer_(optim::make_optimizer(options.optimizer, parameters.count(), options.threads)) {
+  if (!(options.clip_norm >= 0)) {
+    throw UsageError("clip norm " + std::to_string(options.clip_norm) + "; 0 or more is allowed");
+  }
+}
+
+void LocalExchange::begin(const StepStart& start) {
+  step_ = start.step;
+  announced_ = 0;
+}
+
+void LocalExchange::ready(graph::ParameterRange range, Event /*event*/) { announced_ += range.count; }
+
+base::Result<StepInfo> LocalExchange::finish() {
+  if (announced_ != parameters_.count()) {
+    throw Error("exchange: step " + std::to_string(step_) + " announced " + std::to_string(announced_) + " of " +
+                std::to_string(parameters_.count()) + " gradients");
+  }
+  optim::Update update{step_, optim::learning_rate(options_.schedule, step_), 1};
+  float norm = std::numeric_limits<float>::quiet_NaN();
+  if (options_.clip_norm > 0) update.gradient_scale = clip(norm);
+  optimizer_->apply(parameters_.values(), parameters_.gradients(), update);
+  return StepInfo{step_ + 1, update.learning_rate, norm};
+}
+
+float LocalExchange::clip(float& norm) const {
+  constexpr double kTiny = 1e-6;  // as PyTorch's clip_grad_norm_
+  const double length = std::sqrt(optim::sum_of_squares(parameters_.gradients(), options_.threads));
+  norm = static_cast<float>(length);
+  const double factor = static_cast<double>(options_.clip_norm) / (length + kTiny);
+  return factor < 1 ? static_cast<float>(factor) : 1.0F;
+}
+
+std::vector<optim::StateSlot> LocalExchange::state() { return optimizer_->state(); }
+
+}  // namespace lockstep::exchange

@@ -1,0 +1,172 @@
+// Fusion: each rule looks at one node and may replace it by a richer form of the node that feeds it. A producer is
+// taken over only if nobody else uses its result.
+#include <algorithm>
+#include <optional>
+
+#include "graph/rewrite.h"
+
+namespace lockstep::graph {
+namespace {
+
+std::optional<Activation> as_activation(Op op) {
+  switch (op) {
+    case Op::relu:
+      return Activation::relu;
+    case Op::tanh:
+      return Activation::tanh;
+    case Op::sigmoid:
+      return Activation::sigmoid;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Fusion {
+ public:
+  explicit Fusion(const Work& work) : work_(work), rewriter_(work), uses_(count_uses(work)) {}
+
+  Work run() && {
+    const auto count = static_cast<int32_t>(work_.graph.nodes().size());
+    for (int32_t i = 0; i < count; ++i) {
+      if (old(i).inputs.empty()) rewriter_.keep(i);  // sources first: a bias may be folded into an earlier node
+    }
+    for (int32_t i = 0; i < count; ++i) {
+      if (!old(i).inputs.empty() && !apply_a_rule(i)) rewriter_.keep(i);
+    }
+    return std::move(rewriter_).finish();
+  }
+
+ private:
+  bool apply_a_rule(int32_t i) {
+    return fold_bias(i) || fold_activation(i) || fold_bias_grad(i) || fold_relu_into_pool_grad(i) ||
+           join_cross_entropy(i) || join_cross_entropy_grad(i);
+  }
+
+  [[nodiscard]] const Node& old(int32_t i) const { return work_.graph.node(i); }
+  [[nodiscard]] bool used_once(ValueId id) const {
+    return uses_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)] == 1;
+  }
+  Node& fused(ValueId old_value) { return rewriter_.result().edit(rewriter_.mapped(old_value).node); }
+
+  /// bias_add(matmul or conv2d, bias) -> the producer takes the bias as a third input.
+  bool fold_bias(int32_t i) {
+    const Node& node = old(i);
+    if (node.op != Op::bias_add || !used_once(node.inputs[0])) return false;
+    if (rewriter_.mapped(node.inputs[1]).node >= rewriter_.mapped(node.inputs[0]).node) return false;
+    Node& target = fused(node.inputs[0]);
+    if (auto* dense = std::get_if<MatMulAttrs>(&target.attrs); dense != nullptr && target.op == Op::matmul) {
+      if (dense->bias || dense->activation != Activation::none) return false;
+      dense->bias = true;
+    } else if (auto* conv = std::get_if<ConvAttrs>(&target.attrs); conv != nullptr && target.op == Op::conv2d) {
+      if (conv->bias || conv->activation != Activation::none) return false;
+      conv->bias = true;
+    } else {
+      return false;
+    }
+    target.inputs.push_back(rewriter_.mapped(node.inputs[1]));
+    rewriter_.map({i, 0}, rewriter_.mapped(node.inputs[0]));
+    return true;
+  }
+
+  bool fold_activation(int32_t i) {
+    const Node& node = old(i);
+    const auto activation = as_activation(node.op);
+    if (!activation || !used_once(node.inputs[0])) return false;
+    Node& target = fused(node.inputs[0]);
+    Activation* slot = nullptr;
+    if (target.op == Op::matmul) slot = &std::get<MatMulAttrs>(target.attrs).activation;
+    if (target.op == Op::conv2d) slot = &std::get<ConvAttrs>(target.attrs).activation;
+    if (slot == nullptr || *slot != Activation::none) return false;
+    *slot = *activation;
+    rewriter_.map({i, 0}, rewriter_.mapped(node.inputs[0]));
+    return true;
+  }
+
+  /// bias_grad(dy) beside conv2d_grad_weights(x, dy): the latter gains a second output.
+  bool fold_bias_grad(int32_t i) {
+    const Node& node = old(i);
+    const bool is_weights = node.op == Op::conv2d_grad_weights;
+    const bool is_bias = node.op == Op::bias_grad;
+    if (!is_weights && !is_bias) return false;
+    const ValueId dy = is_weights ? node.inputs[1] : node.inputs[0];
+    const Op partner_op = is_weights ? Op::bias_grad : Op::conv2d_grad_weights;
+    const int32_t partner = find_user(partner_op, dy);
+    if (partner < 0) return false;
+    if (is_bias) return partner < i ? true : defer(i);
+    const int32_t index = rewriter_.keep(i);
+    Node& joined = rewriter_.result().edit(index);
+    joined.outputs.push_back(old(partner).outputs[0]);
+    std::get<ConvAttrs>(joined.attrs).bias = true;
+    rewriter_.map({partner, 0}, {index, 1});
+    return true;
+  }
+
+  /// A bias_grad that comes before its partner is dropped here and mapped when the partner is met, unless somebody
+  /// needs it in between.
+  [[nodiscard]] bool defer(int32_t i) const {
+    for (const Node& node : work_.graph.nodes()) {
+      if (std::find(node.inputs.begin(), node.inputs.end(), ValueId{i, 0}) != node.inputs.end()) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] int32_t find_user(Op op, ValueId dy) const {
+    int32_t found = -1;
+    for (int32_t i = 0; i < static_cast<int32_t>(work_.graph.nodes().size()); ++i) {
+      const Node& node = old(i);
+      const size_t position = op == Op::bias_grad ? 0 : 1;
+      if (node.op != op || node.inputs[position] != dy) continue;
+      if (op == Op::bias_grad && !defer(i)) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  /// relu_grad(y, max_pool_grad(y, d)): where y came out of a ReLU, the pool's gradient can stop at the ReLU's zeros.
+  bool fold_relu_into_pool_grad(int32_t i) {
+    const Node& node = old(i);
+    if (node.op != Op::relu_grad || !used_once(node.inputs[1])) return false;
+    const Node& pool = old(node.inputs[1].node);
+    if (pool.op != Op::max_pool_grad || pool.inputs[0] != node.inputs[0]) return false;
+    std::get<PoolAttrs>(fused(node.inputs[1]).attrs).through_relu = true;
+    rewriter_.map({i, 0}, rewriter_.mapped(node.inputs[1]));
+    return true;
+  }
+
+  /// cross_entropy(softmax(x), labels): the softmax node becomes softmax_cross_entropy; both results stay available.
+  bool join_cross_entropy(int32_t i) {
+    const Node& node = old(i);
+    if (node.op != Op::cross_entropy) return false;
+    const Node& source = old(node.inputs[0].node);
+    if (source.op != Op::softmax) return false;
+    Node joined{Op::softmax_cross_entropy, node.name, NoAttrs{}, {}, {node.outputs[0], source.outputs[0]}, node.backward};
+    const int32_t index = rewriter_.result().copy(
+        joined, {rewriter_.mapped(source.inputs[0]), rewriter_.mapped(node.inputs[1])});
+    rewriter_.map({i, 0}, {index, 0});
+    rewriter_.map(node.inputs[0], {index, 1});
+    return true;
+  }
+
+  /// softmax_grad(p, cross_entropy_grad(p, labels, d)) -> softmax_cross_entropy_grad(p, labels, d).
+  bool join_cross_entropy_grad(int32_t i) {
+    const Node& node = old(i);
+    if (node.op != Op::softmax_grad) return false;
+    const Node& inner = old(node.inputs[1].node);
+    if (inner.op != Op::cross_entropy_grad || inner.inputs[0] != node.inputs[0]) return false;
+    Node joined{Op::softmax_cross_entropy_grad, node.name, NoAttrs{}, {}, node.outputs, node.backward};
+    const int32_t index = rewriter_.result().copy(joined, rewriter_.mapped(inner.inputs));
+    rewriter_.map({i, 0}, {index, 0});
+    return true;
+  }
+
+  const Work& work_;
+  Rewriter rewriter_;
+  std::vector<std::vector<int>> uses_;
+};
+
+}  // namespace
+
+Work fuse(const Work& work) { return Fusion(work).run(); }
+
+}  // namespace lockstep::graph

@@ -1,0 +1,64 @@
+// Layout assignment: nodes are visited in order, each says which layouts it wants given how its inputs lie, and
+// inputs that lie differently get a reorder (one per value and layout). Wanted values end up plain.
+#include <map>
+
+#include "graph/rewrite.h"
+
+namespace lockstep::graph {
+namespace {
+
+class LayoutAssignment {
+ public:
+  LayoutAssignment(const Work& work, const backend::Backend& backend)
+      : work_(work), backend_(backend), rewriter_(work) {}
+
+  Work run() && {
+    for (int32_t i = 0; i < static_cast<int32_t>(work_.graph.nodes().size()); ++i) place(i);
+    Work plain_ends = work_;
+    for (auto* wanted : {&plain_ends.outputs, &plain_ends.gradients}) {
+      for (ValueId& id : *wanted) id = in_layout(rewriter_.mapped(id), {});
+    }
+    return {std::move(rewriter_.result()), std::move(plain_ends.outputs), std::move(plain_ends.gradients)};
+  }
+
+ private:
+  void place(int32_t i) {
+    const Node& node = work_.graph.node(i);
+    Node moved = node;
+    moved.inputs = rewriter_.mapped(node.inputs);
+    const auto choice = backend_.layouts({rewriter_.result(), moved});
+    for (size_t k = 0; k < moved.inputs.size(); ++k) {
+      moved.inputs[k] = in_layout(moved.inputs[k], choice ? choice->inputs[k] : Layout{});
+    }
+    for (size_t k = 0; k < moved.outputs.size(); ++k) moved.outputs[k].layout = choice ? choice->outputs[k] : Layout{};
+    const int32_t index = rewriter_.result().copy(moved, moved.inputs);
+    for (int32_t k = 0; k < static_cast<int32_t>(moved.outputs.size()); ++k) rewriter_.map({i, k}, {index, k});
+  }
+
+  /// The value in the given layout, through a reorder if it lies differently.
+  ValueId in_layout(ValueId id, const Layout& layout) {
+    const Output& output = rewriter_.result().output(id);
+    if (output.layout == layout) return id;
+    auto [entry, fresh] = reordered_.try_emplace({id, layout.kind, layout.block});
+    if (fresh) {
+      const Node& source = rewriter_.result().node(id);
+      Node reorder{Op::reorder, source.name + "/" + layout.str(), NoAttrs{}, {}, {{output.type, layout}},
+                   source.backward};
+      entry->second = {rewriter_.result().copy(reorder, {id}), 0};
+    }
+    return entry->second;
+  }
+
+  const Work& work_;
+  const backend::Backend& backend_;
+  Rewriter rewriter_;
+  std::map<std::tuple<ValueId, Layout::Kind, int>, ValueId> reordered_;
+};
+
+}  // namespace
+
+Work assign_layouts(const Work& work, const backend::Backend& backend) {
+  return LayoutAssignment(work, backend).run();
+}
+
+}  // namespace lockstep::graph

@@ -1,0 +1,152 @@
+#include "graph/program.h"
+
+#include <chrono>
+
+namespace lockstep::graph {
+namespace {
+
+constexpr size_t kArena = 0;
+constexpr size_t kParameters = 1;
+constexpr size_t kGradients = 2;
+constexpr size_t kFirstInput = 3;
+
+std::vector<ValueId> ids(const std::vector<Value>& values) {
+  std::vector<ValueId> result;
+  result.reserve(values.size());
+  for (const Value& value : values) result.push_back(value.id());
+  return result;
+}
+
+bool is_source(const Node& node) { return node.op == Op::input || node.op == Op::parameter; }
+
+}  // namespace
+
+Program::Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients,
+                 const backend::Backend& backend)
+    : work_(optimize({std::move(graph), ids(outputs), ids(gradients)}, backend)) {
+  make_kernels(backend);
+  std::vector<KernelMemory> memory(kernels_.size());
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    if (kernels_[i] != nullptr) memory[i] = {kernels_[i]->workspace_bytes(), kernels_[i]->state_bytes()};
+  }
+  plan_ = plan_memory(work_, memory);
+  arena_ = Buffer(plan_.arena_bytes);
+  size_t inputs = 0;
+  for (const Node& node : work_.graph.nodes()) inputs += node.op == Op::input ? 1 : 0;
+  bases_ = std::make_unique<std::byte*[]>(kFirstInput + inputs);
+  bases_[kArena] = arena_.data();
+  bind_kernels();
+  order_steps();
+}
+
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+
+void Program::make_kernels(const backend::Backend& backend) {
+  const std::vector<bool> constants = find_constants(work_);
+  for (size_t i = 0; i < work_.graph.nodes().size(); ++i) {
+    const Node& node = work_.graph.nodes()[i];
+    kernels_.emplace_back();
+    infos_.push_back({node.name, node.op, "", node.outputs[0].type.shape, node.outputs[0].layout, node.backward,
+                      constants[i], 0});
+    if (is_source(node) || is_alias(work_.graph, node)) continue;
+    backend::NamedKernel made = backend.make({work_.graph, node});
+    infos_.back().implementation = made.implementation;
+    kernels_.back() = std::move(made.kernel);
+  }
+}
+
+backend::Location Program::locate(ValueId id) const {
+  const ValuePlace& place = plan_.values[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
+  switch (place.place) {
+    case Place::parameters:
+      return {&bases_[kParameters], place.offset};
+    case Place::gradients:
+      return {&bases_[kGradients], place.offset};
+    case Place::input:
+      return {&bases_[kFirstInput + place.offset], 0};
+    case Place::none:
+    case Place::arena:
+      break;
+  }
+  return {&bases_[kArena], place.offset};
+}
+
+void Program::bind_kernels() {
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    if (kernels_[i] == nullptr) continue;
+    const Node& node = work_.graph.nodes()[i];
+    backend::Binding binding;
+    for (const ValueId input : node.inputs) binding.inputs.push_back(locate(input));
+    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) {
+      binding.outputs.push_back(locate({static_cast<int32_t>(i), k}));
+    }
+    binding.workspace_at = {&bases_[kArena], plan_.workspace_offset};
+    binding.state_at = {&bases_[kArena], plan_.state_offsets[i]};
+    kernels_[i]->bind(std::move(binding));
+  }
+}
+
+void Program::order_steps() {
+  std::vector<std::vector<ParameterRange>> finishes(kernels_.size());
+  for (size_t i = 0; i < work_.gradients.size(); ++i) {
+    const ParameterInfo& info = work_.graph.parameters()[i];
+    finishes[static_cast<size_t>(work_.gradients[i].node)].push_back({info.offset, info.count()});
+  }
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    if (kernels_[i] == nullptr) continue;
+    (infos_[i].once ? once_ : steps_).push_back({kernels_[i].get(), i, std::move(finishes[i])});
+  }
+}
+
+void Program::bind_input(size_t i, const void* data) {
+  bases_[kFirstInput + i] = static_cast<std::byte*>(const_cast<void*>(data));
+}
+void Program::bind_parameters(const float* data) {
+  bases_[kParameters] = reinterpret_cast<std::byte*>(const_cast<float*>(data));
+  stale_ = true;
+}
+void Program::bind_gradients(float* data) { bases_[kGradients] = reinterpret_cast<std::byte*>(data); }
+
+void Program::before_run(const backend::StepContext& context) {
+  if (first_run_) {
+    for (const Step& step : once_) step.kernel->run(context);
+    first_run_ = false;
+  }
+  if (stale_) {
+    for (const Step& step : steps_) step.kernel->refresh();
+    stale_ = false;
+  }
+}
+
+void Program::run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce) {
+  before_run(context);
+  for (const Step& step : steps_) {
+    step.kernel->run(context);
+    for (const ParameterRange& range : step.finishes) announce(range);
+  }
+}
+
+void Program::run(const backend::StepContext& context) {
+  run(context, [](ParameterRange) {});
+}
+
+void Program::run_profiled(const backend::StepContext& context) {
+  using Clock = std::chrono::steady_clock;
+  before_run(context);
+  Clock::time_point before = Clock::now();
+  for (const Step& step : steps_) {
+    step.kernel->run(context);
+    const Clock::time_point now = Clock::now();
+    infos_[step.info].nanoseconds += static_cast<uint64_t>((now - before).count());
+    before = now;
+  }
+}
+
+Tensor Program::output(size_t i) const {
+  const ValueId id = work_.outputs[i];
+  return {work_.graph.output(id).type, locate(id).get<std::byte>()};
+}
+
+}  // namespace lockstep::graph

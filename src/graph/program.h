@@ -1,0 +1,88 @@
+// Program: a graph made ready to run. A flat list of prepared kernel calls over one arena that is allocated once;
+// running a step allocates nothing and looks nothing up. A Program is used by one thread at a time; parameters and
+// gradients stay the caller's and may be moved between runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/function_ref.h"
+#include "graph/memory_plan.h"
+#include "tensor/buffer.h"
+
+namespace lockstep::graph {
+
+/// A run of elements in the parameter and gradient buffers.
+struct ParameterRange {
+  size_t offset = 0;
+  size_t count = 0;
+};
+
+/// One kernel call, for display and profiles.
+struct KernelInfo {
+  std::string name;
+  Op op = Op::identity;
+  std::string_view implementation;
+  Shape shape;  ///< of the first output
+  Layout layout;
+  bool backward = false;
+  bool once = false;  ///< constant: computed before the first step only
+  uint64_t nanoseconds = 0;
+};
+
+class Program {
+ public:
+  /// Optimises the graph for the backend and prepares its kernels. `outputs` can be read after a run; `gradients` are
+  /// one per parameter, or empty for a forward program.
+  Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients, const backend::Backend& backend);
+  ~Program();
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+
+  /// The memory of input i (in the order the graph's inputs were made), the parameters and the gradients.
+  void bind_input(size_t i, const void* data);
+  void bind_parameters(const float* data);
+  void bind_gradients(float* data);
+  /// Tells the program that the parameters' values changed since the last run.
+  void parameters_changed() { stale_ = true; }
+
+  /// Runs all kernels; calls `announce` for each parameter's gradient the moment it is final.
+  void run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce);
+  void run(const backend::StepContext& context);
+  /// The same, adding the time of each kernel to kernels().
+  void run_profiled(const backend::StepContext& context);
+
+  [[nodiscard]] Tensor output(size_t i) const;
+  [[nodiscard]] const std::vector<KernelInfo>& kernels() const { return infos_; }
+  [[nodiscard]] const MemoryPlan& memory() const { return plan_; }
+  [[nodiscard]] const Graph& graph() const { return work_.graph; }
+
+ private:
+  struct Step {
+    backend::Kernel* kernel = nullptr;
+    size_t info = 0;
+    std::vector<ParameterRange> finishes;
+  };
+
+  void make_kernels(const backend::Backend& backend);
+  void bind_kernels();
+  void order_steps();
+  void before_run(const backend::StepContext& context);
+  [[nodiscard]] backend::Location locate(ValueId id) const;
+
+  Work work_;
+  MemoryPlan plan_;
+  std::vector<std::unique_ptr<backend::Kernel>> kernels_;  // per node; null where none is needed
+  std::vector<KernelInfo> infos_;
+  std::vector<Step> once_;
+  std::vector<Step> steps_;
+  std::unique_ptr<std::byte*[]> bases_;  // arena, parameters, gradients, inputs...
+  Buffer arena_;
+  bool stale_ = true;
+  bool first_run_ = true;
+};
+
+}  // namespace lockstep::graph

@@ -1,0 +1,12 @@
+// One function per model; zoo.cpp lists them.
+#pragma once
+
+#include "lockstep/nn.h"
+
+namespace lockstep::nn {
+
+ModelDef softmax_regression();
+ModelDef lenet();
+ModelDef lenet_valid();
+
+}  // namespace lockstep::nn

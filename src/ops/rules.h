@@ -1,0 +1,92 @@
+// What the op families share: argument checks for the builders, and the interface of a gradient rule.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/error.h"
+#include "lockstep/ops.h"
+
+namespace lockstep::ops {
+
+using graph::Attrs;
+using graph::Node;
+using graph::Op;
+using graph::Output;
+using graph::ValueId;
+
+/// Throws "op: message".
+[[noreturn]] void reject(std::string_view op, const std::string& message);
+/// Each check throws a ShapeError that names op, argument and what was seen.
+void require_dtype(std::string_view op, std::string_view argument, Value value, DType dtype);
+void require_rank(std::string_view op, std::string_view argument, Value value, int rank);
+void require_same_graph(std::string_view op, Value a, Value b);
+void require_same_shape(std::string_view op, std::string_view a_name, Value a, std::string_view b_name, Value b);
+
+/// Adds a node named like its op.
+Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, std::vector<TensorType> outputs);
+
+/// Sums `x` down to `shape`, undoing a broadcast.
+Value reduce_to(Value x, const Shape& shape);
+
+/// What a gradient rule works with: the node, its values, and the gradient that arrived at each output.
+class GradientRuleContext {
+ public:
+  GradientRuleContext(Graph& graph, int32_t node, std::vector<Value>& output_grads, std::vector<Value>& input_grads)
+      : graph_(graph), node_(node), output_grads_(output_grads), input_grads_(input_grads) {}
+
+  [[nodiscard]] const Node& node() const { return graph_.node(node_); }
+  [[nodiscard]] Value input(size_t i) const { return graph_.value(node().inputs[i]); }
+  [[nodiscard]] Value output(int i = 0) const { return graph_.value({node_, i}); }
+  /// The gradient of output i; invalid where none arrived.
+  [[nodiscard]] Value dy(size_t i = 0) const { return output_grads_[i]; }
+  /// Sets the gradient of input i.
+  void set(size_t i, Value gradient) { input_grads_[i] = gradient; }
+
+ private:
+  Graph& graph_;
+  int32_t node_;
+  std::vector<Value>& output_grads_;
+  std::vector<Value>& input_grads_;
+};
+
+using GradientRule = void (*)(GradientRuleContext&);
+
+void relu_gradient(GradientRuleContext&);
+void tanh_gradient(GradientRuleContext&);
+void sigmoid_gradient(GradientRuleContext&);
+void softplus_gradient(GradientRuleContext&);
+void exp_gradient(GradientRuleContext&);
+void log_gradient(GradientRuleContext&);
+void sqrt_gradient(GradientRuleContext&);
+void square_gradient(GradientRuleContext&);
+void neg_gradient(GradientRuleContext&);
+void abs_gradient(GradientRuleContext&);
+void scale_gradient(GradientRuleContext&);
+void pass_gradient(GradientRuleContext&);
+void add_gradient(GradientRuleContext&);
+void sub_gradient(GradientRuleContext&);
+void mul_gradient(GradientRuleContext&);
+void div_gradient(GradientRuleContext&);
+void maximum_gradient(GradientRuleContext&);
+void minimum_gradient(GradientRuleContext&);
+void matmul_gradient(GradientRuleContext&);
+void bias_add_gradient(GradientRuleContext&);
+void conv2d_gradient(GradientRuleContext&);
+void max_pool_gradient(GradientRuleContext&);
+void avg_pool_gradient(GradientRuleContext&);
+void softmax_gradient(GradientRuleContext&);
+void cross_entropy_gradient(GradientRuleContext&);
+void softmax_cross_entropy_gradient(GradientRuleContext&);
+void reduce_sum_gradient(GradientRuleContext&);
+void reduce_mean_gradient(GradientRuleContext&);
+void reduce_max_gradient(GradientRuleContext&);
+void broadcast_to_gradient(GradientRuleContext&);
+void reshape_gradient(GradientRuleContext&);
+void transpose_gradient(GradientRuleContext&);
+void concat_gradient(GradientRuleContext&);
+void slice_gradient(GradientRuleContext&);
+void dropout_gradient(GradientRuleContext&);
+
+}  // namespace lockstep::ops

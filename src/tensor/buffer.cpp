@@ -1,0 +1,23 @@
+#include "tensor/buffer.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+Buffer::Buffer(size_t bytes) : size_(bytes) {
+  if (bytes == 0) return;
+  constexpr size_t kAlignment = 128;
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) throw IoError("out of memory: " + std::to_string(bytes) + " bytes refused");
+  std::memset(memory, 0, rounded);
+  data_.reset(static_cast<std::byte*>(memory));
+}
+
+void Buffer::Free::operator()(std::byte* data) const { std::free(data); }
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// Evaluates a model on one split: mean loss and accuracy over all of its examples, the short last batch included.
+// Borrows examples, backend and parameters; keeps a loader of its own, so that repeated evaluations allocate nothing.
+// For one thread at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "data/loader.h"
+#include "train/programs.h"
+
+namespace lockstep::train {
+
+struct Metrics {
+  double loss = 0;
+  double accuracy = 0;
+  int64_t examples = 0;
+};
+
+class Evaluator {
+ public:
+  /// Throws UsageError for an empty split or one without labels.
+  Evaluator(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
+            const data::Examples& examples, int64_t batch);
+
+  /// With the parameters as they are now.
+  Metrics run();
+
+ private:
+  Programs programs_;
+  data::Loader loader_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,68 @@
+// A model made runnable: its parameters, and its programs for each batch size. Programs are made when a batch size is
+// first seen (the full batch, the short last one) and kept, so that a step looks up one pointer.
+//
+// Programs borrow the backend and the parameter memory, which must outlive them. For one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "graph/parameters.h"
+#include "graph/program.h"
+#include "lockstep/nn.h"
+#include "train/settings.h"
+
+namespace lockstep::train {
+
+/// A model with all that its graph depends on besides the batch size.
+struct ModelSpec {
+  const nn::ModelDef* model = nullptr;
+  Options options;
+  Shape image;
+  int64_t classes = 10;
+};
+
+/// The model's parameters at their initial values.
+graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed);
+
+/// What a program is for: `training` gives loss, correct and gradients; `evaluation` loss and correct; `prediction`
+/// the probabilities of the classes.
+enum class Purpose : uint8_t { training, evaluation, prediction };
+
+class Programs {
+ public:
+  /// `gradients` is where training programs write; nullptr for the others.
+  Programs(ModelSpec spec, Purpose purpose, const backend::Backend& backend, const float* parameters, float* gradients);
+
+  /// The program for a batch of that size.
+  graph::Program& for_batch(int64_t batch) {
+    if (batch == current_batch_) return *current_;
+    return find_or_make(batch);
+  }
+  /// Must follow every change of the parameters' values.
+  void parameters_changed();
+
+  [[nodiscard]] const ModelSpec& spec() const { return spec_; }
+
+ private:
+  struct Entry {
+    int64_t batch = 0;
+    std::unique_ptr<graph::Program> program;
+  };
+
+  graph::Program& find_or_make(int64_t batch);
+  [[nodiscard]] graph::Program make(int64_t batch) const;
+
+  ModelSpec spec_;
+  Purpose purpose_;
+  const backend::Backend& backend_;
+  const float* parameters_;
+  float* gradients_;
+  std::vector<Entry> entries_;
+  int64_t current_batch_ = -1;
+  graph::Program* current_ = nullptr;
+};
+
+}  // namespace lockstep::train

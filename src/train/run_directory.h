@@ -1,0 +1,42 @@
+// A run's folder: runs/<name>-<n>/ with config.yaml, steps.csv, evals.csv, summary.json and checkpoints/. Making one is
+// atomic (mkdir is the claim, n counts up), so processes that start together get folders of their own and nothing is
+// ever overwritten. While a RunDirectory lives it holds the run's lock: no two processes train in one folder.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "train/settings.h"
+
+namespace lockstep::train {
+
+class RunDirectory {
+ public:
+  /// The next free <runs_dir>/<name>-<n>. Throws IoError if it cannot be made.
+  static RunDirectory create(const std::string& runs_dir, const std::string& name);
+  /// Exactly this folder, which must not exist or be empty; UsageError names --resume otherwise.
+  static RunDirectory create_at(const std::string& path);
+  /// What the settings say: run_dir, or runs_dir and name (or the model's).
+  static RunDirectory create_for(const Settings& settings);
+  /// An existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in use.
+  static RunDirectory open(const std::string& run, const std::string& runs_dir);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string config_file() const { return path_ + "/config.yaml"; }
+  [[nodiscard]] std::string steps_file() const { return path_ + "/steps.csv"; }
+  [[nodiscard]] std::string evals_file() const { return path_ + "/evals.csv"; }
+  [[nodiscard]] std::string summary_file() const { return path_ + "/summary.json"; }
+  [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+ private:
+  RunDirectory(std::string path, base::LockFile lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  base::LockFile lock_;
+};
+
+/// Where an existing run lies, without locking it: for reading. Throws UsageError if there is none.
+std::string find_run(const std::string& run, const std::string& runs_dir);
+
+}  // namespace lockstep::train

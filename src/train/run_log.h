@@ -1,0 +1,38 @@
+// The hook that writes a run's steps.csv (every `log-every` steps) and evals.csv. Lines reach the disk at evaluations,
+// checkpoints, the end and at least every second or so; a step that is logged allocates nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/train.h"
+#include "train/csv_file.h"
+#include "train/run_directory.h"
+
+namespace lockstep::train {
+
+class RunLog final : public Hooks {
+ public:
+  static constexpr std::string_view kStepsHeader = "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second";
+  static constexpr std::string_view kEvalsHeader = "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best";
+
+  /// `resumed_step`: 0 for a new run, else where it goes on.
+  RunLog(const RunDirectory& run, uint64_t log_every, uint64_t resumed_step);
+
+  void on_start(const StartEvent& event) override;
+  void on_step(const StepEvent& event) override;
+  void on_eval(const EvalEvent& event) override;
+  void before_checkpoint() override;
+  void on_end(const Outcome& outcome) override;
+
+ private:
+  void flush();
+
+  CsvFile steps_;
+  CsvFile evals_;
+  uint64_t log_every_;
+  double last_seconds_ = 0;  ///< when the last line was written, and the examples seen by then
+  uint64_t last_examples_ = 0;
+  double last_flush_ = 0;
+};
+
+}  // namespace lockstep::train

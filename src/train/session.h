@@ -1,0 +1,46 @@
+// A training run from settings to summary: loads the data, makes the model and its parts, claims or reopens the run
+// directory, trains, and writes config.yaml, the logs, checkpoints and summary.json. `lockstep train` is this plus a
+// display. A Session owns all of it and is used by one thread; the interrupt flag may be set from anywhere.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/fetch.h"
+#include "lockstep/train.h"
+#include "train/configuration.h"
+
+namespace lockstep::train {
+
+struct SessionOptions {
+  std::vector<Hooks*> hooks;                     ///< borrowed
+  const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
+  data::FetchCallback fetch_progress;
+};
+
+class Session {
+ public:
+  /// Prepares everything, so that what is wrong is found before training: a new run, or the one that `resume` names.
+  Session(Configuration configuration, SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// The resolved settings; of a resumed run, its own with the changes.
+  [[nodiscard]] const Settings& settings() const;
+  [[nodiscard]] const std::string& run_dir() const;
+  /// A resumed run whose stop rule is already met: run() then only reports.
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] StartEvent start_event() const;
+
+  /// Trains to the end. Whatever happens, summary.json says how it ended. Throws what training throws.
+  Outcome run();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,27 @@
+// When training ends: rules that combine, the first met wins. They look at the state alone, so a run that is resumed
+// after its end finds the same rule met again. Free of side effects; any thread.
+#pragma once
+
+#include <optional>
+
+#include "train/settings.h"
+#include "train/state.h"
+
+namespace lockstep::train {
+
+struct StopRules {
+  int64_t epochs = 0;  ///< 0: no such rule, as for the next two
+  uint64_t steps = 0;
+  double seconds = 0;
+  std::optional<double> loss;      ///< evaluated loss at most
+  std::optional<double> accuracy;  ///< evaluated accuracy at least
+
+  static StopRules from(const Settings& settings);
+
+  /// Which rule the state meets; `none` to go on. `seconds` is asked for only where a rule needs it.
+  [[nodiscard]] StopReason check(const TrainingState& state, const RunClock& clock) const;
+  /// Cheap, for every step: whether steps or seconds are over.
+  [[nodiscard]] StopReason check_step(const TrainingState& state, const RunClock& clock) const;
+};
+
+}  // namespace lockstep::train

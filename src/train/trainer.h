@@ -1,0 +1,95 @@
+// The training loop: next batch -> program -> exchange -> parameters, and between steps the hooks, evaluation, stop
+// rules and checkpoints. It knows neither files nor flags: what it needs is given and borrowed (Parts), and must
+// outlive it. One thread runs it; the loader has a thread of its own. After the first step of each batch size a step
+// allocates nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/loader.h"
+#include "exchange/exchange.h"
+#include "graph/parameters.h"
+#include "lockstep/error.h"
+#include "lockstep/train.h"
+#include "train/evaluator.h"
+#include "train/programs.h"
+#include "train/state.h"
+#include "train/stop_rules.h"
+
+namespace lockstep::train {
+
+/// The loss became infinite or not a number.
+class NonFiniteError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Takes the state to a durable place; the trainer says when.
+class Checkpointer {
+ public:
+  virtual ~Checkpointer() = default;
+  virtual CheckpointEvent save(const TrainingState& state) = 0;
+};
+
+struct Parts {
+  graph::ParameterStore* parameters = nullptr;
+  Programs* programs = nullptr;  ///< for training; bound to micro_gradients() when accumulating
+  exchange::Exchange* exchange = nullptr;
+  data::Loader* loader = nullptr;
+  Evaluator* evaluator = nullptr;        ///< may be absent
+  Checkpointer* checkpointer = nullptr;  ///< may be absent
+  std::vector<Hooks*> hooks;
+  const std::atomic<bool>* interrupt = nullptr;  ///< may be absent
+};
+
+struct TrainerOptions {
+  StopRules stop;
+  uint64_t seed = 1;
+  int64_t accumulate = 1;
+  uint64_t eval_every = 0;        ///< steps; 0: at the end of each epoch only
+  uint64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch
+  int threads = 1;
+};
+
+class Trainer {
+ public:
+  Trainer(Parts parts, TrainerOptions options, TrainingState state = {});
+
+  /// Trains until a rule stops it. Throws NonFiniteError, and what parts throw. Hooks see on_step, on_eval and
+  /// on_checkpoint; on_start and on_end are the caller's.
+  StopReason run(const RunClock& clock);
+
+  [[nodiscard]] const TrainingState& state() const { return state_; }
+
+ private:
+  /// What one update did.
+  struct StepResult {
+    float loss = 0;
+    int64_t correct = 0;
+    int64_t examples = 0;
+    int64_t epoch = 0;
+    bool last_in_epoch = false;
+    exchange::StepInfo info;
+  };
+
+  bool step(StepResult& result);
+  bool accumulated_step(StepResult& result);
+  void run_batch(const data::Batch& batch, uint64_t first_row, StepResult& result);
+  void check_finite(float loss) const;
+  void finish_update(StepResult& result);
+  void account(const StepResult& result);
+  void tell_step(const StepResult& result, const RunClock& clock) const;
+  StopReason between_steps(const StepResult& result, const RunClock& clock);
+  void evaluate(const RunClock& clock);
+  void checkpoint(const RunClock& clock);
+  StopReason end(StopReason reason, const RunClock& clock);
+
+  Parts parts_;
+  TrainerOptions options_;
+  TrainingState state_;
+};
+
+}  // namespace lockstep::train

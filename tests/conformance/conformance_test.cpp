@@ -1,0 +1,200 @@
+// One body for every op and backend; see case.h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "backend/cpu/cpu_backend.h"
+#include "conformance/case.h"
+#include "graph/program.h"
+#include "ops/op_table.h"
+
+namespace lockstep::conformance {
+namespace {
+
+constexpr uint64_t kSeed = 20;
+constexpr backend::StepContext kStep{11, 3, 5};
+
+/// A case's graph: y, and where it can be differentiated the gradient of sum(y * weights) to every float input.
+struct Built {
+  Graph graph;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+};
+
+Built build(const Case& c) {
+  Built built;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const DType dtype = c.inputs[i].draw == Draw::labels ? DType::i32 : DType::f32;
+    built.inputs.push_back(built.graph.input("in" + std::to_string(i), {dtype, c.inputs[i].shape}));
+  }
+  std::vector<Value> arguments = built.inputs;
+  const Value y = c.build(arguments);
+  built.outputs.push_back(y);
+  if (!c.differentiable) return built;
+  const Value weights = built.graph.input("weights", y.type());
+  std::vector<Value> targets;
+  for (const Value& input : built.inputs) {
+    if (input.dtype() == DType::f32) targets.push_back(input);
+  }
+  built.inputs.push_back(weights);
+  const Value loss = ops::reduce_sum(ops::mul(y, weights));
+  for (const Value& gradient : ops::gradients(loss, targets)) built.outputs.push_back(gradient);
+  return built;
+}
+
+using Data = std::vector<std::vector<float>>;  // labels are kept as floats here and converted when bound
+
+std::vector<float> draw(const InputSpec& spec, base::Sequence& random) {
+  const auto count = static_cast<size_t>(spec.shape.elements());
+  std::vector<float> values(count);
+  switch (spec.draw) {
+    case Draw::normal:
+      for (float& v : values) v = random.normal();
+      break;
+    case Draw::positive:
+      for (float& v : values) v = 0.5F + 1.5F * random.uniform();
+      break;
+    case Draw::probabilities:
+      for (float& v : values) v = 0.05F + 0.9F * random.uniform();
+      break;
+    case Draw::labels:
+      for (float& v : values) v = static_cast<float>(random.below(static_cast<uint32_t>(spec.classes)));
+      break;
+    case Draw::apart:
+      for (size_t i = 0; i < count; ++i) values[i] = 0.02F * (static_cast<float>(i) - static_cast<float>(count / 2)) + 0.013F + 0.001F * random.uniform();
+      for (size_t i = count; i > 1; --i) std::swap(values[i - 1], values[random.below(static_cast<uint32_t>(i))]);
+      break;
+  }
+  return values;
+}
+
+Data draw_all(const Case& c, const Built& built) {
+  base::Sequence random(kSeed, std::hash<std::string>{}(c.name));
+  Data data;
+  for (const InputSpec& spec : c.inputs) data.push_back(draw(spec, random));
+  if (c.differentiable) data.push_back(draw({built.outputs[0].shape()}, random));
+  return data;
+}
+
+std::vector<std::vector<float>> run(const Built& built, const Data& data, const backend::Backend& backend) {
+  graph::Program program(built.graph, built.outputs, {}, backend);
+  std::vector<std::vector<int32_t>> labels(data.size());
+  for (size_t i = 0; i < data.size(); ++i) {
+    if (built.inputs[i].dtype() == DType::i32) {
+      labels[i].assign(data[i].begin(), data[i].end());
+      program.bind_input(i, labels[i].data());
+    } else {
+      program.bind_input(i, data[i].data());
+    }
+  }
+  program.run(kStep);
+  std::vector<std::vector<float>> results;
+  for (size_t i = 0; i < built.outputs.size(); ++i) {
+    const auto values = program.output(i).as<float>();
+    results.emplace_back(values.begin(), values.end());
+  }
+  program.run(kStep);
+  for (size_t i = 0; i < built.outputs.size(); ++i) {
+    const auto again = program.output(i).as<float>();
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), results[i].begin(),
+                           [](float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }))
+        << "output " << i << " differs when the same program runs twice";
+  }
+  return results;
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& want, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  double largest = 1e-3;
+  for (const float v : want) largest = std::max<double>(largest, std::fabs(v));
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_LE(std::fabs(static_cast<double>(got[i]) - want[i]), tolerance * largest)
+        << what << ", element " << i << ": " << got[i] << " instead of " << want[i];
+  }
+}
+
+double weighted_sum(const std::vector<float>& y, const std::vector<float>& weights) {
+  return std::inner_product(y.begin(), y.end(), weights.begin(), 0.0,
+                            std::plus<>(), [](double a, double b) { return a * b; });
+}
+
+/// d sum(y * weights) / d one input element, by central differences on the reference backend.
+double numeric(const Built& built, Data data, size_t input, size_t element, const backend::Backend& reference) {
+  constexpr float kStepSize = 0.004F;
+  const float at = data[input][element];
+  double ends[2];
+  for (int side = 0; side < 2; ++side) {
+    data[input][element] = at + (side == 0 ? -kStepSize : kStepSize);
+    ends[side] = weighted_sum(run(built, data, reference)[0], data.back());
+  }
+  return (ends[1] - ends[0]) / (2.0 * kStepSize);
+}
+
+class Conformance : public testing::TestWithParam<Case> {};
+
+TEST_P(Conformance, FastKernelsAgreeWithTheReference) {
+  const Case& c = GetParam();
+  const Built built = build(c);
+  const Data data = draw_all(c, built);
+  const auto reference = backend::make_cpu_backend({.threads = 1, .reference_only = true});
+  const auto want = run(built, data, *reference);
+  for (const int threads : {1, 2}) {
+    const auto fast = backend::make_cpu_backend({.threads = threads, .reference_only = false});
+    const auto got = run(built, data, *fast);
+    for (size_t i = 0; i < want.size(); ++i) {
+      expect_close(got[i], want[i], c.tolerance,
+                   (i == 0 ? "result" : "gradient " + std::to_string(i - 1)) + std::string(" with ") +
+                       std::to_string(threads) + " threads");
+    }
+  }
+}
+
+TEST_P(Conformance, GradientsAgreeWithNumericDifferentiation) {
+  const Case& c = GetParam();
+  if (!c.differentiable) return;
+  const Built built = build(c);
+  const Data data = draw_all(c, built);
+  const auto reference = backend::make_cpu_backend({.threads = 1, .reference_only = true});
+  const auto results = run(built, data, *reference);
+  base::Sequence random(kSeed, 99);
+  size_t gradient = 1;
+  for (size_t input = 0; input < c.inputs.size(); ++input) {
+    if (c.inputs[input].draw == Draw::labels) continue;
+    const std::vector<float>& claimed = results[gradient++];
+    double largest = 0.05;
+    for (const float v : claimed) largest = std::max<double>(largest, std::fabs(v));
+    for (int probe = 0; probe < 6; ++probe) {
+      const size_t element = random.below(static_cast<uint32_t>(claimed.size()));
+      EXPECT_NEAR(claimed[element], numeric(built, data, input, element, *reference), 0.01 * largest)
+          << "input " << input << ", element " << element;
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = std::to_string(info.index) + "_";
+  for (const char ch : info.param.name) name += std::isalnum(static_cast<unsigned char>(ch)) != 0 ? ch : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, Conformance, testing::ValuesIn(all_cases(kSeed)), test_name);
+
+TEST(ConformanceCoverage, EveryOpOfTheTableIsExercised) {
+  std::set<graph::Op> seen{graph::Op::parameter};
+  const auto fast = backend::make_cpu_backend({.threads = 1, .reference_only = false});
+  for (const Case& c : all_cases(kSeed)) {
+    const Built built = build(c);
+    for (const graph::Node& node : built.graph.nodes()) seen.insert(node.op);
+    const graph::Program program(built.graph, built.outputs, {}, *fast);
+    for (const graph::Node& node : program.graph().nodes()) seen.insert(node.op);
+  }
+  for (const ops::OpDef& op : ops::op_table()) EXPECT_TRUE(seen.contains(op.op)) << op.name << " has no case";
+}
+
+}  // namespace
+}  // namespace lockstep::conformance
