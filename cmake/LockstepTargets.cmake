@@ -1,5 +1,8 @@
 # lockstep_room(NAME SOURCES ... [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
-# lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...]): one GoogleTest program.
+# lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds]): one GoogleTest program.
+#
+# Labels that mean something here: `asan` and `tsan` (also run under that sanitizer by test.sh), `fuzz` (a fuzz target)
+# and `slow` (only with `test.sh --all`). The targets asan_tests and tsan_tests build just the programs they need.
 
 add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
@@ -10,6 +13,15 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
+if(LOCKSTEP_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "LOCKSTEP_FUZZ needs clang (libFuzzer); use the preset asan")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+add_custom_target(asan_tests)
+add_custom_target(tsan_tests)
 
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
@@ -27,11 +39,21 @@ function(lockstep_room name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
 
+# Lets `asan_tests` and `tsan_tests` build a target that tests with these labels run.
+function(lockstep_test_needs target)
+  foreach(sanitizer asan tsan)
+    if(sanitizer IN_LIST ARGN)
+      add_dependencies(${sanitizer}_tests ${target})
+    endif()
+  endforeach()
+endfunction()
+
 function(lockstep_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LIBS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE lockstep_flags ${TEST_LIBS} GTest::gtest_main GTest::gmock)
+  lockstep_test_needs(${name} ${TEST_LABELS})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()

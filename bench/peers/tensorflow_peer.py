@@ -69,15 +69,30 @@ class Peer:
     def epoch(self, images, labels):
         data = tf.data.Dataset.from_tensor_slices((images[..., None], labels))
         data = data.shuffle(len(images)).batch(self.batch, drop_remainder=True)
-        data = data.prefetch(tf.data.AUTOTUNE)
-        train = self.function.get_concrete_function(*data.element_spec)
+        data = data.prefetch(2).with_options(self.pipeline_options())
 
-        def run(limit):
-            for steps, (batch, targets) in enumerate(data.take(limit or -1), 1):
-                loss = train(batch, targets)
+        # The loop is part of the graph, so that Python is entered once an epoch.
+        @tf.function
+        def loop(dataset):
+            steps, loss = 0, 0.0
+            for batch, targets in dataset:
+                loss = self.function(batch, targets)
+                steps += 1
             return steps, loss
 
+        def run(limit):
+            steps, loss = loop(data.take(limit or -1))
+            return int(steps), loss
+
         return run
+
+    @staticmethod
+    def pipeline_options():
+        """One thread reads ahead; more would compete with the training step."""
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        options.threading.private_threadpool_size = 1
+        return options
 
     @staticmethod
     def value(loss):

@@ -18,18 +18,63 @@ namespace lockstep::graph {
 
 /// Every operation of the engine. src/ops/op_table.cpp has one line for each: its name, rules and description.
 enum class Op : uint8_t {
-  input, parameter, constant,
-  matmul, bias_add, bias_grad,
-  conv2d, conv2d_grad_input, conv2d_grad_weights,
-  max_pool, max_pool_grad, avg_pool, avg_pool_grad,
-  relu, tanh, sigmoid, softplus, exp, log, sqrt, square, neg, abs, scale, add_scalar,
-  relu_grad, tanh_grad, sigmoid_grad, softplus_grad, abs_grad,
-  add, sub, mul, div, maximum, minimum, max_grad,
-  softmax, softmax_grad, cross_entropy, cross_entropy_grad,
-  softmax_cross_entropy, softmax_cross_entropy_grad, correct,
-  reduce_sum, reduce_mean, reduce_max, broadcast_to,
-  reshape, transpose, concat, slice, pad_slice, identity,
-  dropout, random_uniform, random_normal,
+  input,
+  parameter,
+  constant,
+  matmul,
+  bias_add,
+  bias_grad,
+  conv2d,
+  conv2d_grad_input,
+  conv2d_grad_weights,
+  max_pool,
+  max_pool_grad,
+  avg_pool,
+  avg_pool_grad,
+  relu,
+  tanh,
+  sigmoid,
+  softplus,
+  exp,
+  log,
+  sqrt,
+  square,
+  neg,
+  abs,
+  scale,
+  add_scalar,
+  relu_grad,
+  tanh_grad,
+  sigmoid_grad,
+  softplus_grad,
+  abs_grad,
+  add,
+  sub,
+  mul,
+  div,
+  maximum,
+  minimum,
+  max_grad,
+  softmax,
+  softmax_grad,
+  cross_entropy,
+  cross_entropy_grad,
+  softmax_cross_entropy,
+  softmax_cross_entropy_grad,
+  correct,
+  reduce_sum,
+  reduce_mean,
+  reduce_max,
+  broadcast_to,
+  reshape,
+  transpose,
+  concat,
+  slice,
+  pad_slice,
+  identity,
+  dropout,
+  random_uniform,
+  random_normal,
   reorder,
 };
 constexpr int kOpCount = static_cast<int>(Op::reorder) + 1;
@@ -199,9 +244,7 @@ class Graph {
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
   [[nodiscard]] const Node& node(int32_t index) const { return nodes_[static_cast<size_t>(index)]; }
   [[nodiscard]] const Node& node(ValueId id) const { return node(id.node); }
-  [[nodiscard]] const Output& output(ValueId id) const {
-    return node(id).outputs[static_cast<size_t>(id.output)];
-  }
+  [[nodiscard]] const Output& output(ValueId id) const { return node(id).outputs[static_cast<size_t>(id.output)]; }
   [[nodiscard]] Value value(ValueId id) { return {this, id}; }
   [[nodiscard]] const std::vector<ParameterInfo>& parameters() const { return parameters_; }
   /// The value of parameter `index`.

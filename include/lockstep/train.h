@@ -49,7 +49,8 @@ struct StartEvent {
   uint64_t steps_per_epoch = 0;
   uint64_t total_steps = 0;  ///< where --steps or --epochs end it; 0: unknown
   double limit_seconds = 0;
-  uint64_t first_step = 0;  ///< steps made before: not 0 when resumed
+  uint64_t first_step = 0;  ///< steps made and examples seen before: not 0 when resumed
+  uint64_t first_examples = 0;
   int threads = 1;
   const RunClock* clock = nullptr;
 };
@@ -71,7 +72,7 @@ struct StepEvent {
 
 struct EvalEvent {
   uint64_t step = 0;
-  int64_t epoch = 0;
+  int64_t epoch = 0;    ///< as in StepEvent
   double loss = 0;      ///< mean over the split
   double accuracy = 0;  ///< 0 to 1
   int64_t examples = 0;

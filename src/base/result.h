@@ -20,7 +20,7 @@ struct Failure {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
   Result(Failure failure) : failure_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return value_.has_value(); }

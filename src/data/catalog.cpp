@@ -74,14 +74,15 @@ struct Found {
 };
 
 /// The file under any of the names it is known by; empty when there is none.
-std::string find_file(const std::string& folder, std::string name) {
-  for (int spelling = 0; spelling < 2; ++spelling) {
+std::string find_file(const std::string& folder, const std::string& name) {
+  std::string dotted = name;  // "train-images.idx3-ubyte", as some archives have it
+  dotted[dotted.rfind("-idx")] = '.';
+  for (const std::string& spelling : {name, dotted}) {
     for (const char* suffix : {"", ".gz"}) {
       std::error_code ignored;
-      const std::string path = folder + "/" + name + suffix;
+      std::string path = folder + "/" + spelling + suffix;
       if (std::filesystem::exists(path, ignored)) return path;
     }
-    name[name.rfind("-idx")] = '.';  // "train-images.idx3-ubyte", as some archives have it
   }
   return {};
 }

@@ -80,6 +80,30 @@ void use_proxy(httplib::Client& client, const std::string& proxy) {
   client.set_proxy(address.substr(0, colon), port);
 }
 
+std::string describe(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+    case httplib::Error::BindIPAddress:
+      return "cannot connect";
+    case httplib::Error::ConnectionTimeout:
+      return "no answer in time to the attempt to connect";
+    case httplib::Error::Read:
+      return "the connection broke or nothing came in time";
+    case httplib::Error::Write:
+      return "the request could not be sent";
+    case httplib::Error::ExceedRedirectCount:
+      return "too many redirections";
+    case httplib::Error::SSLConnection:
+      return "no TLS connection";
+    case httplib::Error::SSLLoadingCerts:
+      return "this machine's certificates cannot be read (package ca-certificates)";
+    case httplib::Error::SSLServerVerification:
+      return "the server's certificate is not trusted";
+    default:
+      return "failed (" + httplib::to_string(error) + ")";
+  }
+}
+
 /// One file from one mirror, into an open WholeFile.
 class Download {
  public:
@@ -104,7 +128,7 @@ class Download {
         [this](const char* data, size_t size) { return receive(data, size); });
     if (local_failure_) std::rethrow_exception(local_failure_);
     if (!refusal_.empty()) return refusal_;
-    if (!result) return httplib::to_string(result.error());
+    if (!result) return describe(result.error());
     return std::nullopt;
   }
 

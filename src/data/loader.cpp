@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "data/chunk_ring.h"
@@ -132,9 +134,8 @@ class Loader::Impl {
   void produce(const ChunkRing::Request& request);
   void fill_chunk(Chunk& chunk, Position& at);
   void describe(Batch& batch, Position at) const;
-  void fill_batch(Batch& batch, float* images, int32_t* labels, std::span<const uint32_t> indices) const;
-  void copy_images(float* images, std::span<const uint32_t> indices) const;
-  void copy_labels(int32_t* labels, std::span<const uint32_t> indices) const;
+  void copy_images(float* images, std::span<const uint32_t> order, base::Range range) const;
+  void copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const;
 
   const Examples& examples_;
   const LoaderOptions options_;
@@ -248,11 +249,13 @@ void Loader::Impl::run() {
   uint64_t generation = 0;
   while (const auto request = ring_.wait_for_request(generation)) {
     generation = request->generation;
+    std::exception_ptr error;
     try {
       produce(*request);
     } catch (...) {
-      ring_.fail(generation, std::current_exception());
+      error = std::current_exception();
     }
+    if (error) ring_.fail(generation, std::move(error));  // out here, so that the consumer holds the last reference
   }
 }
 
@@ -274,11 +277,12 @@ void Loader::Impl::fill_chunk(Chunk& chunk, Position& at) {
   while (chunk.used < batches_per_chunk_ && !ended()) {
     Batch& batch = chunk.batches[chunk.used];
     describe(batch, at);
-    const base::Range range = plan_.range(at.batch);
-    const auto indices =
-        order_.pass(at.pass).subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
-    fill_batch(batch, chunk.images + chunk.used * image_stride_,
-               chunk.labels == nullptr ? nullptr : chunk.labels + chunk.used * label_stride_, indices);
+    batch.images = chunk.images + chunk.used * image_stride_;
+    copy_images(chunk.images + chunk.used * image_stride_, order_.pass(at.pass), plan_.range(at.batch));
+    if (chunk.labels != nullptr) {
+      batch.labels = chunk.labels + chunk.used * label_stride_;
+      copy_labels(chunk.labels + chunk.used * label_stride_, order_.pass(at.pass), plan_.range(at.batch));
+    }
     ++chunk.used;
     if (++at.batch == plan_.batches()) at = {at.pass + 1, 0};
   }
@@ -289,6 +293,7 @@ void Loader::Impl::describe(Batch& batch, Position at) const {
   const int64_t per_epoch = options_.steps_per_epoch != 0 ? options_.steps_per_epoch : plan_.batches();
   const int64_t index = at.pass * plan_.batches() + at.batch;
   const base::Range all = plan_.global_range(at.batch);
+  batch.count = plan_.range(at.batch).size();
   batch.global_count = all.size();
   batch.first_row = plan_.range(at.batch).begin - all.begin;
   batch.pass = at.pass;
@@ -298,33 +303,27 @@ void Loader::Impl::describe(Batch& batch, Position at) const {
   batch.last_in_epoch = batch.index_in_epoch == per_epoch - 1;
 }
 
-void Loader::Impl::fill_batch(Batch& batch, float* images, int32_t* labels, std::span<const uint32_t> indices) const {
-  batch.count = static_cast<int64_t>(indices.size());
-  batch.images = images;
-  batch.labels = labels;
-  copy_images(images, indices);
-  if (labels != nullptr) copy_labels(labels, indices);
-}
-
-void Loader::Impl::copy_images(float* images, std::span<const uint32_t> indices) const {
-  for (size_t i = 0; i < indices.size(); ++i) {
-    float* dst = images + i * pixels_;
+void Loader::Impl::copy_images(float* images, std::span<const uint32_t> order, base::Range range) const {
+  constexpr size_t kAhead = 4;
+  const auto end = static_cast<size_t>(range.end);
+  for (auto i = static_cast<size_t>(range.begin); i < end; ++i, images += pixels_) {
     if (examples_.bytes.empty()) {
-      std::memcpy(dst, examples_.floats.data() + indices[i] * pixels_, pixels_ * sizeof(float));
+      std::memcpy(images, examples_.floats.data() + order[i] * pixels_, pixels_ * sizeof(float));
       continue;
     }
-    if (i + 2 < indices.size()) prefetch(examples_.bytes.data() + indices[i + 2] * pixels_, pixels_);
-    scale_bytes(examples_.bytes.data() + indices[i] * pixels_, dst, pixels_, options_.scale);
+    if (i + kAhead < order.size()) prefetch(examples_.bytes.data() + order[i + kAhead] * pixels_, pixels_);
+    scale_bytes(examples_.bytes.data() + order[i] * pixels_, images, pixels_, options_.scale);
   }
 }
 
-void Loader::Impl::copy_labels(int32_t* labels, std::span<const uint32_t> indices) const {
-  for (size_t i = 0; i < indices.size(); ++i) {
-    labels[i] = examples_.labels[indices[i]];
-    if (examples_.classes > 0 && (labels[i] < 0 || labels[i] >= examples_.classes)) {
-      throw DataError(fmt::format("label {} of example {} is out of range; 0 to {} are allowed", labels[i], indices[i],
+void Loader::Impl::copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const {
+  for (const uint32_t index : order.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()))) {
+    const int32_t label = examples_.labels[index];
+    if (examples_.classes > 0 && (label < 0 || label >= examples_.classes)) {
+      throw DataError(fmt::format("label {} of example {} is out of range; 0 to {} are allowed", label, index,
                                   examples_.classes - 1));
     }
+    *labels++ = label;
   }
 }
 

@@ -41,14 +41,14 @@ struct Position {
 
 struct LoaderOptions {
   int64_t batch = 32;  ///< per worker
-  Shuffle shuffle;
+  Shuffle shuffle{};
   uint64_t seed = 1;
-  Shard shard;
+  Shard shard{};
   int64_t steps_per_epoch = 0;  ///< 0: an epoch is one pass
   int64_t repeat = 1;           ///< passes in the stream; 0: for ever
   float scale = 1.0F / 255.0F;  ///< of byte images; floats are taken as they are
   int depth = 3;                ///< batches kept ready, at least; small ones get more
-  Position start;               ///< from another Loader's position(): goes on with exactly the same batches
+  Position start{};             ///< from another Loader's position(): goes on with exactly the same batches
   bool shrink_batch = false;    ///< a batch larger than the data is cut to it instead of a UsageError
 
   /// In order, once, unshuffled: for evaluation.

@@ -27,7 +27,7 @@ Unpacker::Unpacker(const std::string& path) : name_(path), file_(base::open_for_
 }
 
 Unpacker::Unpacker(std::span<const uint8_t> memory, std::string name)
-    : name_(std::move(name)), input_(memory), file_size_(memory.size()) {
+    : name_(std::move(name)), file_size_(memory.size()), input_(memory) {
   start();
 }
 

@@ -43,10 +43,10 @@ class Unpacker {
   [[noreturn]] void fail(const std::string& reason) const;
 
   std::string name_;
+  uint64_t file_size_ = 0;  ///< before file_, whose opening sets it
   base::FileHandle file_;
   std::vector<uint8_t> buffer_;
   std::span<const uint8_t> input_;  ///< read but not yet consumed
-  uint64_t file_size_ = 0;
   uint64_t unpacked_ = 0;
   bool gzip_ = false;
   bool ended_ = false;

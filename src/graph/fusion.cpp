@@ -140,9 +140,10 @@ class Fusion {
     if (node.op != Op::cross_entropy) return false;
     const Node& source = old(node.inputs[0].node);
     if (source.op != Op::softmax) return false;
-    Node joined{Op::softmax_cross_entropy, node.name, NoAttrs{}, {}, {node.outputs[0], source.outputs[0]}, node.backward};
-    const int32_t index = rewriter_.result().copy(
-        joined, {rewriter_.mapped(source.inputs[0]), rewriter_.mapped(node.inputs[1])});
+    Node joined{
+        Op::softmax_cross_entropy, node.name, NoAttrs{}, {}, {node.outputs[0], source.outputs[0]}, node.backward};
+    const int32_t index =
+        rewriter_.result().copy(joined, {rewriter_.mapped(source.inputs[0]), rewriter_.mapped(node.inputs[1])});
     rewriter_.map({i, 0}, {index, 0});
     rewriter_.map(node.inputs[0], {index, 1});
     return true;

@@ -42,8 +42,8 @@ class LayoutAssignment {
     auto [entry, fresh] = reordered_.try_emplace({id, layout.kind, layout.block});
     if (fresh) {
       const Node& source = rewriter_.result().node(id);
-      Node reorder{Op::reorder, source.name + "/" + layout.str(), NoAttrs{}, {}, {{output.type, layout}},
-                   source.backward};
+      Node reorder{Op::reorder, source.name + "/" + layout.str(), NoAttrs{},
+                   {},          {{output.type, layout}},          source.backward};
       entry->second = {rewriter_.result().copy(reorder, {id}), 0};
     }
     return entry->second;
@@ -57,8 +57,6 @@ class LayoutAssignment {
 
 }  // namespace
 
-Work assign_layouts(const Work& work, const backend::Backend& backend) {
-  return LayoutAssignment(work, backend).run();
-}
+Work assign_layouts(const Work& work, const backend::Backend& backend) { return LayoutAssignment(work, backend).run(); }
 
 }  // namespace lockstep::graph

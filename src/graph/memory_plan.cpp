@@ -75,8 +75,7 @@ class Planner {
   [[nodiscard]] int32_t count() const { return static_cast<int32_t>(graph_.nodes().size()); }
   [[nodiscard]] size_t bytes(ValueId id) const {
     const Output& output = graph_.output(id);
-    return aligned(static_cast<size_t>(stored_elements(output.type.shape, output.layout)) *
-                   size_of(output.type.dtype));
+    return aligned(static_cast<size_t>(stored_elements(output.type.shape, output.layout)) * size_of(output.type.dtype));
   }
 
   void place_fixed_values() {
@@ -166,7 +165,8 @@ class Planner {
   void pack() {
     std::vector<size_t> order(blocks_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks_[a].bytes > blocks_[b].bytes; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return blocks_[a].bytes > blocks_[b].bytes; });
     std::vector<size_t> placed;
     for (const size_t index : order) {
       Block& block = blocks_[index];

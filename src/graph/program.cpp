@@ -21,8 +21,7 @@ bool is_source(const Node& node) { return node.op == Op::input || node.op == Op:
 
 }  // namespace
 
-Program::Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients,
-                 const backend::Backend& backend)
+Program::Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients, const backend::Backend& backend)
     : work_(optimize({std::move(graph), ids(outputs), ids(gradients)}, backend)) {
   make_kernels(backend);
   std::vector<KernelMemory> memory(kernels_.size());
@@ -48,8 +47,8 @@ void Program::make_kernels(const backend::Backend& backend) {
   for (size_t i = 0; i < work_.graph.nodes().size(); ++i) {
     const Node& node = work_.graph.nodes()[i];
     kernels_.emplace_back();
-    infos_.push_back({node.name, node.op, "", node.outputs[0].type.shape, node.outputs[0].layout, node.backward,
-                      constants[i], 0});
+    infos_.push_back(
+        {node.name, node.op, "", node.outputs[0].type.shape, node.outputs[0].layout, node.backward, constants[i], 0});
     if (is_source(node) || is_alias(work_.graph, node)) continue;
     backend::NamedKernel made = backend.make({work_.graph, node});
     infos_.back().implementation = made.implementation;

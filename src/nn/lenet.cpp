@@ -25,15 +25,19 @@ std::vector<ModelOption> lenet_options(const std::string& pool) {
 }  // namespace
 
 ModelDef lenet() {
-  return {"lenet", "LeNet-5: two convolutions, three dense layers", {1, 28, 28},
-          {.optimizer = "adam", .learning_rate = 1e-3F, .batch = 64, .epochs = 20}, lenet_options("max"),
+  return {"lenet",
+          "LeNet-5: two convolutions, three dense layers",
+          {1, 28, 28},
+          {.optimizer = "adam", .learning_rate = 1e-3F, .batch = 64, .epochs = 20},
+          lenet_options("max"),
           [](Graph& graph, const BuildRequest& request) { return build_lenet(graph, request, 2); }};
 }
 
 ModelDef lenet_valid() {
-  return {"lenet-valid", "LeNet-5 without padding, average pooling", {1, 28, 28},
-          {.optimizer = "sgd", .learning_rate = 0.1F, .batch = 64, .epochs = 20}, lenet_options("avg"),
-          [](Graph& graph, const BuildRequest& request) { return build_lenet(graph, request, 0); }};
+  return {
+      "lenet-valid",        "LeNet-5 without padding, average pooling",
+      {1, 28, 28},          {.optimizer = "sgd", .learning_rate = 0.1F, .batch = 64, .epochs = 20},
+      lenet_options("avg"), [](Graph& graph, const BuildRequest& request) { return build_lenet(graph, request, 0); }};
 }
 
 }  // namespace lockstep::nn

@@ -12,8 +12,9 @@ ModelGraph build_lr(Graph& graph, const BuildRequest& request) {
 }  // namespace
 
 ModelDef softmax_regression() {
-  return {"lr", "softmax regression: one linear layer, zero at the start", {1, 28, 28},
-          {.optimizer = "sgd", .learning_rate = 0.5F, .batch = 128, .epochs = 20}, {}, build_lr};
+  return {"lr",        "softmax regression: one linear layer, zero at the start",
+          {1, 28, 28}, {.optimizer = "sgd", .learning_rate = 0.5F, .batch = 128, .epochs = 20},
+          {},          build_lr};
 }
 
 }  // namespace lockstep::nn

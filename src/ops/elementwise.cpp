@@ -28,8 +28,8 @@ Value unary_grad(Op op, Value saved, Value dy) {
 
 /// dy where a >= b, else 0, in dy's shape.
 Value max_grad(Value a, Value b, Value dy) {
-  return add_node(Op::max_grad, graph::NoAttrs{},
-                  {broadcast_to(a, dy.shape()), broadcast_to(b, dy.shape()), dy}, {dy.type()});
+  return add_node(Op::max_grad, graph::NoAttrs{}, {broadcast_to(a, dy.shape()), broadcast_to(b, dy.shape()), dy},
+                  {dy.type()});
 }
 
 }  // namespace
@@ -65,9 +65,7 @@ void sqrt_gradient(GradientRuleContext& g) { g.set(0, scale(div(g.dy(), g.output
 void square_gradient(GradientRuleContext& g) { g.set(0, scale(mul(g.dy(), g.input(0)), 2.0F)); }
 void neg_gradient(GradientRuleContext& g) { g.set(0, neg(g.dy())); }
 void pass_gradient(GradientRuleContext& g) { g.set(0, g.dy()); }
-void scale_gradient(GradientRuleContext& g) {
-  g.set(0, scale(g.dy(), g.node().as<graph::ScalarAttrs>().value));
-}
+void scale_gradient(GradientRuleContext& g) { g.set(0, scale(g.dy(), g.node().as<graph::ScalarAttrs>().value)); }
 
 void add_gradient(GradientRuleContext& g) {
   g.set(0, reduce_to(g.dy(), g.input(0).shape()));

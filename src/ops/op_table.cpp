@@ -87,9 +87,17 @@ const OpDef& definition(Op op) { return kTable[static_cast<size_t>(op)]; }
 std::string_view name(Op op) { return definition(op).name; }
 
 std::string_view name(Family family) {
-  constexpr std::array<std::string_view, 11> kNames{"Sources",    "Dense",  "Windows", "Elementwise, one argument",
-                                                    "Elementwise, two arguments", "Softmax and losses",
-                                                    "Reductions", "Shapes", "Random",  "Backward ops", "Internal"};
+  constexpr std::array<std::string_view, 11> kNames{"Sources",
+                                                    "Dense",
+                                                    "Windows",
+                                                    "Elementwise, one argument",
+                                                    "Elementwise, two arguments",
+                                                    "Softmax and losses",
+                                                    "Reductions",
+                                                    "Shapes",
+                                                    "Random",
+                                                    "Backward ops",
+                                                    "Internal"};
   return kNames[static_cast<size_t>(family)];
 }
 

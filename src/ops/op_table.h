@@ -9,7 +9,19 @@
 
 namespace lockstep::ops {
 
-enum class Family : uint8_t { source, dense, window, unary, binary, softmax, reduce, shape, random, backward, internal };
+enum class Family : uint8_t {
+  source,
+  dense,
+  window,
+  unary,
+  binary,
+  softmax,
+  reduce,
+  shape,
+  random,
+  backward,
+  internal
+};
 
 struct OpDef {
   Op op;

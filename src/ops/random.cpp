@@ -14,8 +14,8 @@ Value random_uniform(Graph& graph, const Shape& shape, float low, float high) {
 }
 
 Value random_normal(Graph& graph, const Shape& shape, float mean, float deviation) {
-  return graph.add(Op::random_normal, name(Op::random_normal),
-                   graph::RandomAttrs{graph.next_stream(), mean, deviation}, {}, {{{DType::f32, shape}, {}}});
+  return graph.add(Op::random_normal, name(Op::random_normal), graph::RandomAttrs{graph.next_stream(), mean, deviation},
+                   {}, {{{DType::f32, shape}, {}}});
 }
 
 Value dropout(Value x, float rate) {

@@ -32,8 +32,8 @@ Value reshape(Value x, std::span<const int64_t> dims) {
   int64_t product = 1;
   for (const int64_t size : sizes) product = size < 0 ? -1 : product * size;
   if (product != elements) {
-    reject("reshape", "x " + x.shape().str() + " of " + std::to_string(elements) + " elements does not fit [" + wanted +
-                          "]");
+    reject("reshape",
+           "x " + x.shape().str() + " of " + std::to_string(elements) + " elements does not fit [" + wanted + "]");
   }
   return reshape(x, Shape(sizes));
 }

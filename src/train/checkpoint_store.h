@@ -37,6 +37,9 @@ class CheckpointStore {
   /// Gives checkpoints newer than `step` another name (`.abandoned`): a run that goes on from an older one.
   void abandon_after(uint64_t step) const;
 
+  /// Removes what a process that died while saving left behind.
+  void remove_leftovers() const;
+
   [[nodiscard]] std::string path_of(uint64_t step) const;
 
  private:

@@ -15,12 +15,19 @@ const std::vector<std::string>& backend_names();
 /// "cpu" or "null"; UsageError that suggests the nearest name otherwise.
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads);
 
-/// The threads a run uses: those asked for, or one per core that this process may use. UsageError for far too many.
+/// The threads a run uses: those asked for, or one per core that this process may use.
 int resolve_threads(const Settings& settings);
 
-/// What OMP_WAIT_POLICY must be when the process starts: "active" where threads may spin (they all have a core),
-/// "passive" where they must block. OpenMP reads it before main, so the program sets it and executes itself again.
+/// What OMP_WAIT_POLICY must be when the process starts: "active" (spin), "passive" (block), or "" for OpenMP's own way
+/// of spinning a little and then blocking, which serves where every thread has a core. OpenMP reads it before main, so
+/// the program sets it and executes itself again.
 std::string omp_wait_policy(const Settings& settings);
+
+/// The instruction set that the CPU kernels use: "sse4", "avx2" or "avx512".
+std::string active_isa();
+
+/// Of Lockstep: "0.1.0".
+std::string program_version();
 
 /// The most memory that this process has had so far.
 uint64_t peak_memory_bytes();

@@ -15,8 +15,8 @@ class RunLog final : public Hooks {
   static constexpr std::string_view kStepsHeader = "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second";
   static constexpr std::string_view kEvalsHeader = "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best";
 
-  /// `resumed_step`: 0 for a new run, else where it goes on.
-  RunLog(const RunDirectory& run, uint64_t log_every, uint64_t resumed_step);
+  /// A resumed run goes on after `step`; what was logged beyond it is dropped.
+  RunLog(const RunDirectory& run, uint64_t log_every, bool resumed = false, uint64_t step = 0);
 
   void on_start(const StartEvent& event) override;
   void on_step(const StepEvent& event) override;

@@ -99,7 +99,8 @@ struct SettingDef {
   double least = 0;  ///< of numbers; `above` excludes it
   double most = 0;   ///< of numbers; least == most: no limits but the type's
   bool above = false;
-  std::vector<std::string> choices;  ///< of texts; empty: any
+  bool model_default = false;             ///< each model has a default of its own
+  std::vector<std::string> choices = {};  ///< of texts; empty: any
 };
 
 /// All settings, in the order of the help.
@@ -113,7 +114,8 @@ std::string yaml_key(const SettingDef& def);
 
 /// The value as text, as it would be given; "" for an optional one that is unset.
 std::string value_text(const Settings& settings, const SettingDef& def);
-/// Sets it from text. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where WHERE names the setting.
+/// Sets it from text; options are added to those there. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
+/// WHERE names the setting.
 void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where);
 /// "a whole number from 1 to 1000000", "one of sgd, momentum, adam".
 std::string allowed_text(const SettingDef& def);

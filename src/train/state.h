@@ -28,7 +28,7 @@ struct TrainingState {
   double epoch_loss_sum = 0;  ///< of the current epoch: loss times examples
   uint64_t epoch_correct = 0;
   uint64_t epoch_examples = 0;
-  double epoch_loss = 0;  ///< means of the latest completed epoch; NaN before
+  double epoch_loss = 0;  ///< means of the latest completed epoch; 0 before
   double epoch_accuracy = 0;
   std::optional<EvalRecord> last_eval;
   std::optional<EvalRecord> best_eval;

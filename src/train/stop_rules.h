@@ -18,10 +18,12 @@ struct StopRules {
 
   static StopRules from(const Settings& settings);
 
-  /// Which rule the state meets; `none` to go on. `seconds` is asked for only where a rule needs it.
+  /// Which rule the state meets; `none` to go on. A goal that is reached comes before a limit.
   [[nodiscard]] StopReason check(const TrainingState& state, const RunClock& clock) const;
-  /// Cheap, for every step: whether steps or seconds are over.
+  /// The limits alone (epochs, steps, seconds): cheap, for every step.
   [[nodiscard]] StopReason check_step(const TrainingState& state, const RunClock& clock) const;
+  /// The goals alone (loss, accuracy), by the last evaluation.
+  [[nodiscard]] StopReason check_goals(const TrainingState& state) const;
 };
 
 }  // namespace lockstep::train

@@ -36,7 +36,8 @@ class Checkpointer {
 
 struct Parts {
   graph::ParameterStore* parameters = nullptr;
-  Programs* programs = nullptr;  ///< for training; bound to micro_gradients() when accumulating
+  Programs* programs = nullptr;      ///< for training
+  std::span<float> micro_gradients;  ///< when accumulating: where the programs write, one value per parameter
   exchange::Exchange* exchange = nullptr;
   data::Loader* loader = nullptr;
   Evaluator* evaluator = nullptr;        ///< may be absent
@@ -67,7 +68,7 @@ class Trainer {
  private:
   /// What one update did.
   struct StepResult {
-    float loss = 0;
+    double loss_sum = 0;  ///< loss times examples
     int64_t correct = 0;
     int64_t examples = 0;
     int64_t epoch = 0;
@@ -75,21 +76,24 @@ class Trainer {
     exchange::StepInfo info;
   };
 
+  /// One update; false where the data has run out.
   bool step(StepResult& result);
   bool accumulated_step(StepResult& result);
-  void run_batch(const data::Batch& batch, uint64_t first_row, StepResult& result);
-  void check_finite(float loss) const;
+  void add_micro_batch(int64_t count, int64_t first_count, float scale);
+  /// Runs the program on a batch and adds its loss and count of right answers to the result.
+  void run_batch(const data::Batch& batch, int64_t first_row, StepResult& result);
   void finish_update(StepResult& result);
   void account(const StepResult& result);
   void tell_step(const StepResult& result, const RunClock& clock) const;
   StopReason between_steps(const StepResult& result, const RunClock& clock);
+  StopReason out_of_data(const RunClock& clock);
   void evaluate(const RunClock& clock);
   void checkpoint(const RunClock& clock);
-  StopReason end(StopReason reason, const RunClock& clock);
 
   Parts parts_;
   TrainerOptions options_;
   TrainingState state_;
+  uint64_t saved_step_ = 0;  ///< of the newest checkpoint
 };
 
 }  // namespace lockstep::train

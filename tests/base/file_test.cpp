@@ -126,7 +126,8 @@ TEST(ReadFile, SaysWhyItCannot) {
   EXPECT_THAT(message_of<IoError>([&] { read_file(dir / "no"); }), HasSubstr("No such file or directory"));
   EXPECT_THAT(message_of<IoError>([&] { read_file(dir.path()); }), HasSubstr("Is a directory"));
   EXPECT_THAT(message_of<IoError>([&] { read_file(dir / "pipe"); }), HasSubstr("not a regular file"));
-  EXPECT_THAT(message_of<IoError>([&] { read_file(dir / "a", 4); }), HasSubstr("it has 5 bytes, at most 4 are allowed"));
+  EXPECT_THAT(message_of<IoError>([&] { read_file(dir / "a", 4); }),
+              HasSubstr("it has 5 bytes, at most 4 are allowed"));
 }
 
 TEST(MakeDirectories, FailsUnderAFile) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,10 @@ struct Case {
   std::function<Value(std::vector<Value>&)> build;
   bool differentiable = true;
   double tolerance = 2e-5;  ///< relative to the largest element, of fast against reference
+  bool smooth = true;       ///< false: many kinks per input, so numeric differentiation says nothing about the whole
 };
+
+inline std::ostream& operator<<(std::ostream& stream, const Case& c) { return stream << c.name; }
 
 /// All cases, generated from the seed.
 std::vector<Case> all_cases(uint64_t seed);

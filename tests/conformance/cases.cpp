@@ -34,8 +34,8 @@ std::vector<Case> dense_cases(base::Sequence& random) {
   struct Product {
     int64_t m, n, k;
   };
-  std::vector<Product> products{{1, 10, 784}, {100, 10, 30}, {1, 1, 1}, {5, 1, 7}, {7, 16, 16}, {33, 120, 40},
-                                {16, 84, 120}, {3, 17, 130}, {2, 10, 84}};
+  std::vector<Product> products{{1, 10, 784},  {100, 10, 30}, {1, 1, 1},    {5, 1, 7},  {7, 16, 16},
+                                {33, 120, 40}, {16, 84, 120}, {3, 17, 130}, {2, 10, 84}};
   for (int i = 0; i < 8; ++i) {
     products.push_back({between(random, 1, 40), between(random, 1, 40), between(random, 1, 70)});
   }
@@ -46,9 +46,9 @@ std::vector<Case> dense_cases(base::Sequence& random) {
       const bool tb = (trans & 2) != 0;
       const std::string name = "matmul " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
                                flag(ta, " ta") + flag(tb, " tb");
-      cases.push_back({name,
-                       {{ta ? Shape{k, m} : Shape{m, k}}, {tb ? Shape{n, k} : Shape{k, n}}},
-                       [=](Values& in) { return ops::matmul(in[0], in[1], ta, tb); }});
+      cases.push_back({name, {{ta ? Shape{k, m} : Shape{m, k}}, {tb ? Shape{n, k} : Shape{k, n}}}, [=](Values& in) {
+                         return ops::matmul(in[0], in[1], ta, tb);
+                       }});
     }
     cases.push_back({"dense tanh " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k),
                      {{{m, k}}, {{k, n}}, {{n}}},
@@ -57,12 +57,12 @@ std::vector<Case> dense_cases(base::Sequence& random) {
   cases.push_back({"dense sigmoid", {{{9, 20}}, {{20, 13}}, {{13}}}, [](Values& in) {
                      return ops::sigmoid(ops::bias_add(ops::matmul(in[0], in[1]), in[2]));
                    }});
-  cases.push_back({"matmul beyond our own kernel", {{{512, 400}}, {{400, 512}}, {{512}}}, [](Values& in) {
-                     return ops::relu(ops::bias_add(ops::matmul(in[0], in[1]), in[2]));
-                   }, false});
+  cases.push_back({"matmul beyond our own kernel",
+                   {{{512, 400}}, {{400, 512}}, {{512}}},
+                   [](Values& in) { return ops::relu(ops::bias_add(ops::matmul(in[0], in[1]), in[2])); },
+                   false});
   cases.push_back({"bias_add matrix", {{{5, 9}}, {{9}}}, [](Values& in) { return ops::bias_add(in[0], in[1]); }});
-  cases.push_back(
-      {"bias_add image", {{{3, 5, 4, 2}}, {{5}}}, [](Values& in) { return ops::bias_add(in[0], in[1]); }});
+  cases.push_back({"bias_add image", {{{3, 5, 4, 2}}, {{5}}}, [](Values& in) { return ops::bias_add(in[0], in[1]); }});
   cases.push_back({"bias_grad image", {{{3, 5, 4, 2}}}, [](Values& in) { return ops::bias_grad(in[0]); }, false});
   return cases;
 }
@@ -80,10 +80,11 @@ std::string describe(const ConvShape& s) {
 }
 
 std::vector<ConvShape> conv_shapes(base::Sequence& random) {
-  std::vector<ConvShape> shapes{
-      {8, 1, 6, 12, 12, 5, 1, 2},  {16, 6, 16, 14, 14, 5, 1, 0}, {1, 1, 6, 12, 12, 5, 1, 2}, {17, 3, 5, 9, 7, 3, 1, 1},
-      {4, 2, 3, 8, 11, 3, 2, 1},   {5, 16, 16, 10, 10, 3, 2, 0}, {2, 32, 32, 6, 6, 3, 1, 1}, {8, 24, 40, 5, 5, 3, 1, 1},
-      {4, 3, 192, 15, 15, 7, 4, 2}, {33, 1, 1, 4, 4, 1, 1, 0},   {3, 5, 7, 6, 5, 3, 1, 2},   {9, 2, 17, 7, 7, 3, 1, 0}};
+  std::vector<ConvShape> shapes{{8, 1, 6, 12, 12, 5, 1, 2}, {16, 6, 16, 14, 14, 5, 1, 0}, {1, 1, 6, 12, 12, 5, 1, 2},
+                                {17, 3, 5, 9, 7, 3, 1, 1},  {4, 2, 3, 8, 11, 3, 2, 1},    {5, 16, 16, 10, 10, 3, 2, 0},
+                                {2, 32, 32, 6, 6, 3, 1, 1}, {8, 24, 40, 5, 5, 3, 1, 1},   {4, 3, 192, 15, 15, 7, 4, 2},
+                                {33, 1, 1, 4, 4, 1, 1, 0},  {2, 30, 50, 5, 5, 3, 1, 1},   {3, 5, 7, 6, 5, 3, 1, 2},
+                                {9, 2, 17, 7, 7, 3, 1, 0}};
   for (int i = 0; i < 10; ++i) {
     ConvShape s{};
     s.batch = between(random, 1, 20);
@@ -101,13 +102,15 @@ std::vector<ConvShape> conv_shapes(base::Sequence& random) {
 
 Case conv_case(const ConvShape& s, bool fused) {
   const ops::Window w = ops::window(s.kernel, s.stride, s.padding);
-  return {(fused ? "conv2d+bias+relu " : "conv2d ") + describe(s),
+  return {(fused ? "conv2d+bias+relu " : "tanh(conv2d)+bias ") + describe(s),
           {{{s.batch, s.in, s.height, s.width}}, {{s.out, s.in, s.kernel, s.kernel}}, {{s.out}}},
           [=](Values& in) {
             const Value y = ops::conv2d(in[0], in[1], w);
             return fused ? ops::relu(ops::bias_add(y, in[2])) : ops::bias_add(ops::tanh(y), in[2]);
           },
-          true, 5e-5};
+          true,
+          5e-5,
+          !fused};
 }
 
 Case pool_case(int64_t batch, int64_t channels, int64_t size, const ops::Window& w, bool largest) {
@@ -127,7 +130,9 @@ Case stack_case(int64_t batch, int64_t channels, bool largest) {
             const Value pooled = largest ? ops::max_pool(y, ops::window(2, 2)) : ops::avg_pool(y, ops::window(2, 2));
             return ops::matmul(ops::flatten(pooled), in[3]);
           },
-          true, 5e-5};
+          true,
+          5e-5,
+          false};
 }
 
 }  // namespace
@@ -175,16 +180,17 @@ std::vector<Case> elementwise_cases(base::Sequence& random) {
 
   using Binary = Value (*)(Value, Value);
   const std::vector<std::tuple<std::string, Binary, Draw>> binaries{
-      {"add", ops::add, Draw::normal},          {"sub", ops::sub, Draw::normal},
-      {"mul", ops::mul, Draw::normal},          {"div", ops::div, Draw::positive},
-      {"maximum", ops::maximum, Draw::apart},   {"minimum", ops::minimum, Draw::apart}};
-  const std::vector<std::pair<Shape, Shape>> shapes{{{5, 7}, {5, 7}}, {{5, 7}, {7}},  {{7}, {5, 7}},
-                                                    {{5, 7}, {}},     {{}, {5, 7}},   {{5, 1}, {1, 7}},
+      {"add", ops::add, Draw::normal},        {"sub", ops::sub, Draw::normal},
+      {"mul", ops::mul, Draw::normal},        {"div", ops::div, Draw::positive},
+      {"maximum", ops::maximum, Draw::apart}, {"minimum", ops::minimum, Draw::apart}};
+  const std::vector<std::pair<Shape, Shape>> shapes{{{5, 7}, {5, 7}},    {{5, 7}, {7}},       {{7}, {5, 7}},
+                                                    {{5, 7}, {}},        {{}, {5, 7}},        {{5, 1}, {1, 7}},
                                                     {{2, 1, 3}, {4, 1}}, {{3, 4, 5}, {4, 1}}, {{1, 33}, {5, 33}}};
   for (const auto& [name, op, draw] : binaries) {
     for (const auto& [a, b] : shapes) {
-      cases.push_back({name + " " + a.str() + " " + b.str(), {{a, draw}, {b, draw}},
-                       [op = op](Values& in) { return op(in[0], in[1]); }});
+      cases.push_back({name + " " + a.str() + " " + b.str(), {{a, draw}, {b, draw}}, [op = op](Values& in) {
+                         return op(in[0], in[1]);
+                       }});
     }
   }
   return cases;
@@ -192,19 +198,22 @@ std::vector<Case> elementwise_cases(base::Sequence& random) {
 
 std::vector<Case> softmax_cases(base::Sequence& random) {
   std::vector<Case> cases;
-  const std::vector<std::pair<int64_t, int>> sizes{{1, 10}, {7, 10}, {64, 10}, {3, 1}, {5, 2}, {6, 17}, {4, 100},
-                                                   {between(random, 1, 50), 11}};
+  const std::vector<std::pair<int64_t, int>> sizes{{1, 10}, {7, 10}, {64, 10}, {3, 1},
+                                                   {5, 2},  {6, 17}, {4, 100}, {between(random, 1, 50), 11}};
   for (const auto& [rows, classes] : sizes) {
     const std::string size = std::to_string(rows) + "x" + std::to_string(classes);
     const InputSpec scores{{rows, classes}};
     const InputSpec labels{{rows}, Draw::labels, classes};
     cases.push_back({"softmax " + size, {scores}, [](Values& in) { return ops::softmax(in[0]); }});
-    cases.push_back({"softmax_cross_entropy " + size, {scores, labels},
-                     [](Values& in) { return ops::softmax_cross_entropy(in[0], in[1]); }});
-    cases.push_back({"cross_entropy of softmax " + size, {scores, labels},
-                     [](Values& in) { return ops::cross_entropy(ops::softmax(in[0]), in[1]); }});
-    cases.push_back({"cross_entropy " + size, {{{rows, classes}, Draw::probabilities}, labels},
-                     [](Values& in) { return ops::cross_entropy(in[0], in[1]); }});
+    cases.push_back({"softmax_cross_entropy " + size, {scores, labels}, [](Values& in) {
+                       return ops::softmax_cross_entropy(in[0], in[1]);
+                     }});
+    cases.push_back({"cross_entropy of softmax " + size, {scores, labels}, [](Values& in) {
+                       return ops::cross_entropy(ops::softmax(in[0]), in[1]);
+                     }});
+    cases.push_back({"cross_entropy " + size, {{{rows, classes}, Draw::probabilities}, labels}, [](Values& in) {
+                       return ops::cross_entropy(in[0], in[1]);
+                     }});
     cases.push_back(
         {"correct " + size, {scores, labels}, [](Values& in) { return ops::correct(in[0], in[1]); }, false});
   }
@@ -233,10 +242,12 @@ std::vector<Case> shaping_cases(base::Sequence& random) {
                      return ops::transpose(in[0], std::vector<int64_t>{2, 0, 1});
                    }});
   for (const int axis : {0, 1, -1}) {
-    cases.push_back({"concat axis " + std::to_string(axis), {{{2, 3, 4}}, {{2, 3, 4}}, {{2, 3, 4}}},
-                     [=](Values& in) { return ops::concat(in, axis); }});
-    cases.push_back({"slice axis " + std::to_string(axis), {{{4, 5, 6}}},
-                     [=](Values& in) { return ops::slice(in[0], axis, 1, 2); }});
+    cases.push_back({"concat axis " + std::to_string(axis), {{{2, 3, 4}}, {{2, 3, 4}}, {{2, 3, 4}}}, [=](Values& in) {
+                       return ops::concat(in, axis);
+                     }});
+    cases.push_back({"slice axis " + std::to_string(axis), {{{4, 5, 6}}}, [=](Values& in) {
+                       return ops::slice(in[0], axis, 1, 2);
+                     }});
   }
   return cases;
 }

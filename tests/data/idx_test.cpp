@@ -92,9 +92,10 @@ TEST(Idx, RefusesDamagedGzipAtEveryCut) {
 
 /// Allocating what these headers promise would fail or take the machine down.
 TEST(Idx, DoesNotBelieveAbsurdSizes) {
-  EXPECT_EQ(data_error(make_idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ramp(50))),
-            "f: cut off or damaged: its header promises 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
-            "the file has 70 bytes");
+  EXPECT_EQ(
+      data_error(make_idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ramp(50))),
+      "f: cut off or damaged: its header promises 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
+      "the file has 70 bytes");
   EXPECT_THAT(data_error(gzip(make_idx({60000, 4000, 4000}, ramp(50)))),
               AllOf(HasSubstr("60000 x 4000 x 4000"), HasSubstr("bytes of gzip data")));
 }

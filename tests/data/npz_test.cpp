@@ -108,8 +108,7 @@ TEST(Npz, RefusesDamage) {
   EXPECT_EQ(zip_error(checksum), "f: entry 'x.npy' is damaged: its checksum does not match");
   Bytes method = whole;
   method[entry + 10] = 12;
-  EXPECT_EQ(zip_error(method),
-            "f: entry 'x.npy' is packed with method 12; 0 (stored) and 8 (deflated) are allowed");
+  EXPECT_EQ(zip_error(method), "f: entry 'x.npy' is packed with method 12; 0 (stored) and 8 (deflated) are allowed");
   Bytes encrypted = whole;
   encrypted[entry + 8] |= 1;
   EXPECT_EQ(zip_error(encrypted), "f: entry 'x.npy' is encrypted");
@@ -152,7 +151,9 @@ TEST(ImagesFromArray, TakesTheUsualShapes) {
   EXPECT_EQ(shape_of("(2, 4, 5)", 40, {}), (ImageShape{1, 4, 5}));
   EXPECT_EQ(shape_of("(4, 5)", 20, {}), (ImageShape{1, 4, 5}));
   EXPECT_EQ(shape_of("(7, 20)", 140, (ImageShape{1, 4, 5})), (ImageShape{1, 4, 5}));
-  EXPECT_EQ(message_of<DataError>([&] { shape_of("(7,)", 7, {1, 4, 5}); }),
+  EXPECT_EQ(message_of<DataError>([&] {
+              shape_of("(7,)", 7, {1, 4, 5});
+            }),
             "f: shape (7) is not images; (n,c,h,w), (n,h,w), (h,w) and (n,20) are allowed");
   EXPECT_EQ(message_of<DataError>([&] { shape_of("(0, 4, 5)", 0, {}); }), "f: no images in shape (0,4,5)");
 }

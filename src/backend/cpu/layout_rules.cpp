@@ -18,15 +18,20 @@ constexpr int64_t kFewChannelPairs = 512;
 /// oneDNN's first-layer kernels read images of this many channels in plain order.
 constexpr int64_t kPlainImageChannels = 3;
 
+/// Lanes for batches that are too small to fill them: padding images is still cheaper than padding channels.
+constexpr int kFewestLanes = 4;
+
 struct ConvLayouts {
   Layout src;
   Layout dst;
 };
 
+/// oneDNN 2.6 reads past the channels' end with SSE4.1 when they do not fill its blocks of 8.
+bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || out_channels % 8 == 0; }
+
 ConvLayouts conv_layouts(const Shape& src, int64_t out_channels) {
-  const int lanes = batch_lanes(src[0]);
-  if (lanes > 0 && src[1] * out_channels <= kFewChannelPairs) {
-    const Layout blocked{Kind::batch_blocked, lanes};
+  if (src[1] * out_channels <= kFewChannelPairs || !onednn_is_safe(out_channels)) {
+    const Layout blocked{Kind::batch_blocked, std::max(batch_lanes(src[0]), kFewestLanes)};
     return {blocked, blocked};
   }
   const Layout channels{Kind::channel_blocked, active_isa() == Isa::avx512 ? 16 : 8};

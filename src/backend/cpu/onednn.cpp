@@ -15,24 +15,32 @@ memory::desc describe(const Shape& shape, const graph::Layout& layout) {
   return {dims_of(shape), memory::data_type::f32, tag};
 }
 
+void Prepared::run(const dnnl::stream& stream) const {
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
+      "could not execute a primitive");
+}
+
 namespace {
 
 class OneDnnReorder final : public Kernel {
  public:
   OneDnnReorder(const memory::desc& from, const memory::desc& to)
-      : src_(dnn_.unbound(from)), dst_(dnn_.unbound(to)), reorder_(src_, dst_) {}
+      : src_(dnn_.unbound(from)),
+        dst_(dnn_.unbound(to)),
+        reorder_(dnnl::reorder(src_, dst_), {{DNNL_ARG_FROM, src_}, {DNNL_ARG_TO, dst_}}) {}
 
   void run(const StepContext&) override {
     src_.set_data_handle(const_cast<float*>(operands().in(0)));
     dst_.set_data_handle(operands().out());
-    reorder_.execute(dnn_.stream, src_, dst_);
+    reorder_.run(dnn_.stream);
   }
 
  private:
   OneDnn dnn_;
   memory src_;
   memory dst_;
-  dnnl::reorder reorder_;
+  Prepared reorder_;
 };
 
 class OneDnnMatmul final : public Kernel {
@@ -48,11 +56,11 @@ class OneDnnMatmul final : public Kernel {
     attributes.set_post_ops(after);
     const bool biased = !bias.is_zero();
     const auto desc = biased ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    matmul_ = dnnl::matmul(dnnl::matmul::primitive_desc(desc, attributes, dnn_.engine));
-    arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
+    matmul_ = Prepared(dnnl::matmul(dnnl::matmul::primitive_desc(desc, attributes, dnn_.engine)),
+                       {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}});
     if (biased) {
       bias_ = dnn_.unbound(bias);
-      arguments_.insert({DNNL_ARG_BIAS, bias_});
+      matmul_.add(DNNL_ARG_BIAS, bias_);
     }
   }
 
@@ -62,22 +70,19 @@ class OneDnnMatmul final : public Kernel {
     b_.set_data_handle(const_cast<float*>(m.in(1)));
     if (bias_) bias_.set_data_handle(const_cast<float*>(m.in(2)));
     c_.set_data_handle(m.out());
-    matmul_.execute(dnn_.stream, arguments_);
+    matmul_.run(dnn_.stream);
   }
 
  private:
   OneDnn dnn_;
   memory a_, b_, c_, bias_;
-  dnnl::matmul matmul_;
-  std::unordered_map<int, memory> arguments_;
+  Prepared matmul_;
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> onednn_reorder(const KernelRequest& request, const CpuOptions&) {
-  const auto supported = [](const graph::Layout& layout) {
-    return layout.kind != graph::Layout::Kind::batch_blocked;
-  };
+  const auto supported = [](const graph::Layout& layout) { return layout.kind != graph::Layout::Kind::batch_blocked; };
   if (request.out_shape().rank() != 4 || !supported(request.input(0).layout) || !supported(request.output().layout)) {
     return nullptr;
   }

@@ -25,8 +25,8 @@ memory::desc any_weights(const Shape& weights) { return {dims_of(weights), memor
 memory::desc plain_weights(const Shape& weights) { return {dims_of(weights), memory::data_type::f32, Tag::oihw}; }
 memory::desc vector_of(int64_t size) { return {{size}, memory::data_type::f32, Tag::x}; }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const OneDnn& dnn, const memory::desc& src,
-                                                       const Shape& weights, const memory::desc& dst, bool bias,
+dnnl::convolution_forward::primitive_desc forward_desc(const OneDnn& dnn, const memory::desc& src, const Shape& weights,
+                                                       const memory::desc& dst, bool bias,
                                                        const graph::ConvAttrs& attrs) {
   const Geometry g = geometry(attrs.window);
   dnnl::primitive_attr attributes;
@@ -38,10 +38,10 @@ dnnl::convolution_forward::primitive_desc forward_desc(const OneDnn& dnn, const 
   const memory::desc w = any_weights(weights);
   const auto kind = prop_kind::forward_training;
   const auto direct = algorithm::convolution_direct;
-  const auto desc = bias ? dnnl::convolution_forward::desc(kind, direct, src, w, vector_of(weights[0]), dst, g.stride,
-                                                           g.padding_before, g.padding_after)
-                         : dnnl::convolution_forward::desc(kind, direct, src, w, dst, g.stride, g.padding_before,
-                                                           g.padding_after);
+  const auto desc =
+      bias ? dnnl::convolution_forward::desc(kind, direct, src, w, vector_of(weights[0]), dst, g.stride,
+                                             g.padding_before, g.padding_after)
+           : dnnl::convolution_forward::desc(kind, direct, src, w, dst, g.stride, g.padding_before, g.padding_after);
   return {desc, attributes, dnn.engine};
 }
 
@@ -51,7 +51,7 @@ class BlockedWeights {
   BlockedWeights(const OneDnn& dnn, const Shape& shape, const memory::desc& blocked, bool refreshed)
       : plain_(dnn.unbound(plain_weights(shape))),
         blocked_(dnn.unbound(blocked)),
-        reorder_(plain_, blocked_),
+        reorder_(dnnl::reorder(plain_, blocked_), {{DNNL_ARG_FROM, plain_}, {DNNL_ARG_TO, blocked_}}),
         refreshed_(refreshed) {}
 
   [[nodiscard]] size_t bytes() const { return blocked_.get_desc().get_size(); }
@@ -62,14 +62,13 @@ class BlockedWeights {
   void update(const OneDnn& dnn, const float* plain, float* own) {
     plain_.set_data_handle(const_cast<float*>(plain));
     blocked_.set_data_handle(own);
-    dnnl::stream stream = dnn.stream;
-    reorder_.execute(stream, plain_, blocked_);
+    reorder_.run(dnn.stream);
   }
 
  private:
   memory plain_;
   memory blocked_;
-  dnnl::reorder reorder_;
+  Prepared reorder_;
   bool refreshed_;
 };
 
@@ -79,14 +78,14 @@ class OneDnnConv final : public Kernel {
       : attrs_(request.node.as<graph::ConvAttrs>()),
         desc_(forward_desc(dnn_, describe(request.in_shape(0), request.input(0).layout), request.in_shape(1),
                            describe(request.out_shape(), request.output().layout), attrs_.bias, attrs_)),
-        conv_(desc_),
         src_(dnn_.unbound(desc_.src_desc())),
         dst_(dnn_.unbound(desc_.dst_desc())),
-        weights_(dnn_, request.in_shape(1), desc_.weights_desc(), request.is_parameter(1)) {
-    arguments_ = {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, weights_.blocked()}, {DNNL_ARG_DST, dst_}};
+        weights_(dnn_, request.in_shape(1), desc_.weights_desc(), request.is_parameter(1)),
+        conv_(dnnl::convolution_forward(desc_),
+              {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, weights_.blocked()}, {DNNL_ARG_DST, dst_}}) {
     if (attrs_.bias) {
       bias_ = dnn_.unbound(vector_of(request.in_shape(1)[0]));
-      arguments_.insert({DNNL_ARG_BIAS, bias_});
+      conv_.add(DNNL_ARG_BIAS, bias_);
     }
   }
 
@@ -100,30 +99,28 @@ class OneDnnConv final : public Kernel {
     src_.set_data_handle(const_cast<float*>(m.in(0)));
     dst_.set_data_handle(m.out());
     if (bias_) bias_.set_data_handle(const_cast<float*>(m.in(2)));
-    conv_.execute(dnn_.stream, arguments_);
+    conv_.run(dnn_.stream);
   }
 
  private:
   OneDnn dnn_;
   graph::ConvAttrs attrs_;
   dnnl::convolution_forward::primitive_desc desc_;
-  dnnl::convolution_forward conv_;
   memory src_, dst_, bias_;
   BlockedWeights weights_;
-  std::unordered_map<int, memory> arguments_;
+  Prepared conv_;
 };
 
 class OneDnnConvGradInput final : public Kernel {
  public:
   explicit OneDnnConvGradInput(const KernelRequest& request)
       : desc_(make_desc(dnn_, request)),
-        conv_(desc_),
         diff_src_(dnn_.unbound(desc_.diff_src_desc())),
         diff_dst_(dnn_.unbound(desc_.diff_dst_desc())),
-        weights_(dnn_, request.in_shape(1), desc_.weights_desc(), request.is_parameter(1)) {
-    arguments_ = {
-        {DNNL_ARG_DIFF_DST, diff_dst_}, {DNNL_ARG_WEIGHTS, weights_.blocked()}, {DNNL_ARG_DIFF_SRC, diff_src_}};
-  }
+        weights_(dnn_, request.in_shape(1), desc_.weights_desc(), request.is_parameter(1)),
+        conv_(
+            dnnl::convolution_backward_data(desc_),
+            {{DNNL_ARG_DIFF_DST, diff_dst_}, {DNNL_ARG_WEIGHTS, weights_.blocked()}, {DNNL_ARG_DIFF_SRC, diff_src_}}) {}
 
   [[nodiscard]] size_t state_bytes() const override { return weights_.bytes(); }
   void refresh() override {
@@ -134,7 +131,7 @@ class OneDnnConvGradInput final : public Kernel {
     if (!weights_.refreshed()) weights_.update(dnn_, m.in(1), m.state());
     diff_dst_.set_data_handle(const_cast<float*>(m.in(0)));
     diff_src_.set_data_handle(m.out());
-    conv_.execute(dnn_.stream, arguments_);
+    conv_.run(dnn_.stream);
   }
 
  private:
@@ -152,10 +149,9 @@ class OneDnnConvGradInput final : public Kernel {
 
   OneDnn dnn_;
   dnnl::convolution_backward_data::primitive_desc desc_;
-  dnnl::convolution_backward_data conv_;
   memory diff_src_, diff_dst_;
   BlockedWeights weights_;
-  std::unordered_map<int, memory> arguments_;
+  Prepared conv_;
 };
 
 class OneDnnConvGradWeights final : public Kernel {
@@ -163,16 +159,16 @@ class OneDnnConvGradWeights final : public Kernel {
   explicit OneDnnConvGradWeights(const KernelRequest& request)
       : bias_wanted_(request.node.as<graph::ConvAttrs>().bias),
         desc_(make_desc(dnn_, request, bias_wanted_)),
-        conv_(desc_),
         src_(dnn_.unbound(desc_.src_desc())),
         diff_dst_(dnn_.unbound(desc_.diff_dst_desc())),
         blocked_(dnn_.unbound(desc_.diff_weights_desc())),
         plain_(dnn_.unbound(plain_weights(request.out_shape()))),
-        to_plain_(blocked_, plain_) {
-    arguments_ = {{DNNL_ARG_SRC, src_}, {DNNL_ARG_DIFF_DST, diff_dst_}, {DNNL_ARG_DIFF_WEIGHTS, blocked_}};
+        conv_(dnnl::convolution_backward_weights(desc_),
+              {{DNNL_ARG_SRC, src_}, {DNNL_ARG_DIFF_DST, diff_dst_}, {DNNL_ARG_DIFF_WEIGHTS, blocked_}}),
+        to_plain_(dnnl::reorder(blocked_, plain_), {{DNNL_ARG_FROM, blocked_}, {DNNL_ARG_TO, plain_}}) {
     if (bias_wanted_) {
       diff_bias_ = dnn_.unbound(vector_of(request.out_shape()[0]));
-      arguments_.insert({DNNL_ARG_DIFF_BIAS, diff_bias_});
+      conv_.add(DNNL_ARG_DIFF_BIAS, diff_bias_);
     }
   }
 
@@ -183,9 +179,9 @@ class OneDnnConvGradWeights final : public Kernel {
     diff_dst_.set_data_handle(const_cast<float*>(m.in(1)));
     blocked_.set_data_handle(m.workspace());
     if (bias_wanted_) diff_bias_.set_data_handle(m.out(1));
-    conv_.execute(dnn_.stream, arguments_);
+    conv_.run(dnn_.stream);
     plain_.set_data_handle(m.out(0));
-    to_plain_.execute(dnn_.stream, blocked_, plain_);
+    to_plain_.run(dnn_.stream);
   }
 
  private:
@@ -208,10 +204,9 @@ class OneDnnConvGradWeights final : public Kernel {
   OneDnn dnn_;
   bool bias_wanted_;
   dnnl::convolution_backward_weights::primitive_desc desc_;
-  dnnl::convolution_backward_weights conv_;
   memory src_, diff_dst_, diff_bias_, blocked_, plain_;
-  dnnl::reorder to_plain_;
-  std::unordered_map<int, memory> arguments_;
+  Prepared conv_;
+  Prepared to_plain_;
 };
 
 bool takes(const KernelRequest& request) {

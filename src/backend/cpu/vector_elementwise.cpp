@@ -82,9 +82,8 @@ bool is_row_of(const Shape& row, const Shape& whole) {
 std::unique_ptr<Kernel> vector_fill(const KernelRequest& request, const CpuOptions& options) {
   const float value = request.node.as<graph::ScalarAttrs>().value;
   const int64_t count = request.out_shape().elements();
-  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
-    fill(value, m.out(), count, threads);
-  });
+  return make_kernel(
+      [=, threads = options.threads](const Binding& m, const StepContext&) { fill(value, m.out(), count, threads); });
 }
 
 std::unique_ptr<Kernel> vector_unary(const KernelRequest& request, const CpuOptions& options) {
@@ -105,9 +104,8 @@ std::unique_ptr<Kernel> vector_binary(const KernelRequest& request, const CpuOpt
   const Shape& shape = request.out_shape();
   const int64_t count = graph::stored_elements(shape, request.output().layout);
   if (all_alike(request)) {
-    return make_kernel([=, f = *fn](const Binding& m, const StepContext&) {
-      binary(f, m.in(0), m.in(1), m.out(), count, threads);
-    });
+    return make_kernel(
+        [=, f = *fn](const Binding& m, const StepContext&) { binary(f, m.in(0), m.in(1), m.out(), count, threads); });
   }
   if (!all_plain(request)) return nullptr;
   const Shape& a = request.in_shape(0);

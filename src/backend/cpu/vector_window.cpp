@@ -96,9 +96,8 @@ std::unique_ptr<Kernel> vector_pool_grad(const KernelRequest& request, const Cpu
   const bool through_relu = request.node.as<graph::PoolAttrs>().through_relu;
   const int threads = options.threads;
   if (request.node.op == graph::Op::avg_pool_grad) {
-    return make_kernel([=](const Binding& m, const StepContext&) {
-      average_pool_backward(pool, m.in(0), m.out(), threads);
-    });
+    return make_kernel(
+        [=](const Binding& m, const StepContext&) { average_pool_backward(pool, m.in(0), m.out(), threads); });
   }
   return make_kernel([=](const Binding& m, const StepContext&) {
     max_pool_backward(pool, m.in(0), m.in(1), m.out(), through_relu, threads);

@@ -96,12 +96,13 @@ void conv_tile(const TapsJob& job, const Tile& tile) {
     }
   }
   const V zero = hn::Zero(d);
+  const bool relu = job.activation == Activation::relu;
   const int64_t dst_column = axis.step * Lanes;
   HWY_UNROLL(8)
   for (int c = 0; c < Channels; ++c) {
     HWY_UNROLL(8)
     for (int x = 0; x < Columns; ++x) {
-      const V v = job.relu ? hn::Max(zero, acc[c][x]) : acc[c][x];
+      const V v = relu ? hn::Max(zero, acc[c][x]) : acc[c][x];
       hn::StoreU(v, d, tile.dst + c * job.dst_plane * Lanes + x * dst_column);
     }
   }
@@ -155,6 +156,9 @@ void conv_row(const TapsJob& job, int64_t block, int64_t row, base::Range channe
   conv_columns<Lanes, true>(job, tile, count, {0, interior.begin});
   conv_columns<Lanes, false>(job, tile, count, interior);
   conv_columns<Lanes, true>(job, tile, count, {interior.end, job.columns.count});
+  for (int c = 0; c < count && is_smooth(job.activation); ++c) {
+    activate_smooth(job.activation, tile.dst + c * job.dst_plane * Lanes, job.dst_width * Lanes);
+  }
 }
 
 /// A thread's share of the (block, row, channel tile) triples.
@@ -223,7 +227,7 @@ void batch_conv_forward(const BatchConv& conv, const float* src, const float* we
   job.weights = weights;
   job.bias = bias;
   job.dst = dst;
-  job.relu = activation == Activation::relu;
+  job.activation = activation;
   run(job, threads);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backend/cpu/kernels/activation.h"
 #include "base/parallel.h"
 
 namespace lockstep::backend::cpu {
@@ -79,7 +80,7 @@ struct TapsJob {
   const float* weights = nullptr;
   const float* bias = nullptr;
   float* dst = nullptr;
-  bool relu = false;
+  Activation activation = Activation::none;
 };
 
 }  // namespace lockstep::backend::cpu

@@ -20,23 +20,41 @@ namespace {
 using V = hn::Vec<Full>;
 using Indices = decltype(hn::SetTableIndices(Full(), static_cast<const int32_t*>(nullptr)));
 
-/// For each lane of vector j of a period of rows of n: which row it belongs to.
-Indices row_indices(int j, int64_t n) {
-  HWY_ALIGN int32_t rows[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) rows[lane] = static_cast<int32_t>((j * kLanes + lane) / n);
-  return hn::SetTableIndices(Full(), rows);
-}
+/// For each lane of a period of rows of n: its row and its column.
+template <int Period>
+struct Pattern {
+  explicit Pattern(int64_t n) {
+    int32_t r = 0;
+    int32_t c = 0;
+    for (int i = 0; i < Period * kLanes; ++i) {
+      row[i] = r;
+      column[i] = c;
+      if (++c == n) {
+        c = 0;
+        ++r;
+      }
+    }
+    rows = r;
+  }
+
+  Indices rows_of(int j) const { return hn::SetTableIndices(Full(), row + j * kLanes); }
+
+  HWY_ALIGN int32_t row[Period * kLanes];
+  HWY_ALIGN int32_t column[Period * kLanes];
+  int64_t rows;
+};
 
 /// One row of C: sums[n] = a[k] B[k, n].
 template <int Period>
-void flat_row(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t n, int64_t k, float* sums) {
+HWY_INLINE void flat_row(const Pattern<Period>& pattern, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                         int64_t n, int64_t k, float* sums) {
   const Full d;
-  const int64_t rows = Period * kLanes / n;
+  const int64_t rows = pattern.rows;
   Indices index[Period];
   V acc[Period];
   HWY_UNROLL(10)
   for (int j = 0; j < Period; ++j) {
-    index[j] = row_indices(j, n);
+    index[j] = pattern.rows_of(j);
     acc[j] = hn::Zero(d);
   }
   const auto add_period = [&](V values, const float* HWY_RESTRICT from) HWY_ATTR {
@@ -60,21 +78,13 @@ void flat_row(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t 
   }
 }
 
-using RowFn = void (*)(const float*, const float*, int64_t, int64_t, float*);
-
-template <size_t... P>
-constexpr std::array<RowFn, kMaxFlatPeriod> row_table(std::index_sequence<P...>) {
-  return {flat_row<static_cast<int>(P) + 1>...};
-}
-
-constexpr auto kRowFns = row_table(std::make_index_sequence<kMaxFlatPeriod>());
-
-void flat_rows(const GemmJob& job) {
+template <int Period>
+void flat_rows_of(const GemmJob& job) {
   const Gemm& s = job.shape;
+  const Pattern<Period> pattern(s.n);
   float sums[32];
-  const RowFn fn = kRowFns[flat_period(s.n, kLanes) - 1];
   for (int64_t row = 0; row < s.m; ++row) {
-    fn(job.a + row * s.lda, job.b, s.n, s.k, sums);
+    flat_row(pattern, job.a + row * s.lda, job.b, s.n, s.k, sums);
     float* c = job.c + row * s.ldc;
     for (int64_t i = 0; i < s.n; ++i) {
       const float sum = sums[i] + (job.bias == nullptr ? 0.0F : job.bias[i]);
@@ -89,20 +99,19 @@ template <int Period>
 int64_t flat_outer_rows(const float* HWY_RESTRICT a, const float* b, const float* bias, float* HWY_RESTRICT c,
                         int64_t m, int64_t n, bool relu) {
   const Full d;
-  const int64_t rows = Period * kLanes / n;
+  const Pattern<Period> pattern(n);
+  const int64_t rows = pattern.rows;
   Indices index[Period];
   V times[Period];
   V plus[Period];
+  HWY_ALIGN float lanes[kLanes];
+  HWY_UNROLL(10)
   for (int j = 0; j < Period; ++j) {
-    HWY_ALIGN float pattern[2][kLanes];
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int64_t column = (j * kLanes + lane) % n;
-      pattern[0][lane] = b[column];
-      pattern[1][lane] = bias == nullptr ? 0.0F : bias[column];
-    }
-    index[j] = row_indices(j, n);
-    times[j] = hn::Load(d, pattern[0]);
-    plus[j] = hn::Load(d, pattern[1]);
+    index[j] = pattern.rows_of(j);
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = b[pattern.column[j * kLanes + lane]];
+    times[j] = hn::Load(d, lanes);
+    for (int lane = 0; lane < kLanes && bias != nullptr; ++lane) lanes[lane] = bias[pattern.column[j * kLanes + lane]];
+    plus[j] = bias != nullptr ? hn::Load(d, lanes) : hn::Zero(d);
   }
   const V zero = hn::Zero(d);
   const auto write_period = [&](V values, float* HWY_RESTRICT to) HWY_ATTR {
@@ -118,21 +127,13 @@ int64_t flat_outer_rows(const float* HWY_RESTRICT a, const float* b, const float
   return i;
 }
 
-using OuterFn = int64_t (*)(const float*, const float*, const float*, float*, int64_t, int64_t, bool);
-
-template <size_t... P>
-constexpr std::array<OuterFn, kMaxFlatPeriod> outer_table(std::index_sequence<P...>) {
-  return {flat_outer_rows<static_cast<int>(P) + 1>...};
-}
-
-constexpr auto kOuterFns = outer_table(std::make_index_sequence<kMaxFlatPeriod>());
-
-void flat_outer(const GemmJob& job) {
+template <int Period>
+void flat_outer_of(const GemmJob& job) {
   const Gemm& s = job.shape;
   float b[32];
   for (int64_t i = 0; i < s.n; ++i) b[i] = job.b[s.transpose_b ? i * s.ldb : i];
   const bool relu = s.activation == Activation::relu;
-  int64_t row = kOuterFns[flat_period(s.n, kLanes) - 1](job.a, b, job.bias, job.c, s.m, s.n, relu);
+  int64_t row = flat_outer_rows<Period>(job.a, b, job.bias, job.c, s.m, s.n, relu);
   for (; row < s.m; ++row) {
     for (int64_t i = 0; i < s.n; ++i) {
       const float value = job.a[row] * b[i] + (job.bias == nullptr ? 0.0F : job.bias[i]);
@@ -141,6 +142,26 @@ void flat_outer(const GemmJob& job) {
   }
   gemm_activate(s, job.c, s.m, s.n);
 }
+
+using FlatFn = void (*)(const GemmJob&);
+using FlatTable = std::array<FlatFn, kMaxFlatPeriod>;
+
+template <size_t... P>
+constexpr FlatTable rows_table(std::index_sequence<P...>) {
+  return {flat_rows_of<static_cast<int>(P) + 1>...};
+}
+
+template <size_t... P>
+constexpr FlatTable outer_table(std::index_sequence<P...>) {
+  return {flat_outer_of<static_cast<int>(P) + 1>...};
+}
+
+constexpr FlatTable kRows = rows_table(std::make_index_sequence<kMaxFlatPeriod>());
+constexpr FlatTable kOuter = outer_table(std::make_index_sequence<kMaxFlatPeriod>());
+
+void flat_rows(const GemmJob& job) { kRows[flat_period(job.shape.n, kLanes) - 1](job); }
+
+void flat_outer(const GemmJob& job) { kOuter[flat_period(job.shape.n, kLanes) - 1](job); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -170,7 +170,9 @@ HWY_INLINE void store_transposed(const V* columns, float* c, int64_t c_row, int6
   const Full d;
   constexpr int kChunks = (Columns + kLanes - 1) / kLanes;
   V block[kChunks][kLanes];
+  HWY_UNROLL(4)
   for (int chunk = 0; chunk < kChunks; ++chunk) {
+    HWY_UNROLL(16)
     for (int i = 0; i < kLanes; ++i) {
       const int column = chunk * kLanes + i;
       block[chunk][i] = column < Columns ? columns[column] : hn::Zero(d);
@@ -218,8 +220,10 @@ void column_tile(const ColumnTile& tile) {
     a += tile.a_k;
     b += tile.b_k;
   }
-  for (int v = 0; v < kStrip && tile.relu; ++v) {
-    for (int c = 0; c < Columns; ++c) acc[v][c] = hn::Max(hn::Zero(d), acc[v][c]);
+  HWY_UNROLL(8)
+  for (int v = 0; v < kStrip; ++v) {
+    HWY_UNROLL(16)
+    for (int c = 0; c < Columns; ++c) acc[v][c] = tile.relu ? hn::Max(hn::Zero(d), acc[v][c]) : acc[v][c];
   }
   store_transposed<Columns>(acc[0], tile.c, tile.c_row, first);
   store_transposed<Columns>(acc[1], tile.c + first * tile.c_row, tile.c_row, second);

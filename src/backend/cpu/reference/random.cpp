@@ -1,8 +1,9 @@
-// Random tensors and dropout. Element j of row r is word j % 4 of Philox block (step; r, j / 4): it depends on the seed,
-// the op's stream, the step and the row of the global batch, not on the thread or process that computes it.
-#include "base/parallel.h"
+// Random tensors and dropout. Element j of row r is word j % 4 of Philox block (step; r, j / 4): it depends on the
+// seed, the op's stream, the step and the row of the global batch, not on the thread or process that computes it.
 #include "base/random.h"
+
 #include "backend/cpu/kernel_list.h"
+#include "base/parallel.h"
 
 namespace lockstep::backend::cpu {
 namespace {

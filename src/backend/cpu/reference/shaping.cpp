@@ -134,7 +134,8 @@ std::unique_ptr<Kernel> reference_reorder(const KernelRequest& request, const Cp
   const int64_t stored = graph::stored_elements(shape, to);
   return make_kernel([=](const Binding& m, const StepContext&) {
     if (!to.plain()) std::fill_n(m.out(), stored, 0.0F);
-    for (int64_t i = 0; i < shape.elements(); ++i) m.out()[stored_at(shape, to, i)] = m.in(0)[stored_at(shape, from, i)];
+    for (int64_t i = 0; i < shape.elements(); ++i)
+      m.out()[stored_at(shape, to, i)] = m.in(0)[stored_at(shape, from, i)];
   });
 }
 

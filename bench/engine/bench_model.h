@@ -1,0 +1,48 @@
+// A model ready to train in a benchmark: its programs, parameters, exchange and one batch of learnable images.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "exchange/local_exchange.h"
+#include "graph/parameters.h"
+#include "train/programs.h"
+
+namespace lockstep::bench {
+
+struct BenchOptions {
+  std::string model = "lenet";
+  int64_t batch = 64;
+  std::string optimizer = "adam";
+  int threads = 1;
+};
+
+class BenchModel {
+ public:
+  explicit BenchModel(const BenchOptions& options);
+
+  /// One whole training step on the given batch: forward, backward, update; gives the loss.
+  float step(const float* images, const int32_t* labels, int64_t count);
+  /// The same on the built-in batch.
+  float step() { return step(images_.data(), labels_.data(), options_.batch); }
+
+  [[nodiscard]] train::Programs& programs() { return programs_; }
+  [[nodiscard]] graph::ParameterStore& parameters() { return parameters_; }
+  [[nodiscard]] exchange::Exchange& exchange() { return exchange_; }
+
+ private:
+  BenchOptions options_;
+  train::ModelSpec spec_;
+  std::unique_ptr<backend::Backend> backend_;
+  graph::ParameterStore parameters_;
+  train::Programs programs_;
+  exchange::LocalExchange exchange_;
+  std::vector<float> images_;
+  std::vector<int32_t> labels_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace lockstep::bench

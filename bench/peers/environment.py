@@ -1,0 +1,110 @@
+"""Prepares what the peers need: a virtual environment and the libtorch program."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+
+VENV_GIGABYTES = 14  # the PyPI wheel of torch brings its CUDA libraries along
+
+TORCH_QUERY = """
+import json, os, torch
+print(json.dumps([os.path.dirname(torch.__file__), int(torch.compiled_with_cxx11_abi())]))
+"""
+
+
+class SetupError(Exception):
+    """One line for the user."""
+
+
+class Libtorch:
+    """The built program, or the reason why there is none."""
+
+    def __init__(self, program=None, error=None):
+        self.program = program
+        self.error = error
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def last_line(text, prefer=""):
+    """The last line that says something, taken from those with `prefer` if there are any."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    preferred = [line for line in lines if prefer and prefer in line]
+    return (preferred or lines or ["it said nothing"])[-1]
+
+
+def prepare_venv(folder, requirements):
+    """Makes the environment unless its stamp says that it is current; returns its interpreter."""
+    python = folder / "bin/python"
+    stamp = folder / "peers.stamp"
+    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return python
+    check_space(folder.parent)
+    progress(f"making {folder.parent.name}/{folder.name}")
+    create_venv(folder)
+    install(python, requirements)
+    stamp.write_text(wanted)
+    return python
+
+
+def check_space(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < VENV_GIGABYTES:
+        raise SetupError(f"the peers need {VENV_GIGABYTES} GB of disk under {folder.name}/, "
+                         f"{free:.0f} GB are free")
+
+
+def create_venv(folder):
+    attempts = [[sys.executable, "-m", "venv", "--clear", str(folder)],
+                [sys.executable, "-m", "virtualenv", "--clear", str(folder)]]
+    for command in attempts:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 0:
+            return
+    raise SetupError("python3 cannot make virtual environments: apt-get install python3-venv")
+
+
+def install(python, requirements):
+    """Shows pip's own steps as progress, without its lines about where it looks."""
+    names = ", ".join(requirements.read_text().split())
+    progress(f"installing {names} (about 3 GB to download)")
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check",
+               "--progress-bar", "off", "-r", str(requirements)]
+    pip = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = []
+    for line in pip.stdout:
+        output.append(line)
+        if line.lstrip().startswith(("Downloading", "Installing", "Building")):
+            progress(f"  {line.strip()[:100]}")
+    if pip.wait() != 0:
+        raise SetupError(f"pip install failed: {last_line(''.join(output), prefer='ERROR')}")
+
+
+def build_libtorch(source, build, python):
+    program = build / "libtorch_peer"
+    progress("building the libtorch peer")
+    try:
+        torch, abi = json.loads(checked([str(python), "-c", TORCH_QUERY]))
+        checked(["cmake", "-S", str(source), "-B", str(build), f"-DTORCH_DIR={torch}",
+                 f"-DTORCH_CXX11_ABI={abi}", "-DCMAKE_BUILD_TYPE=Release"])
+        checked(["cmake", "--build", str(build)])
+    except SetupError as error:
+        return Libtorch(error=str(error))
+    return Libtorch(program=program)
+
+
+def checked(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise SetupError(f"{command[0]} is not installed") from None
+    if done.returncode != 0:
+        reason = last_line(done.stdout + done.stderr, prefer="rror")
+        raise SetupError(f"{' '.join(command[:2])} failed: {reason}")
+    return done.stdout

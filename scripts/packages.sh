@@ -1,0 +1,43 @@
+# The Debian packages that Lockstep needs: the one list. Sourced by quickstart.sh and test.sh.
+
+# To build and run the program.
+build_packages=(
+  g++ cmake ninja-build ccache
+  libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
+  zlib1g-dev libpng-dev libssl-dev libcpp-httplib-dev
+  ca-certificates dataset-fashion-mnist
+)
+
+# Besides those, to test it.
+test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev
+  clang clang-format clang-tidy libomp-dev libclang-rt-14-dev
+)
+
+# install_missing PACKAGE...: installs those that are not there yet; needs root or sudo only then.
+install_missing() {
+  if ! command -v dpkg-query > /dev/null; then
+    echo "this is not Debian: make sure that you have what these packages hold: $*" >&2
+    return 0
+  fi
+  local package missing=()
+  for package in "$@"; do
+    if [[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null)" != installed ]]; then
+      missing+=("$package")
+    fi
+  done
+  if ((${#missing[@]} == 0)); then return 0; fi
+
+  local as_root=()
+  if ((EUID != 0)); then
+    if ! command -v sudo > /dev/null; then
+      echo "packages are missing and this is neither root nor is there sudo; as root: apt-get install ${missing[*]}" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "installing ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  "${apt[@]}" update < /dev/null || echo "apt-get update did not go through; trying with the lists that are there" >&2
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" < /dev/null > /dev/null
+}

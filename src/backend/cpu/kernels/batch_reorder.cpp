@@ -1,0 +1,118 @@
+#include "backend/cpu/kernels/batch_reorder.h"
+
+#include "backend/cpu/kernels/batch_layout.h"
+#include "base/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/batch_reorder.cpp"
+#include "hwy/foreach_target.h"
+//
+#include "backend/cpu/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::backend::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Calls fn(block, first element, elements) for a thread's share of the L x L squares of all blocks.
+template <int Lanes, class Fn>
+HWY_INLINE void for_squares(int64_t batch, int64_t rest, int thread, int threads, Fn fn) {
+  const int64_t squares = (rest + Lanes - 1) / Lanes;
+  const base::Range mine = base::share(batch_blocks(batch, Lanes) * squares, thread, threads);
+  for (int64_t i = mine.begin; i < mine.end; ++i) {
+    const int64_t first = i % squares * Lanes;
+    fn(i / squares, first, std::min<int64_t>(Lanes, rest - first));
+  }
+}
+
+template <int Lanes>
+void block_squares(int64_t batch, int64_t rest, const float* plain, float* blocked, int thread, int threads) {
+  const hn::FixedTag<float, Lanes> d;
+  for_squares<Lanes>(batch, rest, thread, threads, [&](int64_t block, int64_t first, int64_t count) HWY_ATTR {
+    hn::Vec<decltype(d)> rows[Lanes];
+    const float* src = plain + block * Lanes * rest + first;
+    const int64_t images = std::min<int64_t>(Lanes, batch - block * Lanes);
+    if (images == Lanes && count == Lanes) {
+      HWY_UNROLL(16)
+      for (int i = 0; i < Lanes; ++i) rows[i] = hn::LoadU(d, src + i * rest);
+    } else {
+      HWY_UNROLL(16)
+      for (int i = 0; i < Lanes; ++i) rows[i] = i < images ? load_some(d, src + i * rest, count) : hn::Zero(d);
+    }
+    transpose(d, rows);
+    float* dst = blocked + (block * rest + first) * Lanes;
+    HWY_UNROLL(16)
+    for (int i = 0; i < Lanes; ++i) {
+      if (i < count) hn::StoreU(rows[i], d, dst + i * Lanes);
+    }
+  });
+}
+
+template <int Lanes>
+void plain_squares(int64_t batch, int64_t rest, const float* blocked, float* plain, int thread, int threads) {
+  const hn::FixedTag<float, Lanes> d;
+  for_squares<Lanes>(batch, rest, thread, threads, [&](int64_t block, int64_t first, int64_t count) HWY_ATTR {
+    hn::Vec<decltype(d)> rows[Lanes];
+    const float* src = blocked + (block * rest + first) * Lanes;
+    HWY_UNROLL(16)
+    for (int i = 0; i < Lanes; ++i) rows[i] = i < count ? hn::LoadU(d, src + i * Lanes) : hn::Zero(d);
+    transpose(d, rows);
+    float* dst = plain + block * Lanes * rest + first;
+    const int64_t images = std::min<int64_t>(Lanes, batch - block * Lanes);
+    HWY_UNROLL(16)
+    for (int i = 0; i < Lanes; ++i) {
+      if (i < images && count == Lanes) hn::StoreU(rows[i], d, dst + i * rest);
+      if (i < images && count < Lanes) store_some(d, rows[i], dst + i * rest, count);
+    }
+  });
+}
+
+void to_blocked_share(int lanes, int64_t batch, int64_t rest, const float* plain, float* blocked, int thread,
+                      int threads) {
+#if HWY_TARGET == HWY_AVX3
+  if (lanes == 16) return block_squares<16>(batch, rest, plain, blocked, thread, threads);
+#endif
+  static_cast<void>(lanes);
+  block_squares<std::min(kLanes, 8)>(batch, rest, plain, blocked, thread, threads);
+}
+
+void to_plain_share(int lanes, int64_t batch, int64_t rest, const float* blocked, float* plain, int thread,
+                    int threads) {
+#if HWY_TARGET == HWY_AVX3
+  if (lanes == 16) return plain_squares<16>(batch, rest, blocked, plain, thread, threads);
+#endif
+  static_cast<void>(lanes);
+  plain_squares<std::min(kLanes, 8)>(batch, rest, blocked, plain, thread, threads);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep::backend::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::backend::cpu {
+namespace {
+
+HWY_EXPORT(to_blocked_share);
+HWY_EXPORT(to_plain_share);
+
+/// Elements moved that pay for one more thread.
+constexpr int64_t kGrain = 16'384;
+
+}  // namespace
+
+void to_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* plain, float* blocked, int threads) {
+  base::parallel(base::threads_for(batch * rest, kGrain, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(to_blocked_share)(lanes, batch, rest, plain, blocked, thread, count);
+  });
+}
+
+void from_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* blocked, float* plain, int threads) {
+  base::parallel(base::threads_for(batch * rest, kGrain, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(to_plain_share)(lanes, batch, rest, blocked, plain, thread, count);
+  });
+}
+
+}  // namespace lockstep::backend::cpu
+#endif  // HWY_ONCE

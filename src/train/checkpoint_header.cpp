@@ -1,0 +1,210 @@
+// The header of a checkpoint as JSON. Writing and reading stand side by side, so that they cannot drift apart.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/error.h"
+#include "train/checkpoint.h"
+
+namespace lockstep::train {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLargest = int64_t{1} << 53;  // what JSON numbers hold exactly
+constexpr uint64_t kMostValues = uint64_t{1} << 40;
+constexpr size_t kMostArrays = 64;
+
+/// A value of the header with its path, so that what is wrong can be named.
+class Field {
+ public:
+  Field(const json& value, std::string path, const std::string& file)
+      : value_(value), path_(std::move(path)), file_(file) {}
+
+  [[nodiscard]] Field operator[](const char* key) const {
+    if (!value_.is_object()) reject("a map");
+    const auto found = value_.find(key);
+    if (found == value_.end()) {
+      throw DataError(fmt::format("checkpoint {}: header lacks '{}{}'", file_, path_.empty() ? "" : path_ + ".", key));
+    }
+    return {*found, path_.empty() ? key : path_ + "." + key, file_};
+  }
+
+  [[nodiscard]] bool null() const { return value_.is_null(); }
+
+  [[nodiscard]] std::string text() const {
+    if (!value_.is_string()) reject("text");
+    return value_.get<std::string>();
+  }
+
+  [[nodiscard]] int64_t whole(int64_t least = 0, int64_t most = kLargest) const {
+    if (!value_.is_number_integer()) reject("a whole number");
+    const bool fits = !value_.is_number_unsigned() || value_.get<uint64_t>() <= static_cast<uint64_t>(kLargest);
+    const int64_t number = fits ? value_.get<int64_t>() : -1;
+    if (!fits || number < least || number > most) reject(fmt::format("a whole number from {} to {}", least, most));
+    return number;
+  }
+
+  [[nodiscard]] uint64_t count() const { return static_cast<uint64_t>(whole()); }
+
+  /// What was not finite was written as null.
+  [[nodiscard]] double number() const {
+    if (value_.is_null()) return std::numeric_limits<double>::quiet_NaN();
+    if (!value_.is_number()) reject("a number");
+    return value_.get<double>();
+  }
+
+  [[nodiscard]] std::vector<Field> list(size_t most) const {
+    if (!value_.is_array() || value_.size() > most) reject(fmt::format("a list of at most {}", most));
+    std::vector<Field> items;
+    for (size_t i = 0; i < value_.size(); ++i) items.emplace_back(value_[i], fmt::format("{}[{}]", path_, i), file_);
+    return items;
+  }
+
+  [[nodiscard]] Options texts() const {
+    if (!value_.is_object()) reject("a map");
+    Options result;
+    for (const auto& [key, item] : value_.items()) result[key] = Field(item, path_ + "." + key, file_).text();
+    return result;
+  }
+
+  [[nodiscard]] Shape shape() const {
+    std::vector<int64_t> dims;
+    uint64_t elements = 1;
+    for (const Field& dim : list(Shape::kMaxRank)) {
+      dims.push_back(dim.whole(1, int64_t{1} << 40));
+      elements *= static_cast<uint64_t>(dims.back());
+      if (elements > kMostValues) reject(fmt::format("a shape of at most {} elements", kMostValues));
+    }
+    return Shape(std::span<const int64_t>(dims));
+  }
+
+  [[noreturn]] void reject(const std::string& expected) const {
+    std::string seen = value_.dump(-1, ' ', true, json::error_handler_t::replace);
+    if (seen.size() > 40) seen = seen.substr(0, 40) + "...";
+    throw DataError(fmt::format("checkpoint {}: header has {} for '{}', expected {}", file_, seen, path_, expected));
+  }
+
+ private:
+  const json& value_;
+  std::string path_;
+  const std::string& file_;
+};
+
+json shape_json(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
+
+json number_json(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json eval_json(const std::optional<EvalRecord>& eval) {
+  if (!eval) return nullptr;
+  return {{"step", eval->step},
+          {"epoch", eval->epoch},
+          {"loss", number_json(eval->loss)},
+          {"accuracy", number_json(eval->accuracy)},
+          {"examples", eval->examples}};
+}
+
+std::optional<EvalRecord> read_eval(const Field& field) {
+  if (field.null()) return std::nullopt;
+  return EvalRecord{field["step"].count(), field["epoch"].whole(), field["loss"].number(), field["accuracy"].number(),
+                    field["examples"].whole()};
+}
+
+json state_json(const TrainingState& state) {
+  return {{"step", state.step},
+          {"examples", state.examples},
+          {"epochs", state.epochs},
+          {"pass", state.position.pass},
+          {"batch", state.position.batch},
+          {"seconds", number_json(state.seconds)},
+          {"epoch_loss_sum", number_json(state.epoch_loss_sum)},
+          {"epoch_correct", state.epoch_correct},
+          {"epoch_examples", state.epoch_examples},
+          {"epoch_loss", number_json(state.epoch_loss)},
+          {"epoch_accuracy", number_json(state.epoch_accuracy)},
+          {"last_eval", eval_json(state.last_eval)},
+          {"best_eval", eval_json(state.best_eval)},
+          {"best_checkpoint", eval_json(state.best_checkpoint)}};
+}
+
+TrainingState read_state(const Field& field) {
+  TrainingState state;
+  state.step = field["step"].count();
+  state.examples = field["examples"].count();
+  state.epochs = field["epochs"].whole();
+  state.position = {field["pass"].whole(), field["batch"].whole()};
+  state.seconds = field["seconds"].number();
+  state.epoch_loss_sum = field["epoch_loss_sum"].number();
+  state.epoch_correct = field["epoch_correct"].count();
+  state.epoch_examples = field["epoch_examples"].count();
+  state.epoch_loss = field["epoch_loss"].number();
+  state.epoch_accuracy = field["epoch_accuracy"].number();
+  state.last_eval = read_eval(field["last_eval"]);
+  state.best_eval = read_eval(field["best_eval"]);
+  state.best_checkpoint = read_eval(field["best_checkpoint"]);
+  return state;
+}
+
+std::vector<std::string> read_texts(const Field& field, size_t most) {
+  std::vector<std::string> texts;
+  for (const Field& item : field.list(most)) texts.push_back(item.text());
+  return texts;
+}
+
+std::vector<ParameterEntry> read_parameters(const Field& field) {
+  std::vector<ParameterEntry> parameters;
+  uint64_t total = 0;
+  for (const Field& item : field.list(size_t{1} << 20)) {
+    parameters.push_back({item["name"].text(), item["shape"].shape()});
+    total += static_cast<uint64_t>(parameters.back().shape.elements());
+    if (total > kMostValues) field.reject(fmt::format("at most {} values in all", kMostValues));
+  }
+  return parameters;
+}
+
+}  // namespace
+
+std::string header_to_json(const CheckpointHeader& header) {
+  json parameters = json::array();
+  for (const ParameterEntry& entry : header.parameters) {
+    parameters.push_back({{"name", entry.name}, {"shape", shape_json(entry.shape)}});
+  }
+  const json all = {{"model", header.model},
+                    {"options", header.options},
+                    {"image", shape_json(header.image)},
+                    {"classes", header.classes},
+                    {"train_examples", header.train_examples},
+                    {"class_names", header.class_names},
+                    {"parameters", parameters},
+                    {"optimizer", header.optimizer},
+                    {"slots", header.slots},
+                    {"settings", header.settings},
+                    {"state", state_json(header.state)},
+                    {"version", header.version}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+CheckpointHeader header_from_json(std::string_view text, const std::string& file) {
+  const json all = json::parse(text.begin(), text.end(), nullptr, false);
+  if (all.is_discarded()) throw DataError("checkpoint " + file + ": header is not valid JSON");
+  const Field root(all, "", file);
+  CheckpointHeader header;
+  header.model = root["model"].text();
+  header.options = root["options"].texts();
+  header.image = root["image"].shape();
+  if (header.image.rank() != 3) root["image"].reject("three sizes: channels, height, width");
+  header.classes = root["classes"].whole(1, 1 << 30);
+  header.train_examples = root["train_examples"].whole();
+  header.class_names = read_texts(root["class_names"], size_t{1} << 20);
+  header.parameters = read_parameters(root["parameters"]);
+  header.optimizer = root["optimizer"].text();
+  header.slots = read_texts(root["slots"], kMostArrays);
+  header.settings = root["settings"].texts();
+  header.state = read_state(root["state"]);
+  header.version = root["version"].text();
+  return header;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,105 @@
+#include "train/checkpoint_store.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr std::string_view kStem = "step-";
+constexpr std::string_view kEnding = ".ckpt";
+
+std::optional<uint64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kStem) || !name.ends_with(kEnding)) return std::nullopt;
+  const std::string_view digits = name.substr(kStem.size(), name.size() - kStem.size() - kEnding.size());
+  uint64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
+  return step;
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  if (error) base::throw_io_error("read folder", folder, error.value());
+  for (const auto& entry : entries) names.push_back(entry.path().filename().string());
+  return names;
+}
+
+}  // namespace
+
+std::string CheckpointStore::path_of(uint64_t step) const {
+  return fmt::format("{}/{}{:09}{}", folder_, kStem, step, kEnding);
+}
+
+std::vector<CheckpointStore::File> CheckpointStore::list() const {
+  std::vector<File> files;
+  for (const std::string& name : names_in(folder_)) {
+    if (const auto step = step_of(name)) files.push_back({*step, folder_ + "/" + name});
+  }
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.step < b.step; });
+  return files;
+}
+
+CheckpointStore::Saved CheckpointStore::save(const CheckpointHeader& header,
+                                             std::span<const std::span<const float>> arrays) {
+  const std::string path = path_of(header.state.step);
+  const size_t bytes = write_checkpoint(path, header, arrays);
+  thin_out(header.state);
+  return {path, bytes};
+}
+
+void CheckpointStore::thin_out(const TrainingState& state) const {
+  const std::vector<File> files = list();
+  const auto keep = static_cast<size_t>(std::max<int64_t>(keep_, 1));
+  for (size_t i = 0; i + keep < files.size(); ++i) {
+    if (state.best_checkpoint && files[i].step == state.best_checkpoint->step) continue;
+    if (::unlink(files[i].path.c_str()) != 0 && errno != ENOENT) base::throw_io_error("remove", files[i].path, errno);
+  }
+}
+
+Checkpoint CheckpointStore::load_newest(std::string& path) const {
+  const std::vector<File> files = list();
+  if (files.empty()) throw DataError("no checkpoint in " + folder_);
+  path = files.back().path;
+  try {
+    return read_checkpoint(path);
+  } catch (const DataError& error) {
+    for (size_t i = files.size() - 1; i-- > 0;) {
+      try {
+        read_checkpoint(files[i].path);
+      } catch (const Error&) {
+        continue;
+      }
+      throw DataError(fmt::format("{}; the one of step {} is intact: --checkpoint {} uses it", error.what(),
+                                  files[i].step, files[i].path));
+    }
+    throw DataError(fmt::format("{}; no older one is intact", error.what()));
+  }
+}
+
+void CheckpointStore::abandon_after(uint64_t step) const {
+  for (const File& file : list()) {
+    if (file.step <= step) continue;
+    const std::string other = file.path + ".abandoned";
+    if (::rename(file.path.c_str(), other.c_str()) != 0) base::throw_io_error("rename", file.path, errno);
+  }
+}
+
+void CheckpointStore::remove_leftovers() const {
+  for (const std::string& name : names_in(folder_)) {
+    const bool ours = name.starts_with(kStem) && name.find(std::string(kEnding) + ".tmp-") != std::string::npos;
+    if (ours) ::unlink((folder_ + "/" + name).c_str());
+  }
+}
+
+}  // namespace lockstep::train

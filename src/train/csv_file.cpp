@@ -1,0 +1,85 @@
+#include "train/csv_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "lockstep/error.h"
+
+namespace lockstep::train {
+namespace {
+
+/// The header and the lines up to `step`; a last line without an end is dropped.
+std::string cut(const std::string& content, uint64_t step) {
+  std::string kept;
+  for (size_t begin = 0; begin < content.size();) {
+    const size_t end = content.find('\n', begin);
+    if (end == std::string::npos) break;
+    uint64_t line_step = 0;
+    std::from_chars(content.data() + begin, content.data() + end, line_step);
+    if (begin == 0 || line_step <= step) kept.append(content, begin, end + 1 - begin);
+    begin = end + 1;
+  }
+  return kept;
+}
+
+base::FileHandle open_file(const std::string& path, int flags) {
+  base::FileHandle file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
+  if (!file.open()) base::throw_io_error("create", path, errno);
+  return file;
+}
+
+}  // namespace
+
+CsvFile::CsvFile(std::string path, base::FileHandle file, uint64_t size)
+    : path_(std::move(path)), file_(std::move(file)), size_(size), buffer_(std::make_unique<char[]>(kBufferBytes)) {}
+
+CsvFile CsvFile::create(const std::string& path, std::string_view header) {
+  CsvFile made(path, open_file(path, O_CREAT | O_EXCL), 0);
+  made.add(header);
+  made.flush();
+  return made;
+}
+
+CsvFile CsvFile::resume(const std::string& path, std::string_view header, uint64_t step) {
+  if (::access(path.c_str(), F_OK) != 0) return create(path, header);
+  const std::vector<uint8_t> bytes = base::read_file(path);
+  const std::string content(bytes.begin(), bytes.end());
+  if (!content.starts_with(std::string(header) + "\n")) {
+    throw DataError(path + ": its first line is not '" + std::string(header) + "'");
+  }
+  const std::string kept = cut(content, step);
+  if (kept != content) base::write_whole_file(path, kept);
+  return {path, open_file(path, O_APPEND), kept.size()};
+}
+
+void CsvFile::add(std::string_view line) {
+  if (line.size() >= kBufferBytes) throw Error(path_ + ": a line of " + std::to_string(line.size()) + " bytes");
+  if (used_ + line.size() + 1 > kBufferBytes) flush();
+  std::memcpy(buffer_.get() + used_, line.data(), line.size());
+  used_ += line.size();
+  buffer_[used_++] = '\n';
+}
+
+void CsvFile::flush() {
+  size_t written = 0;
+  while (written < used_) {
+    const ssize_t got = ::write(file_.get(), buffer_.get() + written, used_ - written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const int error = errno;
+      used_ = 0;
+      // Back to whole lines; if even that fails, the error below is still the one to report.
+      [[maybe_unused]] const int ignored = ::ftruncate(file_.get(), static_cast<off_t>(size_));
+      base::throw_io_error("write", path_, error);
+    }
+    written += static_cast<size_t>(got);
+  }
+  size_ += used_;
+  used_ = 0;
+}
+
+}  // namespace lockstep::train

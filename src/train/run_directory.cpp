@@ -1,0 +1,102 @@
+#include "train/run_directory.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
+#include "lockstep/error.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_name(const std::string& name) {
+  if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos) return;
+  throw UsageError("name: '" + name + "' cannot name a run; use --run-dir for a path");
+}
+
+/// The largest n of the folders <name>-<n>, 0 where there are none.
+uint64_t largest_number(const std::string& folder, const std::string& name) {
+  uint64_t largest = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(name + "-")) continue;
+    uint64_t n = 0;
+    const char* begin = file.data() + name.size() + 1;
+    const char* end = file.data() + file.size();
+    const auto [stop, error] = std::from_chars(begin, end, n);
+    if (error == std::errc() && stop == end && n < UINT64_MAX - 1) largest = std::max(largest, n);
+  }
+  return largest;
+}
+
+base::LockFile lock_run(const std::string& path) {
+  std::optional<base::LockFile> lock = base::LockFile::try_lock(path + "/.lock");
+  if (!lock) throw IoError("run " + path + " is in use by another process");
+  return std::move(*lock);
+}
+
+bool is_run(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path + "/config.yaml", ignored);
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::create(const std::string& runs_dir, const std::string& name) {
+  check_name(name);
+  base::make_directories(runs_dir);
+  for (uint64_t n = largest_number(runs_dir, name) + 1;; ++n) {
+    const std::string path = fmt::format("{}/{}-{}", runs_dir, name, n);
+    if (::mkdir(path.c_str(), 0777) == 0) {
+      base::make_directories(path + "/checkpoints");
+      return {path, lock_run(path)};
+    }
+    if (errno != EEXIST) base::throw_io_error("create run folder", path, errno);
+  }
+}
+
+RunDirectory RunDirectory::create_at(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  if (!parent.empty()) base::make_directories(parent);
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    std::error_code error;
+    if (errno != EEXIST) base::throw_io_error("create run folder", path, errno);
+    const bool empty = fs::is_directory(path, error) && fs::is_empty(path, error);
+    if (!empty) {
+      throw UsageError(fmt::format("run folder {} already exists; --resume {} goes on with the run in it", path, path));
+    }
+  }
+  RunDirectory run(path, lock_run(path));
+  base::make_directories(run.checkpoints());
+  return run;
+}
+
+RunDirectory RunDirectory::create_for(const Settings& settings) {
+  if (!settings.run_dir.empty()) return create_at(settings.run_dir);
+  return create(settings.runs_dir, settings.name.empty() ? settings.model : settings.name);
+}
+
+std::string find_run(const std::string& run, const std::string& runs_dir) {
+  const std::string named = runs_dir + "/" + run;
+  if (is_run(run)) return run;
+  if (is_run(named)) return named;
+  std::error_code ignored;
+  const bool folder = fs::is_directory(run, ignored);
+  throw UsageError(
+      fmt::format("no run '{}': {}", run,
+                  folder ? "the folder has no config.yaml" : "neither that folder nor " + named + " exists"));
+}
+
+RunDirectory RunDirectory::open(const std::string& run, const std::string& runs_dir) {
+  const std::string path = find_run(run, runs_dir);
+  return {path, lock_run(path)};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,65 @@
+#include "train/run_log.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace lockstep::train {
+namespace {
+
+constexpr double kFlushSeconds = 1;
+
+CsvFile open_log(const std::string& path, std::string_view header, bool resumed, uint64_t step) {
+  return resumed ? CsvFile::resume(path, header, step) : CsvFile::create(path, header);
+}
+
+/// Formats a line without touching the heap.
+template <class... Args>
+void add_line(CsvFile& file, fmt::format_string<Args...> format, Args&&... args) {
+  std::array<char, 512> line{};
+  const auto end = fmt::format_to_n(line.data(), line.size(), format, std::forward<Args>(args)...);
+  file.add({line.data(), std::min(end.size, line.size())});
+}
+
+}  // namespace
+
+RunLog::RunLog(const RunDirectory& run, uint64_t log_every, bool resumed, uint64_t step)
+    : steps_(open_log(run.steps_file(), kStepsHeader, resumed, step)),
+      evals_(open_log(run.evals_file(), kEvalsHeader, resumed, step)),
+      log_every_(log_every) {}
+
+void RunLog::on_start(const StartEvent& event) {
+  last_seconds_ = last_flush_ = event.clock->seconds();
+  last_examples_ = event.first_examples;
+}
+
+void RunLog::on_step(const StepEvent& event) {
+  if (log_every_ == 0 || event.step % log_every_ != 0) return;
+  const double seconds = event.clock->seconds();
+  const double passed = seconds - last_seconds_;
+  const double rate = passed > 0 ? static_cast<double>(event.examples_total - last_examples_) / passed : 0;
+  add_line(steps_, "{},{},{:.6f},{},{:.6g},{},{:.1f}", event.step, event.epoch, seconds, event.loss, event.accuracy(),
+           event.learning_rate, rate);
+  last_seconds_ = seconds;
+  last_examples_ = event.examples_total;
+  if (seconds - last_flush_ < kFlushSeconds) return;
+  last_flush_ = seconds;
+  steps_.flush();
+}
+
+void RunLog::on_eval(const EvalEvent& event) {
+  add_line(evals_, "{},{},{:.6f},{},{},{},{:.6f},{}", event.step, event.epoch, event.seconds, event.loss,
+           event.accuracy, event.examples, event.eval_seconds, event.best ? 1 : 0);
+  flush();
+}
+
+void RunLog::before_checkpoint() { flush(); }
+
+void RunLog::on_end(const Outcome& /*outcome*/) { flush(); }
+
+void RunLog::flush() {
+  steps_.flush();
+  evals_.flush();
+}
+
+}  // namespace lockstep::train

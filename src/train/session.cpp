@@ -1,0 +1,255 @@
+#include "train/session.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "data/catalog.h"
+#include "train/checkpoint_store.h"
+#include "train/machine.h"
+#include "train/run_log.h"
+#include "train/setup.h"
+#include "train/summary.h"
+
+namespace lockstep::train {
+namespace {
+
+/// Saves checkpoints of a setup into the run's folder.
+class RunCheckpointer final : public Checkpointer {
+ public:
+  RunCheckpointer(Setup& setup, CheckpointStore store)
+      : store_(std::move(store)), header_(setup.header()), arrays_(setup.arrays()) {}
+
+  CheckpointEvent save(const TrainingState& state) override {
+    header_.state = state;
+    const CheckpointStore::Saved saved = store_.save(header_, arrays_);
+    CheckpointEvent event;
+    event.step = state.step;
+    event.file = saved.path;
+    event.bytes = saved.bytes;
+    return event;
+  }
+
+ private:
+  CheckpointStore store_;
+  CheckpointHeader header_;
+  std::vector<std::span<const float>> arrays_;
+};
+
+data::Dataset load_data(const Settings& settings, const data::FetchCallback& progress) {
+  data::LoadOptions options;
+  options.source = data::SourceOptions::from_environment(settings.data);
+  options.holdout = settings.holdout;
+  options.train_limit = settings.train_limit;
+  options.test_limit = settings.test_limit;
+  return data::load(settings.dataset, options, progress);
+}
+
+/// The checkpoint that --checkpoint names: a path, or a file of the run's folder.
+Checkpoint load_named(const std::string& name, const RunDirectory& run, std::string& path) {
+  path = name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) path = run.checkpoints() + "/" + name;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw UsageError(fmt::format("--checkpoint: neither {} nor {} exists", name, path));
+  }
+  return read_checkpoint(path);
+}
+
+EvalEvent to_event(const EvalRecord& record, const std::optional<EvalRecord>& best) {
+  EvalEvent event;
+  event.step = record.step;
+  event.epoch = record.epoch;
+  event.loss = record.loss;
+  event.accuracy = record.accuracy;
+  event.examples = record.examples;
+  event.best = best == record;
+  return event;
+}
+
+}  // namespace
+
+class Session::Impl {
+ public:
+  Impl(Configuration configuration, SessionOptions options);
+
+  [[nodiscard]] StartEvent start_event() const;
+  Outcome run();
+
+  Settings settings;
+  std::optional<RunDirectory> directory;
+  StopReason finished = StopReason::none;
+
+ private:
+  void open_run(Configuration& configuration);
+  /// The checkpoint to go on from; nothing for a new run.
+  std::optional<Checkpoint> load_checkpoint();
+  [[nodiscard]] StopReason find_finished() const;
+  [[nodiscard]] Outcome outcome(const TrainingState& state, StopReason reason) const;
+  void write_summary(const Outcome& outcome, const std::string& error) const;
+  /// Tells everyone and writes the summary, in spite of further failures: the error that is on its way counts.
+  void end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept;
+
+  SessionOptions options_;
+  bool resumed_ = false;
+  std::optional<CheckpointStore> store_;
+  std::optional<Setup> setup_;
+  std::optional<RunLog> log_;
+  std::vector<Hooks*> hooks_;
+  int64_t started_ = 0;
+};
+
+Session::Impl::Impl(Configuration configuration, SessionOptions options) : options_(std::move(options)) {
+  open_run(configuration);
+  settings = configuration.resolve();
+  settings.threads = resolve_threads(settings);
+  const std::optional<Checkpoint> checkpoint = load_checkpoint();
+  setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_.fetch_progress),
+                 checkpoint ? &*checkpoint : nullptr);
+  finished = resumed_ ? find_finished() : StopReason::none;
+  if (finished != StopReason::none) return;
+  if (!resumed_) directory = RunDirectory::create_for(settings);
+  if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
+  if (resumed_) store_->abandon_after(setup_->state().step);
+  store_->remove_leftovers();
+  base::write_whole_file(directory->config_file(), to_yaml(settings));
+  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, setup_->state().step);
+  hooks_.push_back(&*log_);
+  hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
+}
+
+void Session::Impl::open_run(Configuration& configuration) {
+  const std::string run = configuration.given_text("resume");
+  if (run.empty()) return;
+  const std::string runs_dir = configuration.given_text("runs-dir");
+  directory = RunDirectory::open(run, runs_dir.empty() ? Settings{}.runs_dir : runs_dir);
+  configuration.resume_from(directory->config_file());
+  resumed_ = true;
+}
+
+std::optional<Checkpoint> Session::Impl::load_checkpoint() {
+  if (!resumed_) return std::nullopt;
+  store_.emplace(directory->checkpoints(), settings.keep);
+  if (settings.checkpoint.empty() && store_->list().empty()) {
+    throw UsageError(fmt::format("run {} ended before its first checkpoint; start anew with --config {}",
+                                 directory->path(), directory->config_file()));
+  }
+  std::string path;
+  Checkpoint checkpoint =
+      settings.checkpoint.empty() ? store_->load_newest(path) : load_named(settings.checkpoint, *directory, path);
+  check_settings_match(checkpoint.header, settings, path);
+  return checkpoint;
+}
+
+StopReason Session::Impl::find_finished() const {
+  const TrainingState& state = setup_->state();
+  const StopReason reason = StopRules::from(settings).check(state, RunClock(state.seconds));
+  return reason == StopReason::none && setup_->out_of_data() ? StopReason::data : reason;
+}
+
+StartEvent Session::Impl::start_event() const {
+  StartEvent event;
+  event.model = settings.model;
+  event.dataset = settings.dataset;
+  event.run_dir = directory->path();
+  event.parameters = setup_->parameters().count();
+  event.train_examples = setup_->dataset().train.count();
+  event.batch = settings.batch;
+  event.accumulate = settings.accumulate;
+  event.steps_per_epoch = setup_->steps_per_epoch();
+  event.total_steps = setup_->total_steps();
+  event.limit_seconds = settings.seconds;
+  event.first_step = setup_->state().step;
+  event.first_examples = setup_->state().examples;
+  event.threads = setup_->threads();
+  return event;
+}
+
+Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) const {
+  Outcome outcome;
+  outcome.run_dir = directory->path();
+  outcome.reason = reason;
+  outcome.already_finished = finished != StopReason::none;
+  outcome.steps = state.step;
+  outcome.epochs = state.epochs;
+  outcome.examples = state.examples;
+  outcome.seconds = state.seconds;
+  outcome.examples_per_second = state.seconds > 0 ? static_cast<double>(state.examples) / state.seconds : 0;
+  const auto seen = static_cast<double>(state.epoch_examples);
+  outcome.train_loss = seen > 0 ? state.epoch_loss_sum / seen : state.epoch_loss;
+  outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
+  if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
+  if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
+  outcome.parameters = start_event().parameters;
+  outcome.peak_memory_bytes = peak_memory_bytes();
+  return outcome;
+}
+
+void Session::Impl::write_summary(const Outcome& outcome, const std::string& error) const {
+  Summary summary{settings, outcome, error, started_, std::time(nullptr), setup_->threads(), active_isa()};
+  base::write_whole_file(directory->summary_file(), to_json(summary));
+}
+
+void Session::Impl::end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept {
+  const auto try_to = [](const auto& action) {
+    try {
+      action();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the one to report
+    }
+  };
+  try_to([&] {
+    const Outcome ended = outcome(state, reason);
+    for (Hooks* hook : hooks_) try_to([&] { hook->on_end(ended); });
+    write_summary(ended, error);
+  });
+}
+
+Outcome Session::Impl::run() {
+  if (finished != StopReason::none) return outcome(setup_->state(), finished);
+  RunCheckpointer checkpointer(*setup_, *store_);
+  Parts parts = setup_->parts();
+  parts.checkpointer = &checkpointer;
+  parts.hooks = hooks_;
+  parts.interrupt = options_.interrupt;
+  started_ = std::time(nullptr);
+  Trainer trainer(std::move(parts), setup_->trainer_options(), setup_->state());
+  const RunClock clock(setup_->state().seconds);
+  StopReason reason = StopReason::none;
+  try {
+    StartEvent start = start_event();
+    start.clock = &clock;
+    for (Hooks* hook : hooks_) hook->on_start(start);
+    reason = trainer.run(clock);
+  } catch (const NonFiniteError& error) {
+    end_with_error(trainer.state(), StopReason::not_finite, error.what());
+    throw;
+  } catch (const std::exception& error) {
+    end_with_error(trainer.state(), StopReason::error, error.what());
+    throw;
+  }
+  const Outcome ended = outcome(trainer.state(), reason);
+  for (Hooks* hook : hooks_) hook->on_end(ended);
+  write_summary(ended, "");
+  return ended;
+}
+
+Session::Session(Configuration configuration, SessionOptions options)
+    : impl_(std::make_unique<Impl>(std::move(configuration), std::move(options))) {}
+Session::~Session() = default;
+
+const Settings& Session::settings() const { return impl_->settings; }
+const std::string& Session::run_dir() const { return impl_->directory->path(); }
+bool Session::finished() const { return impl_->finished != StopReason::none; }
+StartEvent Session::start_event() const { return impl_->start_event(); }
+Outcome Session::run() { return impl_->run(); }
+
+Outcome train(const Request& request) {
+  Configuration configuration(request.models);
+  if (!request.config_file.empty()) configuration.load_yaml(request.config_file);
+  for (const auto& [name, text] : request.settings) configuration.set(name, text);
+  Session session(configuration, {request.hooks, request.interrupt, {}});
+  return session.run();
+}
+
+}  // namespace lockstep::train

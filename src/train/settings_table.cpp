@@ -1,0 +1,143 @@
+#include "data/catalog.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "train/machine.h"
+#include "train/settings.h"
+
+namespace lockstep::train {
+namespace {
+
+using S = Settings;
+constexpr double kMany = 1e15;
+
+void add_what(std::vector<SettingDef>& t) {
+  t.push_back({"model", "Model", "NAME", "what to train; `lockstep models` lists them", &S::model, Keep::fixed});
+  t.push_back({"options", "Model", "KEY=VALUE", "options of the model, e.g. pool=avg; commas between several",
+               &S::options, Keep::fixed});
+
+  t.push_back({"dataset", "Data", "NAME", "the data set; `lockstep data list` lists them", &S::dataset, Keep::fixed, 0,
+               0, false, false, data::dataset_names()});
+  t.push_back({"data", "Data", "DIR", "folder to look for the data set in first", &S::data});
+  t.push_back({"batch", "Data", "N", "examples per batch", &S::batch, Keep::fixed, 1, 1e6, false, true});
+  t.push_back({"accumulate", "Data", "N", "batches per update of the parameters, their gradients averaged",
+               &S::accumulate, Keep::fixed, 1, 1e6});
+  t.push_back({"shuffle", "Data", "all|none|N", "order of each epoch: all, none, or the size of a shuffle buffer",
+               &S::shuffle, Keep::fixed});
+  t.push_back(
+      {"holdout", "Data", "N", "keep the last N training examples for validation", &S::holdout, Keep::fixed, 0, 1e12});
+  t.push_back({"train-limit", "Data", "N", "use only the first N training examples; 0: all", &S::train_limit,
+               Keep::fixed, 0, 1e12});
+  t.push_back(
+      {"test-limit", "Data", "N", "use only the first N test examples; 0: all", &S::test_limit, Keep::fixed, 0, 1e12});
+  t.push_back({"steps-per-epoch", "Data", "N", "call N steps an epoch; 0: an epoch is one pass over the data",
+               &S::steps_per_epoch, Keep::fixed, 0, kMany});
+  t.push_back(
+      {"repeat", "Data", "N", "passes over the data before it runs out; 0: no end", &S::repeat, Keep::free, 0, kMany});
+}
+
+void add_optimizer(std::vector<SettingDef>& t) {
+  const std::string_view group = "Optimizer";
+  t.push_back({"optimizer", group, "NAME", "how gradients change the parameters", &S::optimizer, Keep::fixed, 0, 0,
+               false, true, optim::method_names()});
+  t.push_back({"lr", group, "X", "learning rate", &S::lr, Keep::fixed, 0, 1e6, true, true});
+  t.push_back({"momentum", group, "X", "of optimizer momentum", &S::momentum, Keep::fixed, 0, 0.999999});
+  t.push_back({"nesterov", group, "", "Nesterov's form of momentum", &S::nesterov, Keep::fixed});
+  t.push_back({"beta1", group, "X", "Adam's decay of the first moment", &S::beta1, Keep::fixed, 0, 0.99999999});
+  t.push_back({"beta2", group, "X", "Adam's decay of the second moment", &S::beta2, Keep::fixed, 0, 0.99999999});
+  t.push_back({"eps", group, "X", "Adam's term against division by zero", &S::eps, Keep::fixed, 0, 1});
+  t.push_back({"weight-decay", group, "X", "L2 penalty: adds X times the parameter to its gradient", &S::weight_decay,
+               Keep::fixed, 0, 1e6});
+  t.push_back({"clip-norm", group, "X", "scale gradients down to this global norm; 0: never", &S::clip_norm,
+               Keep::fixed, 0, 1e30});
+  t.push_back({"schedule", group, "NAME", "how the learning rate changes", &S::schedule, Keep::fixed, 0, 0, false,
+               false, optim::schedule_names()});
+  t.push_back({"decay-steps", group, "N",
+               "steps per decay (step, exponential) or to the end (others; 0: to the end of training)", &S::decay_steps,
+               Keep::fixed, 0, kMany});
+  t.push_back({"decay-rate", group, "X", "factor per decay of schedules step and exponential", &S::decay_rate,
+               Keep::fixed, 0, 1, true});
+  t.push_back(
+      {"lr-end", group, "X", "where schedules cosine, linear and polynomial end", &S::lr_end, Keep::fixed, 0, 1e6});
+  t.push_back({"power", group, "X", "of schedule polynomial", &S::power, Keep::fixed, 0, 100, true});
+  t.push_back({"warmup-steps", group, "N", "steps over which the learning rate first rises to lr", &S::warmup_steps,
+               Keep::fixed, 0, kMany});
+}
+
+void add_length(std::vector<SettingDef>& t) {
+  const std::string_view stop = "When to stop (the first met wins)";
+  t.push_back({"epochs", stop, "N", "after N epochs; 0: no such limit", &S::epochs, Keep::free, 0, kMany, false, true});
+  t.push_back(
+      {"steps", stop, "N", "after N updates of the parameters; 0: no such limit", &S::steps, Keep::free, 0, kMany});
+  t.push_back(
+      {"seconds", stop, "X", "after X seconds of training; 0: no such limit", &S::seconds, Keep::free, 0, 1e12});
+  t.push_back({"stop-loss", stop, "X", "when the evaluated loss is at most X", &S::stop_loss, Keep::free, 0, 1e30});
+  t.push_back({"stop-accuracy", stop, "X", "when the evaluated accuracy is at least X, from 0 to 1", &S::stop_accuracy,
+               Keep::free, 0, 1});
+
+  const std::string_view eval = "Evaluation and checkpoints";
+  t.push_back({"eval-every", eval, "N", "evaluate every N steps besides each epoch's end; 0: only there",
+               &S::eval_every, Keep::free, 0, kMany});
+  t.push_back({"eval-batch", eval, "N", "examples per batch of an evaluation", &S::eval_batch, Keep::free, 1, 1e6});
+  t.push_back({"eval-split",
+               eval,
+               "NAME",
+               "what to evaluate on",
+               &S::eval_split,
+               Keep::fixed,
+               0,
+               0,
+               false,
+               false,
+               {"test", "validation"}});
+  t.push_back({"checkpoint-every", eval, "N", "write a checkpoint every N steps; 0: at each epoch's end",
+               &S::checkpoint_every, Keep::free, 0, kMany});
+  t.push_back({"keep", eval, "N", "checkpoints kept besides the best one", &S::keep, Keep::free, 1, 1e6});
+}
+
+void add_run(std::vector<SettingDef>& t) {
+  const std::string_view run = "Run";
+  t.push_back({"seed", run, "N", "where all randomness comes from", &S::seed, Keep::fixed});
+  t.push_back({"name", run, "NAME", "the run is kept in <runs-dir>/<name>-<n>; default: the model's name", &S::name,
+               Keep::fixed});
+  t.push_back({"runs-dir", run, "DIR", "where runs are kept", &S::runs_dir});
+  t.push_back(
+      {"run-dir", run, "DIR", "keep this run in exactly this folder, which must be new", &S::run_dir, Keep::fixed});
+  t.push_back(
+      {"log-every", run, "N", "a line in steps.csv every N steps; 0: none", &S::log_every, Keep::free, 0, kMany});
+  t.push_back({"quiet", run, "", "print nothing but errors", &S::quiet});
+  t.push_back({"resume", run, "RUN", "go on with a run (its folder or name)", &S::resume, Keep::call_only});
+  t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run instead of the newest",
+               &S::checkpoint, Keep::call_only});
+
+  const std::string_view machine = "Machine";
+  t.push_back(
+      {"backend", machine, "NAME", "what computes", &S::backend, Keep::free, 0, 0, false, false, backend_names()});
+  t.push_back({"threads", machine, "N", "threads that compute; 0: one per core", &S::threads, Keep::free, 0, 4096});
+  t.push_back({"wait-policy",
+               machine,
+               "NAME",
+               "idle threads spin or block; auto: spin while every thread has a core",
+               &S::wait_policy,
+               Keep::free,
+               0,
+               0,
+               false,
+               false,
+               {"auto", "spin", "block"}});
+}
+
+}  // namespace
+
+const std::vector<SettingDef>& settings_table() {
+  static const std::vector<SettingDef> table = [] {
+    std::vector<SettingDef> made;
+    add_what(made);
+    add_optimizer(made);
+    add_length(made);
+    add_run(made);
+    return made;
+  }();
+  return table;
+}
+
+}  // namespace lockstep::train

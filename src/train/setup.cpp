@@ -1,0 +1,176 @@
+#include "train/setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "train/machine.h"
+
+namespace lockstep::train {
+namespace {
+
+Shape image_of(const data::Dataset& dataset) {
+  const data::ImageShape& shape = dataset.shape();
+  return {shape.channels, shape.height, shape.width};
+}
+
+data::LoaderOptions loader_options(const Settings& settings, data::Position start) {
+  data::LoaderOptions options;
+  options.batch = settings.batch;
+  options.shuffle = data::Shuffle::parse(settings.shuffle);
+  options.seed = settings.seed;
+  options.steps_per_epoch = settings.steps_per_epoch * settings.accumulate;
+  options.repeat = settings.repeat;
+  options.start = start;
+  return options;
+}
+
+uint64_t count_steps_per_epoch(const Settings& settings, const data::Dataset& dataset) {
+  if (settings.steps_per_epoch > 0) return static_cast<uint64_t>(settings.steps_per_epoch);
+  const int64_t batches = (dataset.train.count() + settings.batch - 1) / settings.batch;
+  return static_cast<uint64_t>((batches + settings.accumulate - 1) / settings.accumulate);
+}
+
+void copy_into(std::span<const float> from, std::span<float> to) { std::copy(from.begin(), from.end(), to.begin()); }
+
+}  // namespace
+
+Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint)
+    : settings_(settings),
+      dataset_(std::move(dataset)),
+      threads_(resolve_threads(settings)),
+      backend_(make_backend(settings.backend, threads_)),
+      spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
+      state_(checkpoint == nullptr ? TrainingState{} : checkpoint->header.state),
+      steps_per_epoch_(count_steps_per_epoch(settings, dataset_)),
+      parameters_(make_parameters(spec_, settings.seed)),
+      micro_gradients_(settings.accumulate > 1 ? parameters_.count() * sizeof(float) : 0),
+      programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
+                settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
+      exchange_(parameters_, exchange_options()),
+      loader_(dataset_.train, loader_options(settings, state_.position)),
+      evaluator_(spec_, *backend_, parameters_.values().data(),
+                 settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch) {
+  if (checkpoint != nullptr) restore(*checkpoint);
+  programs_.for_batch(settings.batch);
+}
+
+void Setup::check_match(const CheckpointHeader& header) {
+  const CheckpointHeader ours = this->header();
+  const auto reject = [](const std::string& what, const std::string& seen, const std::string& expected) {
+    throw DataError(fmt::format("the checkpoint has {} {}, this run has {}", what, seen, expected));
+  };
+  if (header.model != ours.model) reject("model", header.model, ours.model);
+  if (header.optimizer != ours.optimizer) reject("optimizer", header.optimizer, ours.optimizer);
+  if (header.image != ours.image) reject("images", header.image.str(), ours.image.str());
+  if (header.classes != ours.classes) reject("classes", std::to_string(header.classes), std::to_string(ours.classes));
+  if (header.train_examples != ours.train_examples) {
+    reject("training examples", std::to_string(header.train_examples), std::to_string(ours.train_examples));
+  }
+  if (header.slots != ours.slots) {
+    reject("optimizer state", fmt::format("{}", fmt::join(header.slots, ", ")),
+           fmt::format("{}", fmt::join(ours.slots, ", ")));
+  }
+  const size_t count = std::min(header.parameters.size(), ours.parameters.size());
+  for (size_t i = 0; i < count; ++i) {
+    const ParameterEntry& seen = header.parameters[i];
+    const ParameterEntry& expected = ours.parameters[i];
+    if (seen == expected) continue;
+    reject("parameter", seen.name + " " + seen.shape.str(), expected.name + " " + expected.shape.str());
+  }
+  if (header.parameters.size() != ours.parameters.size()) {
+    reject("parameters", std::to_string(header.parameters.size()), std::to_string(ours.parameters.size()));
+  }
+}
+
+void Setup::restore(const Checkpoint& checkpoint) {
+  check_match(checkpoint.header);
+  copy_into(checkpoint.parameters(), parameters_.values());
+  const std::vector<optim::StateSlot> slots = exchange_.state();
+  for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint.slot(i), slots[i].values);
+}
+
+exchange::LocalOptions Setup::exchange_options() const {
+  const Settings& s = settings_;
+  exchange::LocalOptions options;
+  options.optimizer = {
+      optim::parse_method(s.optimizer), static_cast<float>(s.momentum),    s.nesterov, s.beta1, s.beta2,
+      static_cast<float>(s.eps),        static_cast<float>(s.weight_decay)};
+  options.schedule.kind = optim::parse_schedule(s.schedule);
+  options.schedule.base = static_cast<float>(s.lr);
+  options.schedule.end = static_cast<float>(s.lr_end);
+  options.schedule.decay_rate = static_cast<float>(s.decay_rate);
+  options.schedule.power = static_cast<float>(s.power);
+  options.schedule.warmup_steps = static_cast<uint64_t>(s.warmup_steps);
+  const uint64_t total = total_steps();
+  const uint64_t rest = total > options.schedule.warmup_steps ? total - options.schedule.warmup_steps : 1;
+  options.schedule.decay_steps = s.decay_steps > 0 ? static_cast<uint64_t>(s.decay_steps) : rest;
+  options.clip_norm = static_cast<float>(s.clip_norm);
+  options.threads = threads_;
+  return options;
+}
+
+Parts Setup::parts() {
+  Parts parts;
+  parts.parameters = &parameters_;
+  parts.programs = &programs_;
+  if (settings_.accumulate > 1) parts.micro_gradients = micro_gradients_.as<float>().first(parameters_.count());
+  parts.exchange = &exchange_;
+  parts.loader = &loader_;
+  parts.evaluator = &evaluator_;
+  return parts;
+}
+
+TrainerOptions Setup::trainer_options() const {
+  return {StopRules::from(settings_),
+          settings_.seed,
+          settings_.accumulate,
+          static_cast<uint64_t>(settings_.eval_every),
+          static_cast<uint64_t>(settings_.checkpoint_every),
+          threads_};
+}
+
+uint64_t Setup::total_steps() const {
+  const uint64_t by_epochs = static_cast<uint64_t>(settings_.epochs) * steps_per_epoch_;
+  const auto by_steps = static_cast<uint64_t>(settings_.steps);
+  return by_epochs == 0 || by_steps == 0 ? std::max(by_epochs, by_steps) : std::min(by_epochs, by_steps);
+}
+
+bool Setup::out_of_data() const { return settings_.repeat > 0 && state_.position.pass >= settings_.repeat; }
+
+CheckpointHeader Setup::header() {
+  CheckpointHeader header;
+  header.model = spec_.model->name;
+  header.options = spec_.options;
+  header.image = spec_.image;
+  header.classes = spec_.classes;
+  header.train_examples = dataset_.train.count();
+  header.class_names = dataset_.class_names;
+  header.parameters = parameter_entries(parameters_.infos());
+  header.optimizer = settings_.optimizer;
+  for (const optim::StateSlot& slot : exchange_.state()) header.slots.emplace_back(slot.name);
+  for (const SettingDef& def : settings_table()) {
+    if (def.keep != Keep::call_only) header.settings[std::string(def.name)] = value_text(settings_, def);
+  }
+  header.version = program_version();
+  return header;
+}
+
+std::vector<std::span<const float>> Setup::arrays() {
+  std::vector<std::span<const float>> arrays{parameters_.values()};
+  for (const optim::StateSlot& slot : exchange_.state()) arrays.emplace_back(slot.values);
+  return arrays;
+}
+
+void check_settings_match(const CheckpointHeader& header, const Settings& settings, const std::string& file) {
+  for (const SettingDef& def : settings_table()) {
+    const auto found = header.settings.find(std::string(def.name));
+    if (def.keep != Keep::fixed || found == header.settings.end()) continue;
+    const std::string now = value_text(settings, def);
+    if (found->second == now) continue;
+    throw UsageError(fmt::format("{}: '{}' cannot go on from checkpoint {}, which was made with '{}'", def.name, now,
+                                 file, found->second));
+  }
+}
+
+}  // namespace lockstep::train

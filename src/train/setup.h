@@ -1,0 +1,70 @@
+// Setup: everything a Trainer needs, made from settings and data and owned in one place: backend, parameters, programs,
+// exchange, loader, evaluator. It knows no files, so tests and benchmarks train with it alone; a Session adds the run
+// directory. For one thread; not movable, since its parts borrow from each other.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "data/dataset.h"
+#include "exchange/local_exchange.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace lockstep::train {
+
+class Setup {
+ public:
+  /// A new training, or the one of `checkpoint` where given (its parameters, optimizer state and place in the data).
+  /// Prepares the program of a full batch, so that what does not fit is found here. Throws UsageError for settings that
+  /// do not fit the data or the checkpoint, DataError for a checkpoint of another model.
+  Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
+        const Checkpoint* checkpoint = nullptr);
+  Setup(const Setup&) = delete;
+  Setup& operator=(const Setup&) = delete;
+
+  /// The parts for a Trainer; hooks, checkpointer and interrupt are the caller's to add.
+  [[nodiscard]] Parts parts();
+  [[nodiscard]] TrainerOptions trainer_options() const;
+  /// Where training starts.
+  [[nodiscard]] const TrainingState& state() const { return state_; }
+
+  /// A header for a checkpoint of this training; its state is still to be filled in.
+  [[nodiscard]] CheckpointHeader header();
+  /// What a checkpoint holds: the parameters, then the optimizer's state.
+  [[nodiscard]] std::vector<std::span<const float>> arrays();
+
+  [[nodiscard]] const data::Dataset& dataset() const { return dataset_; }
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const graph::ParameterStore& parameters() const { return parameters_; }
+  [[nodiscard]] int threads() const { return threads_; }
+  /// Updates in an epoch, and until --steps or --epochs end the training (0: neither does).
+  [[nodiscard]] uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+  [[nodiscard]] uint64_t total_steps() const;
+  /// Whether the data has no batch after the state's place.
+  [[nodiscard]] bool out_of_data() const;
+
+ private:
+  void restore(const Checkpoint& checkpoint);
+  void check_match(const CheckpointHeader& header);
+  [[nodiscard]] exchange::LocalOptions exchange_options() const;
+
+  Settings settings_;
+  data::Dataset dataset_;
+  int threads_;
+  std::unique_ptr<backend::Backend> backend_;
+  ModelSpec spec_;
+  TrainingState state_;
+  uint64_t steps_per_epoch_ = 0;
+  graph::ParameterStore parameters_;
+  Buffer micro_gradients_;
+  Programs programs_;
+  exchange::LocalExchange exchange_;
+  data::Loader loader_;
+  Evaluator evaluator_;
+};
+
+/// A header's settings against those of now: UsageError that names the first that had to stay the same.
+void check_settings_match(const CheckpointHeader& header, const Settings& settings, const std::string& file);
+
+}  // namespace lockstep::train

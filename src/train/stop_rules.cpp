@@ -1,0 +1,38 @@
+#include "train/stop_rules.h"
+
+#include <array>
+
+namespace lockstep::train {
+
+std::string text(StopReason reason) {
+  static constexpr std::array<const char*, 10> kTexts{
+      "none",     "epochs",       "steps",       "seconds",         "loss",
+      "accuracy", "data ran out", "interrupted", "non-finite loss", "error"};
+  return kTexts[static_cast<size_t>(reason)];
+}
+
+StopRules StopRules::from(const Settings& settings) {
+  return {settings.epochs, static_cast<uint64_t>(settings.steps), settings.seconds, settings.stop_loss,
+          settings.stop_accuracy};
+}
+
+StopReason StopRules::check_step(const TrainingState& state, const RunClock& clock) const {
+  if (steps > 0 && state.step >= steps) return StopReason::steps;
+  if (epochs > 0 && state.epochs >= epochs) return StopReason::epochs;
+  if (seconds > 0 && clock.seconds() >= seconds) return StopReason::seconds;
+  return StopReason::none;
+}
+
+StopReason StopRules::check_goals(const TrainingState& state) const {
+  if (!state.last_eval) return StopReason::none;
+  if (accuracy && state.last_eval->accuracy >= *accuracy) return StopReason::accuracy;
+  if (loss && state.last_eval->loss <= *loss) return StopReason::loss;
+  return StopReason::none;
+}
+
+StopReason StopRules::check(const TrainingState& state, const RunClock& clock) const {
+  const StopReason goal = check_goals(state);
+  return goal != StopReason::none ? goal : check_step(state, clock);
+}
+
+}  // namespace lockstep::train

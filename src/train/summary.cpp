@@ -1,0 +1,65 @@
+#include "train/summary.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "train/machine.h"
+
+namespace lockstep::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string time_text(int64_t seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+void add_evals(ordered_json& json, const Outcome& outcome) {
+  json["test_loss"] = outcome.last_eval ? number(outcome.last_eval->loss) : ordered_json(nullptr);
+  json["test_accuracy"] = outcome.last_eval ? number(outcome.last_eval->accuracy) : ordered_json(nullptr);
+  json["test_step"] = outcome.last_eval ? ordered_json(outcome.last_eval->step) : ordered_json(nullptr);
+  json["best_accuracy"] = outcome.best_eval ? number(outcome.best_eval->accuracy) : ordered_json(nullptr);
+  json["best_loss"] = outcome.best_eval ? number(outcome.best_eval->loss) : ordered_json(nullptr);
+  json["best_step"] = outcome.best_eval ? ordered_json(outcome.best_eval->step) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+std::string to_json(const Summary& summary) {
+  const Outcome& outcome = summary.outcome;
+  const Settings& settings = summary.settings;
+  ordered_json json;
+  json["model"] = settings.model;
+  json["dataset"] = settings.dataset;
+  json["parameters"] = outcome.parameters;
+  json["optimizer"] = settings.optimizer;
+  json["learning_rate"] = settings.lr;
+  json["batch"] = settings.batch;
+  json["accumulate"] = settings.accumulate;
+  json["seed"] = settings.seed;
+  json["steps"] = outcome.steps;
+  json["epochs"] = outcome.epochs;
+  json["examples"] = outcome.examples;
+  json["seconds"] = number(outcome.seconds);
+  json["examples_per_second"] = number(outcome.examples_per_second);
+  json["train_loss"] = number(outcome.train_loss);
+  json["train_accuracy"] = number(outcome.train_accuracy);
+  add_evals(json, outcome);
+  json["stop_reason"] = text(outcome.reason);
+  if (!summary.error.empty()) json["error"] = summary.error;
+  json["peak_memory_bytes"] = outcome.peak_memory_bytes;
+  json["backend"] = settings.backend;
+  json["threads"] = summary.threads;
+  json["isa"] = summary.isa;
+  json["version"] = program_version();
+  json["started"] = time_text(summary.started);
+  json["ended"] = time_text(summary.ended);
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lockstep::train

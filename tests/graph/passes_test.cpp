@@ -1,0 +1,167 @@
+#include "graph/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/null/null_backend.h"
+#include "graph/program.h"
+#include "lockstep/nn.h"
+#include "lockstep/ops.h"
+
+namespace lockstep::graph {
+namespace {
+
+int count(const Graph& graph, Op op) {
+  const auto& nodes = graph.nodes();
+  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.op == op; }));
+}
+
+Work work_of(Graph& g, const std::vector<Value>& outputs, const std::vector<Value>& gradients = {}) {
+  Work work{g, {}, {}};
+  for (const Value& v : outputs) work.outputs.push_back(v.id());
+  for (const Value& v : gradients) work.gradients.push_back(v.id());
+  return work;
+}
+
+struct Network {
+  Graph graph;
+  nn::ModelGraph model;
+  std::vector<Value> gradients;
+};
+
+Network lenet(int64_t batch) {
+  Network n;
+  n.model = nn::build(n.graph, nn::find_model("lenet"), {batch, true, {1, 28, 28}, 10, {}});
+  n.gradients = ops::gradients(n.model.loss);
+  return n;
+}
+
+TEST(Names, ScopesNestAndRepeatsAreNumbered) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {2, 2}});
+  {
+    const Scope outer(g, "block");
+    const Scope inner(g, "conv");
+    EXPECT_EQ(ops::relu(x).name(), "block/conv/relu");
+    EXPECT_EQ(ops::relu(x).name(), "block/conv/relu_1");
+  }
+  EXPECT_EQ(ops::relu(x).name(), "relu");
+}
+
+TEST(DeadNodes, AreRemovedAndInputsStay) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4}});
+  g.input("unused", {DType::f32, {4}});
+  const Value y = ops::relu(x);
+  ops::exp(ops::tanh(x));
+  const Work after = remove_dead_nodes(work_of(g, {y}));
+  EXPECT_EQ(after.graph.nodes().size(), 3U);
+  EXPECT_EQ(count(after.graph, Op::input), 2);
+}
+
+TEST(CommonSubexpressions, AreComputedOnce) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4}});
+  const Value y = ops::add(ops::exp(ops::scale(x, 2)), ops::exp(ops::scale(x, 2)));
+  const Value z = ops::scale(x, 3);
+  const Work after = merge_common_subexpressions(work_of(g, {y, z}));
+  const Work lean = remove_dead_nodes(after);
+  EXPECT_EQ(count(lean.graph, Op::exp), 1);
+  EXPECT_EQ(count(lean.graph, Op::scale), 2) << "scales by different factors are different";
+}
+
+TEST(CommonSubexpressions, RandomOpsStayApart) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4, 4}});
+  const Value y = ops::add(ops::dropout(x, 0.5F), ops::dropout(x, 0.5F));
+  EXPECT_EQ(count(merge_common_subexpressions(work_of(g, {y})).graph, Op::dropout), 2);
+}
+
+TEST(Fusion, BiasAndActivationJoinTheProduct) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {8, 4}});
+  const Value y = ops::relu(nn::dense(x, "fc", 5));
+  const Work after = remove_dead_nodes(fuse(work_of(g, {y})));
+  EXPECT_EQ(count(after.graph, Op::bias_add), 0);
+  EXPECT_EQ(count(after.graph, Op::relu), 0);
+  const Node& product = after.graph.node(after.outputs[0]);
+  EXPECT_EQ(product.op, Op::matmul);
+  EXPECT_TRUE(product.as<MatMulAttrs>().bias);
+  EXPECT_EQ(product.as<MatMulAttrs>().activation, Activation::relu);
+}
+
+TEST(Fusion, LeavesAResultThatSomebodyElseNeeds) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {8, 4}});
+  const Value before = nn::dense(x, "fc", 5);
+  const Work after = fuse(work_of(g, {before, ops::relu(before)}));
+  EXPECT_EQ(count(after.graph, Op::relu), 1);
+}
+
+TEST(Fusion, SoftmaxJoinsCrossEntropyInBothDirections) {
+  Graph g;
+  const Value logits = g.parameter("logits", {8, 4}, Initializer::zeros());
+  const Value labels = g.input("labels", {DType::i32, {8}});
+  const Value loss = ops::reduce_mean(ops::cross_entropy(ops::softmax(logits), labels));
+  const auto gradients = ops::gradients(loss);
+  const Work after = remove_dead_nodes(fuse(work_of(g, {loss}, gradients)));
+  EXPECT_EQ(count(after.graph, Op::softmax_cross_entropy), 1);
+  EXPECT_EQ(count(after.graph, Op::softmax_cross_entropy_grad), 1);
+  for (const Op gone : {Op::softmax, Op::softmax_grad, Op::cross_entropy, Op::cross_entropy_grad}) {
+    EXPECT_EQ(count(after.graph, gone), 0);
+  }
+}
+
+TEST(Fusion, LeNetKeepsOnlyWhatItMust) {
+  Network n = lenet(8);
+  const Work after = remove_dead_nodes(fuse(work_of(n.graph, {n.model.loss}, n.gradients)));
+  for (const Op gone : {Op::bias_add, Op::relu, Op::softmax}) EXPECT_EQ(count(after.graph, gone), 0);
+  EXPECT_EQ(count(after.graph, Op::bias_grad), 3) << "those of the dense layers; the convolutions' are fused";
+  EXPECT_EQ(count(after.graph, Op::relu_grad), 2) << "those of the dense layers; the pools' are fused";
+  EXPECT_EQ(count(after.graph, Op::conv2d_grad_input), 1) << "the first layer's input needs no gradient";
+}
+
+TEST(Layouts, LeNetRunsBatchBlockedWithOneReorderEachWay) {
+  Network n = lenet(64);
+  const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
+  const Work after = optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
+  EXPECT_EQ(count(after.graph, Op::reorder), 3) << "images in, features out, their gradient in";
+  for (const Node& node : after.graph.nodes()) {
+    if (node.op == Op::conv2d) {
+      EXPECT_EQ(node.outputs[0].layout.kind, Layout::Kind::batch_blocked);
+    }
+  }
+}
+
+TEST(Layouts, WideConvolutionsGoToOneDnnsBlocks) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {8, 64, 10, 10}});
+  const Value y = ops::max_pool(nn::conv(x, "conv", 96, 3, 1, 1), ops::window(2, 2));
+  const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
+  const Program program(g, {y}, {}, *backend);
+  bool seen = false;
+  for (const KernelInfo& kernel : program.kernels()) {
+    if (kernel.op != Op::conv2d) continue;
+    seen = true;
+    EXPECT_EQ(kernel.layout.kind, Layout::Kind::channel_blocked);
+    EXPECT_EQ(kernel.implementation, "onednn");
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(Gradients, EachIsWrittenByANodeOfItsOwn) {
+  Graph g;
+  const Value a = g.parameter("a", {3}, Initializer::zeros());
+  const Value b = g.parameter("b", {3}, Initializer::zeros());
+  const Value loss = ops::reduce_sum(ops::add(a, b));  // both gradients are the same constant
+  const auto gradients = ops::gradients(loss);
+  const auto backend = backend::make_null_backend();
+  const Work after = optimize(work_of(g, {loss}, gradients), *backend);
+  EXPECT_NE(after.gradients[0], after.gradients[1]);
+  for (const ValueId id : after.gradients) EXPECT_EQ(after.graph.node(id).op, Op::identity);
+}
+
+}  // namespace
+}  // namespace lockstep::graph

@@ -1,0 +1,194 @@
+#include "graph/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "allocation_counter.h"
+#include "backend/cpu/cpu_backend.h"
+#include "backend/null/null_backend.h"
+#include "base/random.h"
+#include "graph/parameters.h"
+#include "lockstep/nn.h"
+#include "lockstep/ops.h"
+
+namespace lockstep::graph {
+namespace {
+
+/// A model, its parameters and a batch of random images.
+class Bench {
+ public:
+  Bench(const std::string& model, int64_t batch, const backend::Backend& backend, uint64_t seed = 1)
+      : program_(make(model, batch, backend)),
+        store_(program_.graph().parameters(), seed),
+        images_(static_cast<size_t>(batch) * 784),
+        labels_(static_cast<size_t>(batch)) {
+    base::Sequence random(seed, 5);
+    for (float& v : images_) v = random.uniform();
+    for (int32_t& v : labels_) v = static_cast<int32_t>(random.below(10));
+    program_.bind_input(0, images_.data());
+    program_.bind_input(1, labels_.data());
+    program_.bind_parameters(store_.values().data());
+    program_.bind_gradients(store_.gradients().data());
+  }
+
+  Program& program() { return program_; }
+  ParameterStore& store() { return store_; }
+  float loss() { return *program_.output(0).as<float>().data(); }
+
+ private:
+  static Program make(const std::string& name, int64_t batch, const backend::Backend& backend) {
+    Graph g;
+    const auto model = nn::build(g, nn::find_model(name), {batch, true, {1, 28, 28}, 10, {}});
+    const auto gradients = ops::gradients(model.loss);
+    return Program(std::move(g), {model.loss, model.correct}, gradients, backend);
+  }
+
+  Program program_;
+  ParameterStore store_;
+  std::vector<float> images_;
+  std::vector<int32_t> labels_;
+};
+
+std::unique_ptr<backend::Backend> cpu(int threads) {
+  return backend::make_cpu_backend({.threads = threads, .reference_only = false});
+}
+
+TEST(Program, StepsOfOurKernelsAllocateNothing) {
+  const auto backend = cpu(2);
+  for (const char* model : {"lr", "lenet"}) {
+    Bench bench(model, 32, *backend);
+    bench.program().run({});
+    testing_support::start_counting();
+    for (int step = 0; step < 3; ++step) {
+      bench.program().parameters_changed();
+      bench.program().run({});
+    }
+    const auto counted = testing_support::stop_counting();
+    EXPECT_EQ(counted.ours, 0U) << model;
+    EXPECT_EQ(counted.onednn, 0U) << model;
+  }
+}
+
+TEST(Program, StepsWithOneDnnAllocateOnlyInsideIt) {
+  const auto backend = cpu(1);
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {2, 64, 8, 8}});
+  const Value y = nn::conv(x, "conv", 64, 3, 1, 1);
+  const Value loss = ops::reduce_sum(ops::square(y));
+  const auto gradients = ops::gradients(loss);
+  Program program(g, {loss}, gradients, *backend);
+  const ParameterStore store(program.graph().parameters(), 1);
+  const std::vector<float> images(2 * 64 * 8 * 8, 0.5F);
+  program.bind_input(0, images.data());
+  program.bind_parameters(store.values().data());
+  program.bind_gradients(store.gradients().data());
+  program.run({});
+  testing_support::start_counting();
+  program.parameters_changed();
+  program.run({});
+  EXPECT_EQ(testing_support::stop_counting().ours, 0U);
+}
+
+TEST(Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
+  const auto backend = backend::make_null_backend();
+  Bench bench("lenet", 8, *backend);
+  std::vector<ParameterRange> announced;
+  bench.program().run({}, [&](ParameterRange range) { announced.push_back(range); });
+  ASSERT_EQ(announced.size(), bench.store().infos().size());
+  size_t total = 0;
+  for (const ParameterRange& range : announced) total += range.count;
+  EXPECT_EQ(total, size_t{61706});
+  EXPECT_GT(announced.front().offset, announced.back().offset);
+}
+
+TEST(Program, AGradientIsFinalWhenItIsAnnounced) {
+  const auto backend = cpu(1);
+  Bench bench("lenet", 16, *backend);
+  std::vector<float> seen(bench.store().count());
+  bench.program().run({}, [&](ParameterRange range) {
+    std::memcpy(seen.data() + range.offset, bench.store().gradients().data() + range.offset,
+                range.count * sizeof(float));
+  });
+  EXPECT_EQ(std::memcmp(seen.data(), bench.store().gradients().data(), seen.size() * sizeof(float)), 0);
+}
+
+TEST(Program, SameSeedGivesTheSameBitsTwice) {
+  for (const int threads : {1, 2}) {
+    const auto backend = cpu(threads);
+    Bench a("lenet", 19, *backend);
+    Bench b("lenet", 19, *backend);
+    a.program().run({});
+    b.program().run({});
+    EXPECT_EQ(std::memcmp(a.store().gradients().data(), b.store().gradients().data(), a.store().count() * 4), 0);
+    EXPECT_EQ(a.loss(), b.loss());
+  }
+}
+
+TEST(Program, ParametersAndGradientsMayMoveBetweenRuns) {
+  const auto backend = cpu(1);
+  Bench bench("lr", 5, *backend);
+  bench.program().run({});
+  const std::vector<float> first(bench.store().gradients().begin(), bench.store().gradients().end());
+  std::vector<float> parameters(bench.store().values().begin(), bench.store().values().end());
+  std::vector<float> gradients(first.size());
+  bench.program().bind_parameters(parameters.data());
+  bench.program().bind_gradients(gradients.data());
+  bench.program().run({});
+  EXPECT_EQ(first, gradients);
+}
+
+TEST(Program, LossFallsWhenParametersFollowTheGradient) {
+  const auto backend = cpu(2);
+  Bench bench("lenet", 32, *backend);
+  bench.program().run({});
+  const float before = bench.loss();
+  for (int step = 0; step < 30; ++step) {
+    for (size_t i = 0; i < bench.store().count(); ++i) bench.store().values()[i] -= 0.1F * bench.store().gradients()[i];
+    bench.program().parameters_changed();
+    bench.program().run({});
+  }
+  EXPECT_LT(bench.loss(), before * 0.95F);
+}
+
+TEST(Random, MasksDependOnTheGlobalRowNotOnWhoComputes) {
+  const auto make = [](int64_t batch, const backend::Backend& backend) {
+    Graph g;
+    const Value x = g.input("x", {DType::f32, {batch, 10}});
+    const Value y = ops::dropout(x, 0.5F);
+    return Program(std::move(g), {y}, {}, backend);
+  };
+  const auto backend = cpu(1);
+  Program whole = make(8, *backend);
+  Program half = make(4, *backend);
+  const std::vector<float> ones(80, 1.0F);
+  whole.bind_input(0, ones.data());
+  half.bind_input(0, ones.data());
+  whole.run({.seed = 9, .step = 4, .first_row = 0});
+  half.run({.seed = 9, .step = 4, .first_row = 4});
+  EXPECT_EQ(std::memcmp(whole.output(0).as<float>().data() + 40, half.output(0).as<float>().data(), 40 * 4), 0);
+  half.run({.seed = 9, .step = 5, .first_row = 4});
+  EXPECT_NE(std::memcmp(whole.output(0).as<float>().data() + 40, half.output(0).as<float>().data(), 40 * 4), 0);
+}
+
+TEST(Random, DropoutKeepsTheExpectedShare) {
+  const auto backend = cpu(2);
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {100, 200}});
+  const Value y = ops::dropout(x, 0.25F);
+  Program program(g, {y}, {}, *backend);
+  const std::vector<float> ones(20000, 1.0F);
+  program.bind_input(0, ones.data());
+  program.run({.seed = 1, .step = 1, .first_row = 0});
+  double sum = 0;
+  size_t zeros = 0;
+  for (const float v : program.output(0).as<float>()) {
+    sum += v;
+    zeros += v == 0.0F ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(zeros) / 20000, 0.25, 0.015);
+  EXPECT_NEAR(sum / 20000, 1.0, 0.02);
+}
+
+}  // namespace
+}  // namespace lockstep::graph

@@ -1,0 +1,61 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/error.h"
+#include "lockstep/nn.h"
+
+namespace lockstep::nn {
+namespace {
+
+size_t parameters(const std::string& name, const std::map<std::string, std::string>& options = {}) {
+  Graph g;
+  build(g, find_model(name), {4, true, {1, 28, 28}, 10, options});
+  return g.parameter_count();
+}
+
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Models, HaveTheirPublishedParameterCounts) {
+  EXPECT_EQ(parameters("lr"), 7850U);
+  EXPECT_EQ(parameters("lenet"), 61706U);
+  EXPECT_EQ(parameters("lenet", {{"pool", "avg"}, {"activation", "tanh"}}), 61706U);
+  EXPECT_EQ(parameters("lenet-valid"), 44426U);
+}
+
+TEST(Models, GiveScalarLossAndCount) {
+  for (const ModelDef& model : zoo()) {
+    Graph g;
+    const ModelGraph built = build(g, model, {3, true, model.image, 10, {}});
+    EXPECT_EQ(built.loss.shape().rank(), 0) << model.name;
+    EXPECT_EQ(built.correct.shape().rank(), 0) << model.name;
+    EXPECT_EQ(built.scores.shape(), (Shape{3, 10})) << model.name;
+  }
+}
+
+TEST(Models, AnUnknownNameSuggestsTheNearest) {
+  EXPECT_THAT(message_of([] { find_model("lenett"); }), testing::HasSubstr("did you mean 'lenet'"));
+  EXPECT_THAT(message_of([] { find_model("transformer"); }), testing::HasSubstr("lr, lenet"));
+}
+
+TEST(Models, OptionsAreChecked) {
+  EXPECT_THAT(message_of([] { parameters("lenet", {{"pol", "avg"}}); }), testing::HasSubstr("did you mean 'pool'"));
+  EXPECT_THAT(message_of([] { parameters("lenet", {{"pool", "median"}}); }), testing::HasSubstr("max, avg"));
+  EXPECT_THAT(message_of([] { parameters("lr", {{"pool", "avg"}}); }), testing::HasSubstr("it has none"));
+}
+
+TEST(Models, WrongImagesAreRefusedWithBothShapes) {
+  Graph g;
+  const std::string message = message_of([&] { build(g, find_model("lenet"), {4, true, {1, 40, 40}, 10, {}}); });
+  EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("[1, 28, 28]"), testing::HasSubstr("[1, 40, 40]")));
+}
+
+}  // namespace
+}  // namespace lockstep::nn

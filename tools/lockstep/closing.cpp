@@ -1,0 +1,107 @@
+#include "closing.h"
+
+#include <string>
+
+#include "output.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using train::Outcome;
+using train::StopReason;
+
+std::string why(const Outcome& outcome) {
+  switch (outcome.reason) {
+    case StopReason::epochs:
+      return fmt::format("trained {}", counted(static_cast<uint64_t>(outcome.epochs), "epoch"));
+    case StopReason::steps:
+      return fmt::format("trained {}", counted(outcome.steps, "step"));
+    case StopReason::seconds:
+      return "the time is over";
+    case StopReason::loss:
+      return "the loss is low enough";
+    case StopReason::accuracy:
+      return "the accuracy is high enough";
+    case StopReason::interrupted:
+      return fmt::format("interrupted after step {}", grouped(outcome.steps));
+    default:
+      return text(outcome.reason);
+  }
+}
+
+void row(const Terminal& terminal, const std::string& name, const std::string& value) {
+  print("  {}{}\n", terminal.dim(padded_right(name, 16)), value);
+}
+
+void print_evaluation(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome) {
+  if (!outcome.last_eval) return;
+  std::string accuracy = terminal.bold(percent(outcome.last_eval->accuracy));
+  const auto& best = outcome.best_eval;
+  if (best && best->step != outcome.last_eval->step) {
+    accuracy += fmt::format("  (best {} at step {})", percent(best->accuracy), grouped(best->step));
+  }
+  row(terminal, settings.eval_split + " accuracy", accuracy);
+  row(terminal, settings.eval_split + " loss", loss_text(outcome.last_eval->loss));
+}
+
+void print_commands(const Terminal& terminal, const Outcome& outcome) {
+  if (outcome.run_dir.empty()) return;
+  if (outcome.reason == StopReason::interrupted) {
+    print("\nto go on:  {}\n", terminal.bold("lockstep train --resume " + outcome.run_dir));
+    return;
+  }
+  print("\nnext:  lockstep eval {0}\n       lockstep predict {0} --test 4\n", outcome.run_dir);
+}
+
+std::string model_text(const train::Settings& settings) {
+  std::string options;
+  for (const auto& [key, value] : settings.options) {
+    options += fmt::format("{}{}={}", options.empty() ? " (" : ", ", key, value);
+  }
+  return settings.model + (options.empty() ? "" : options + ")");
+}
+
+}  // namespace
+
+void print_opening(const Terminal& terminal, const train::Settings& settings, const train::StartEvent& start) {
+  print("{} on {}: {} parameters, {} training examples\n", terminal.bold(model_text(settings)),
+        terminal.bold(settings.dataset), grouped(start.parameters),
+        grouped(static_cast<uint64_t>(start.train_examples)));
+  print("{}, learning rate {}, batch {}{}, {}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
+        settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
+        counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
+  if (!start.run_dir.empty()) print("kept in {}\n", start.run_dir);
+  if (start.first_step > 0) print("going on after step {}\n", grouped(start.first_step));
+  print("\n");
+  flush_out();
+}
+
+void print_closing(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome) {
+  if (outcome.already_finished) {
+    print("{} has ended already: {}. To train longer, raise what ended it, e.g. --epochs.\n", outcome.run_dir,
+          why(outcome));
+  } else {
+    print("\n{}\n\n", terminal.bold(why(outcome)));
+  }
+  print_evaluation(terminal, settings, outcome);
+  if (outcome.steps > 0) row(terminal, "training loss", loss_text(outcome.train_loss));
+  row(terminal, "time",
+      fmt::format("{}, {}examples/s", duration_text(outcome.seconds), scaled(outcome.examples_per_second)));
+  row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
+  if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
+  print_commands(terminal, outcome);
+}
+
+void print_result_line(const train::Settings& settings, const Outcome& outcome) {
+  std::string result = fmt::format("{} on {}: ", settings.model, settings.dataset);
+  if (outcome.last_eval) {
+    result += fmt::format("{} accuracy {}, {} loss {}, ", settings.eval_split, percent(outcome.last_eval->accuracy),
+                          settings.eval_split, loss_text(outcome.last_eval->loss));
+  }
+  result += fmt::format("{} in {}, {}", counted(outcome.steps, "step"), duration_text(outcome.seconds), why(outcome));
+  if (!outcome.run_dir.empty()) result += ", " + outcome.run_dir;
+  print("{}\n", result);
+}
+
+}  // namespace lockstep::tools

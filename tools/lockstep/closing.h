@@ -1,0 +1,19 @@
+// What `lockstep train` says before and after training.
+#pragma once
+
+#include "lockstep/train.h"
+#include "terminal.h"
+#include "train/settings.h"
+
+namespace lockstep::tools {
+
+/// What is about to be trained, and how.
+void print_opening(const Terminal& terminal, const train::Settings& settings, const train::StartEvent& start);
+
+/// How it went, where it is kept, and what to do next.
+void print_closing(const Terminal& terminal, const train::Settings& settings, const train::Outcome& outcome);
+
+/// The same as one line, for --quiet.
+void print_result_line(const train::Settings& settings, const train::Outcome& outcome);
+
+}  // namespace lockstep::tools

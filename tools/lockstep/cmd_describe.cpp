@@ -1,0 +1,109 @@
+// lockstep describe: a model from outside.
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "help.h"
+#include "lockstep/error.h"
+#include "ops/op_table.h"
+#include "output.h"
+#include "table.h"
+#include "text.h"
+#include "train/describe.h"
+#include "train/machine.h"
+#include "train/settings.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string options;
+  std::string optimizer;
+  int64_t batch = 0;
+  int64_t threads = 0;
+  bool kernels = false;
+};
+
+std::string flop_text(uint64_t flops) { return flops == 0 ? "" : scaled(static_cast<double>(flops)); }
+
+void print_heading(const Terminal& terminal, const train::ModelDescription& model) {
+  print("{}: {}\n", terminal.bold(model.name), model.description);
+  print("images {}, batch {}", model.image.str(), model.batch);
+  for (const auto& [key, value] : model.options) print(", {}={}", key, value);
+  print("\n\n");
+}
+
+void print_layers(const Terminal& terminal, const train::ModelDescription& model) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"layer"}, {"ops"}, {"output"}, {"parameters", kRight}, {"flop forward", kRight}, {"backward", kRight}});
+  for (const train::LayerInfo& layer : model.layers) {
+    table.add({layer.name, layer.ops, layer.output.str(), layer.parameters == 0 ? "" : grouped(layer.parameters),
+               flop_text(layer.forward_flops), flop_text(layer.backward_flops)});
+  }
+  table.add(
+      {"total", "", "", grouped(model.parameters), flop_text(model.forward_flops), flop_text(model.backward_flops)});
+  print("{}\n", table.text(terminal));
+}
+
+void print_memory(const Terminal& terminal, const train::ModelDescription& model) {
+  const train::MemoryInfo& memory = model.memory;
+  print("{}\n", terminal.bold("memory of a training step"));
+  print("  activations and scratch  {} (without reuse {})\n", bytes_text(memory.arena_bytes),
+        bytes_text(memory.unshared_bytes));
+  print("  parameters               {}\n", bytes_text(memory.parameter_bytes));
+  print("  gradients                {}\n", bytes_text(memory.gradient_bytes));
+  print("  optimizer ({}){}{}\n", model.optimizer, std::string(14 - std::min<size_t>(13, model.optimizer.size()), ' '),
+        bytes_text(memory.optimizer_bytes));
+}
+
+void print_kernels(const Terminal& terminal, const train::ModelDescription& model) {
+  Table table({{"kernel"}, {"op"}, {"implementation"}, {"output"}, {"layout"}, {"when"}});
+  for (const graph::KernelInfo& kernel : model.kernels) {
+    table.add({kernel.name, std::string(ops::name(kernel.op)), std::string(kernel.implementation), kernel.shape.str(),
+               kernel.layout.str(), kernel.once ? "once" : (kernel.backward ? "backward" : "forward")});
+  }
+  print("\n{}", table.text(terminal));
+}
+
+int run_describe(const Arguments& arguments) {
+  train::Settings settings;
+  settings.threads = arguments.threads;
+  const train::SettingDef& options = *train::find_setting("options");
+  if (!arguments.options.empty()) train::assign(settings, options, arguments.options, "--options");
+  train::DescribeRequest request;
+  request.model = &nn::find_model(arguments.model);
+  request.options = settings.options;
+  request.batch = arguments.batch > 0 ? arguments.batch : request.model->defaults.batch;
+  request.optimizer = arguments.optimizer;
+  request.threads = train::resolve_threads(settings);
+  const train::ModelDescription model = train::describe(request);
+
+  const Terminal terminal = Terminal::detect();
+  print_heading(terminal, model);
+  print_layers(terminal, model);
+  print_memory(terminal, model);
+  if (arguments.kernels) print_kernels(terminal, model);
+  return 0;
+}
+
+}  // namespace
+
+void add_describe(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("describe", "A model's layers, shapes, parameters, arithmetic and memory");
+  const auto arguments = std::make_shared<Arguments>();
+  app->add_option("MODEL", arguments->model, "Which: `lockstep models` lists them")->required();
+  add_number(*app, "--batch", arguments->batch, "Examples per batch [the model's]", 1);
+  app->add_option("--options", arguments->options, "Options of the model, commas between several")
+      ->type_name("KEY=VALUE");
+  app->add_option("--optimizer", arguments->optimizer, "Whose state is counted [the model's]")->type_name("NAME");
+  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app->add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
+  app->footer(
+      "Examples:\n"
+      "  lockstep describe lenet --batch 64\n"
+      "  lockstep describe lenet --options pool=avg --kernels");
+  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_describe(*arguments); }; });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,75 @@
+// lockstep eval: loss and accuracy of a trained model.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "command.h"
+#include "fetch_display.h"
+#include "help.h"
+#include "output.h"
+#include "text.h"
+#include "train/inference.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Arguments {
+  train::ModelSource source;
+  train::EvaluateRequest request;
+  int64_t threads = 0;
+  bool json = false;
+};
+
+void print_json(const train::TrainedModel& model, const train::EvaluateRequest& request,
+                const train::Metrics& metrics) {
+  const nlohmann::ordered_json result{
+      {"model", model.header.model},  {"checkpoint", model.file},     {"step", model.header.state.step},
+      {"split", request.split},       {"examples", metrics.examples}, {"loss", metrics.loss},
+      {"accuracy", metrics.accuracy},
+  };
+  print("{}\n", result.dump(2));
+}
+
+int run_eval(const Arguments& arguments) {
+  const Terminal terminal = Terminal::detect();
+  const train::TrainedModel model = train::load_model(arguments.source);
+  train::EvaluateRequest request = arguments.request;
+  request.threads = static_cast<int>(arguments.threads);
+  request.fetch_progress = fetch_display(terminal, arguments.json);
+  const train::Metrics metrics = train::evaluate(model, request);
+  if (arguments.json) {
+    print_json(model, request, metrics);
+    return 0;
+  }
+  print("{} at step {} on {} {} examples: accuracy {}, loss {}\n", model.header.model, grouped(model.header.state.step),
+        grouped(static_cast<uint64_t>(metrics.examples)), request.split, terminal.bold(percent(metrics.accuracy)),
+        loss_text(metrics.loss));
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("eval", "Accuracy and loss of a trained model");
+  const auto arguments = std::make_shared<Arguments>();
+  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
+  app->add_option("--checkpoint", arguments->source.checkpoint,
+                  "best, newest or a file of the run [best if there is one]")
+      ->type_name("NAME");
+  app->add_option("--split", arguments->request.split, "test, validation or train [test]")->type_name("NAME");
+  app->add_option("--dataset", arguments->request.dataset, "Another data set than the run's")->type_name("NAME");
+  app->add_option("--data", arguments->request.data, "Folder to look for the data set in first")->type_name("DIR");
+  add_number(*app, "--limit", arguments->request.limit, "Only the first N examples [0: all]");
+  add_number(*app, "--batch", arguments->request.batch, "Examples per batch [500]", 1);
+  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
+  app->add_flag("--json", arguments->json, "Print JSON");
+  app->footer(
+      "Examples:\n"
+      "  lockstep eval runs/lenet-1                        the best checkpoint on the test images\n"
+      "  lockstep eval lenet-1 --checkpoint newest\n"
+      "  lockstep eval lenet-1 --split train --limit 10000 --json");
+  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_eval(*arguments); }; });
+}
+
+}  // namespace lockstep::tools

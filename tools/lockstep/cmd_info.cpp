@@ -1,0 +1,92 @@
+// lockstep info: the machine and what the program is made of.
+#include <dnnl.h>
+#include <sys/sysinfo.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "backend/cpu/isa.h"
+#include "base/parallel.h"
+#include "command.h"
+#include "output.h"
+#include "terminal.h"
+#include "text.h"
+#include "train/machine.h"
+#include "version.h"
+
+namespace lockstep::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+uint64_t memory_bytes() {
+  struct sysinfo system {};
+  return sysinfo(&system) == 0 ? uint64_t{system.totalram} * system.mem_unit : 0;
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
+Json collect() {
+  backend::cpu::limit_isa_from_environment();
+  return {
+      {"version", kVersion},
+      {"build", kBuildType},
+      {"compiler", kCompiler},
+      {"cpu", cpu_name()},
+      {"cores", base::available_cores()},
+      {"isa", backend::cpu::name(backend::cpu::active_isa())},
+      {"memory_bytes", memory_bytes()},
+      {"threads", train::resolve_threads({})},
+      {"backends", train::backend_names()},
+      {"onednn", onednn_version()},
+      {"highway", kHighway},
+  };
+}
+
+std::string value_text(const std::string& key, const Json& value) {
+  if (key == "memory_bytes") return bytes_text(value.get<uint64_t>());
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& item : value) text += (text.empty() ? "" : ", ") + item.get<std::string>();
+  return text;
+}
+
+int run_info(bool json) {
+  const Json info = collect();
+  if (json) {
+    print("{}\n", info.dump(2));
+    return 0;
+  }
+  const Terminal terminal = Terminal::detect();
+  for (const auto& [key, value] : info.items()) {
+    const std::string label = key == "memory_bytes" ? "memory" : key;
+    print("{}{}\n", terminal.dim(padded_right(label, 12)), value_text(key, value));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("info", "The machine, the backends and the versions");
+  const auto json = std::make_shared<bool>(false);
+  app->add_flag("--json", *json, "Print JSON");
+  app->footer("Examples:\n  lockstep info\n  LOCKSTEP_MAX_ISA=avx2 lockstep info    with fewer instruction sets");
+  app->callback([json, &invocation] { invocation.run = [json] { return run_info(*json); }; });
+}
+
+}  // namespace lockstep::tools

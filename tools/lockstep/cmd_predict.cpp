@@ -1,0 +1,242 @@
+// lockstep predict: what a trained model sees in images of one's own, or of its test data.
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "data/catalog.h"
+#include "data/images.h"
+#include "fetch_display.h"
+#include "help.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "picture.h"
+#include "table.h"
+#include "text.h"
+#include "train/inference.h"
+
+namespace lockstep::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  train::ModelSource source;
+  std::vector<std::string> files;
+  std::string dataset;
+  std::string data;
+  int64_t test = 0;
+  int64_t top = 3;
+  int64_t threads = 0;
+  bool mistakes = false;
+  bool json = false;
+};
+
+/// Images of one file or of the test data, with what the model sees in them.
+struct Seen {
+  std::string name;
+  data::Examples images;
+  std::vector<train::Prediction> predictions;
+
+  [[nodiscard]] bool right(size_t i) const { return images.labels[i] == predictions[i].label; }
+};
+
+class Names {
+ public:
+  explicit Names(std::vector<std::string> names) : names_(std::move(names)) {}
+  [[nodiscard]] std::string operator()(int label) const {
+    const auto i = static_cast<size_t>(label);
+    return i < names_.size() ? names_[i] : std::to_string(label);
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+std::vector<int> best_classes(const train::Prediction& prediction, int64_t count) {
+  std::vector<int> classes(prediction.probabilities.size());
+  std::iota(classes.begin(), classes.end(), 0);
+  std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
+    return prediction.probabilities[static_cast<size_t>(a)] > prediction.probabilities[static_cast<size_t>(b)];
+  });
+  classes.resize(std::min(classes.size(), static_cast<size_t>(count)));
+  return classes;
+}
+
+double probability(const train::Prediction& prediction, int label) {
+  return static_cast<double>(prediction.probabilities[static_cast<size_t>(label)]);
+}
+
+data::ImageShape image_shape(const Shape& image) {
+  return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
+}
+
+std::vector<Seen> see_files(const train::TrainedModel& model, const Arguments& arguments) {
+  std::vector<Seen> all;
+  for (const std::string& file : arguments.files) {
+    Seen seen{file, data::read_images(file, {image_shape(model.header.image), "", ""}), {}};
+    seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads));
+    all.push_back(std::move(seen));
+  }
+  return all;
+}
+
+std::string setting_of(const train::TrainedModel& model, const std::string& name) {
+  const auto found = model.header.settings.find(name);
+  return found == model.header.settings.end() ? "" : found->second;
+}
+
+Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments, const Terminal& terminal) {
+  const std::string dataset = arguments.dataset.empty() ? setting_of(model, "dataset") : arguments.dataset;
+  data::LoadOptions options;
+  options.source =
+      data::SourceOptions::from_environment(arguments.data.empty() ? setting_of(model, "data") : arguments.data);
+  if (const std::string seed = setting_of(model, "seed"); !seed.empty()) options.seed = std::stoull(seed);
+  Seen seen{dataset, data::load(dataset, options, fetch_display(terminal, arguments.json)).test, {}};
+  if (!arguments.mistakes) {
+    data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");
+  }
+  seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads));
+  return seen;
+}
+
+Json to_json(const Seen& seen, size_t i, const Names& names, int64_t top) {
+  const train::Prediction& prediction = seen.predictions[i];
+  Json result{{"source", seen.name},
+              {"index", i},
+              {"label", prediction.label},
+              {"class", names(prediction.label)},
+              {"probability", prediction.probability}};
+  if (!seen.images.labels.empty()) {
+    result["true_label"] = seen.images.labels[i];
+    result["true_class"] = names(seen.images.labels[i]);
+  }
+  for (const int label : best_classes(prediction, top)) {
+    result["top"].push_back(
+        {{"label", label}, {"class", names(label)}, {"probability", probability(prediction, label)}});
+  }
+  return result;
+}
+
+std::string others(const train::Prediction& prediction, const Names& names, int64_t top) {
+  std::string text;
+  for (const int label : best_classes(prediction, top)) {
+    if (label == prediction.label) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names(label), percent(probability(prediction, label), 1));
+  }
+  return text;
+}
+
+void print_table(const Terminal& terminal, const std::vector<Seen>& all, const Names& names, int64_t top) {
+  Table table({{"image"}, {"prediction"}, {"probability", Table::Align::right}, {"then"}});
+  for (const Seen& seen : all) {
+    for (size_t i = 0; i < seen.predictions.size(); ++i) {
+      const train::Prediction& prediction = seen.predictions[i];
+      table.add({seen.predictions.size() == 1 ? seen.name : fmt::format("{}[{}]", seen.name, i),
+                 terminal.bold(names(prediction.label)), percent(static_cast<double>(prediction.probability)),
+                 others(prediction, names, top)});
+    }
+  }
+  write_out(table.text(terminal));
+}
+
+/// The picture of one test image with a line for the prediction and one for the truth.
+std::vector<std::string> captioned(const Terminal& terminal, const Seen& seen, size_t i, const Names& names) {
+  std::vector<std::string> lines = picture(seen.images, static_cast<int64_t>(i), terminal.unicode);
+  const train::Prediction& prediction = seen.predictions[i];
+  const std::string guess =
+      fmt::format("{} ({})", names(prediction.label), percent(static_cast<double>(prediction.probability), 1));
+  lines.push_back("seen as " + (seen.right(i) ? terminal.green(guess) : terminal.red(guess)));
+  lines.push_back((seen.right(i) ? "right, it is " : "wrong, it is ") + names(seen.images.labels[i]));
+  return lines;
+}
+
+void print_gallery(const Terminal& terminal, const Seen& seen, const std::vector<size_t>& chosen, const Names& names) {
+  const size_t width = std::max<size_t>(static_cast<size_t>(seen.images.shape.width), 28);
+  const size_t across = std::max<size_t>(1, (Terminal::width() + 3) / (width + 3));
+  for (size_t begin = 0; begin < chosen.size(); begin += across) {
+    std::vector<std::vector<std::string>> blocks;
+    for (size_t i = begin; i < std::min(begin + across, chosen.size()); ++i) {
+      blocks.push_back(captioned(terminal, seen, chosen[i], names));
+    }
+    for (const std::string& line : side_by_side(blocks, width)) print("{}\n", line);
+    print("\n");
+  }
+}
+
+std::vector<size_t> choose(const Seen& seen, const Arguments& arguments) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < seen.predictions.size(); ++i) {
+    const bool wanted = arguments.test == 0 || chosen.size() < static_cast<size_t>(arguments.test);
+    if (wanted && (!arguments.mistakes || !seen.right(i))) chosen.push_back(i);
+  }
+  return chosen;
+}
+
+void print_test(const Terminal& terminal, const Seen& seen, const Arguments& arguments, const Names& names) {
+  print_gallery(terminal, seen, choose(seen, arguments), names);
+  size_t right = 0;
+  for (size_t i = 0; i < seen.predictions.size(); ++i) right += seen.right(i) ? 1 : 0;
+  print("{} of {} right\n", grouped(right), counted(seen.predictions.size(), "test image"));
+}
+
+void check(const Arguments& arguments) {
+  const bool test = arguments.test > 0 || arguments.mistakes;
+  if (arguments.files.empty() && !test) throw UsageError("predict: name image files, or --test N for test images");
+  if (!arguments.files.empty() && test) throw UsageError("predict: either image files or --test, not both");
+}
+
+int run_predict(const Arguments& arguments) {
+  check(arguments);
+  const Terminal terminal = Terminal::detect();
+  const train::TrainedModel model = train::load_model(arguments.source);
+  const Names names(model.header.class_names);
+  const bool test = arguments.files.empty();
+  const std::vector<Seen> all =
+      test ? std::vector<Seen>{see_test_data(model, arguments, terminal)} : see_files(model, arguments);
+  if (arguments.json) {
+    Json results = Json::array();
+    for (const Seen& seen : all) {
+      for (const size_t i : choose(seen, arguments)) results.push_back(to_json(seen, i, names, arguments.top));
+    }
+    print("{}\n", results.dump(2));
+  } else if (test) {
+    print_test(terminal, all.front(), arguments, names);
+  } else {
+    print_table(terminal, all, names, arguments.top);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("predict", "What a trained model sees in images");
+  const auto arguments = std::make_shared<Arguments>();
+  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
+  app->add_option("FILE", arguments->files, "Images: idx (plain or gzip), npz, npy or PNG");
+  add_number(*app, "--test", arguments->test, "Show N images of the run's test data, with the truth", 1);
+  app->add_flag("--mistakes", arguments->mistakes, "Of the test data, only those that the model gets wrong");
+  add_number(*app, "--top", arguments->top, "How many classes to name [3]", 1);
+  app->add_option("--checkpoint", arguments->source.checkpoint,
+                  "best, newest or a file of the run [best if there is one]")
+      ->type_name("NAME");
+  app->add_option("--dataset", arguments->dataset, "Whose test data [the run's]")->type_name("NAME");
+  app->add_option("--data", arguments->data, "Folder to look for the data set in first")->type_name("DIR");
+  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
+  app->add_flag("--json", arguments->json, "Print JSON");
+  app->footer(
+      "A PNG is made grey and must have the size of the model's images; white on black, as the digits of MNIST.\n\n"
+      "Examples:\n"
+      "  lockstep predict runs/lenet-1 digit.png\n"
+      "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"
+      "  lockstep predict runs/lenet-1 --test 6\n"
+      "  lockstep predict runs/lenet-1 --test 6 --mistakes");
+  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_predict(*arguments); }; });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,25 @@
+// The commands of the program, one per cmd_*.cpp. Each adds itself to the command line and, where it is the one
+// asked for, leaves in `Invocation` what to do; main does it. A command parses, calls the library, prints.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace lockstep::tools {
+
+struct Invocation {
+  std::function<int()> run;  ///< gives the exit code
+  char** argv = nullptr;
+};
+
+void add_train(CLI::App& program, Invocation& invocation);
+void add_eval(CLI::App& program, Invocation& invocation);
+void add_predict(CLI::App& program, Invocation& invocation);
+void add_data(CLI::App& program, Invocation& invocation);
+void add_models(CLI::App& program, Invocation& invocation);
+void add_describe(CLI::App& program, Invocation& invocation);
+void add_info(CLI::App& program, Invocation& invocation);
+/// Hidden: the generated parts of docs/.
+void add_docs(CLI::App& program, Invocation& invocation);
+
+}  // namespace lockstep::tools

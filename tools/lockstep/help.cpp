@@ -1,0 +1,120 @@
+#include "help.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <vector>
+
+#include "base/suggest.h"
+#include "lockstep/error.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr size_t kNameColumn = 26;
+constexpr size_t kWidth = 100;
+
+std::string entry(const std::string& name, const std::string& description) {
+  std::string text = "  " + padded_right(name, kNameColumn);
+  if (name.size() > kNameColumn) text += "\n" + std::string(kNameColumn + 2, ' ');
+  bool first = true;
+  for (const std::string& line : wrapped(description, kWidth - kNameColumn - 2)) {
+    if (!first) text += "\n" + std::string(kNameColumn + 2, ' ');
+    text += line;
+    first = false;
+  }
+  return text + "\n";
+}
+
+/// "lockstep data get".
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
+}
+
+/// The innermost command that was named.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : innermost(*commands.front());
+}
+
+[[noreturn]] void reject_flag(const CLI::App& app, const std::string& argument) {
+  const std::string flag = argument.substr(0, argument.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string nearest = base::nearest(flag, known);
+  const std::string hint =
+      nearest.empty() ? fmt::format("; `{} --help` lists all", full_name(app)) : " (did you mean '" + nearest + "'?)";
+  throw UsageError(fmt::format("unknown flag '{}'{}", flag, hint));
+}
+
+/// Says what is wrong with the first argument that nobody took.
+void reject_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  for (const std::string& argument : extras) {
+    if (argument.size() > 1 && argument[0] == '-' && argument != "--") reject_flag(app, argument);
+  }
+  if (extras.empty()) return;
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) commands.push_back(command->get_name());
+  }
+  if (!commands.empty()) {
+    throw UsageError(fmt::format("unknown command '{}'{}", extras[0], base::hint(extras[0], commands)));
+  }
+  throw UsageError(fmt::format("unexpected argument '{}'; `{} --help` shows how", extras[0], full_name(app)));
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string name = make_option_name(option, is_positional);
+  if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
+  return entry(name, option->get_description());
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  return entry(command->get_name(), command->get_description());
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string /*name*/) const {
+  std::string usage = "\nUsage: " + full_name(*app);
+  for (const CLI::Option* option : app->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
+    usage += " " + make_option_usage(option);
+  }
+  const bool has_commands = !app->get_subcommands({}).empty();
+  return usage + (has_commands ? " COMMAND" : "") + " [--flags]\n";
+}
+
+void parse(CLI::App& program, int argc, const char* const* argv) {
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success&) {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& app = innermost(program);
+    reject_extras(app);
+    std::string message = error.what();
+    if (error.get_name() == "ArgumentMismatch" && message.find(" missing") != std::string::npos) {
+      message = message.substr(0, message.find(':')) + " needs a value";
+    }
+    throw UsageError(fmt::format("{}; `{} --help` shows how", message, full_name(app)));
+  }
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, const std::string& description,
+                        int64_t least) {
+  const auto read = [name, &value, least](const std::string& text) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least) {
+      throw UsageError(fmt::format("{}: '{}' is not allowed; it takes a whole number, {} or more", name, text, least));
+    }
+    value = number;
+  };
+  return app.add_option_function<std::string>(name, read, description)->type_name("N")->take_last();
+}
+
+}  // namespace lockstep::tools

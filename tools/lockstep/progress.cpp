@@ -1,0 +1,134 @@
+#include "progress.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "output.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kLine{10'000};
+
+}  // namespace
+
+Progress::Progress(const Terminal& terminal) : terminal_(terminal), ticker_(terminal.interactive ? kRedraw : kLine) {}
+
+void Progress::on_start(const train::StartEvent& event) {
+  start_ = event;
+  drawn_at_ = event.clock == nullptr ? 0 : event.clock->seconds_here();
+  ticker_.restart();
+}
+
+std::string Progress::epoch_text(int64_t epoch) const {
+  if (start_.steps_per_epoch == 0 || start_.total_steps == 0) return std::to_string(epoch);
+  const uint64_t epochs = (start_.total_steps + start_.steps_per_epoch - 1) / start_.steps_per_epoch;
+  return fmt::format("{}/{}", epoch, epochs);
+}
+
+/// How much of the whole training is done, or of the epoch where its end is not known.
+double Progress::fraction(const train::StepEvent& event) const {
+  if (start_.total_steps > 0) return static_cast<double>(event.step) / static_cast<double>(start_.total_steps);
+  if (start_.limit_seconds > 0 && event.clock != nullptr) return event.clock->seconds() / start_.limit_seconds;
+  if (start_.steps_per_epoch == 0) return 0;
+  return static_cast<double>((event.step - 1) % start_.steps_per_epoch + 1) /
+         static_cast<double>(start_.steps_per_epoch);
+}
+
+std::string Progress::time_left(const train::StepEvent& event) const {
+  if (event.clock == nullptr) return "";
+  std::vector<double> ends;
+  const auto steps_here = static_cast<double>(event.step - start_.first_step);
+  if (start_.total_steps > event.step && steps_here > 0) {
+    const double per_step = event.clock->seconds_here() / steps_here;
+    ends.push_back(per_step * static_cast<double>(start_.total_steps - event.step));
+  }
+  if (start_.limit_seconds > 0) ends.push_back(std::max(0.0, start_.limit_seconds - event.clock->seconds()));
+  if (ends.empty()) return "";
+  return duration_text(*std::min_element(ends.begin(), ends.end())) + " left";
+}
+
+void Progress::draw(const train::StepEvent& event) {
+  const double now = event.clock == nullptr ? 0 : event.clock->seconds_here();
+  if (now > drawn_at_) {
+    const double rate = static_cast<double>(since_drawn_.examples) / (now - drawn_at_);
+    rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
+  }
+  if (terminal_.interactive) {
+    draw_bar(event);
+  } else {
+    print_line(event);
+  }
+  drawn_at_ = now;
+  since_drawn_ = {};
+}
+
+void Progress::draw_bar(const train::StepEvent& event) {
+  const size_t width = Terminal::width();
+  std::vector<std::string> parts{
+      fmt::format("epoch {}", epoch_text(event.epoch)),
+      fmt::format("step {}", grouped(event.step)),
+      fmt::format("loss {}", loss_text(since_drawn_.loss())),
+      fmt::format("acc {}", percent(since_drawn_.accuracy(), 1)),
+      fmt::format("{}examples/s", scaled(rate_)),
+  };
+  if (const std::string left = time_left(event); !left.empty()) parts.push_back(left);
+  std::string text;
+  for (const std::string& part : parts) {
+    if (display_width(text) + display_width(part) + 3 > width) break;
+    text += (text.empty() ? "" : "  ") + part;
+  }
+  constexpr size_t kLeastBar = 8;
+  const size_t used = display_width(text) + 11;
+  std::string bar;
+  if (used + kLeastBar < width) {
+    const double done = std::clamp(fraction(event), 0.0, 1.0);
+    bar = fmt::format("{} {:>4.0f} %  ", terminal_.bar(done, std::min<size_t>(width - used, 30)), done * 100);
+  }
+  print("\r{}{}\x1b[K", bar, text);
+  flush_out();
+  bar_visible_ = true;
+}
+
+void Progress::print_line(const train::StepEvent& event) const {
+  const std::string left = time_left(event);
+  print("epoch {}, step {}: loss {}, accuracy {}, {}examples/s{}{}\n", epoch_text(event.epoch), event.step,
+        loss_text(since_drawn_.loss()), percent(since_drawn_.accuracy(), 1), scaled(rate_), left.empty() ? "" : ", ",
+        left);
+  flush_out();
+}
+
+void Progress::clear_bar() {
+  if (bar_visible_) write_out("\r\x1b[K");
+  bar_visible_ = false;
+}
+
+void Progress::print_header() {
+  if (!header_printed_) {
+    const std::string header = fmt::format("{:>7}  {:>9}  {:>10}  {:>9}  {:>9}  {:>8}  {:>9}", "epoch", "step",
+                                           "train loss", "train acc", "test loss", "test acc", "time");
+    print("{}\n", terminal_.bold(header));
+  }
+  header_printed_ = true;
+}
+
+void Progress::on_eval(const train::EvalEvent& event) {
+  clear_bar();
+  print_header();
+  const bool trained = since_eval_.examples > 0;
+  const std::string accuracy = fmt::format("{:>8}", percent(event.accuracy));
+  print("{:>7}  {:>9}  {:>10}  {:>9}  {:>9}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step),
+        trained ? loss_text(since_eval_.loss()) : "", trained ? percent(since_eval_.accuracy()) : "",
+        loss_text(event.loss), event.best ? terminal_.green(accuracy) : accuracy, duration_text(event.seconds));
+  flush_out();
+  since_eval_ = {};
+}
+
+void Progress::on_end(const train::Outcome& /*outcome*/) {
+  clear_bar();
+  flush_out();
+}
+
+}  // namespace lockstep::tools

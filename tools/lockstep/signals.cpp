@@ -1,0 +1,34 @@
+#include "signals.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace lockstep::tools {
+namespace {
+
+// The only mutable globals of the program: a signal handler can reach nothing else.
+std::atomic<bool> interrupted{false};
+std::atomic<int> exit_code{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void handle(int signal) {
+  exit_code = 128 + signal;
+  if (interrupted.exchange(true)) _exit(128 + signal);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+const std::atomic<bool>* interrupt_flag() { return &interrupted; }
+
+int interrupt_exit_code() { return exit_code; }
+
+}  // namespace lockstep::tools

@@ -1,0 +1,85 @@
+#include "text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace lockstep::tools {
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string percent(double fraction, int digits) { return fmt::format("{:.{}f} %", fraction * 100, digits); }
+
+std::string scaled(double number) {
+  constexpr std::array<const char*, 5> kUnits{"", "k", "M", "G", "T"};
+  size_t unit = 0;
+  while (std::fabs(number) >= 999.5 && unit + 1 < kUnits.size()) {
+    number /= 1000;
+    ++unit;
+  }
+  const int digits = unit == 0 || number >= 99.95 ? 0 : 1;
+  return fmt::format("{:.{}f} {}", number, digits, kUnits[unit]);
+}
+
+std::string bytes_text(uint64_t bytes) { return scaled(static_cast<double>(bytes)) + "B"; }
+
+std::string duration_text(double seconds) {
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string loss_text(double loss) {
+  const bool plain = loss == 0 || (std::fabs(loss) >= 0.00095 && std::fabs(loss) < 1e5);
+  return plain ? fmt::format("{:.4f}", loss) : fmt::format("{:.2e}", loss);
+}
+
+std::string counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
+}
+
+size_t display_width(std::string_view text) {
+  size_t width = 0;
+  bool escape = false;
+  for (const char c : text) {
+    if (c == '\x1b') escape = true;
+    const bool continuation = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (!escape && !continuation) ++width;
+    if (escape && c == 'm') escape = false;
+  }
+  return width;
+}
+
+std::string padded_left(std::string_view text, size_t width) {
+  const size_t used = display_width(text);
+  return std::string(used < width ? width - used : 0, ' ').append(text);
+}
+
+std::string padded_right(std::string_view text, size_t width) {
+  const size_t used = display_width(text);
+  return std::string(text) + std::string(used < width ? width - used : 0, ' ');
+}
+
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines{""};
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    std::string& line = lines.back();
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      lines.emplace_back(word);
+    } else {
+      line.append(line.empty() ? "" : " ").append(word);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,34 @@
+// Numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::tools {
+
+/// 61706 -> "61,706".
+std::string grouped(uint64_t number);
+/// 0.9902 -> "99.02 %".
+std::string percent(double fraction, int digits = 2);
+/// 1536 -> "1.5 kB"; decimal units.
+std::string bytes_text(uint64_t bytes);
+/// 8.5e6 -> "8.5 M"; for operations and rates.
+std::string scaled(double number);
+/// 4.2 -> "4.2 s", 75 -> "1:15", 3700 -> "1:01:40".
+std::string duration_text(double seconds);
+/// Loss as it is shown: four decimals, or scientific where that says nothing.
+std::string loss_text(double loss);
+/// "1 epoch", "2 epochs".
+std::string counted(uint64_t count, std::string_view noun);
+
+/// Columns a text takes on a terminal: UTF-8 characters without escape sequences.
+size_t display_width(std::string_view text);
+std::string padded_left(std::string_view text, size_t width);
+std::string padded_right(std::string_view text, size_t width);
+
+/// Breaks text at spaces into lines of at most `width` columns.
+std::vector<std::string> wrapped(std::string_view text, size_t width);
+
+}  // namespace lockstep::tools
