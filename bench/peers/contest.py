@@ -9,20 +9,20 @@ import time
 
 import environment
 
-ATTEMPTS_PER_ROUND = 3
 FOREIGN_CORES = 0.15  # above this, other processes have disturbed a run
-QUIET_WAIT_SECONDS = 30
 TIMEOUT_SECONDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    seconds: float
+    seconds: float  # measured in each run
+    attempts: int  # runs in a round, if others disturb them
+    quiet_wait: float  # seconds to wait for others before a run
 
 
-FULL = Effort(rounds=3, seconds=2.0)
-QUICK = Effort(rounds=1, seconds=0.5)
+FULL = Effort(rounds=3, seconds=2.0, attempts=3, quiet_wait=30)
+QUICK = Effort(rounds=1, seconds=0.5, attempts=1, quiet_wait=5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +90,9 @@ class Record:
         self.error = contestant.unavailable
 
     @property
-    def ms_per_step(self):
-        return None if self.error else min((run["ms_per_step"] for run in self.runs), default=None)
+    def best(self):
+        """The fastest run, None if the contestant failed."""
+        return None if self.error else min(self.runs, key=lambda run: run["ms_per_step"], default=None)
 
 
 class RunFailed(Exception):
@@ -109,7 +110,7 @@ def run(workloads, contestants, effort, threads, data, cache):
             for record in records:
                 if not record.error:
                     label = f"{workload.name} round {number}/{effort.rounds} {record.contestant.name}"
-                    run_round(record, label, arguments, environ, threads)
+                    run_round(record, label, arguments, environ, threads, effort)
         results.append((workload, records))
     return results
 
@@ -120,10 +121,10 @@ def child_environment(threads, cache):
             "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
 
-def run_round(record, label, arguments, environ, threads):
+def run_round(record, label, arguments, environ, threads, effort):
     """Repeats a run that others disturbed; every figure is kept, as the best one counts."""
-    for _ in range(ATTEMPTS_PER_ROUND):
-        wait_for_quiet()
+    for _ in range(effort.attempts):
+        wait_for_quiet(effort.quiet_wait)
         try:
             measured = run_once(record.contestant.command + arguments, environ, threads)
         except RunFailed as error:
@@ -131,10 +132,9 @@ def run_round(record, label, arguments, environ, threads):
             environment.progress(f"{label}: failed: {error}")
             return
         record.runs.append(measured)
-        disturbed = measured["foreign_cores"] > FOREIGN_CORES
-        note = f" (others used {measured['foreign_cores']:.2f} cores)" if disturbed else ""
+        note = f" (others used {measured['foreign_cores']:.2f} cores)" if measured["disturbed"] else ""
         environment.progress(f"{label}: {measured['ms_per_step']:.4g} ms{note}")
-        if not disturbed:
+        if not measured["disturbed"]:
             return
 
 
@@ -154,8 +154,8 @@ def run_once(command, environ, threads):
     measured = parse_result(done.stdout)
     wall, busy, own = (now - then for now, then in
                        zip((time.monotonic(), busy_seconds(), children_seconds()), before))
-    measured["foreign_cores"] = max(0.0, (busy - own) / wall)
-    return measured
+    foreign = max(0.0, (busy - own) / wall)
+    return {**measured, "foreign_cores": foreign, "disturbed": foreign > FOREIGN_CORES}
 
 
 def parse_result(stdout):
@@ -184,9 +184,9 @@ def children_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def wait_for_quiet():
+def wait_for_quiet(seconds):
     """Gives other processes some time to finish before a run starts."""
-    end = time.monotonic() + QUIET_WAIT_SECONDS
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         start, busy = time.monotonic(), busy_seconds()
         time.sleep(0.25)

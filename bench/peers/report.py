@@ -15,24 +15,27 @@ def summarize_workload(workload, records):
     for record in records:
         columns.setdefault(record.contestant.column, []).append(record)
     best = {column: fastest(members) for column, members in columns.items()}
-    peers = {column: ms for column, ms in best.items() if column != "ours" and ms is not None}
+    ms = {column: run and run["ms_per_step"] for column, run in best.items()}
+    peers = {column: value for column, value in ms.items() if column != "ours" and value}
     winner = min(peers, key=peers.get, default=None)
-    ours = best["ours"]
-    ratio = peers[winner] / ours if winner and ours else None
+    ratio = peers[winner] / ms["ours"] if winner and ms["ours"] else None
     return {"name": workload.name, "model": workload.model, "batch": workload.batch,
-            "optimizer": workload.optimizer, "epoch": workload.epoch, "ms_per_step": best,
+            "optimizer": workload.optimizer, "epoch": workload.epoch, "ms_per_step": ms,
+            "disturbed": [column for column, run in best.items() if run and run["disturbed"]],
             "fastest_peer": winner, "ratio": ratio, "target": workload.target,
             "met": ratio >= workload.target if ratio and workload.target else None,
             "contestants": [summarize_record(record) for record in records]}
 
 
 def fastest(records):
-    return min((r.ms_per_step for r in records if r.ms_per_step is not None), default=None)
+    """The best run of a column's contestants, None if all failed."""
+    runs = [record.best for record in records if record.best]
+    return min(runs, key=lambda run: run["ms_per_step"], default=None)
 
 
 def summarize_record(record):
     return {"name": record.contestant.name, "column": record.contestant.column,
-            "ms_per_step": record.ms_per_step, "error": record.error, "runs": record.runs}
+            "ms_per_step": record.best and record.best["ms_per_step"], "error": record.error, "runs": record.runs}
 
 
 def versions(results):
@@ -53,8 +56,12 @@ def machine():
     return {"cpu": cpu["model name"], "isa": isa, "cores": len(os.sched_getaffinity(0))}
 
 
-def milliseconds(value):
-    return "failed" if value is None else f"{value:.4f}" if value < 1 else f"{value:.2f}"
+def figure(workload, column):
+    value = workload["ms_per_step"][column]
+    if value is None:
+        return "failed"
+    mark = "*" if column in workload["disturbed"] else ""
+    return (f"{value:.4f}" if value < 1 else f"{value:.2f}") + mark
 
 
 def table(summary):
@@ -63,7 +70,7 @@ def table(summary):
     header = ["ms per step", *columns, "ratio", "target", "met"]
     rows = []
     for workload in summary["workloads"]:
-        figures = [milliseconds(workload["ms_per_step"][column]) for column in columns]
+        figures = [figure(workload, column) for column in columns]
         ratio, target, met = workload["ratio"], workload["target"], workload["met"]
         rows.append([workload["name"], *figures, f"{ratio:.2f}" if ratio else "-",
                      f"{target:.1f}" if target else "-", "-" if met is None else "yes" if met else "no"])
@@ -82,7 +89,10 @@ def failures(summary):
 
 def description(summary):
     cpu = summary["machine"]
-    return [f"ratio: fastest peer / ours; best of {summary['rounds']} rounds, {summary['threads']} threads",
+    disturbed = any(workload["disturbed"] for workload in summary["workloads"])
+    notes = ["*: other processes ran beside even the best run; not to be trusted"] if disturbed else []
+    return [*notes,
+            f"ratio: fastest peer / ours; best of {summary['rounds']} rounds, {summary['threads']} threads",
             f"machine: {cpu['cpu']}, {cpu['isa']}, {cpu['cores']} cores",
             f"versions: {', '.join(summary['versions']) or 'none ran'}"]
 

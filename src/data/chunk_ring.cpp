@@ -1,10 +1,12 @@
 #include "data/chunk_ring.h"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::data {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -23,14 +25,26 @@ std::optional<ChunkRing::Request> ChunkRing::wait_for_request(uint64_t generatio
 
 std::optional<size_t> ChunkRing::acquire(uint64_t generation) {
   std::unique_lock lock(mutex_);
-  const auto free = [&] { return chunks_ - (published_.load(std::memory_order_relaxed) - released_); };
-  if (!outdated(generation) && free() == 0) {
-    producer_sleeps_ = true;
-    space_.wait(lock, [&] { return outdated(generation) || free() >= wake_at_; });
-    producer_sleeps_ = false;
-  }
+  if (!outdated(generation) && ready() == chunks_) nap(lock, generation);
   if (outdated(generation)) return std::nullopt;
   return published_.load(std::memory_order_relaxed) % chunks_;
+}
+
+/// Sleeps until enough chunks are free, learning the consumer's pace on the way.
+void ChunkRing::nap(std::unique_lock<std::mutex>& lock, uint64_t generation) {
+  constexpr std::chrono::nanoseconds kShortest{20'000};
+  constexpr std::chrono::nanoseconds kLongest{100'000'000};
+  producer_sleeps_ = true;
+  const auto begin = Clock::now();
+  const uint64_t released_before = released_;
+  while (!outdated(generation) && chunks_ - ready() < enough_) {
+    const auto missing = static_cast<int64_t>(enough_ - (chunks_ - ready()));
+    space_.wait_for(lock, std::clamp(pace_ * missing, kShortest, kLongest));
+    if (outdated(generation)) break;
+    const auto used = static_cast<int64_t>(released_ - released_before);
+    pace_ = std::min(kLongest, used == 0 ? pace_ * 2 : std::chrono::nanoseconds(Clock::now() - begin) / used);
+  }
+  producer_sleeps_ = false;
 }
 
 bool ChunkRing::publish(uint64_t generation) {
@@ -85,13 +99,13 @@ bool ChunkRing::spin() const {
 
 size_t ChunkRing::take() {
   if (published_.load(std::memory_order_acquire) <= taken_) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     if (!spin()) {
       std::unique_lock lock(mutex_);
       data_.wait(lock, [&] { return published_.load(std::memory_order_relaxed) > taken_ || error_; });
       if (published_.load(std::memory_order_relaxed) <= taken_) std::rethrow_exception(error_);
     }
-    seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    seconds_waited_ += std::chrono::duration<double>(Clock::now() - begin).count();
   }
   return taken_++ % chunks_;
 }
@@ -101,7 +115,8 @@ void ChunkRing::release() {
   {
     const std::lock_guard lock(mutex_);
     ++released_;
-    wake = producer_sleeps_ && chunks_ - (published_.load(std::memory_order_relaxed) - released_) >= wake_at_;
+    wake = producer_sleeps_ && ready() <= little_;
+    if (wake) producer_sleeps_ = false;
   }
   if (wake) space_.notify_one();
 }

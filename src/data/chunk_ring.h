@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace lockstep::data {
 
 class ChunkRing {
  public:
-  explicit ChunkRing(size_t chunks) : chunks_(chunks), wake_at_((chunks + 1) / 2) {}
+  explicit ChunkRing(size_t chunks) : chunks_(chunks), enough_((chunks + 1) / 2), little_(chunks / 4) {}
 
   // The producer's side.
 
@@ -54,10 +55,13 @@ class ChunkRing {
 
  private:
   [[nodiscard]] bool outdated(uint64_t generation) const { return stopped_ || generation != generation_; }
-  bool spin() const;
+  [[nodiscard]] size_t ready() const { return published_.load(std::memory_order_relaxed) - released_; }
+  void nap(std::unique_lock<std::mutex>& lock, uint64_t generation);
+  [[nodiscard]] bool spin() const;
 
   const size_t chunks_;
-  const size_t wake_at_;
+  const size_t enough_;  ///< free chunks with which the producer goes on after a nap
+  const size_t little_;  ///< ready chunks with which the consumer ends the nap
 
   std::mutex mutex_;
   std::condition_variable space_;  ///< the producer sleeps here
@@ -70,6 +74,9 @@ class ChunkRing {
   std::exception_ptr error_;
   bool stopped_ = false;
   bool producer_sleeps_ = false;
+
+  // The producer's own.
+  std::chrono::nanoseconds pace_{100'000};  ///< per chunk, as the consumer takes them
 
   // The consumer's own.
   uint64_t taken_ = 0;

@@ -11,8 +11,8 @@
 namespace lockstep::exchange {
 
 struct LocalOptions {
-  optim::OptimizerSettings optimizer;
-  optim::Schedule schedule;
+  optim::OptimizerSettings optimizer = {};
+  optim::Schedule schedule = {};
   float clip_norm = 0;  ///< gradients with a larger global norm are scaled down to it; 0: never
   int threads = 1;
 };

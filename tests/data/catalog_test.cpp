@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <numeric>
@@ -241,14 +240,6 @@ TEST_F(RealData, MnistIsFetchedFromAMirrorOnce) {
   EXPECT_EQ(fetch("mnist", options_.source), dir_ / "cache/mnist");
   expect_sixty_thousand(load("mnist", options_));
   EXPECT_EQ(mirror.requests(), 4);
-}
-
-TEST_F(RealData, ReadingTakesLittleMoreMemoryThanTheData) {
-  options_.source.data_dir = root_;
-  rusage usage{};
-  const Dataset dataset = load("mnist", options_);
-  getrusage(RUSAGE_SELF, &usage);
-  EXPECT_LT(usage.ru_maxrss, 400'000) << "kB";
 }
 
 }  // namespace

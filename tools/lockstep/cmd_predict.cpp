@@ -94,7 +94,6 @@ Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments,
   data::LoadOptions options;
   options.source =
       data::SourceOptions::from_environment(arguments.data.empty() ? setting_of(model, "data") : arguments.data);
-  if (const std::string seed = setting_of(model, "seed"); !seed.empty()) options.seed = std::stoull(seed);
   Seen seen{dataset, data::load(dataset, options, fetch_display(terminal, arguments.json)).test, {}};
   if (!arguments.mistakes) {
     data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");

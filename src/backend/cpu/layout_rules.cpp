@@ -18,8 +18,8 @@ constexpr int64_t kFewChannelPairs = 512;
 /// oneDNN's first-layer kernels read images of this many channels in plain order.
 constexpr int64_t kPlainImageChannels = 3;
 
-/// Lanes for batches that are too small to fill them: padding images is still cheaper than padding channels.
-constexpr int kFewestLanes = 4;
+/// Smaller batches are laid out like this one: padding images is still cheaper than padding channels.
+constexpr int64_t kSmallestBatch = 4;
 
 struct ConvLayouts {
   Layout src;
@@ -31,7 +31,7 @@ bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || 
 
 ConvLayouts conv_layouts(const Shape& src, int64_t out_channels) {
   if (src[1] * out_channels <= kFewChannelPairs || !onednn_is_safe(out_channels)) {
-    const Layout blocked{Kind::batch_blocked, std::max(batch_lanes(src[0]), kFewestLanes)};
+    const Layout blocked{Kind::batch_blocked, batch_lanes(std::max(src[0], kSmallestBatch))};
     return {blocked, blocked};
   }
   const Layout channels{Kind::channel_blocked, active_isa() == Isa::avx512 ? 16 : 8};
@@ -52,6 +52,8 @@ std::optional<LayoutChoice> follow(const KernelRequest& request) {
 /// A pool works in its image's layout; its gradient in the layout of the image it was given, or of dy.
 std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
   const Layout layout = request.input(0).layout;
+  const bool wider_than_vectors = layout.kind == Kind::channel_blocked && active_isa() == Isa::sse4;
+  if (wider_than_vectors) return std::nullopt;
   return LayoutChoice{std::vector<Layout>(request.node.inputs.size(), layout), {layout}};
 }
 

@@ -21,7 +21,6 @@ namespace {
 // A tile: up to kChannels channels times kColumns columns of one output row, held in registers.
 constexpr int kChannels = 6;
 constexpr int kColumns = kRegisters == 32 ? 4 : 2;
-constexpr bool kShareWeights = kRegisters == 32;  // border tiles have registers left for the weights of a tap
 
 struct Tile {
   const float* src;      // channel 0, first valid row, position 0
@@ -32,24 +31,63 @@ struct Tile {
   int64_t columns;  // index of the first output column
 };
 
-/// Sums all taps of Channels x Columns outputs. A border tile asks for each column which taps exist.
+/// Which taps of each column of a border tile lie inside the source.
+template <int Columns>
+struct ValidTaps {
+  ValidTaps(const TapAxis& axis, int64_t column) {
+    for (int x = 0; x < Columns; ++x) {
+      const base::Range valid = axis.valid_taps(column + x);
+      from[x] = valid.begin;
+      size[x] = valid.size();
+    }
+  }
+
+  [[nodiscard]] HWY_INLINE bool has(int x, int64_t tap) const {
+    return static_cast<uint64_t>(tap - from[x]) < static_cast<uint64_t>(size[x]);
+  }
+
+  /// The columns move one way over the source, so if the outer ones have the tap, all have.
+  [[nodiscard]] HWY_INLINE bool all(int64_t tap) const { return has(0, tap) && has(Columns - 1, tap); }
+
+  int64_t from[Columns];
+  int64_t size[Columns];
+};
+
+/// Adds one tap to the columns [First, Last) of a tile.
+template <int First, int Last, class D, class V, int Channels, int Columns>
+HWY_INLINE void add_tap(D d, const float* HWY_RESTRICT src, int64_t src_column, const float* HWY_RESTRICT weights,
+                        int64_t weights_dst, V (&acc)[Channels][Columns]) {
+  V s[Columns];
+  HWY_UNROLL(8)
+  for (int x = First; x < Last; ++x) s[x] = hn::LoadU(d, src + x * src_column);
+  HWY_UNROLL(8)
+  for (int c = 0; c < Channels; ++c) {
+    const V w = hn::Set(d, weights[c * weights_dst]);
+    HWY_UNROLL(8)
+    for (int x = First; x < Last; ++x) acc[c][x] = hn::MulAdd(s[x], w, acc[c][x]);
+  }
+}
+
+/// Adds one tap to those columns that have it.
+template <int Columns, size_t... X, class D, class V, int Channels>
+HWY_INLINE void add_border_tap(std::index_sequence<X...>, const ValidTaps<Columns>& valid, int64_t tap, D d,
+                               const float* src, int64_t src_column, const float* weights, int64_t weights_dst,
+                               V (&acc)[Channels][Columns]) {
+  if (valid.all(tap)) return add_tap<0, Columns>(d, src, src_column, weights, weights_dst, acc);
+  ((valid.has(X, tap) ? add_tap<X, X + 1>(d, src, src_column, weights, weights_dst, acc) : void()), ...);
+}
+
+/// Sums all taps of Channels x Columns outputs. A border tile asks for each tap which columns have it.
 template <int Lanes, int Channels, int Columns, bool Border>
 void conv_tile(const TapsJob& job, const Tile& tile) {
   const hn::FixedTag<float, Lanes> d;
   using V = hn::Vec<decltype(d)>;
   const TapAxis& axis = job.columns;
   const int64_t src_column = axis.base_step * Lanes;
-  const int64_t src_tap = axis.direction * Lanes;
   const int64_t src_row = job.rows.direction * job.src_width * Lanes;
   const int64_t weights_row = job.rows.kernel_step * job.weights_row;
   const int64_t first = (axis.base + tile.columns * axis.base_step) * Lanes;
-  int64_t from[Columns];
-  int64_t size[Columns];
-  for (int x = 0; x < Columns; ++x) {
-    const base::Range valid = axis.valid_taps(tile.columns + x);
-    from[x] = valid.begin;
-    size[x] = valid.size();
-  }
+  const ValidTaps<Columns> valid(axis, tile.columns);
 
   V acc[Channels][Columns];
   HWY_UNROLL(8)
@@ -60,37 +98,17 @@ void conv_tile(const TapsJob& job, const Tile& tile) {
   }
   for (int64_t channel = 0; channel < job.src_channels; ++channel) {
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const float* HWY_RESTRICT src = tile.src + channel * job.src_plane * Lanes + row * src_row;
-      const float* HWY_RESTRICT weights = tile.weights + channel * job.weights_src + row * weights_row;
+      const float* src = tile.src + channel * job.src_plane * Lanes + row * src_row;
+      const float* weights = tile.weights + channel * job.weights_src + row * weights_row;
       int64_t at = first;
       for (int64_t tap = 0; tap < axis.taps; ++tap) {
         if constexpr (Border) {
-          V w[Channels];
-          HWY_UNROLL(8)
-          for (int c = 0; c < Channels && kShareWeights; ++c) w[c] = hn::Set(d, weights[c * job.weights_dst]);
-          HWY_UNROLL(8)
-          for (int x = 0; x < Columns; ++x) {
-            if (static_cast<uint64_t>(tap - from[x]) < static_cast<uint64_t>(size[x])) {
-              const V s = hn::LoadU(d, src + at + x * src_column);
-              HWY_UNROLL(8)
-              for (int c = 0; c < Channels; ++c) {
-                const V weight = kShareWeights ? w[c] : hn::Set(d, weights[c * job.weights_dst]);
-                acc[c][x] = hn::MulAdd(s, weight, acc[c][x]);
-              }
-            }
-          }
+          add_border_tap(std::make_index_sequence<Columns>(), valid, tap, d, src + at, src_column, weights,
+                         job.weights_dst, acc);
         } else {
-          V s[Columns];
-          HWY_UNROLL(8)
-          for (int x = 0; x < Columns; ++x) s[x] = hn::LoadU(d, src + at + x * src_column);
-          HWY_UNROLL(8)
-          for (int c = 0; c < Channels; ++c) {
-            const V w = hn::Set(d, weights[c * job.weights_dst]);
-            HWY_UNROLL(8)
-            for (int x = 0; x < Columns; ++x) acc[c][x] = hn::MulAdd(s[x], w, acc[c][x]);
-          }
+          add_tap<0, Columns>(d, src + at, src_column, weights, job.weights_dst, acc);
         }
-        at += src_tap;
+        at += axis.direction * Lanes;
         weights += axis.kernel_step;
       }
     }

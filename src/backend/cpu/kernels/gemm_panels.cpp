@@ -40,7 +40,7 @@ void panel_tile(const Tile& tile) {
   const Full d;
   using V = hn::Vec<Full>;
   const auto mask = hn::FirstN(d, static_cast<size_t>(tile.last));
-  const auto load = [&mask, d](const float* p, int v) HWY_ATTR {
+  const auto load = [&](const float* p, int v) HWY_ATTR {
     if constexpr (Tail && HWY_TARGET <= HWY_AVX2) {
       if (v == Vectors - 1) return hn::MaskedLoad(mask, d, p + v * kLanes);
     }

@@ -1,0 +1,136 @@
+#include "train/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "base/temp_dir.h"
+#include "lockstep/error.h"
+#include "train/csv_file.h"
+
+namespace lockstep::train {
+namespace {
+
+using lockstep::testing::get_file;
+using lockstep::testing::message_of;
+using lockstep::testing::put_file;
+using lockstep::testing::TempDir;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(RunDirectory, CountsUpAndNeverReusesAFolder) {
+  const TempDir dir;
+  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-1");
+  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-2");
+  EXPECT_EQ(RunDirectory::create(dir / "runs", "lenet").path(), dir / "runs/lenet-1");
+  std::filesystem::create_directory(dir / "runs/lr-17");
+  std::filesystem::create_directory(dir / "runs/lr-x");
+  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-18");
+}
+
+TEST(RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
+  const TempDir dir;
+  constexpr size_t kThreads = 8;
+  std::vector<std::string> paths(kThreads);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] { paths[i] = RunDirectory::create(dir / "runs", "lr").path(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(paths.begin(), paths.end()).size(), kThreads);
+}
+
+TEST(RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
+  const TempDir dir;
+  EXPECT_EQ(RunDirectory::create_at(dir / "deep/mine").path(), dir / "deep/mine");
+  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create_at(dir / "deep/mine"); }),
+              AllOf(HasSubstr("already exists"), HasSubstr("--resume")));
+  std::filesystem::create_directory(dir / "empty");
+  EXPECT_NO_THROW(RunDirectory::create_at(dir / "empty"));
+  put_file(dir / "file", {});
+  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create_at(dir / "file"); }), HasSubstr("already exists"));
+}
+
+TEST(RunDirectory, OneThatCannotBeMadeSaysWhy) {
+  const TempDir dir;
+  put_file(dir / "file", {});
+  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::create(dir / "file", "lr"); }), HasSubstr(dir / "file"));
+  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::create("/proc/runs", "lr"); }), HasSubstr("/proc/runs"));
+  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create(dir.path(), "a/b"); }), HasSubstr("'a/b'"));
+}
+
+TEST(RunDirectory, IsFoundByPathOrName) {
+  const TempDir dir;
+  const std::string path = RunDirectory::create(dir / "runs", "lr").path();
+  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::open(path, "runs"); }), HasSubstr("no config.yaml"));
+  put_file(path + "/config.yaml", {});
+  EXPECT_EQ(RunDirectory::open(path, "runs").path(), path);
+  EXPECT_EQ(RunDirectory::open("lr-1", dir / "runs").path(), path);
+  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::open("lr-9", dir / "runs"); }),
+              AllOf(HasSubstr("no run 'lr-9'"), HasSubstr(dir / "runs/lr-9")));
+}
+
+TEST(RunDirectory, IsNotSharedByTwo) {
+  const TempDir dir;
+  const RunDirectory first = RunDirectory::create(dir / "runs", "lr");
+  put_file(first.config_file(), {});
+  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::open(first.path(), "runs"); }), HasSubstr("in use by another"));
+}
+
+TEST(CsvFile, GrowsByWholeLines) {
+  const TempDir dir;
+  CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+  file.add("1,0.5");
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n");
+  file.flush();
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n1,0.5\n");
+  for (int i = 2; i < 20000; ++i) file.add(std::to_string(i) + ",0.25");
+  const std::string content = get_file(dir / "a.csv");
+  EXPECT_GT(content.size(), 65536U);
+  EXPECT_EQ(content.back(), '\n');
+  EXPECT_THROW(CsvFile::create(dir / "a.csv", "step,loss"), IoError);
+}
+
+TEST(CsvFile, ResumesAfterAStepAndDropsWhatCameLater) {
+  const TempDir dir;
+  {
+    CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+    for (const char* line : {"10,1", "20,2", "30,3"}) file.add(line);
+    file.flush();
+  }
+  std::ofstream(dir / "a.csv", std::ios::app) << "40,4.";
+  CsvFile file = CsvFile::resume(dir / "a.csv", "step,loss", 20);
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n10,1\n20,2\n");
+  file.add("30,3.5");
+  file.flush();
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n10,1\n20,2\n30,3.5\n");
+  CsvFile::resume(dir / "new.csv", "step,loss", 20);
+  EXPECT_EQ(get_file(dir / "new.csv"), "step,loss\n");
+  EXPECT_THAT(message_of<DataError>([&] { CsvFile::resume(dir / "a.csv", "other", 20); }), HasSubstr("a.csv"));
+}
+
+TEST(CsvFile, AFullDiskLeavesWholeLines) {
+  const TempDir dir;
+  CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+  file.add("1,1");
+  file.flush();
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  file.add("2,0.123456789");
+  const std::string message = message_of<IoError>([&] { file.flush(); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, HasSubstr("cannot write " + (dir / "a.csv")));
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n1,1\n");
+}
+
+}  // namespace
+}  // namespace lockstep::train
