@@ -118,7 +118,7 @@ def run(workloads, contestants, effort, threads, data, cache):
 def child_environment(threads, cache):
     return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
             "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def run_round(record, label, arguments, environ, threads, effort):

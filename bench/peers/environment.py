@@ -41,7 +41,8 @@ def prepare_venv(folder, requirements):
     """Makes the environment unless its stamp says that it is current; returns its interpreter."""
     python = folder / "bin/python"
     stamp = folder / "peers.stamp"
-    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+    version = "{}.{}".format(*sys.version_info).encode()
+    wanted = hashlib.sha256(requirements.read_bytes() + version).hexdigest()
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
     check_space(folder.parent)

@@ -80,7 +80,7 @@ std::string find_file(const std::string& folder, const std::string& name) {
   for (const std::string& spelling : {name, dotted}) {
     for (const char* suffix : {"", ".gz"}) {
       std::error_code ignored;
-      std::string path = folder + "/" + spelling + suffix;
+      std::string path = fmt::format("{}/{}{}", folder, spelling, suffix);
       if (std::filesystem::exists(path, ignored)) return path;
     }
   }
@@ -149,7 +149,7 @@ std::string fetch_to_cache(const Known& known, const SourceOptions& options, con
   if (options.cache_dir.empty()) throw IoError("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set");
   std::vector<RemoteFile> files;
   for (size_t i = 0; i < kFiles; ++i) files.push_back({std::string(kFileNames[i]) + ".gz", known.md5[i]});
-  const std::string folder = options.cache_dir + "/" + known.name;
+  std::string folder = options.cache_dir + "/" + known.name;
   std::vector<std::string> mirrors = options.mirrors;
   if (mirrors.empty()) mirrors.assign(known.mirrors.begin(), known.mirrors.end());
   fetch_files(files, folder, mirrors, options.limits, options.proxy, progress);
@@ -204,7 +204,7 @@ Dataset make_synthetic(const LoadOptions& options) {
 }
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets it
   return value == nullptr ? "" : value;
 }
 
@@ -256,6 +256,7 @@ SourceOptions SourceOptions::from_environment(const std::string& data_dir) {
 
 std::vector<std::string> dataset_names() {
   std::vector<std::string> names;
+  names.reserve(kKnownSets.size() + 1);
   for (const Known& known : kKnownSets) names.emplace_back(known.name);
   names.emplace_back(kSynthetic);
   return names;
@@ -263,6 +264,7 @@ std::vector<std::string> dataset_names() {
 
 std::vector<CatalogEntry> list(const SourceOptions& options) {
   std::vector<CatalogEntry> entries;
+  entries.reserve(kKnownSets.size() + 1);
   for (const Known& known : kKnownSets) entries.push_back(describe(known, options));
   entries.push_back({kSynthetic, "blurred prototypes with noise, 10000 + 2000 images of 28x28, 10 classes", "",
                      "generated from the seed", true});

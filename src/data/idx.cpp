@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "data/unpack.h"
@@ -87,11 +88,11 @@ uint64_t checked_size(const Unpacker& file, const std::vector<uint32_t>& dims) {
 
 /// Examples are read in random order for ever after: fewer, larger pages make that a quarter faster where there are
 /// any.
-void prefer_large_pages(const std::vector<uint8_t>& data) {
-  constexpr uintptr_t kPage = uintptr_t{2} << 20;
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data.data()) + kPage - 1) / kPage * kPage;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data.data()) + data.capacity()) / kPage * kPage;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+void prefer_large_pages(std::vector<uint8_t>& data) {
+  constexpr size_t kPage = size_t{2} << 20;
+  void* begin = data.data();
+  size_t space = data.capacity();
+  if (std::align(kPage, kPage, begin, space) != nullptr) ::madvise(begin, space / kPage * kPage, MADV_HUGEPAGE);
 }
 
 std::vector<uint8_t> read_content(Unpacker& file, uint64_t size) {

@@ -63,9 +63,10 @@ void draw(const SyntheticOptions& options, const Plane& prototype, base::Sequenc
       const int sy = y + dy;
       const int sx = x + dx;
       const bool inside = sy >= 0 && sy < height && sx >= 0 && sx < width;
-      const float clean = inside ? prototype[static_cast<size_t>(sy * width + sx)] : 0.0F;
+      const float clean =
+          inside ? prototype[static_cast<size_t>(sy) * static_cast<size_t>(width) + static_cast<size_t>(sx)] : 0.0F;
       const float value = std::clamp(clean + options.noise * rough_normal(random), 0.0F, 1.0F);
-      *out++ = static_cast<uint8_t>(value * 255.0F + 0.5F);
+      *out++ = static_cast<uint8_t>(std::lround(value * 255.0F));
     }
   }
 }
@@ -110,12 +111,14 @@ void check(const SyntheticOptions& options) {
 Dataset synthetic(const SyntheticOptions& options) {
   check(options);
   std::vector<Plane> prototypes;
+  prototypes.reserve(static_cast<size_t>(options.classes * options.shape.channels));
   base::Sequence random(options.seed, kPrototypeStream);
   for (int i = 0; i < options.classes * options.shape.channels; ++i)
     prototypes.push_back(make_prototype(options, random));
   Dataset dataset;
   dataset.name = "synthetic";
   dataset.origin = fmt::format("generated from seed {}", options.seed);
+  dataset.class_names.reserve(static_cast<size_t>(options.classes));
   for (int i = 0; i < options.classes; ++i) dataset.class_names.push_back(std::to_string(i));
   dataset.train = make_split(options, prototypes, options.train, kTrainStream);
   dataset.test = make_split(options, prototypes, options.test, kTestStream);

@@ -75,8 +75,9 @@ class Field {
     uint64_t elements = 1;
     for (const Field& dim : list(Shape::kMaxRank)) {
       dims.push_back(dim.whole(1, int64_t{1} << 40));
-      elements *= static_cast<uint64_t>(dims.back());
-      if (elements > kMostValues) reject(fmt::format("a shape of at most {} elements", kMostValues));
+      const auto size = static_cast<uint64_t>(dims.back());
+      if (size > kMostValues / elements) reject(fmt::format("a shape of at most {} elements", kMostValues));
+      elements *= size;
     }
     return Shape(std::span<const int64_t>(dims));
   }

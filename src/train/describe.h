@@ -13,10 +13,10 @@ namespace lockstep::train {
 
 struct DescribeRequest {
   const nn::ModelDef* model = nullptr;
-  Options options;
+  Options options = {};
   int64_t batch = 1;
   int64_t classes = 10;
-  std::string optimizer;  ///< empty: the model's default
+  std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;
 };

@@ -35,14 +35,14 @@ struct TrainedModel {
 TrainedModel load_model(const ModelSource& source);
 
 struct EvaluateRequest {
-  std::string dataset;         ///< empty: the run's
-  std::string data;            ///< folder; empty: the run's
+  std::string dataset = {};    ///< empty: the run's
+  std::string data = {};       ///< folder; empty: the run's
   std::string split = "test";  ///< or "train", "validation"
   int64_t batch = 500;
   int64_t limit = 0;  ///< examples; 0: all
   int threads = 0;    ///< 0: one per core
   std::string backend = "cpu";
-  data::FetchCallback fetch_progress;
+  data::FetchCallback fetch_progress = {};
 };
 
 /// Loss and accuracy of the model on a split. Throws as data::load and Evaluator do.

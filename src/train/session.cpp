@@ -37,13 +37,14 @@ class RunCheckpointer final : public Checkpointer {
   std::vector<std::span<const float>> arrays_;
 };
 
-data::Dataset load_data(const Settings& settings, const data::FetchCallback& progress) {
+data::Dataset load_data(const Settings& settings, const SessionOptions& session) {
+  if (session.dataset != nullptr) return *session.dataset;
   data::LoadOptions options;
   options.source = data::SourceOptions::from_environment(settings.data);
   options.holdout = settings.holdout;
   options.train_limit = settings.train_limit;
   options.test_limit = settings.test_limit;
-  return data::load(settings.dataset, options, progress);
+  return data::load(settings.dataset, options, session.fetch_progress);
 }
 
 /// The checkpoint that --checkpoint names: a path, or a file of the run's folder.
@@ -105,7 +106,7 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   settings = configuration.resolve();
   settings.threads = resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
-  setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_.fetch_progress),
+  setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_),
                  checkpoint ? &*checkpoint : nullptr);
   finished = resumed_ ? find_finished() : StopReason::none;
   if (finished != StopReason::none) return;
@@ -248,7 +249,7 @@ Outcome train(const Request& request) {
   Configuration configuration(request.models);
   if (!request.config_file.empty()) configuration.load_yaml(request.config_file);
   for (const auto& [name, text] : request.settings) configuration.set(name, text);
-  Session session(configuration, {request.hooks, request.interrupt, {}});
+  Session session(configuration, {request.hooks, request.interrupt});
   return session.run();
 }
 

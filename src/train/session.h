@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "data/fetch.h"
 #include "lockstep/train.h"
 #include "train/configuration.h"
@@ -15,9 +16,10 @@
 namespace lockstep::train {
 
 struct SessionOptions {
-  std::vector<Hooks*> hooks;                     ///< borrowed
+  std::vector<Hooks*> hooks = {};                ///< borrowed
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
-  data::FetchCallback fetch_progress;
+  data::FetchCallback fetch_progress = {};
+  const data::Dataset* dataset = nullptr;  ///< taken as it is instead of loading the one that the settings name
 };
 
 class Session {

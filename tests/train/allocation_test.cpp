@@ -1,1 +1,64 @@
+// A program of its own, because it counts every allocation of the process.
 #include <gtest/gtest.h>
+
+#include "allocation_counter.h"
+#include "support.h"
+#include "train/session.h"
+
+namespace lockstep::train {
+namespace {
+
+using testing::Flags;
+using testing::TempDir;
+
+/// Counts from the end of the first epoch (all batch sizes seen) to the last step.
+class Counter : public Hooks {
+ public:
+  Counter(uint64_t first, uint64_t last) : first_(first), last_(last) {}
+
+  void on_step(const StepEvent& event) override {
+    if (event.step == first_) testing_support::start_counting();
+    if (event.step == last_) counted = testing_support::stop_counting();
+  }
+
+  testing_support::Allocations counted{1, 1};
+
+ private:
+  uint64_t first_;
+  uint64_t last_;
+};
+
+size_t count(const Flags& more) {
+  // Ten steps per epoch; one epoch's end lies within what is counted, but evaluation and checkpoints do not.
+  const TempDir dir;
+  Request request;
+  request.settings = {{"dataset", "synthetic"}, {"train-limit", "600"},    {"test-limit", "100"},
+                      {"batch", "64"},          {"epochs", "3"},           {"log-every", "1"},
+                      {"threads", "2"},         {"runs-dir", dir / "runs"}};
+  for (const auto& [name, text] : more) request.settings[name] = text;
+  Counter counter(11, 20);
+  request.hooks = {&counter};
+  train(request);
+  return counter.counted.ours;
+}
+
+TEST(Allocation, AStepMakesNoneAfterEachBatchSizeWasSeen) {
+  EXPECT_EQ(count({{"model", "lr"}}), 0U);
+  EXPECT_EQ(count({{"model", "lr"}, {"optimizer", "adam"}, {"clip-norm", "1"}, {"schedule", "cosine"}}), 0U);
+  EXPECT_EQ(count({{"model", "lr"}, {"batch", "16"}, {"accumulate", "4"}, {"optimizer", "momentum"}}), 0U);
+  EXPECT_EQ(count({{"model", "lenet"}}), 0U);
+  EXPECT_EQ(count({{"model", "lenet"}, {"threads", "1"}}), 0U);
+}
+
+TEST(Allocation, RepeatedEvaluationsMakeNone) {
+  testing::Training training({{"model", "lr"}, {"batch", "64"}, {"epochs", "1"}, {"eval-batch", "30"}});
+  Evaluator& evaluator = *training.setup.parts().evaluator;
+  evaluator.run();
+  testing_support::start_counting();
+  evaluator.run();
+  evaluator.run();
+  EXPECT_EQ(testing_support::stop_counting().ours, 0U);
+}
+
+}  // namespace
+}  // namespace lockstep::train

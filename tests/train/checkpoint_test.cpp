@@ -181,9 +181,9 @@ TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
   const auto error = [&](const std::string& from, const std::string& to) {
     return parse_error(with_header(replaced(json, from, to)));
   };
-  EXPECT_THAT(error("\"step\":120}", "\"step\":-1}"), HasSubstr("header has -1 for 'state.step'"));
-  EXPECT_THAT(error("\"step\":120}", "\"step\":1.5}"), HasSubstr("header has 1.5 for 'state.step'"));
-  EXPECT_THAT(error("\"step\":120}", "\"step\":99999999999999999999}"), HasSubstr("'state.step'"));
+  EXPECT_THAT(error("\"step\":120}", "\"step\":-1}"), HasSubstr("header has -1 for 'state.last_eval.step'"));
+  EXPECT_THAT(error("\"step\":120}", "\"step\":1.5}"), HasSubstr("header has 1.5 for 'state.last_eval.step'"));
+  EXPECT_THAT(error("\"step\":120}", "\"step\":99999999999999999999}"), HasSubstr("'state.last_eval.step'"));
   EXPECT_THAT(error("\"classes\":10", "\"classes\":0"), HasSubstr("header has 0 for 'classes', expected"));
   EXPECT_THAT(error("[1,28,28]", "[1,28]"), HasSubstr("expected three sizes"));
   EXPECT_THAT(error("[2,3]", "[2,-3]"), HasSubstr("header has -3 for 'parameters[0].shape[1]'"));

@@ -1,1 +1,193 @@
+#include "train/session.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support.h"
+#include "train/checkpoint_store.h"
+#include "train/run_log.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::exploding_model;
+using testing::Flags;
+using testing::get_file;
+using ::testing::HasSubstr;
+using testing::message_of;
+using ::testing::Not;
+using testing::Recorder;
+using ::testing::StartsWith;
+using testing::TempDir;
+
+/// A run of 5 steps per epoch on generated data.
+Request request(const TempDir& dir, const Flags& more = {}) {
+  Request request;
+  request.settings = {{"model", "lr"},      {"dataset", "synthetic"}, {"train-limit", "300"},
+                      {"test-limit", "50"}, {"batch", "64"},          {"epochs", "2"},
+                      {"threads", "1"},     {"log-every", "1"},       {"runs-dir", dir / "runs"}};
+  for (const auto& [name, text] : more) request.settings[name] = text;
+  return request;
+}
+
+nlohmann::json summary_of(const std::string& run) { return nlohmann::json::parse(get_file(run + "/summary.json")); }
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream in(get_file(path));
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Session, WritesEverythingAboutARun) {
+  const TempDir dir;
+  Recorder recorder;
+  Request wanted = request(dir);
+  wanted.hooks = {&recorder};
+  const Outcome outcome = train(wanted);
+  EXPECT_EQ(outcome.run_dir, dir / "runs/lr-1");
+  EXPECT_EQ(outcome.reason, StopReason::epochs);
+  EXPECT_EQ(outcome.steps, 10U);
+  EXPECT_EQ(recorder.start.total_steps, 10U);
+  EXPECT_EQ(recorder.start.parameters, 7850U);
+
+  const auto summary = summary_of(outcome.run_dir);
+  for (const char* key : {"model", "dataset", "parameters", "steps", "epochs", "examples", "seconds",
+                          "examples_per_second", "train_loss", "test_loss", "test_accuracy", "stop_reason",
+                          "peak_memory_bytes", "seed", "threads", "isa", "version", "started", "ended"}) {
+    EXPECT_TRUE(summary.contains(key) && !summary[key].is_null()) << key;
+  }
+  EXPECT_EQ(summary["stop_reason"], "epochs");
+  EXPECT_EQ(summary["examples"], 600);
+  EXPECT_EQ(summary["parameters"], 7850);
+
+  const auto steps = lines_of(outcome.run_dir + "/steps.csv");
+  ASSERT_EQ(steps.size(), 11U);
+  EXPECT_EQ(steps[0], "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second");
+  EXPECT_THAT(steps[10], StartsWith("10,2,"));
+  EXPECT_EQ(lines_of(outcome.run_dir + "/evals.csv").size(), 3U);
+  EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").list().size(), 2U);
+
+  Configuration again;
+  again.load_yaml(outcome.run_dir + "/config.yaml");
+  EXPECT_EQ(again.resolve().batch, 64);
+  EXPECT_EQ(again.resolve().threads, 1);
+}
+
+TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {
+  const TempDir dir;
+  Recorder recorder;
+  Request wanted = request(dir, {{"epochs", "1"}, {"batch", "150"}});
+  wanted.hooks = {&recorder};
+  train(wanted);
+  EXPECT_THAT(recorder.order, ElementsAre("step", "step", "eval", "checkpoint"));
+  ASSERT_EQ(recorder.ends.size(), 1U);
+  EXPECT_EQ(recorder.ends[0].steps, 2U);
+  EXPECT_TRUE(recorder.checkpoints[0].best);
+}
+
+TEST(Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
+  const TempDir dir;
+  Request wanted = request(dir, {{"checkpoint-every", "2"}, {"keep", "2"}, {"steps", "9"}});
+  const Outcome outcome = train(wanted);
+  std::vector<uint64_t> steps;
+  for (const auto& file : CheckpointStore(outcome.run_dir + "/checkpoints").list()) steps.push_back(file.step);
+  EXPECT_THAT(steps, ElementsAre(8, 9)) << "the end is the best one here";
+}
+
+TEST(Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) {
+  const TempDir dir;
+  Request wanted = request(dir, {{"model", "exploding"}, {"lr", "1"}, {"batch", "20"}, {"checkpoint-every", "1"}});
+  wanted.models = {exploding_model()};
+  const std::string message = message_of<Error>([&] { train(wanted); });
+  EXPECT_THAT(message, HasSubstr("at step "));
+  const auto summary = summary_of(dir / "runs/exploding-1");
+  EXPECT_EQ(summary["stop_reason"], "non-finite loss");
+  EXPECT_EQ(summary["error"], message);
+  std::string path;
+  const Checkpoint last = CheckpointStore(dir / "runs/exploding-1/checkpoints").load_newest(path);
+  EXPECT_EQ(last.header.state.step, summary["steps"]);
+}
+
+TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
+  const TempDir dir;
+  Recorder recorder;
+  recorder.interrupt_at = 3;
+  Request wanted = request(dir, {{"epochs", "100"}});
+  wanted.hooks = {&recorder};
+  wanted.interrupt = &recorder.interrupt;
+  const Outcome outcome = train(wanted);
+  EXPECT_EQ(outcome.reason, StopReason::interrupted);
+  EXPECT_EQ(summary_of(outcome.run_dir)["stop_reason"], "interrupted");
+  EXPECT_TRUE(summary_of(outcome.run_dir)["test_loss"].is_null());
+  std::string path;
+  EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state.step, 3U);
+}
+
+TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {
+  class Thrower : public Hooks {
+    void on_step(const StepEvent& event) override {
+      if (event.step == 2) throw IoError("display is gone");
+    }
+  };
+  const TempDir dir;
+  Thrower thrower;
+  Request wanted = request(dir);
+  wanted.hooks = {&thrower};
+  EXPECT_EQ(message_of<IoError>([&] { train(wanted); }), "display is gone");
+  EXPECT_EQ(summary_of(dir / "runs/lr-1")["error"], "display is gone");
+  EXPECT_EQ(lines_of(dir / "runs/lr-1/steps.csv").size(), 3U) << "what was logged before is kept";
+}
+
+TEST(Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
+  const TempDir dir;
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{20000, before.rlim_max};  // too little for a checkpoint of 33 kB, enough for the rest
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string message = message_of<IoError>([&] { train(request(dir)); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, AllOf(HasSubstr("cannot write"), HasSubstr("step-000000005.ckpt")));
+  EXPECT_TRUE(std::filesystem::is_empty(dir / "runs/lr-1/checkpoints"));
+  EXPECT_EQ(summary_of(dir / "runs/lr-1")["stop_reason"], "error");
+}
+
+TEST(Session, ARunFolderThatCannotBeMadeIsAnError) {
+  const TempDir dir;
+  EXPECT_THAT(message_of<IoError>([&] {
+                train(request(dir, {{"runs-dir", "/proc/nowhere"}}));
+              }),
+              HasSubstr("/proc/nowhere"));
+  train(request(dir, {{"run-dir", dir / "mine"}}));
+  EXPECT_THAT(message_of<UsageError>([&] {
+                train(request(dir, {{"run-dir", dir / "mine"}}));
+              }),
+              HasSubstr("already exists"));
+}
+
+TEST(Session, MistakesAreFoundBeforeARunFolderIsMade) {
+  const TempDir dir;
+  EXPECT_THROW(train(request(dir, {{"batch", "5000"}})), UsageError);
+  EXPECT_THROW(train(request(dir, {{"model", "lenot"}})), UsageError);
+  EXPECT_THROW(train(request(dir, {{"dataset", "mnits"}})), UsageError);
+  EXPECT_THROW(train(request(dir, {{"train-limit", "99999999"}})), UsageError);
+  EXPECT_FALSE(std::filesystem::exists(dir / "runs"));
+}
+
+TEST(RunLog, LogsEveryNStepsOrNotAtAll) {
+  const TempDir dir;
+  EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "3"}})).run_dir + "/steps.csv").size(), 4U);
+  EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "0"}})).run_dir + "/steps.csv").size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep::train

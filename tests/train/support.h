@@ -12,6 +12,7 @@
 #include "lockstep/ops.h"
 #include "lockstep/train.h"
 #include "train/configuration.h"
+#include "train/session.h"
 #include "train/setup.h"
 
 namespace lockstep::train::testing {
@@ -67,6 +68,18 @@ class Recorder : public Hooks {
   uint64_t interrupt_at = 0;
   std::atomic<bool> interrupt = false;
 };
+
+/// Trains with a run directory, as `lockstep train` does, on small generated data.
+inline Outcome train_session(const Flags& flags, Recorder& recorder, std::span<const nn::ModelDef> models,
+                             const data::Dataset& dataset) {
+  Configuration configuration(models);
+  for (const auto& [name, text] : flags) configuration.set(name, text);
+  SessionOptions options;
+  options.hooks = {&recorder};
+  options.interrupt = &recorder.interrupt;
+  options.dataset = &dataset;
+  return Session(configuration, options).run();
+}
 
 /// Trains without a run directory; the setup stays for looking at.
 struct Training {

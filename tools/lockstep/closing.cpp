@@ -87,7 +87,8 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
   print_evaluation(terminal, settings, outcome);
   if (outcome.steps > 0) row(terminal, "training loss", loss_text(outcome.train_loss));
   row(terminal, "time",
-      fmt::format("{}, {}examples/s", duration_text(outcome.seconds), scaled(outcome.examples_per_second)));
+      fmt::format("{}, {} examples/s", duration_text(outcome.seconds),
+                  grouped(static_cast<uint64_t>(outcome.examples_per_second))));
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
   print_commands(terminal, outcome);

@@ -48,13 +48,15 @@ void print_layers(const Terminal& terminal, const train::ModelDescription& model
 
 void print_memory(const Terminal& terminal, const train::ModelDescription& model) {
   const train::MemoryInfo& memory = model.memory;
+  const auto row = [](const std::string& name, const std::string& value) {
+    print("  {}{}\n", padded_right(name, 28), value);
+  };
   print("{}\n", terminal.bold("memory of a training step"));
-  print("  activations and scratch  {} (without reuse {})\n", bytes_text(memory.arena_bytes),
-        bytes_text(memory.unshared_bytes));
-  print("  parameters               {}\n", bytes_text(memory.parameter_bytes));
-  print("  gradients                {}\n", bytes_text(memory.gradient_bytes));
-  print("  optimizer ({}){}{}\n", model.optimizer, std::string(14 - std::min<size_t>(13, model.optimizer.size()), ' '),
-        bytes_text(memory.optimizer_bytes));
+  row("activations and scratch",
+      fmt::format("{} ({} without reuse)", bytes_text(memory.arena_bytes), bytes_text(memory.unshared_bytes)));
+  row("parameters", bytes_text(memory.parameter_bytes));
+  row("gradients", bytes_text(memory.gradient_bytes));
+  row(fmt::format("state of {}", model.optimizer), bytes_text(memory.optimizer_bytes));
 }
 
 void print_kernels(const Terminal& terminal, const train::ModelDescription& model) {

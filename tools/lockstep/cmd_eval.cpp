@@ -8,7 +8,7 @@
 #include "help.h"
 #include "output.h"
 #include "text.h"
-#include "train/inference.h"
+#include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
@@ -32,7 +32,7 @@ void print_json(const train::TrainedModel& model, const train::EvaluateRequest& 
 
 int run_eval(const Arguments& arguments) {
   const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = train::load_model(arguments.source);
+  const train::TrainedModel model = load_trained(arguments.source);
   train::EvaluateRequest request = arguments.request;
   request.threads = static_cast<int>(arguments.threads);
   request.fetch_progress = fetch_display(terminal, arguments.json);
@@ -53,8 +53,7 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("eval", "Accuracy and loss of a trained model");
   const auto arguments = std::make_shared<Arguments>();
   app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
-  app->add_option("--checkpoint", arguments->source.checkpoint,
-                  "best, newest or a file of the run [best if there is one]")
+  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
       ->type_name("NAME");
   app->add_option("--split", arguments->request.split, "test, validation or train [test]")->type_name("NAME");
   app->add_option("--dataset", arguments->request.dataset, "Another data set than the run's")->type_name("NAME");

@@ -16,7 +16,7 @@
 #include "picture.h"
 #include "table.h"
 #include "text.h"
-#include "train/inference.h"
+#include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
@@ -191,7 +191,7 @@ void check(const Arguments& arguments) {
 int run_predict(const Arguments& arguments) {
   check(arguments);
   const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = train::load_model(arguments.source);
+  const train::TrainedModel model = load_trained(arguments.source);
   const Names names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =
@@ -220,8 +220,7 @@ void add_predict(CLI::App& program, Invocation& invocation) {
   add_number(*app, "--test", arguments->test, "Show N images of the run's test data, with the truth", 1);
   app->add_flag("--mistakes", arguments->mistakes, "Of the test data, only those that the model gets wrong");
   add_number(*app, "--top", arguments->top, "How many classes to name [3]", 1);
-  app->add_option("--checkpoint", arguments->source.checkpoint,
-                  "best, newest or a file of the run [best if there is one]")
+  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
       ->type_name("NAME");
   app->add_option("--dataset", arguments->dataset, "Whose test data [the run's]")->type_name("NAME");
   app->add_option("--data", arguments->data, "Folder to look for the data set in first")->type_name("DIR");

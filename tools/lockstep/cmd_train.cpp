@@ -41,7 +41,7 @@ bool is_flag(const SettingDef& def) { return std::holds_alternative<bool train::
 
 std::string description(const SettingDef& def) {
   std::string text(def.help);
-  if (!def.choices.empty()) text += fmt::format(": {}", fmt::join(def.choices, ", "));
+  if (!def.choices.empty()) text += fmt::format(" ({})", fmt::join(def.choices, ", "));
   const std::string value = train::default_text(def);
   if (!value.empty() && !is_flag(def)) text += fmt::format(" [{}]", value);
   return text;

@@ -75,6 +75,16 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   return entry(name, option->get_description());
 }
 
+std::string HelpFormatter::make_groups(const CLI::App* app, CLI::AppFormatMode /*mode*/) const {
+  std::string text;
+  for (const std::string& group : app->get_groups()) {
+    const auto options = app->get_options(
+        [&](const CLI::Option* option) { return option->get_group() == group && option->nonpositional(); });
+    if (!group.empty() && !options.empty()) text += make_group(group, false, options);
+  }
+  return text;
+}
+
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), command->get_description());
 }

@@ -11,6 +11,7 @@ namespace lockstep::tools {
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override;
   std::string make_subcommand(const CLI::App* command) const override;
   std::string make_usage(const CLI::App* app, std::string name) const override;
 };

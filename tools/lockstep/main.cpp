@@ -49,6 +49,9 @@ int run(int argc, char** argv) {
   for (const auto add : {add_train, add_eval, add_predict, add_data, add_models, add_describe, add_info, add_docs}) {
     add(program, invocation);
   }
+  for (CLI::App* command : program.get_subcommands({})) {
+    if (!command->get_group().empty()) command->group("Commands");
+  }
   try {
     parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -83,6 +86,8 @@ int guarded(int argc, char** argv) {
 }  // namespace lockstep::tools
 
 int main(int argc, char** argv) {
+  // Writing that fails is an error to report, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return lockstep::tools::guarded(argc, argv);
 }

@@ -72,7 +72,7 @@ void Progress::draw_bar(const train::StepEvent& event) {
       fmt::format("step {}", grouped(event.step)),
       fmt::format("loss {}", loss_text(since_drawn_.loss())),
       fmt::format("acc {}", percent(since_drawn_.accuracy(), 1)),
-      fmt::format("{}examples/s", scaled(rate_)),
+      fmt::format("{} examples/s", grouped(static_cast<uint64_t>(rate_))),
   };
   if (const std::string left = time_left(event); !left.empty()) parts.push_back(left);
   std::string text;
@@ -94,9 +94,9 @@ void Progress::draw_bar(const train::StepEvent& event) {
 
 void Progress::print_line(const train::StepEvent& event) const {
   const std::string left = time_left(event);
-  print("epoch {}, step {}: loss {}, accuracy {}, {}examples/s{}{}\n", epoch_text(event.epoch), event.step,
-        loss_text(since_drawn_.loss()), percent(since_drawn_.accuracy(), 1), scaled(rate_), left.empty() ? "" : ", ",
-        left);
+  print("epoch {}, step {}: loss {}, accuracy {}, {} examples/s{}{}\n", epoch_text(event.epoch), event.step,
+        loss_text(since_drawn_.loss()), percent(since_drawn_.accuracy(), 1), grouped(static_cast<uint64_t>(rate_)),
+        left.empty() ? "" : ", ", left);
   flush_out();
 }
 

@@ -25,17 +25,12 @@ constexpr int kTileSize = kRegisters == 32 ? 25 : 12;
 
 constexpr int tile_channels(int taps) { return std::min(kChannels, kTileSize / taps); }
 
-/// Vectors of partial sums that a thread may keep outside registers.
-constexpr int kKept = 256;
-
-/// A tile's place: `channels` of diff_dst, one channel of src, one kernel row, `taps` of that row; and its partial
-/// sums from strip of rows to strip of rows.
+/// A tile's place: `channels` of diff_dst, one channel of src, one kernel row, `taps` of that row.
 struct Tile {
   base::Range channels;
   int64_t src_channel;
   int64_t kernel_row;
   base::Range taps;
-  float* kept;
 };
 
 /// Adds one output row to the accumulators; columns in `inner` have all taps, others ask.
@@ -50,7 +45,7 @@ HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, c
       HWY_UNROLL(8)
       for (int t = 0; t < Taps; ++t) {
         if (at + t < 0 || at + t >= job.src_width) continue;
-        const V s = hn::LoadU(d, src + (at + t) * Lanes);
+        const V s = in_register(hn::LoadU(d, src + (at + t) * Lanes));
         HWY_UNROLL(8)
         for (int c = 0; c < Channels; ++c) {
           acc[c][t] = hn::MulAdd(s, hn::LoadU(d, diff + c * plane + x * Lanes), acc[c][t]);
@@ -66,7 +61,7 @@ HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, c
     for (int c = 0; c < Channels; ++c) g[c] = hn::LoadU(d, diff + c * plane + x * Lanes);
     HWY_UNROLL(8)
     for (int t = 0; t < Taps; ++t) {
-      const V v = hn::LoadU(d, s + t * Lanes);
+      const V v = in_register(hn::LoadU(d, s + t * Lanes));
       HWY_UNROLL(8)
       for (int c = 0; c < Channels; ++c) acc[c][t] = hn::MulAdd(v, g[c], acc[c][t]);
     }
@@ -75,54 +70,38 @@ HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, c
   border(inner.end, job.dst_width);
 }
 
-/// Adds a strip of output rows of one block to the tile's partial sums.
+/// The tile's sums over `blocks`, added to `total` (the plain weights).
 template <int Lanes, int Channels, int Taps>
-void weights_tile(const WeightsJob& job, const Tile& tile, int64_t block, base::Range strip) {
+void weights_tile(const WeightsJob& job, const Tile& tile, base::Range blocks, float* total) {
   const hn::FixedTag<float, Lanes> d;
   using V = hn::Vec<decltype(d)>;
   V acc[Channels][Taps];
   HWY_UNROLL(8)
   for (int c = 0; c < Channels; ++c) {
     HWY_UNROLL(8)
-    for (int t = 0; t < Taps; ++t) acc[c][t] = hn::Load(d, tile.kept + (c * Taps + t) * Lanes);
+    for (int t = 0; t < Taps; ++t) acc[c][t] = hn::Zero(d);
   }
   const base::Range rows = job.valid_rows(tile.kernel_row);
   const base::Range inner = job.inner_columns(tile.taps);
-  const float* src = job.src + (block * job.src_channels + tile.src_channel) * job.src_plane * Lanes;
-  const float* diff = job.diff_dst + (block * job.dst_channels + tile.channels.begin) * job.dst_plane * Lanes;
-  const int64_t end = std::min(rows.end, strip.end);
-  for (int64_t y = std::max(rows.begin, strip.begin); y < end; ++y) {
-    const int64_t src_row = y * job.stride_rows + tile.kernel_row - job.pad_top;
-    add_row<Lanes, Channels, Taps>(job, diff + y * job.dst_width * Lanes, src + src_row * job.src_width * Lanes,
-                                   tile.taps.begin, inner, acc);
+  for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+    const float* src = job.src + (block * job.src_channels + tile.src_channel) * job.src_plane * Lanes;
+    const float* diff = job.diff_dst + (block * job.dst_channels + tile.channels.begin) * job.dst_plane * Lanes;
+    for (int64_t y = rows.begin; y < rows.end; ++y) {
+      const int64_t src_row = y * job.stride_rows + tile.kernel_row - job.pad_top;
+      add_row<Lanes, Channels, Taps>(job, diff + y * job.dst_width * Lanes, src + src_row * job.src_width * Lanes,
+                                     tile.taps.begin, inner, acc);
+    }
   }
-  HWY_UNROLL(8)
+  HWY_ALIGN float sums[Channels * Taps + 4];
+  sum_lanes<Channels * Taps>(d, &acc[0][0], sums);
   for (int c = 0; c < Channels; ++c) {
-    HWY_UNROLL(8)
-    for (int t = 0; t < Taps; ++t) hn::Store(acc[c][t], d, tile.kept + (c * Taps + t) * Lanes);
+    float* weights = total + job.weight_index(tile.channels.begin + c, tile.src_channel, tile.kernel_row) +
+                     tile.taps.begin;
+    for (int t = 0; t < Taps; ++t) weights[t] += sums[c * Taps + t];
   }
 }
 
-/// Adds up the lanes of the tile's partial sums into `total` (the plain weights).
-template <int Lanes>
-void finish_tile(const WeightsJob& job, const Tile& tile, float* total) {
-  const hn::FixedTag<float, Lanes> d;
-  const int64_t count = tile.channels.size() * tile.taps.size();
-  HWY_ALIGN float sums[kTileSize + 4];
-  for (int64_t i = 0; i < count; i += 4) {
-    const float* v = tile.kept + i * Lanes;  // vectors behind the last are whatever is kept there
-    hn::StoreU(sum_lanes4(d, hn::Load(d, v), hn::Load(d, v + Lanes), hn::Load(d, v + 2 * Lanes),
-                          hn::Load(d, v + 3 * Lanes)),
-               hn::FixedTag<float, 4>(), sums + i);
-  }
-  const float* sum = sums;
-  for (int64_t c = tile.channels.begin; c < tile.channels.end; ++c) {
-    float* weights = total + job.weight_index(c, tile.src_channel, tile.kernel_row) + tile.taps.begin;
-    for (int64_t t = 0; t < tile.taps.size(); ++t) weights[t] += *sum++;
-  }
-}
-
-using TileFn = void (*)(const WeightsJob&, const Tile&, int64_t, base::Range);
+using TileFn = void (*)(const WeightsJob&, const Tile&, base::Range, float*);
 using TileTable = std::array<std::array<TileFn, kChannels>, kTaps>;
 
 template <int Lanes, int Taps, int Channels>
@@ -170,66 +149,40 @@ void bias_sums(const WeightsJob& job, base::Range channels, base::Range blocks, 
   }
 }
 
-/// How the weights are cut into tiles. Tiles of the same channels lie together: they read the same diff_dst.
+/// How the weights are cut into tiles. Tiles of the same channels follow each other: they read the same diff_dst.
 struct Tiling {
   explicit Tiling(const WeightsJob& job)
       : taps(static_cast<int>((job.kernel_width + kTaps - 1) / kTaps)),
         widest(tile_channels(static_cast<int>((job.kernel_width + taps - 1) / taps))),
         channels(static_cast<int>((job.dst_channels + widest - 1) / widest)),
-        together(std::min<int64_t>(job.kernel_height * taps, (kKept - 4) / kTileSize)) {}
-
-  [[nodiscard]] int64_t count(const WeightsJob& job) const {
-    return channels * job.src_channels * job.kernel_height * taps;
-  }
+        count(channels * job.src_channels * job.kernel_height * taps) {}
 
   [[nodiscard]] Tile tile(const WeightsJob& job, int64_t index) const {
     const int64_t row = index / taps;
     const int64_t plane = row / job.kernel_height;
     return {base::share(job.dst_channels, static_cast<int>(plane / job.src_channels), channels),
             plane % job.src_channels, row % job.kernel_height,
-            base::share(job.kernel_width, static_cast<int>(index % taps), taps), nullptr};
+            base::share(job.kernel_width, static_cast<int>(index % taps), taps)};
   }
 
   int taps;
   int widest;
   int channels;
-  int64_t together;  // tiles whose partial sums are kept at the same time
+  int64_t count;
 };
-
-/// A few tiles over a few blocks, strip by strip so that the rows stay in the first cache.
-template <int Lanes>
-void tiles_together(const WeightsJob& job, const Tiling& tiling, base::Range range, base::Range blocks, float* total) {
-  HWY_ALIGN float kept[kKept * Lanes];
-  Tile tiles[kKept];
-  int64_t used = 0;
-  for (int64_t i = 0; i < range.size(); ++i) {
-    tiles[i] = tiling.tile(job, range.begin + i);
-    tiles[i].kept = kept + used * Lanes;
-    used += tiles[i].channels.size() * tiles[i].taps.size();
-  }
-  std::fill_n(kept, (used + 4) * Lanes, 0.0F);
-  for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-    for (int64_t y = 0; y < job.dst_height; y += job.strip) {
-      for (int64_t i = 0; i < range.size(); ++i) {
-        const Tile& tile = tiles[i];
-        kTiles<Lanes>[tile.taps.size() - 1][tile.channels.size() - 1](job, tile, block, {y, y + job.strip});
-      }
-    }
-  }
-  for (int64_t i = 0; i < range.size(); ++i) finish_tile<Lanes>(job, tiles[i], total);
-}
 
 /// A thread's share of the weights over its blocks, a few blocks at a time so that they stay in cache.
 template <int Lanes>
 void weights_share(const WeightsJob& job, const WeightsShare& share) {
   const Tiling tiling(job);
-  const base::Range mine = base::share(tiling.count(job), share.tile_part, share.tile_parts);
+  const base::Range mine = base::share(tiling.count, share.tile_part, share.tile_parts);
   const base::Range biases = base::share(job.dst_channels, share.tile_part, share.tile_parts);
   for (int64_t begin = share.blocks.begin; begin < share.blocks.end; begin += job.group) {
     const base::Range blocks{begin, std::min(begin + job.group, share.blocks.end)};
     if (share.diff_bias != nullptr) bias_sums<Lanes>(job, biases, blocks, share.diff_bias);
-    for (int64_t i = mine.begin; i < mine.end; i += tiling.together) {
-      tiles_together<Lanes>(job, tiling, {i, std::min(i + tiling.together, mine.end)}, blocks, share.diff_weights);
+    for (int64_t i = mine.begin; i < mine.end; ++i) {
+      const Tile tile = tiling.tile(job, i);
+      kTiles<Lanes>[tile.taps.size() - 1][tile.channels.size() - 1](job, tile, blocks, share.diff_weights);
     }
   }
 }
@@ -255,10 +208,8 @@ HWY_EXPORT(conv_weights);
 /// Multiplications that pay for one more thread.
 constexpr int64_t kGrain = 100'000;
 
-/// Bytes of src and diff_dst that may be gone through repeatedly: in the second cache, and by a tile in the first.
+/// Bytes of src and diff_dst that may be gone through repeatedly.
 constexpr int64_t kCacheBytes = 400'000;
-constexpr int64_t kStripBytes = 24'000;
-constexpr int64_t kUsualTileChannels = 4;
 
 int64_t weights_size(const BatchConv& conv) {
   return conv.out_channels * conv.in_channels * conv.window.kernel_height * conv.window.kernel_width;
@@ -294,9 +245,6 @@ WeightsJob make_job(const BatchConv& conv, const float* src, const float* diff_d
   job.pad_left = conv.window.pad_left;
   const int64_t block_bytes = (job.src_channels * job.src_plane + job.dst_channels * job.dst_plane) * job.lanes * 4;
   job.group = std::clamp<int64_t>(kCacheBytes / std::max<int64_t>(block_bytes, 1), 1, 64);
-  const int64_t row_bytes =
-      (kUsualTileChannels * job.dst_width + job.stride_rows * job.src_width) * job.lanes * 4;
-  job.strip = std::clamp<int64_t>(kStripBytes / std::max<int64_t>(row_bytes, 1), 1, job.dst_height);
   job.src = src;
   job.diff_dst = diff_dst;
   return job;

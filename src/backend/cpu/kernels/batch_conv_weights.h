@@ -26,7 +26,6 @@ struct WeightsJob {
   int64_t pad_top = 0;
   int64_t pad_left = 0;
   int64_t group = 1;  ///< blocks to go through together
-  int64_t strip = 1;  ///< output rows to go through together
   const float* src = nullptr;
   const float* diff_dst = nullptr;
 

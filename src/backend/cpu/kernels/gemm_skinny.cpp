@@ -20,8 +20,8 @@ namespace {
 
 using V = hn::Vec<Full>;
 
-constexpr int kDotRows = kRegisters == 32 ? 4 : 2;
-constexpr int kDotColumns = 5;
+constexpr int kDotRows = kRegisters == 32 ? 6 : 3;
+constexpr int kDotColumns = 4;
 
 struct DotTile {
   const float* a;
@@ -37,14 +37,30 @@ struct DotTile {
 
 template <int Rows, int Columns, class Load>
 HWY_INLINE void dot_step(Load load, const DotTile& tile, int64_t k, V (&acc)[Rows][Columns]) {
-  V b[Columns];
+  V a[Rows];
   HWY_UNROLL(8)
-  for (int c = 0; c < Columns; ++c) b[c] = load(tile.b + c * tile.b_row + k);
+  for (int r = 0; r < Rows; ++r) a[r] = in_register(load(tile.a + r * tile.a_row + k));
   HWY_UNROLL(8)
-  for (int r = 0; r < Rows; ++r) {
-    const V a = load(tile.a + r * tile.a_row + k);
+  for (int c = 0; c < Columns; ++c) {
+    const V b = in_register(load(tile.b + c * tile.b_row + k));
     HWY_UNROLL(8)
-    for (int c = 0; c < Columns; ++c) acc[r][c] = hn::MulAdd(a, b[c], acc[r][c]);
+    for (int r = 0; r < Rows; ++r) acc[r][c] = hn::MulAdd(a[r], b, acc[r][c]);
+  }
+}
+
+/// Adds up the lanes of one row of the tile and stores it.
+template <int Columns>
+HWY_INLINE void store_dots(const DotTile& tile, const V* acc, float* c) {
+  const hn::FixedTag<float, kDotColumns> d4;
+  const V zero = hn::Zero(Full());
+  auto sums = sum_lanes4(Full(), acc[0], Columns > 1 ? acc[1] : zero, Columns > 2 ? acc[2] : zero,
+                         Columns > 3 ? acc[3] : zero);
+  if (tile.bias != nullptr) sums = hn::Add(sums, load_some(d4, tile.bias, Columns));
+  if (tile.relu) sums = hn::Max(hn::Zero(d4), sums);
+  if constexpr (Columns == kDotColumns) {
+    hn::StoreU(sums, d4, c);
+  } else {
+    store_some(d4, sums, c, Columns);
   }
 }
 
@@ -64,14 +80,8 @@ void dot_tile(const DotTile& tile) {
   if (const int64_t rest = tile.k - k; rest > 0) {
     dot_step<Rows, Columns>([d, rest](const float* p) HWY_ATTR { return load_some(d, p, rest); }, tile, k, acc);
   }
-  HWY_ALIGN float sums[Rows * Columns + 4];
-  sum_lanes<Rows * Columns>(d, &acc[0][0], sums);
-  for (int r = 0; r < Rows; ++r) {
-    for (int c = 0; c < Columns; ++c) {
-      const float sum = sums[r * Columns + c] + (tile.bias == nullptr ? 0.0F : tile.bias[c]);
-      tile.c[r * tile.c_row + c] = tile.relu && sum < 0.0F ? 0.0F : sum;
-    }
-  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < Rows; ++r) store_dots<Columns>(tile, acc[r], tile.c + r * tile.c_row);
 }
 
 using DotFn = void (*)(const DotTile&);

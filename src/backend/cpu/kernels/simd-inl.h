@@ -26,15 +26,27 @@ constexpr int kLanes = HWY_LANES(float);
 /// Vector registers, which decide how large a tile of accumulators may be.
 constexpr int kRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
 
+/// A value that must lie in a register: compilers like to repeat a load as operand of each use, but ports are few.
+template <class V>
+HWY_INLINE V in_register(V v) {
+  asm("" : "+v"(v.raw));
+  return v;
+}
+
 /// The first `count` lanes from memory, zeros behind; touches nothing else. 0 <= count <= lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> load_some(D d, const float* src, int64_t count) {
 #if HWY_TARGET <= HWY_AVX2
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, src);
 #else
-  HWY_ALIGN float buffer[hn::MaxLanes(d)] = {};
-  for (int64_t i = 0; i < count; ++i) buffer[i] = src[i];
-  return hn::Load(d, buffer);
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return count > 0 ? hn::LoadU(d, src) : hn::Zero(d);
+  } else {
+    const hn::Half<D> half;
+    constexpr auto kHalf = static_cast<int64_t>(hn::MaxLanes(half));
+    if (count < kHalf) return hn::ZeroExtendVector(d, load_some(half, src, count));
+    return hn::Combine(d, load_some(half, src + kHalf, count - kHalf), hn::LoadU(half, src));
+  }
 #endif
 }
 
@@ -44,9 +56,15 @@ HWY_INLINE void store_some(D d, hn::Vec<D> v, float* dst, int64_t count) {
 #if HWY_TARGET <= HWY_AVX3
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, dst);
 #else
-  HWY_ALIGN float buffer[hn::MaxLanes(d)];
-  hn::Store(v, d, buffer);
-  for (int64_t i = 0; i < count; ++i) dst[i] = buffer[i];
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    if (count > 0) hn::StoreU(v, d, dst);
+  } else {
+    const hn::Half<D> half;
+    constexpr auto kHalf = static_cast<int64_t>(hn::MaxLanes(half));
+    if (count < kHalf) return store_some(half, hn::LowerHalf(half, v), dst, count);
+    hn::StoreU(hn::LowerHalf(half, v), half, dst);
+    store_some(half, hn::UpperHalf(half, v), dst + kHalf, count - kHalf);
+  }
 #endif
 }
 

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Builds Lockstep, trains LeNet-5 on real data and shows what it has learnt. Safe to run again; quick when it is built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+source scripts/packages.sh
+
+usage() {
+  cat <<'TEXT'
+usage: ./quickstart.sh [--data DIR] [--epochs N]
+
+  --data DIR   folder that holds MNIST (the four idx files, plain or .gz); otherwise $LOCKSTEP_DATA, the cache and the
+               public mirrors are tried, and then Fashion-MNIST from its Debian package
+  --epochs N   how long to train (default 3)
+TEXT
+}
+
+epochs=3
+data=()
+while (($# > 0)); do
+  case "$1" in
+    --data) data=(--data "${2:?--data needs a folder}"); shift 2 ;;
+    --epochs) epochs="${2:?--epochs needs a number}"; shift 2 ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "quickstart.sh: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+[[ -t 1 ]] || step() { printf '\n== %s\n' "$*"; }
+
+step "packages"
+install_missing "${build_packages[@]}"
+echo "all there"
+
+step "build"
+if [[ -f build/release/build.ninja ]]; then
+  cmake build/release > /dev/null
+else
+  cmake --preset release -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF > /dev/null
+fi
+cmake --build build/release --target lockstep_program
+lockstep=build/release/lockstep
+
+step "data"
+# Public mirrors get half a minute; a machine without internet goes on at once.
+if timeout 30 "$lockstep" data get mnist "${data[@]}" 2> /dev/null; then
+  dataset=mnist
+else
+  dataset=fashion-mnist
+  echo "MNIST cannot be had here; Fashion-MNIST it is"
+  "$lockstep" data get fashion-mnist
+  data=()
+fi
+
+step "lockstep train lenet --dataset $dataset --epochs $epochs"
+"$lockstep" train lenet --dataset "$dataset" --epochs "$epochs" --name quickstart "${data[@]}"
+run="runs/$(ls -t runs | grep '^quickstart-' | head -n 1)"
+
+step "lockstep eval $run"
+"$lockstep" eval "$run"
+
+step "lockstep predict $run --test 6"
+"$lockstep" predict "$run" --test 6
+
+step "and some that it gets wrong: lockstep predict $run --test 3 --mistakes"
+"$lockstep" predict "$run" --test 3 --mistakes
+
+cat <<TEXT
+
+What to try next:
+  build/release/lockstep train lenet --epochs 20       all the way: 99 % on MNIST
+  build/release/lockstep train lr                      softmax regression, in a second or two
+  build/release/lockstep describe lenet                layers, arithmetic, memory
+  build/release/lockstep predict $run digit.png
+  build/release/lockstep --help
+TEXT

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Builds and tests everything: the release build, and the parts that matter under the address, undefined-behaviour and
+# thread sanitizers. Ends with one line: N passed, N failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+source scripts/packages.sh
+
+usage() {
+  cat <<'TEXT'
+usage: ./test.sh [--all]
+
+  --all    also the slow tests (full training runs on real data) and clang-tidy over all sources
+TEXT
+}
+
+all=false
+for argument in "$@"; do
+  case "$argument" in
+    --all) all=true ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "test.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+passed=0
+failed=0
+jobs="$(nproc)"
+export CTEST_OUTPUT_ON_FAILURE=1
+
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+finish() {
+  printf '\n%d passed, %d failed\n' "$passed" "$failed"
+  exit $((failed > 0))
+}
+# check NAME COMMAND...: a test that is one command.
+check() {
+  local name="$1"
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $name" >&2
+    failed=$((failed + 1))
+  fi
+}
+# build PRESET TARGET...: configures and builds; a failure counts as one and is the last thing done.
+build() {
+  local preset="$1"
+  shift
+  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON > /dev/null && cmake --build "build/$preset" --target "$@"; }; then
+    echo "FAILED: build of $preset" >&2
+    failed=$((failed + 1))
+    finish
+  fi
+}
+# run_tests PRESET CTEST-ARGUMENT...: runs them and adds to the counts.
+run_tests() {
+  local preset="$1" results="build/$1/test-results.xml" tests bad skipped
+  shift
+  rm -f "$results"
+  ctest --test-dir "build/$preset" --output-junit test-results.xml --no-tests=error "$@"
+  if [[ ! -f "$results" ]]; then
+    echo "FAILED: ctest in build/$preset" >&2
+    failed=$((failed + 1))
+    return
+  fi
+  tests="$(grep -c '<testcase ' "$results")"
+  bad="$(grep -c '<testcase [^>]*status="fail"' "$results")"
+  skipped="$(grep -c '<testcase [^>]*status="\(notrun\|disabled\)"' "$results")"
+  passed=$((passed + tests - bad - skipped))
+  failed=$((failed + bad))
+}
+sources() { find bench examples include src tests tools -name '*.cpp' -o -name '*.h' | sort; }
+
+step "packages"
+if ! install_missing "${build_packages[@]}" "${test_packages[@]}"; then
+  failed=1
+  finish
+fi
+
+step "format"
+check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
+
+step "release: build"
+build release all
+step "release: test"
+if $all; then run_tests release; else run_tests release -LE slow; fi
+
+step "asan and fuzzing: build (clang, everything, warnings are errors)"
+build asan all
+step "asan and fuzzing: test"
+ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}" LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
+  run_tests asan -L '^(asan|fuzz)$' -LE slow -j "$jobs"
+
+step "tsan: build"
+build tsan tsan_tests
+step "tsan: test"
+# OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
+OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
+  run_tests tsan -L '^tsan$' -LE slow -j "$jobs"
+
+if $all; then
+  step "clang-tidy"
+  check clang-tidy bash -c 'grep "\.cpp$" | grep -v "^tests/fuzz/\|^examples/" | xargs -n 4 -P "$0" clang-tidy -p build/asan --quiet' "$jobs" \
+    < <(sources)
+fi
+
+finish

@@ -1,0 +1,109 @@
+// The command line itself: help, hints, exit codes, tables.
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+class CommandLine : public ProgramTest {};
+
+TEST_F(CommandLine, HelpOfEveryCommandHasUsageAndExamples) {
+  const std::vector<Words> commands{{},         {"train"},    {"eval"}, {"predict"}, {"data"}, {"data", "get"},
+                                    {"models"}, {"describe"}, {"info"}};
+  for (Words words : commands) {
+    words.emplace_back("--help");
+    const Ended ended = succeed(words);
+    EXPECT_THAT(ended.out, AllOf(HasSubstr("Usage: lockstep"), HasSubstr("Example"))) << words.front();
+  }
+}
+
+TEST_F(CommandLine, WithoutArgumentsItShowsTheHelp) { EXPECT_THAT(succeed({}).out, HasSubstr("Commands:")); }
+
+TEST_F(CommandLine, Version) { EXPECT_THAT(succeed({"--version"}).out, StartsWith("lockstep 0.")); }
+
+TEST_F(CommandLine, UnknownCommandSuggestsTheNearest) {
+  EXPECT_THAT(fail({"tran", "lr"}, 2), HasSubstr("unknown command 'tran' (did you mean 'train'?)"));
+  EXPECT_THAT(fail({"data", "lst"}, 2), HasSubstr("did you mean 'list'?"));
+}
+
+TEST_F(CommandLine, UnknownFlagSuggestsTheNearest) {
+  EXPECT_THAT(fail({"train", "lr", "--epocs", "3"}, 2), HasSubstr("unknown flag '--epocs' (did you mean '--epochs'?)"));
+  EXPECT_THAT(fail({"train", "--epocs=3", "lr"}, 2), HasSubstr("(did you mean '--epochs'?)"));
+  EXPECT_THAT(fail({"eval", "--splt", "test"}, 2), HasSubstr("did you mean '--split'?"));
+  EXPECT_THAT(fail({"train", "lr", "--xyzzyxyzzy"}, 2), HasSubstr("`lockstep train --help` lists all"));
+}
+
+TEST_F(CommandLine, UnknownModelSuggestsTheNearest) {
+  EXPECT_THAT(fail({"train", "lenett"}, 2), HasSubstr("unknown model 'lenett' (did you mean 'lenet'?)"));
+  EXPECT_THAT(fail({"describe", "lnet"}, 2), HasSubstr("did you mean 'lenet'?"));
+}
+
+TEST_F(CommandLine, BadValuesNameFlagAndWhatIsAllowed) {
+  EXPECT_THAT(fail({"train", "lr", "--batch", "0"}, 2), AllOf(HasSubstr("--batch: '0'"), HasSubstr("1 or more")));
+  EXPECT_THAT(fail({"train", "lr", "--lr", "-1"}, 2), HasSubstr("--lr: '-1'"));
+  EXPECT_THAT(fail({"train", "lr", "--lr"}, 2), HasSubstr("--lr needs a value"));
+  EXPECT_THAT(fail({"train", "lr", "--optimizer", "adamm"}, 2), HasSubstr("did you mean 'adam'?"));
+  EXPECT_THAT(fail({"train", "lr", "--dataset", "mnst"}, 2), HasSubstr("did you mean 'mnist'?"));
+  EXPECT_THAT(fail({"train", "lenet", "--options", "pool=average"}, 2), HasSubstr("pool"));
+  EXPECT_THAT(fail({"describe", "lr", "--batch", "x"}, 2), HasSubstr("--batch: 'x'"));
+  EXPECT_THAT(fail({"train", "lr", "extra"}, 2), HasSubstr("unexpected argument 'extra'"));
+}
+
+TEST_F(CommandLine, MissingArgumentsAreNamed) {
+  EXPECT_THAT(fail({"train"}, 2), HasSubstr("no model given"));
+  EXPECT_THAT(fail({"eval"}, 2), HasSubstr("RUN is required"));
+  EXPECT_THAT(fail({"predict", "some-run"}, 2), HasSubstr("--test"));
+}
+
+TEST_F(CommandLine, ModelsListsParameters) {
+  EXPECT_THAT(succeed({"models"}).out, AllOf(HasSubstr("7,850"), HasSubstr("61,706"), HasSubstr("44,426")));
+}
+
+TEST_F(CommandLine, DescribeCountsParametersOfEachModel) {
+  EXPECT_THAT(succeed({"describe", "lr"}).out, HasSubstr("7,850"));
+  EXPECT_THAT(succeed({"describe", "lenet", "--batch", "3"}).out,
+              AllOf(HasSubstr("61,706"), HasSubstr("[3, 16, 10, 10]")));
+  EXPECT_THAT(succeed({"describe", "lenet-valid"}).out, HasSubstr("44,426"));
+}
+
+TEST_F(CommandLine, DescribeShowsKernels) {
+  const std::string out = succeed({"describe", "lenet", "--kernels", "--options", "pool=avg"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("implementation"), HasSubstr("conv2/conv2d"), HasSubstr("avg_pool")));
+}
+
+TEST_F(CommandLine, InfoNamesMachineAndVersions) {
+  EXPECT_THAT(succeed({"info"}).out, AllOf(HasSubstr("isa"), HasSubstr("onednn"), HasSubstr("highway")));
+  const auto json = nlohmann::json::parse(succeed({"info", "--json"}).out);
+  for (const char* key : {"version", "compiler", "cpu", "cores", "isa", "threads", "backends", "onednn", "highway"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+}
+
+TEST_F(CommandLine, InfoHonoursTheLimitOfInstructionSets) {
+  ProcessOptions limited = options();
+  limited.environment.emplace_back("LOCKSTEP_MAX_ISA", "sse4");
+  EXPECT_EQ(nlohmann::json::parse(lockstep({"info", "--json"}, limited).out)["isa"], "sse4");
+}
+
+TEST_F(CommandLine, DataListSaysWhereAndHow) {
+  const std::string out = succeed({"data", "list"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("mnist"), HasSubstr("lockstep data get mnist"), HasSubstr("synthetic")));
+}
+
+TEST_F(CommandLine, AReaderWhoGoesAwayIsNoError) {
+  Process process(program_path(), {"describe", "lenet", "--kernels"}, options());
+  process.close_output();
+  const Ended ended = process.finish();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.err, "");
+}
+
+TEST_F(CommandLine, AFullDiskUnderStandardOutputIsAnError) {
+  ProcessOptions full = options();
+  full.output_file = "/dev/full";
+  const Ended ended = lockstep({"models"}, full);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("cannot write to standard output"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

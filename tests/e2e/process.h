@@ -1,0 +1,61 @@
+// Runs the real program as a person or a script would: with pipes or a terminal, signals, limits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::testing {
+
+struct ProcessOptions {
+  std::string folder = ".";                                           ///< working folder
+  std::vector<std::pair<std::string, std::string>> environment = {};  ///< on top of the tests' own; "" unsets
+  bool terminal = false;         ///< standard output is a terminal, 100 columns wide
+  uint64_t file_size_limit = 0;  ///< RLIMIT_FSIZE; 0: none
+  std::string output_file = {};  ///< standard output goes there instead
+};
+
+struct Ended {
+  int code = -1;  ///< exit code, or 128 + the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+class Process {
+ public:
+  using Seconds = std::chrono::seconds;
+
+  Process(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process();
+
+  void signal(int number) const;
+  /// Closes the reading end of standard output, as `head` does.
+  void close_output();
+  /// Reads until standard output holds `text`; false at its end or after `patience`.
+  bool wait_for(const std::string& text, Seconds patience = Seconds(60));
+  /// Waits for the end. Kills it and throws after `patience`.
+  Ended finish(Seconds patience = Seconds(120));
+
+ private:
+  void start(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options);
+  /// Reads what there is for up to 50 ms; false when both streams have ended.
+  bool read_some();
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Ended ended_;
+};
+
+/// The program under test, to its end.
+Ended lockstep(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+/// Its path, from LOCKSTEP_PROGRAM.
+std::string program_path();
+
+}  // namespace lockstep::testing
