@@ -65,8 +65,8 @@ run_tests() {
     return
   fi
   tests="$(grep -c '<testcase ' "$results")"
-  bad="$(grep -c '<testcase [^>]*status="fail"' "$results")"
-  skipped="$(grep -c '<testcase [^>]*status="\(notrun\|disabled\)"' "$results")"
+  bad="$(grep -c '<testcase [^>]*status="\(fail\|notrun\)"' "$results")"
+  skipped="$(grep -c '<testcase [^>]*status="disabled"' "$results")"
   passed=$((passed + tests - bad - skipped))
   failed=$((failed + bad))
 }

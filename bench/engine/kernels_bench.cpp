@@ -186,9 +186,8 @@ void run_gemm(benchmark::State& state, const Gemm& shape, bool bias) {
   Floats row(shape.n);
   Floats c(shape.m * shape.n);
   Floats scratch(gemm_scratch(shape, threads));
-  run(state, threads, 2.0 * static_cast<double>(shape.m * shape.n * shape.k), 0, [&] {
-    gemm(shape, a.data(), b.data(), bias ? row.data() : nullptr, c.data(), scratch.data(), threads);
-  });
+  run(state, threads, 2.0 * static_cast<double>(shape.m * shape.n * shape.k), 0,
+      [&] { gemm(shape, a.data(), b.data(), bias ? row.data() : nullptr, c.data(), scratch.data(), threads); });
 }
 
 void dense_forward(benchmark::State& state) {
@@ -232,9 +231,8 @@ void pool_backward(benchmark::State& state) {
   Floats src(c.size);
   Floats diff_dst(c.size / 4);
   Floats diff_src(c.size);
-  run(state, c.threads, 0, 9.0 * static_cast<double>(c.size), [&] {
-    max_pool_backward(c.pool, src.data(), diff_dst.data(), diff_src.data(), true, c.threads);
-  });
+  run(state, c.threads, 0, 9.0 * static_cast<double>(c.size),
+      [&] { max_pool_backward(c.pool, src.data(), diff_dst.data(), diff_src.data(), true, c.threads); });
 }
 
 void reorder(benchmark::State& state) {
@@ -287,9 +285,8 @@ void relu_gradient(benchmark::State& state) {
   const int64_t count = state.range(0) * state.range(1);
   Floats y(count);
   Floats dy(count);
-  run(state, arg(state, 2), 0, 12.0 * static_cast<double>(count), [&] {
-    binary(BinaryFn::relu_grad, y.data(), dy.data(), dy.data(), count, arg(state, 2));
-  });
+  run(state, arg(state, 2), 0, 12.0 * static_cast<double>(count),
+      [&] { binary(BinaryFn::relu_grad, y.data(), dy.data(), dy.data(), count, arg(state, 2)); });
 }
 
 using Cases = benchmark::internal::Benchmark;

@@ -12,7 +12,6 @@
 #include "base/parallel.h"
 #include "bench_model.h"
 #include "machine_limits.h"
-#include "ops/op_table.h"
 #include "train/describe.h"
 
 namespace lockstep::bench {
@@ -24,19 +23,45 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-void print_kernels(const graph::Program& program, int runs, double step_ms) {
-  std::vector<const graph::KernelInfo*> kernels;
-  for (const graph::KernelInfo& kernel : program.kernels()) {
-    if (kernel.nanoseconds > 0) kernels.push_back(&kernel);
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The median time of each kernel over many runs, in microseconds.
+std::vector<double> kernel_times(graph::Program& program, int runs) {
+  std::vector<std::vector<double>> samples(program.kernels().size());
+  std::vector<uint64_t> before(samples.size());
+  for (int i = 0; i < runs; ++i) {
+    program.run_profiled({1, 1, 0});
+    for (size_t k = 0; k < samples.size(); ++k) {
+      const uint64_t now = program.kernels()[k].nanoseconds;
+      samples[k].push_back(static_cast<double>(now - before[k]) / 1e3);
+      before[k] = now;
+    }
   }
-  std::sort(kernels.begin(), kernels.end(), [](auto* a, auto* b) { return a->nanoseconds > b->nanoseconds; });
-  std::printf("%-44s %-24s %-11s %-12s %9s %7s\n", "node", "op", "kernel", "layout", "us", "share");
-  for (const auto* kernel : kernels) {
-    const double us = static_cast<double>(kernel->nanoseconds) / 1e3 / runs;
-    std::printf("%-44s %-24s %-11s %-12s %9.2f %6.1f%%\n", kernel->name.c_str(),
-                std::string(ops::name(kernel->op)).c_str(), std::string(kernel->implementation).c_str(),
-                kernel->layout.str().c_str(), us, us / 10 / step_ms);
+  std::vector<double> times;
+  for (std::vector<double>& of_kernel : samples) times.push_back(median(of_kernel));
+  return times;
+}
+
+void print_kernels(const graph::Program& program, const std::vector<double>& times, double step_us) {
+  std::vector<size_t> order;
+  for (size_t k = 0; k < times.size(); ++k) {
+    if (times[k] > 0) order.push_back(k);
   }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] > times[b]; });
+  std::printf("%-62s %-11s %-9s %9s %7s\n", "node", "kernel", "layout", "us", "share");
+  double sum = 0;
+  for (const size_t k : order) {
+    const graph::KernelInfo& kernel = program.kernels()[k];
+    sum += times[k];
+    std::printf("%-62s %-11s %-9s %9.2f %6.1f%%\n", kernel.name.c_str(), std::string(kernel.implementation).c_str(),
+                kernel.layout.str().c_str(), times[k], 100.0 * times[k] / step_us);
+  }
+  std::printf("%-62s %-11s %-9s %9.2f %6.1f%%\n", "optimizer and the rest of the step", "", "", step_us - sum,
+              100.0 * (step_us - sum) / step_us);
 }
 
 int run(const BenchOptions& options) {
@@ -52,10 +77,9 @@ int run(const BenchOptions& options) {
     model.step();
     times.push_back(milliseconds_since(start));
   }
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  const double step_ms = times[kRuns / 2];
+  const double step_ms = median(times);
   graph::Program& program = model.programs().for_batch(options.batch);
-  for (int i = 0; i < kRuns; ++i) program.run_profiled({1, 1, 0});
+  const std::vector<double> kernels = kernel_times(program, kRuns);
   train::DescribeRequest request;
   request.model = &nn::find_model(options.model);
   request.batch = options.batch;
@@ -64,7 +88,7 @@ int run(const BenchOptions& options) {
   std::printf("%s batch %lld: %.4f ms per step, %.2f MFLOP, %.1f GFLOP/s, %.0f%% of the machine's peak\n\n",
               options.model.c_str(), static_cast<long long>(options.batch), step_ms, flops / 1e6, flops / step_ms / 1e6,
               100.0 * flops / step_ms / 1e6 / limits.gflops);
-  print_kernels(program, kRuns, step_ms);
+  print_kernels(program, kernels, 1e3 * step_ms);
   return 0;
 }
 

@@ -17,21 +17,21 @@ void pause_briefly() {
 }  // namespace
 
 std::optional<ChunkRing::Request> ChunkRing::wait_for_request(uint64_t generation) {
-  std::unique_lock lock(mutex_);
-  space_.wait(lock, [&] { return stopped_ || generation != generation_; });
+  const base::MutexLock lock(mutex_);
+  while (!stopped_ && generation == generation_) space_.wait(mutex_);
   if (stopped_) return std::nullopt;
   return Request{start_, generation_};
 }
 
 std::optional<size_t> ChunkRing::acquire(uint64_t generation) {
-  std::unique_lock lock(mutex_);
-  if (!outdated(generation) && ready() == chunks_) nap(lock, generation);
+  const base::MutexLock lock(mutex_);
+  if (!outdated(generation) && ready() == chunks_) nap(generation);
   if (outdated(generation)) return std::nullopt;
   return published_.load(std::memory_order_relaxed) % chunks_;
 }
 
 /// Sleeps until enough chunks are free, learning the consumer's pace on the way.
-void ChunkRing::nap(std::unique_lock<std::mutex>& lock, uint64_t generation) {
+void ChunkRing::nap(uint64_t generation) {
   constexpr std::chrono::nanoseconds kShortest{20'000};
   constexpr std::chrono::nanoseconds kLongest{100'000'000};
   producer_sleeps_ = true;
@@ -39,7 +39,7 @@ void ChunkRing::nap(std::unique_lock<std::mutex>& lock, uint64_t generation) {
   const uint64_t released_before = released_;
   while (!outdated(generation) && chunks_ - ready() < enough_) {
     const auto missing = static_cast<int64_t>(enough_ - (chunks_ - ready()));
-    space_.wait_for(lock, std::clamp(pace_ * missing, kShortest, kLongest));
+    space_.wait_for(mutex_, std::clamp(pace_ * missing, kShortest, kLongest));
     if (outdated(generation)) break;
     const auto used = static_cast<int64_t>(released_ - released_before);
     pace_ = std::min(kLongest, used == 0 ? pace_ * 2 : std::chrono::nanoseconds(Clock::now() - begin) / used);
@@ -49,7 +49,7 @@ void ChunkRing::nap(std::unique_lock<std::mutex>& lock, uint64_t generation) {
 
 bool ChunkRing::publish(uint64_t generation) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (outdated(generation)) return false;
     published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
@@ -59,7 +59,7 @@ bool ChunkRing::publish(uint64_t generation) {
 
 void ChunkRing::fail(uint64_t generation, std::exception_ptr error) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (outdated(generation)) return;
     error_ = std::move(error);
   }
@@ -68,7 +68,7 @@ void ChunkRing::fail(uint64_t generation, std::exception_ptr error) {
 
 void ChunkRing::request(Position start) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ++generation_;
     start_ = start;
     error_ = nullptr;
@@ -81,7 +81,7 @@ void ChunkRing::request(Position start) {
 
 void ChunkRing::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     stopped_ = true;
   }
   space_.notify_one();
@@ -101,8 +101,8 @@ size_t ChunkRing::take() {
   if (published_.load(std::memory_order_acquire) <= taken_) {
     const auto begin = Clock::now();
     if (!spin()) {
-      std::unique_lock lock(mutex_);
-      data_.wait(lock, [&] { return published_.load(std::memory_order_relaxed) > taken_ || error_; });
+      const base::MutexLock lock(mutex_);
+      while (published_.load(std::memory_order_relaxed) <= taken_ && !error_) data_.wait(mutex_);
       if (published_.load(std::memory_order_relaxed) <= taken_) std::rethrow_exception(error_);
     }
     seconds_waited_ += std::chrono::duration<double>(Clock::now() - begin).count();
@@ -113,7 +113,7 @@ size_t ChunkRing::take() {
 void ChunkRing::release() {
   bool wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ++released_;
     wake = producer_sleeps_ && ready() <= little_;
     if (wake) producer_sleeps_ = false;

@@ -8,13 +8,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "data/loader.h"
 
 namespace lockstep::data {
@@ -54,26 +53,29 @@ class ChunkRing {
   [[nodiscard]] double seconds_waited() const { return seconds_waited_; }
 
  private:
-  [[nodiscard]] bool outdated(uint64_t generation) const { return stopped_ || generation != generation_; }
-  [[nodiscard]] size_t ready() const { return published_.load(std::memory_order_relaxed) - released_; }
-  void nap(std::unique_lock<std::mutex>& lock, uint64_t generation);
+  [[nodiscard]] bool outdated(uint64_t generation) const LOCKSTEP_REQUIRES(mutex_) {
+    return stopped_ || generation != generation_;
+  }
+  [[nodiscard]] size_t ready() const LOCKSTEP_REQUIRES(mutex_) {
+    return published_.load(std::memory_order_relaxed) - released_;
+  }
+  void nap(uint64_t generation) LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] bool spin() const;
 
   const size_t chunks_;
   const size_t enough_;  ///< free chunks with which the producer goes on after a nap
   const size_t little_;  ///< ready chunks with which the consumer ends the nap
 
-  std::mutex mutex_;
-  std::condition_variable space_;  ///< the producer sleeps here
-  std::condition_variable data_;   ///< the consumer sleeps here
-  // Guarded by mutex_; `published_` is also read without it, to spin on.
-  std::atomic<uint64_t> published_{0};
-  uint64_t released_ = 0;
-  uint64_t generation_ = 0;
-  Position start_;
-  std::exception_ptr error_;
-  bool stopped_ = false;
-  bool producer_sleeps_ = false;
+  base::Mutex mutex_;
+  base::Condition space_;               ///< the producer sleeps here
+  base::Condition data_;                ///< the consumer sleeps here
+  std::atomic<uint64_t> published_{0};  ///< written under mutex_, also read without it, to spin on
+  uint64_t released_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  Position start_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool stopped_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool producer_sleeps_ LOCKSTEP_GUARDED_BY(mutex_) = false;
 
   // The producer's own.
   std::chrono::nanoseconds pace_{100'000};  ///< per chunk, as the consumer takes them

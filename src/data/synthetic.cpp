@@ -111,7 +111,7 @@ void check(const SyntheticOptions& options) {
 Dataset synthetic(const SyntheticOptions& options) {
   check(options);
   std::vector<Plane> prototypes;
-  prototypes.reserve(static_cast<size_t>(options.classes * options.shape.channels));
+  prototypes.reserve(static_cast<size_t>(options.classes) * static_cast<size_t>(options.shape.channels));
   base::Sequence random(options.seed, kPrototypeStream);
   for (int i = 0; i < options.classes * options.shape.channels; ++i)
     prototypes.push_back(make_prototype(options, random));

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <sstream>
 
 #include "base/file.h"
 #include "lockstep/error.h"
@@ -47,11 +50,35 @@ std::string value_of(const SettingDef& def, const YAML::Node& node, const std::s
   throw UsageError(fmt::format("{}: is a {}; it takes {}", where, node.IsMap() ? "map" : "list", allowed_text(def)));
 }
 
+/// Hears nothing: for finding out how much of a text is one document.
+class Deaf final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+};
+
+/// Not YAML::LoadAll, which never returns for a text like "," (yaml-cpp 0.7).
+bool has_second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Deaf handler;
+  return parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler);
+}
+
 YAML::Node parse(const std::string& text, const std::string& file) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) throw UsageError(file + ": holds more than one YAML document; one is allowed");
-    return documents.empty() ? YAML::Node() : documents[0];
+    if (has_second_document(text)) throw UsageError(file + ": goes on after the end of its settings");
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw UsageError(fmt::format("{}: not valid YAML: {}", place(file, error.mark), error.msg));
   }

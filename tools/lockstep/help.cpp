@@ -32,6 +32,28 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
+std::string usage(const CLI::App& app) {
+  std::string text = "Usage: " + full_name(app);
+  for (const CLI::Option* option : app.get_options([](const CLI::Option* o) { return o->get_positional(); })) {
+    const bool many = option->get_expected_max() > 1;
+    const std::string name = option->get_name(true) + (many ? "..." : "");
+    text += option->get_required() ? " " + name : " [" + name + "]";
+  }
+  return text + (app.get_subcommands({}).empty() ? "" : " COMMAND") + " [--flags]\n";
+}
+
+std::string options_section(const std::string& title, const std::vector<const CLI::Option*>& options) {
+  if (title.empty() || options.empty()) return "";
+  std::string text = "\n" + title + ":\n";
+  for (const CLI::Option* option : options) {
+    const bool positional = option->get_positional();
+    std::string name = option->get_name(positional, !positional);
+    if (!positional && option->get_type_size() != 0) name += " " + option->get_type_name();
+    text += entry(name, option->get_description());
+  }
+  return text;
+}
+
 /// The innermost command that was named.
 const CLI::App& innermost(const CLI::App& app) {
   const auto commands = app.get_subcommands();
@@ -69,33 +91,18 @@ void reject_extras(const CLI::App& app) {
 
 }  // namespace
 
-std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string name = make_option_name(option, is_positional);
-  if (!is_positional && option->get_type_size() != 0) name += " " + option->get_type_name();
-  return entry(name, option->get_description());
-}
-
-std::string HelpFormatter::make_groups(const CLI::App* app, CLI::AppFormatMode /*mode*/) const {
-  std::string text;
+std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode /*mode*/) const {
+  std::string text = app->get_description() + "\n\n" + usage(*app);
+  text += options_section("Arguments", app->get_options([](const CLI::Option* o) { return o->get_positional(); }));
   for (const std::string& group : app->get_groups()) {
-    const auto options = app->get_options(
-        [&](const CLI::Option* option) { return option->get_group() == group && option->nonpositional(); });
-    if (!group.empty() && !options.empty()) text += make_group(group, false, options);
+    const auto belongs = [&](const CLI::Option* o) { return o->get_group() == group && o->nonpositional(); };
+    text += options_section(group, app->get_options(belongs));
   }
+  const auto commands = app->get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+  if (!commands.empty()) text += "\nCommands:\n";
+  for (const CLI::App* command : commands) text += entry(command->get_name(), command->get_description());
+  if (!app->get_footer().empty()) text += "\n" + app->get_footer() + "\n";
   return text;
-}
-
-std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
-  return entry(command->get_name(), command->get_description());
-}
-
-std::string HelpFormatter::make_usage(const CLI::App* app, std::string /*name*/) const {
-  std::string usage = "\nUsage: " + full_name(*app);
-  for (const CLI::Option* option : app->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
-    usage += " " + make_option_usage(option);
-  }
-  const bool has_commands = !app->get_subcommands({}).empty();
-  return usage + (has_commands ? " COMMAND" : "") + " [--flags]\n";
 }
 
 void parse(CLI::App& program, int argc, const char* const* argv) {

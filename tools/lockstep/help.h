@@ -8,12 +8,9 @@
 namespace lockstep::tools {
 
 /// Options in groups, descriptions wrapped in a column of their own.
-class HelpFormatter final : public CLI::Formatter {
+class HelpFormatter final : public CLI::FormatterBase {
  public:
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override;
-  std::string make_subcommand(const CLI::App* command) const override;
-  std::string make_usage(const CLI::App* app, std::string name) const override;
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
 /// Parses the command line. Throws CLI::Success for --help and --version, and UsageError with a hint for everything

@@ -32,7 +32,6 @@ void describe_program(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "Show this help, or that of a command");
   program.set_version_flag("--version", std::string("lockstep ") + kVersion, "Show the version");
-  program.get_formatter()->label("Positionals", "Arguments");
   program.require_subcommand(0, 1);
   program.footer(
       "Examples:\n"
@@ -48,9 +47,6 @@ int run(int argc, char** argv) {
   Invocation invocation{nullptr, argv};
   for (const auto add : {add_train, add_eval, add_predict, add_data, add_models, add_describe, add_info, add_docs}) {
     add(program, invocation);
-  }
-  for (CLI::App* command : program.get_subcommands({})) {
-    if (!command->get_group().empty()) command->group("Commands");
   }
   try {
     parse(program, argc, argv);

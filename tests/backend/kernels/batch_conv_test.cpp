@@ -158,10 +158,18 @@ void check(BatchConv c, uint64_t seed) {
 
 TEST(BatchConv, TheLayersOfLenet) {
   for (const int64_t batch : {4, 8, 20, 32, 37}) {
-    check({.batch = batch, .in_channels = 1, .in_height = 28, .in_width = 28, .out_channels = 6,
+    check({.batch = batch,
+           .in_channels = 1,
+           .in_height = 28,
+           .in_width = 28,
+           .out_channels = 6,
            .window = {5, 5, 1, 1, 2, 2, 2, 2}},
           static_cast<uint64_t>(batch));
-    check({.batch = batch, .in_channels = 6, .in_height = 14, .in_width = 14, .out_channels = 16,
+    check({.batch = batch,
+           .in_channels = 6,
+           .in_height = 14,
+           .in_width = 14,
+           .out_channels = 16,
            .window = {5, 5, 1, 1, 0, 0, 0, 0}},
           static_cast<uint64_t>(batch) + 1);
   }
@@ -195,7 +203,11 @@ TEST(BatchConv, SeededShapes) {
 }
 
 TEST(BatchConv, PadLanesOfGradientsStayZero) {
-  BatchConv c{.batch = 13, .in_channels = 3, .in_height = 9, .in_width = 9, .out_channels = 5,
+  BatchConv c{.batch = 13,
+              .in_channels = 3,
+              .in_height = 9,
+              .in_width = 9,
+              .out_channels = 5,
               .window = {3, 3, 1, 1, 1, 1, 1, 1}};
   c.lanes = batch_lanes(c.batch);
   Buffer diff_dst = random_buffer(dst_size(c), 1);

@@ -120,8 +120,14 @@ TEST(Gemm, TheShapesOfTheModelsAndThreads) {
 TEST(Gemm, LeadingDimensionsAndActivations) {
   uint64_t seed = 2000;
   for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh, Activation::sigmoid}) {
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 10, 40}, {40, 10, 5}, {9, 10, 64}, {37, 10, 1}, {20, 50, 30},
-                                  {300, 70, 40}, {1, 10, 100}, {70, 10, 70}}) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 10, 40},
+                                  {40, 10, 5},
+                                  {9, 10, 64},
+                                  {37, 10, 1},
+                                  {20, 50, 30},
+                                  {300, 70, 40},
+                                  {1, 10, 100},
+                                  {70, 10, 70}}) {
       for (int flags = 0; flags < 4; ++flags) {
         Gemm g{.m = m, .n = n, .k = k, .transpose_a = (flags & 1) != 0, .transpose_b = (flags & 2) != 0};
         g.activation = activation;

@@ -163,8 +163,8 @@ void conv_row(const TapsJob& job, int64_t block, int64_t row, base::Range channe
   const int64_t kernel_row = job.rows.kernel_first + taps.begin * job.rows.kernel_step;
   const int64_t dst_row = job.rows.first + row * job.rows.step;
   Tile tile{};
-  tile.src = job.src + (block * job.src_channels * job.src_plane + (taps.size() > 0 ? src_row * job.src_width : 0)) *
-                           Lanes;
+  tile.src =
+      job.src + (block * job.src_channels * job.src_plane + (taps.size() > 0 ? src_row * job.src_width : 0)) * Lanes;
   tile.weights = job.weights + channels.begin * job.weights_dst + job.columns.kernel_first +
                  (taps.size() > 0 ? kernel_row * job.weights_row : 0);
   tile.bias = job.bias == nullptr ? nullptr : job.bias + channels.begin;
@@ -216,8 +216,9 @@ constexpr int64_t kGrain = 100'000;
 void run(const TapsJob& job, int threads) {
   const int64_t work = job.blocks * job.lanes * job.src_channels * job.dst_channels * job.rows.count * job.rows.taps *
                        job.columns.count * job.columns.taps;
-  base::parallel(base::threads_for(work, kGrain, threads),
-                 [&job](int thread, int count) { HWY_DYNAMIC_DISPATCH(conv_taps)(job, thread, count); });
+  base::parallel(base::threads_for(work, kGrain, threads), [&job](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(conv_taps)(job, thread, count);
+  });
 }
 
 }  // namespace
@@ -227,10 +228,10 @@ void batch_conv_forward(const BatchConv& conv, const float* src, const float* we
   const Window2d& window = conv.window;
   TapsJob job;
   job.lanes = conv.lanes;
-  job.rows = forward_axis(conv.in_height, conv.out_height(), window.kernel_height, window.stride_height,
-                          window.pad_top);
-  job.columns = forward_axis(conv.in_width, conv.out_width(), window.kernel_width, window.stride_width,
-                             window.pad_left);
+  job.rows =
+      forward_axis(conv.in_height, conv.out_height(), window.kernel_height, window.stride_height, window.pad_top);
+  job.columns =
+      forward_axis(conv.in_width, conv.out_width(), window.kernel_width, window.stride_width, window.pad_left);
   job.blocks = batch_blocks(conv.batch, conv.lanes);
   job.src_channels = conv.in_channels;
   job.src_width = conv.in_width;
@@ -268,11 +269,11 @@ void batch_conv_backward_data(const BatchConv& conv, const float* diff_dst, cons
   job.weights = weights;
   job.dst = diff_src;
   for (int64_t y = 0; y < window.stride_height; ++y) {
-    job.rows = backward_axis(conv.in_height, conv.out_height(), window.kernel_height, window.stride_height,
-                             window.pad_top, y);
+    job.rows =
+        backward_axis(conv.in_height, conv.out_height(), window.kernel_height, window.stride_height, window.pad_top, y);
     for (int64_t x = 0; x < window.stride_width; ++x) {
-      job.columns = backward_axis(conv.in_width, conv.out_width(), window.kernel_width, window.stride_width,
-                                  window.pad_left, x);
+      job.columns =
+          backward_axis(conv.in_width, conv.out_width(), window.kernel_width, window.stride_width, window.pad_left, x);
       run(job, threads);
     }
   }

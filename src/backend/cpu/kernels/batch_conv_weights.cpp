@@ -95,8 +95,8 @@ void weights_tile(const WeightsJob& job, const Tile& tile, base::Range blocks, f
   HWY_ALIGN float sums[Channels * Taps + 4];
   sum_lanes<Channels * Taps>(d, &acc[0][0], sums);
   for (int c = 0; c < Channels; ++c) {
-    float* weights = total + job.weight_index(tile.channels.begin + c, tile.src_channel, tile.kernel_row) +
-                     tile.taps.begin;
+    float* weights =
+        total + job.weight_index(tile.channels.begin + c, tile.src_channel, tile.kernel_row) + tile.taps.begin;
     for (int t = 0; t < Taps; ++t) weights[t] += sums[c * Taps + t];
   }
 }
@@ -268,7 +268,9 @@ void batch_conv_backward_weights(const BatchConv& conv, const float* src, const 
   const bool by_blocks = splits_blocks(conv, count);
   std::fill_n(diff_weights, size, 0.0F);
   if (diff_bias != nullptr) std::fill_n(diff_bias, conv.out_channels, 0.0F);
+  int used = 1;
   base::parallel(count, [&](int thread, int parts) {
+    if (thread == 0) used = parts;
     WeightsShare share{{0, blocks}, thread, parts, diff_weights, diff_bias};
     if (by_blocks) {
       share = {base::share(blocks, thread, parts), 0, 1, diff_weights, diff_bias};
@@ -281,7 +283,7 @@ void batch_conv_backward_weights(const BatchConv& conv, const float* src, const 
     HWY_DYNAMIC_DISPATCH(conv_weights)(job, share);
   });
   if (!by_blocks) return;
-  for (int thread = 1; thread < count; ++thread) {
+  for (int thread = 1; thread < used; ++thread) {
     const float* partial = scratch + (thread - 1) * stride;
     for (int64_t i = 0; i < size; ++i) diff_weights[i] += partial[i];
     for (int64_t i = 0; i < conv.out_channels && diff_bias != nullptr; ++i) diff_bias[i] += partial[size + i];

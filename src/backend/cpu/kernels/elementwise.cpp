@@ -44,29 +44,41 @@ void unary_share(UnaryFn fn, const float* src, float* dst, int64_t count, float 
   const V zero = hn::Zero(d);
   switch (fn) {
     case UnaryFn::relu:
-      return map(dst, count, [zero](V v) HWY_ATTR { return hn::Max(zero, v); }, x);
+      return map(
+          dst, count, [zero](V v) HWY_ATTR { return hn::Max(zero, v); }, x);
     case UnaryFn::tanh:
-      return map(dst, count, [d](V v) HWY_ATTR { return tanh_any(d, v); }, x);
+      return map(
+          dst, count, [d](V v) HWY_ATTR { return tanh_any(d, v); }, x);
     case UnaryFn::sigmoid:
-      return map(dst, count, [d](V v) HWY_ATTR { return sigmoid_any(d, v); }, x);
+      return map(
+          dst, count, [d](V v) HWY_ATTR { return sigmoid_any(d, v); }, x);
     case UnaryFn::softplus:
-      return map(dst, count, [d](V v) HWY_ATTR { return softplus_any(d, v); }, x);
+      return map(
+          dst, count, [d](V v) HWY_ATTR { return softplus_any(d, v); }, x);
     case UnaryFn::exp:
-      return map(dst, count, [d](V v) HWY_ATTR { return exp_any(d, v); }, x);
+      return map(
+          dst, count, [d](V v) HWY_ATTR { return exp_any(d, v); }, x);
     case UnaryFn::log:
-      return map(dst, count, [d](V v) HWY_ATTR { return log_any(d, v); }, x);
+      return map(
+          dst, count, [d](V v) HWY_ATTR { return log_any(d, v); }, x);
     case UnaryFn::sqrt:
-      return map(dst, count, [](V v) HWY_ATTR { return hn::Sqrt(v); }, x);
+      return map(
+          dst, count, [](V v) HWY_ATTR { return hn::Sqrt(v); }, x);
     case UnaryFn::square:
-      return map(dst, count, [](V v) HWY_ATTR { return hn::Mul(v, v); }, x);
+      return map(
+          dst, count, [](V v) HWY_ATTR { return hn::Mul(v, v); }, x);
     case UnaryFn::neg:
-      return map(dst, count, [](V v) HWY_ATTR { return hn::Neg(v); }, x);
+      return map(
+          dst, count, [](V v) HWY_ATTR { return hn::Neg(v); }, x);
     case UnaryFn::abs:
-      return map(dst, count, [](V v) HWY_ATTR { return hn::Abs(v); }, x);
+      return map(
+          dst, count, [](V v) HWY_ATTR { return hn::Abs(v); }, x);
     case UnaryFn::scale:
-      return map(dst, count, [a](V v) HWY_ATTR { return hn::Mul(a, v); }, x);
+      return map(
+          dst, count, [a](V v) HWY_ATTR { return hn::Mul(a, v); }, x);
     case UnaryFn::add_scalar:
-      return map(dst, count, [a](V v) HWY_ATTR { return hn::Add(a, v); }, x);
+      return map(
+          dst, count, [a](V v) HWY_ATTR { return hn::Add(a, v); }, x);
   }
 }
 
@@ -77,25 +89,35 @@ void binary_any(BinaryFn fn, A a, B b, float* dst, int64_t count) {
   const V one = hn::Set(d, 1.0F);
   switch (fn) {
     case BinaryFn::add:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Add(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Add(x, y); }, a, b);
     case BinaryFn::sub:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Sub(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Sub(x, y); }, a, b);
     case BinaryFn::mul:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Mul(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Mul(x, y); }, a, b);
     case BinaryFn::div:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Div(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Div(x, y); }, a, b);
     case BinaryFn::max:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Max(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Max(x, y); }, a, b);
     case BinaryFn::min:
-      return map(dst, count, [](V x, V y) HWY_ATTR { return hn::Min(x, y); }, a, b);
+      return map(
+          dst, count, [](V x, V y) HWY_ATTR { return hn::Min(x, y); }, a, b);
     case BinaryFn::relu_grad:
-      return map(dst, count, [zero](V y, V g) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(y, zero), g); }, a, b);
+      return map(
+          dst, count, [zero](V y, V g) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(y, zero), g); }, a, b);
     case BinaryFn::tanh_grad:
-      return map(dst, count, [one](V y, V g) HWY_ATTR { return hn::Mul(g, hn::NegMulAdd(y, y, one)); }, a, b);
+      return map(
+          dst, count, [one](V y, V g) HWY_ATTR { return hn::Mul(g, hn::NegMulAdd(y, y, one)); }, a, b);
     case BinaryFn::sigmoid_grad:
-      return map(dst, count, [one](V y, V g) HWY_ATTR { return hn::Mul(g, hn::Mul(y, hn::Sub(one, y))); }, a, b);
+      return map(
+          dst, count, [one](V y, V g) HWY_ATTR { return hn::Mul(g, hn::Mul(y, hn::Sub(one, y))); }, a, b);
     case BinaryFn::softplus_grad:
-      return map(dst, count, [d](V x, V g) HWY_ATTR { return hn::Mul(g, sigmoid_any(d, x)); }, a, b);
+      return map(
+          dst, count, [d](V x, V g) HWY_ATTR { return hn::Mul(g, sigmoid_any(d, x)); }, a, b);
   }
 }
 
@@ -113,7 +135,8 @@ void binary_left_share(BinaryFn fn, float a, const float* b, float* dst, int64_t
 
 void axpy_share(float alpha, const float* x, float* y, int64_t count) {
   const V a = hn::Set(Full(), alpha);
-  map(y, count, [a](V xv, V yv) HWY_ATTR { return hn::MulAdd(a, xv, yv); }, Array{x}, Array{y});
+  map(
+      y, count, [a](V xv, V yv) HWY_ATTR { return hn::MulAdd(a, xv, yv); }, Array{x}, Array{y});
 }
 
 }  // namespace
@@ -187,14 +210,16 @@ void binary_scalar_left(BinaryFn fn, float a, const float* b, float* dst, int64_
 
 void binary_row_right(BinaryFn fn, const float* a, const float* row, float* dst, int64_t rows, int64_t count,
                       int threads) {
-  for_rows(rows, count, grain(fn), threads,
-           [&](int64_t at) { HWY_DYNAMIC_DISPATCH(binary_share)(fn, a + at, row, dst + at, count); });
+  for_rows(rows, count, grain(fn), threads, [&](int64_t at) {
+    HWY_DYNAMIC_DISPATCH(binary_share)(fn, a + at, row, dst + at, count);
+  });
 }
 
 void binary_row_left(BinaryFn fn, const float* row, const float* b, float* dst, int64_t rows, int64_t count,
                      int threads) {
-  for_rows(rows, count, grain(fn), threads,
-           [&](int64_t at) { HWY_DYNAMIC_DISPATCH(binary_share)(fn, row, b + at, dst + at, count); });
+  for_rows(rows, count, grain(fn), threads, [&](int64_t at) {
+    HWY_DYNAMIC_DISPATCH(binary_share)(fn, row, b + at, dst + at, count);
+  });
 }
 
 void fill(float value, float* dst, int64_t count, int threads) {
@@ -202,8 +227,9 @@ void fill(float value, float* dst, int64_t count, int threads) {
 }
 
 void axpy(float alpha, const float* x, float* y, int64_t count, int threads) {
-  for_range(count, kGrain, threads,
-            [&](int64_t at, int64_t size) { HWY_DYNAMIC_DISPATCH(axpy_share)(alpha, x + at, y + at, size); });
+  for_range(count, kGrain, threads, [&](int64_t at, int64_t size) {
+    HWY_DYNAMIC_DISPATCH(axpy_share)(alpha, x + at, y + at, size);
+  });
 }
 
 }  // namespace lockstep::backend::cpu

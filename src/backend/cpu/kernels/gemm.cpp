@@ -83,8 +83,7 @@ int64_t gemm_scratch(const Gemm& shape, int threads) {
   }
 }
 
-void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, float* c, float* scratch,
-          int threads) {
+void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, float* c, float* scratch, int threads) {
   GemmJob job = make_job(shape);
   job.a = a;
   job.b = b;

@@ -171,18 +171,24 @@ void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float
   }
 }
 
+/// Floats of a cache line: threads that write to the same lines slow each other down.
+constexpr int64_t kLine = 16;
+
+/// Threads share the rows, or the columns when there are few rows, or when each can pack its own columns without
+/// writing to the other's lines.
 bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
-  if (job.plan == GemmPlan::packed_panels) return vectors >= threads;
-  return job.shape.m < kRows * threads;
+  const Gemm& s = job.shape;
+  if (job.plan != GemmPlan::packed_panels) return s.m < kRows * threads;
+  return vectors >= threads && (s.ldc % kLine == 0 || s.m < kLine * threads);
 }
 
-/// A thread's share: whole rows, or whole columns when it packs them or when there are few rows.
+/// A thread's share of C.
 void panels(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
   const int64_t all = (s.n + kLanes - 1) / kLanes;
   const bool by_vectors = splits_vectors(job, all, threads);
   const base::Range rows = by_vectors ? base::Range{0, s.m} : base::share(s.m, thread, threads);
-  const base::Range vectors = by_vectors ? base::share(all, thread, threads) : base::Range{0, all};
+  const base::Range vectors = by_vectors ? base::share(all, thread, threads, kLine / kLanes) : base::Range{0, all};
   const bool packed = job.plan == GemmPlan::packed_panels;
   float* scratch = packed ? job.scratch + (by_vectors ? vectors.begin : thread * all) * kLanes * s.k : nullptr;
   const auto parts = static_cast<int>((vectors.size() + kVectors - 1) / kVectors);

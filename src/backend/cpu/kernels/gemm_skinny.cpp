@@ -53,8 +53,8 @@ template <int Columns>
 HWY_INLINE void store_dots(const DotTile& tile, const V* acc, float* c) {
   const hn::FixedTag<float, kDotColumns> d4;
   const V zero = hn::Zero(Full());
-  auto sums = sum_lanes4(Full(), acc[0], Columns > 1 ? acc[1] : zero, Columns > 2 ? acc[2] : zero,
-                         Columns > 3 ? acc[3] : zero);
+  auto sums =
+      sum_lanes4(Full(), acc[0], Columns > 1 ? acc[1] : zero, Columns > 2 ? acc[2] : zero, Columns > 3 ? acc[3] : zero);
   if (tile.bias != nullptr) sums = hn::Add(sums, load_some(d4, tile.bias, Columns));
   if (tile.relu) sums = hn::Max(hn::Zero(d4), sums);
   if constexpr (Columns == kDotColumns) {
@@ -292,9 +292,7 @@ void gemm_dots(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPAT
 
 int64_t gemm_dots_scratch(const GemmJob& job, int threads) { return HWY_DYNAMIC_DISPATCH(dots_scratch)(job, threads); }
 
-void gemm_columns(const GemmJob& job, int thread, int threads) {
-  HWY_DYNAMIC_DISPATCH(columns)(job, thread, threads);
-}
+void gemm_columns(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPATCH(columns)(job, thread, threads); }
 
 }  // namespace lockstep::backend::cpu
 #endif  // HWY_ONCE

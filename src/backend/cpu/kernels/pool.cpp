@@ -34,8 +34,8 @@ base::Range window_columns(const Pool& pool, int64_t x) {
 bool tiles_exactly(const Pool& pool, int64_t kernel) {
   const Window2d& w = pool.window;
   return w.kernel_height == kernel && w.kernel_width == kernel && w.stride_height == kernel &&
-         w.stride_width == kernel && w.pad_top == 0 && w.pad_left == 0 && pool.in_height == pool.out_height() * kernel &&
-         pool.in_width == pool.out_width() * kernel;
+         w.stride_width == kernel && w.pad_top == 0 && w.pad_left == 0 &&
+         pool.in_height == pool.out_height() * kernel && pool.in_width == pool.out_width() * kernel;
 }
 
 /// Calls fn(rows, columns, output index) for each window of a plane.
@@ -61,8 +61,8 @@ HWY_INLINE hn::Vec<D> maximum(D d, const Pool& pool, const float* src, base::Ran
 
 /// The 2 x 2 windows of two source rows.
 template <class D>
-HWY_INLINE void max_row2(D d, const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom,
-                         float* HWY_RESTRICT dst, int64_t count) {
+HWY_INLINE void max_row2(D d, const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom, float* HWY_RESTRICT dst,
+                         int64_t count) {
   constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(D()));
   for (int64_t x = 0; x < count; ++x) {
     const auto high = hn::Max(hn::LoadU(d, top + 2 * x * kStep), hn::LoadU(d, top + (2 * x + 1) * kStep));
@@ -81,9 +81,8 @@ void max_plane(D d, const Pool& pool, const float* src, float* dst) {
     }
     return;
   }
-  for_windows(pool, [&](base::Range rows, base::Range columns, int64_t out) HWY_ATTR {
-    hn::StoreU(maximum(d, pool, src, rows, columns), d, dst + out * pool.lanes);
-  });
+  for_windows(pool, [&](base::Range rows, base::Range columns, int64_t out)
+                        HWY_ATTR { hn::StoreU(maximum(d, pool, src, rows, columns), d, dst + out * pool.lanes); });
 }
 
 /// The gradient of a window goes to its first maximum; through a ReLU, only if that is positive.

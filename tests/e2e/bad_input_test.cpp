@@ -1,0 +1,106 @@
+// Data, disks and folders that are not as they should be: one clear line, no crash, nothing left half-made.
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+class BadInput : public ProgramTest {
+ protected:
+  [[nodiscard]] std::string data_file(const std::string& name) const { return folder / ("data/" + name); }
+  /// Trains on the small data set in data/, which must fail, and gives the message.
+  [[nodiscard]] std::string fail_on_data(int code = 1) const {
+    return fail({"train", "lr", "--data", "data", "--batch", "10", "--epochs", "1", "--threads", "1"}, code);
+  }
+  void cut(const std::string& path, size_t keep) const {
+    const std::string bytes = get_file(path);
+    put_file(path, {reinterpret_cast<const uint8_t*>(bytes.data()), std::min(keep, bytes.size())});
+  }
+};
+
+TEST_F(BadInput, SmallDataItselfIsFine) {
+  SmallData{}.write(folder / "data");
+  (void)succeed({"train", "lr", "--data", "data", "--batch", "10", "--epochs", "1"});
+}
+
+TEST_F(BadInput, TruncatedImages) {
+  SmallData{}.write(folder / "data");
+  cut(data_file("train-images-idx3-ubyte"), 20000);
+  EXPECT_THAT(fail_on_data(), AllOf(HasSubstr("train-images-idx3-ubyte"), Not(HasSubstr("\n\n"))));
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
+}
+
+TEST_F(BadInput, WrongMagic) {
+  SmallData{}.write(folder / "data");
+  put_file(data_file("train-images-idx3-ubyte"), make_idx({60, 28, 28}, ramp(60 * 784), 13));
+  EXPECT_THAT(fail_on_data(), HasSubstr("train-images-idx3-ubyte"));
+}
+
+TEST_F(BadInput, CorruptGzip) {
+  SmallData{}.write(folder / "data");
+  Bytes packed = gzip(make_idx({20}, ramp(20, 10)));
+  packed[packed.size() / 2] ^= 0xFF;
+  std::filesystem::remove(data_file("t10k-labels-idx1-ubyte"));
+  put_file(data_file("t10k-labels-idx1-ubyte.gz"), packed);
+  EXPECT_THAT(fail_on_data(), HasSubstr("t10k-labels-idx1-ubyte.gz"));
+}
+
+TEST_F(BadInput, LabelOutOfRange) {
+  SmallData data;
+  data.largest_label = 10;
+  data.write(folder / "data");
+  EXPECT_THAT(fail_on_data(), AllOf(HasSubstr("label"), HasSubstr("10")));
+}
+
+TEST_F(BadInput, CountsThatDiffer) {
+  SmallData{}.write(folder / "data");
+  put_file(data_file("train-labels-idx1-ubyte"), make_idx({59}, ramp(59, 10)));
+  EXPECT_THAT(fail_on_data(), AllOf(HasSubstr("60"), HasSubstr("59")));
+}
+
+TEST_F(BadInput, EmptyData) {
+  SmallData data;
+  data.train = 0;
+  data.write(folder / "data");
+  const Ended ended = run({"train", "lr", "--data", "data", "--epochs", "1"});
+  EXPECT_NE(ended.code, 0);
+  expect_one_line(ended.err);
+}
+
+TEST_F(BadInput, BatchLargerThanTheData) {
+  SmallData{}.write(folder / "data");
+  EXPECT_THAT(fail({"train", "lr", "--data", "data", "--batch", "61"}, 2), AllOf(HasSubstr("61"), HasSubstr("60")));
+}
+
+TEST_F(BadInput, SomeFilesMissing) {
+  SmallData{}.write(folder / "data");
+  std::filesystem::remove(data_file("t10k-images-idx3-ubyte"));
+  EXPECT_THAT(fail_on_data(), HasSubstr("t10k-images-idx3-ubyte"));
+}
+
+TEST_F(BadInput, NoDataAndNoInternetSaysHowToProvideIt) {
+  const std::string error = fail({"train", "lr"}, 1);
+  EXPECT_THAT(error, AllOf(HasSubstr("--data DIR"), HasSubstr("fashion-mnist")));
+  EXPECT_THAT(fail({"data", "get", "mnist"}, 1), HasSubstr("fashion-mnist"));
+  EXPECT_THAT(fail({"train", "lr", "--data", "absent"}, 1), HasSubstr("absent"));
+}
+
+TEST_F(BadInput, ARunFolderThatCannotBeMade) {
+  put_file(folder / "runs", {});
+  EXPECT_THAT(fail(quick_train("lr"), 1), HasSubstr("runs"));
+  EXPECT_THAT(fail(quick_train("lr", {"--run-dir", "/proc/lockstep-run"}), 1), HasSubstr("/proc/lockstep-run"));
+}
+
+TEST_F(BadInput, AFullDiskEndsTheRunWithAReason) {
+  ProcessOptions limited = options();
+  limited.file_size_limit = 20'000;  // config.yaml fits, a checkpoint of 31 kB does not
+  const Ended ended = lockstep(quick_train("lr"), limited);
+  EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+  expect_one_line(ended.err);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("step-000000020.ckpt"), HasSubstr("File too large")));
+  EXPECT_THAT(std::filesystem::directory_iterator(folder / "runs/lr-1/checkpoints"),
+              std::filesystem::directory_iterator{});
+  EXPECT_EQ(summary("lr-1")["stop_reason"], "error");
+}
+
+}  // namespace
+}  // namespace lockstep::testing

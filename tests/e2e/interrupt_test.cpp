@@ -1,0 +1,102 @@
+// Stopping and going on: Ctrl-C, resuming, checkpoints that are damaged or another's.
+#include <csignal>
+
+#include "e2e/support.h"
+#include "train/checkpoint_store.h"
+
+namespace lockstep::testing {
+namespace {
+
+const Words kLong{"--epochs", "0", "--steps", "2000", "--eval-every", "20", "--batch", "10", "--test-limit", "2000"};
+
+class Interrupt : public ProgramTest {
+ protected:
+  [[nodiscard]] train::Checkpoint newest(const std::string& run) const {
+    std::string path;
+    return train::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).load_newest(path);
+  }
+  /// Starts a run of some seconds, signals it after its first evaluation, and gives how it ended.
+  [[nodiscard]] Ended interrupt(int signal) const {
+    Process process(program_path(), quick_train("lenet", kLong), options());
+    EXPECT_TRUE(process.wait_for("train loss"));
+    process.signal(signal);
+    return process.finish();
+  }
+  void damage_newest(const std::string& run) const {
+    const auto files = train::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).list();
+    std::string bytes = get_file(files.back().path);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    put_file(files.back().path, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  }
+};
+
+TEST_F(Interrupt, CtrlCThenResumeGivesTheBitsOfARunNeverStopped) {
+  const Ended stopped = interrupt(SIGINT);
+  EXPECT_EQ(stopped.code, 130) << stopped.out << stopped.err;
+  EXPECT_THAT(stopped.out,
+              AllOf(HasSubstr("interrupted after step"), HasSubstr("lockstep train --resume runs/lenet-1")));
+  EXPECT_EQ(summary("lenet-1")["stop_reason"], "interrupted");
+  EXPECT_LT(newest("lenet-1").header.state.step, 2000U);
+
+  const Ended resumed = succeed({"train", "--resume", "runs/lenet-1"});
+  EXPECT_THAT(resumed.out, HasSubstr("going on after step"));
+  (void)succeed(quick_train("lenet", kLong));
+  EXPECT_EQ(newest("lenet-1").header.state.step, 2000U);
+  EXPECT_EQ(newest("lenet-1").values, newest("lenet-2").values);
+  EXPECT_EQ(summary("lenet-1")["test_loss"], summary("lenet-2")["test_loss"]);
+}
+
+TEST_F(Interrupt, SigtermEndsCleanlyToo) {
+  const Ended stopped = interrupt(SIGTERM);
+  EXPECT_EQ(stopped.code, 143) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("--resume"));
+  EXPECT_EQ(summary("lenet-1")["stop_reason"], "interrupted");
+}
+
+TEST_F(Interrupt, TheSecondCtrlCEndsAtOnce) {
+  Process process(program_path(), quick_train("lenet", kLong), options());
+  ASSERT_TRUE(process.wait_for("train loss"));
+  process.signal(SIGINT);
+  process.signal(SIGINT);
+  EXPECT_EQ(process.finish(Process::Seconds(20)).code, 130);
+}
+
+TEST_F(Interrupt, AFinishedRunSaysSoAndExitsWithZero) {
+  (void)succeed(quick_train("lr"));
+  const auto before = std::filesystem::last_write_time(folder / "runs/lr-1/summary.json");
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("has ended already"));
+  EXPECT_EQ(std::filesystem::last_write_time(folder / "runs/lr-1/summary.json"), before);
+}
+
+TEST_F(Interrupt, AFinishedRunCanBeTrainedLonger) {
+  (void)succeed(quick_train("lr"));
+  (void)succeed({"train", "--resume", "lr-1", "--epochs", "4"});
+  (void)succeed(quick_train("lr", {"--epochs", "4"}));
+  EXPECT_EQ(newest("lr-1").values, newest("lr-2").values);
+}
+
+TEST_F(Interrupt, ADamagedCheckpointIsRefusedAndThePreviousOffered) {
+  (void)succeed(quick_train("lr"));
+  damage_newest("lr-1");
+  const std::string error = fail({"train", "--resume", "lr-1", "--epochs", "4"}, 1);
+  EXPECT_THAT(error, AllOf(HasSubstr("step-000000040.ckpt"), HasSubstr("step-000000020.ckpt"), HasSubstr("checksum")));
+  (void)succeed({"train", "--resume", "lr-1", "--epochs", "4", "--checkpoint", "step-000000020.ckpt"});
+  EXPECT_EQ(summary("lr-1")["epochs"], 4);
+}
+
+TEST_F(Interrupt, ResumeRefusesAnotherModel) {
+  (void)succeed(quick_train("lr"));
+  EXPECT_THAT(fail({"train", "lenet", "--resume", "lr-1"}, 2), AllOf(HasSubstr("lenet"), HasSubstr("lr")));
+  (void)succeed(quick_train("lenet", {"--epochs", "1"}));
+  const std::string other = folder / "runs/lenet-1/checkpoints/step-000000020.ckpt";
+  EXPECT_THAT(run({"train", "--resume", "lr-1", "--epochs", "4", "--checkpoint", other}).err, HasSubstr("lenet"));
+}
+
+TEST_F(Interrupt, ResumeRefusesChangesThatWouldMakeItAnotherRun) {
+  (void)succeed(quick_train("lr"));
+  EXPECT_THAT(fail({"train", "--resume", "lr-1", "--batch", "10"}, 2), HasSubstr("--batch"));
+  EXPECT_THAT(fail({"train", "--resume", "lr-9"}, 2), HasSubstr("no run 'lr-9'"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,94 @@
+// `lockstep eval` and `lockstep predict` of a trained run.
+#include <png.h>
+
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr int kSide = 28;
+
+void write_png(const std::string& path, uint32_t side = kSide) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = side;
+  image.height = side;
+  image.format = PNG_FORMAT_GRAY;
+  const Bytes pixels = ramp(size_t{side} * side);
+  ASSERT_NE(png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr), 0);
+}
+
+class Predict : public ProgramTest {
+ protected:
+  void SetUp() override { (void)succeed(quick_train("lenet", {"--name", "m"})); }
+
+  [[nodiscard]] nlohmann::json predict(const Words& more) const {
+    Words words{"predict", "m-1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return nlohmann::json::parse(succeed(words).out);
+  }
+};
+
+TEST_F(Predict, EvalGivesWhatTrainingReported) {
+  const auto json = nlohmann::json::parse(succeed({"eval", "m-1", "--checkpoint", "newest", "--json"}).out);
+  EXPECT_NEAR(json["loss"].get<double>(), summary("m-1")["test_loss"].get<double>(), 1e-5);
+  EXPECT_EQ(json["accuracy"], summary("m-1")["test_accuracy"]);
+  EXPECT_EQ(json["examples"], 200);
+  EXPECT_THAT(succeed({"eval", "runs/m-1"}).out, AllOf(HasSubstr("accuracy"), HasSubstr("200 test examples")));
+}
+
+TEST_F(Predict, EvalOfANamedCheckpointAndSplit) {
+  EXPECT_THAT(succeed({"eval", "m-1", "--checkpoint", "step-000000020.ckpt", "--split", "train"}).out,
+              AllOf(HasSubstr("step 20"), HasSubstr("1,000 train examples")));
+  EXPECT_THAT(succeed({"eval", "runs/m-1/checkpoints/step-000000040.ckpt"}).out, HasSubstr("step 40"));
+  EXPECT_THAT(fail({"eval", "m-1", "--split", "tset"}, 2), HasSubstr("tset"));
+  EXPECT_THAT(fail({"eval", "m-2"}, 2), HasSubstr("no run 'm-2'"));
+}
+
+TEST_F(Predict, APng) {
+  write_png(folder / "digit.png");
+  const auto json = predict({"digit.png"});
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["top"].size(), 3U);
+  EXPECT_EQ(json[0]["top"][0]["label"], json[0]["label"]);
+  EXPECT_THAT(succeed({"predict", "m-1", "digit.png"}).out, AllOf(HasSubstr("digit.png"), HasSubstr("%")));
+}
+
+TEST_F(Predict, IdxAndNpzGiveTheSameAsThePng) {
+  write_png(folder / "digit.png");
+  const Bytes pixels = ramp(kSide * kSide);
+  put_file(folder / "digit.idx", gzip(make_idx({1, kSide, kSide}, pixels)));
+  put_file(folder / "digit.npz", make_zip({{"images.npy", make_npy(npy_dict("|u1", "(1, 28, 28)"), pixels), 8}}));
+  const auto json = predict({"digit.png", "digit.idx", "digit.npz"});
+  ASSERT_EQ(json.size(), 3U);
+  EXPECT_EQ(json[0]["top"], json[1]["top"]);
+  EXPECT_EQ(json[0]["top"], json[2]["top"]);
+}
+
+TEST_F(Predict, ManyImagesInOneFile) {
+  put_file(folder / "many.idx", make_idx({300, kSide, kSide}, ramp(300 * kSide * kSide)));
+  EXPECT_EQ(predict({"many.idx"}).size(), 300U);
+}
+
+TEST_F(Predict, TestImagesAreShownWithTheTruth) {
+  const std::string out = succeed({"predict", "m-1", "--test", "2"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("seen as"), HasSubstr("it is"), HasSubstr("of 2 test images right")));
+  const auto json = predict({"--test", "3"});
+  ASSERT_EQ(json.size(), 3U);
+  EXPECT_TRUE(json[0].contains("true_label"));
+}
+
+TEST_F(Predict, MistakesAreOnlyThose) {
+  for (const auto& image : predict({"--test", "5", "--mistakes"})) EXPECT_NE(image["label"], image["true_label"]);
+}
+
+TEST_F(Predict, BadImagesAreNamed) {
+  write_png(folder / "large.png", 40);
+  EXPECT_THAT(fail({"predict", "m-1", "large.png"}, 1), AllOf(HasSubstr("large.png"), HasSubstr("40")));
+  EXPECT_THAT(fail({"predict", "m-1", "absent.png"}, 1), HasSubstr("absent.png"));
+  put_file(folder / "text.png", Bytes{'h', 'e', 'l', 'l', 'o'});
+  EXPECT_THAT(fail({"predict", "m-1", "text.png"}, 1), HasSubstr("text.png"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
