@@ -49,7 +49,7 @@ const nn::ModelDef& find_model(const std::vector<nn::ModelDef>& models, const st
 
 int threads_or_all(int threads) { return threads > 0 ? threads : base::available_cores(); }
 
-const data::Examples& pick_split(const data::Dataset& dataset, const std::string& split) {
+data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
   if (split == "test") return dataset.test;
   if (split == "train") return dataset.train;
   if (split == "validation") return dataset.validation;
@@ -99,8 +99,8 @@ Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
     options.train_limit = whole_number(model.header, "train-limit");
     options.test_limit = whole_number(model.header, "test-limit");
   }
-  const data::Dataset dataset = data::load(dataset_name, options, request.fetch_progress);
-  data::Examples examples = pick_split(dataset, request.split);
+  data::Dataset dataset = data::load(dataset_name, options, request.fetch_progress);
+  data::Examples& examples = pick_split(dataset, request.split);
   if (request.limit > 0) data::keep_first(examples, request.limit, request.split + " examples");
   const auto backend = make_backend(request.backend, threads_or_all(request.threads));
   ModelSpec spec = model.spec;

@@ -84,9 +84,10 @@ class Session::Impl {
 
  private:
   void open_run(Configuration& configuration);
+  void open_outputs();
   /// The checkpoint to go on from; nothing for a new run.
   std::optional<Checkpoint> load_checkpoint();
-  [[nodiscard]] StopReason find_finished() const;
+  [[nodiscard]] StopReason find_finished(const TrainingState& state) const;
   [[nodiscard]] Outcome outcome(const TrainingState& state, StopReason reason) const;
   void write_summary(const Outcome& outcome, const std::string& error) const;
   /// Tells everyone and writes the summary, in spite of further failures: the error that is on its way counts.
@@ -98,6 +99,8 @@ class Session::Impl {
   std::optional<Setup> setup_;
   std::optional<RunLog> log_;
   std::vector<Hooks*> hooks_;
+  TrainingState start_;
+  size_t parameters_ = 0;
   int64_t started_ = 0;
 };
 
@@ -106,16 +109,25 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   settings = configuration.resolve();
   settings.threads = resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
+  if (checkpoint) {
+    start_ = checkpoint->header.state;
+    parameters_ = checkpoint->header.parameter_count();
+    finished = find_finished(start_);
+    if (finished != StopReason::none) return;
+  }
   setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_),
                  checkpoint ? &*checkpoint : nullptr);
-  finished = resumed_ ? find_finished() : StopReason::none;
-  if (finished != StopReason::none) return;
+  parameters_ = setup_->parameters().count();
+  open_outputs();
+}
+
+void Session::Impl::open_outputs() {
   if (!resumed_) directory = RunDirectory::create_for(settings);
   if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
-  if (resumed_) store_->abandon_after(setup_->state().step);
+  if (resumed_) store_->abandon_after(start_.step);
   store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
-  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, setup_->state().step);
+  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, start_.step);
   hooks_.push_back(&*log_);
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
 }
@@ -143,10 +155,10 @@ std::optional<Checkpoint> Session::Impl::load_checkpoint() {
   return checkpoint;
 }
 
-StopReason Session::Impl::find_finished() const {
-  const TrainingState& state = setup_->state();
+StopReason Session::Impl::find_finished(const TrainingState& state) const {
   const StopReason reason = StopRules::from(settings).check(state, RunClock(state.seconds));
-  return reason == StopReason::none && setup_->out_of_data() ? StopReason::data : reason;
+  const bool out_of_data = settings.repeat > 0 && state.position.pass >= settings.repeat;
+  return reason == StopReason::none && out_of_data ? StopReason::data : reason;
 }
 
 StartEvent Session::Impl::start_event() const {
@@ -154,16 +166,17 @@ StartEvent Session::Impl::start_event() const {
   event.model = settings.model;
   event.dataset = settings.dataset;
   event.run_dir = directory->path();
-  event.parameters = setup_->parameters().count();
-  event.train_examples = setup_->dataset().train.count();
+  event.parameters = parameters_;
   event.batch = settings.batch;
   event.accumulate = settings.accumulate;
+  event.limit_seconds = settings.seconds;
+  event.first_step = start_.step;
+  event.first_examples = start_.examples;
+  event.threads = static_cast<int>(settings.threads);
+  if (!setup_) return event;
+  event.train_examples = setup_->dataset().train.count();
   event.steps_per_epoch = setup_->steps_per_epoch();
   event.total_steps = setup_->total_steps();
-  event.limit_seconds = settings.seconds;
-  event.first_step = setup_->state().step;
-  event.first_examples = setup_->state().examples;
-  event.threads = setup_->threads();
   return event;
 }
 
@@ -182,7 +195,7 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
   outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
   if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
   if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
-  outcome.parameters = start_event().parameters;
+  outcome.parameters = parameters_;
   outcome.peak_memory_bytes = peak_memory_bytes();
   return outcome;
 }
@@ -207,15 +220,15 @@ void Session::Impl::end_with_error(const TrainingState& state, StopReason reason
 }
 
 Outcome Session::Impl::run() {
-  if (finished != StopReason::none) return outcome(setup_->state(), finished);
+  if (finished != StopReason::none) return outcome(start_, finished);
   RunCheckpointer checkpointer(*setup_, *store_);
   Parts parts = setup_->parts();
   parts.checkpointer = &checkpointer;
   parts.hooks = hooks_;
   parts.interrupt = options_.interrupt;
   started_ = std::time(nullptr);
-  Trainer trainer(std::move(parts), setup_->trainer_options(), setup_->state());
-  const RunClock clock(setup_->state().seconds);
+  Trainer trainer(std::move(parts), setup_->trainer_options(), start_);
+  const RunClock clock(start_.seconds);
   StopReason reason = StopReason::none;
   try {
     StartEvent start = start_event();

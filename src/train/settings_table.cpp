@@ -8,7 +8,11 @@ namespace lockstep::train {
 namespace {
 
 using S = Settings;
+// Limits of counts; products of those that are multiplied stay within 64 bits.
 constexpr double kMany = 1e15;
+constexpr double kEpochs = 1e7;
+constexpr double kEpochSteps = 1e11;
+constexpr double kBatch = 1e7;
 
 void add_what(std::vector<SettingDef>& t) {
   t.push_back({"model", "Model", "NAME", "what to train; `lockstep models` lists them", &S::model, Keep::fixed});
@@ -18,9 +22,9 @@ void add_what(std::vector<SettingDef>& t) {
   t.push_back({"dataset", "Data", "NAME", "the data set; `lockstep data list` lists them", &S::dataset, Keep::fixed, 0,
                0, false, false, data::dataset_names()});
   t.push_back({"data", "Data", "DIR", "folder to look for the data set in first", &S::data});
-  t.push_back({"batch", "Data", "N", "examples per batch", &S::batch, Keep::fixed, 1, 1e6, false, true});
+  t.push_back({"batch", "Data", "N", "examples per batch", &S::batch, Keep::fixed, 1, kBatch, false, true});
   t.push_back({"accumulate", "Data", "N", "batches per update of the parameters, their gradients averaged",
-               &S::accumulate, Keep::fixed, 1, 1e6});
+               &S::accumulate, Keep::fixed, 1, kBatch});
   t.push_back({"shuffle", "Data", "all|none|N", "order of each epoch: all, none, or the size of a shuffle buffer",
                &S::shuffle, Keep::fixed});
   t.push_back(
@@ -30,7 +34,7 @@ void add_what(std::vector<SettingDef>& t) {
   t.push_back(
       {"test-limit", "Data", "N", "use only the first N test examples; 0: all", &S::test_limit, Keep::fixed, 0, 1e12});
   t.push_back({"steps-per-epoch", "Data", "N", "call N steps an epoch; 0: an epoch is one pass over the data",
-               &S::steps_per_epoch, Keep::fixed, 0, kMany});
+               &S::steps_per_epoch, Keep::fixed, 0, kEpochSteps});
   t.push_back(
       {"repeat", "Data", "N", "passes over the data before it runs out; 0: no end", &S::repeat, Keep::free, 0, kMany});
 }
@@ -65,7 +69,8 @@ void add_optimizer(std::vector<SettingDef>& t) {
 
 void add_length(std::vector<SettingDef>& t) {
   const std::string_view stop = "When to stop (the first met wins)";
-  t.push_back({"epochs", stop, "N", "after N epochs; 0: no such limit", &S::epochs, Keep::free, 0, kMany, false, true});
+  t.push_back(
+      {"epochs", stop, "N", "after N epochs; 0: no such limit", &S::epochs, Keep::free, 0, kEpochs, false, true});
   t.push_back(
       {"steps", stop, "N", "after N updates of the parameters; 0: no such limit", &S::steps, Keep::free, 0, kMany});
   t.push_back(
@@ -77,7 +82,7 @@ void add_length(std::vector<SettingDef>& t) {
   const std::string_view eval = "Evaluation and checkpoints";
   t.push_back({"eval-every", eval, "N", "evaluate every N steps besides each epoch's end; 0: only there",
                &S::eval_every, Keep::free, 0, kMany});
-  t.push_back({"eval-batch", eval, "N", "examples per batch of an evaluation", &S::eval_batch, Keep::free, 1, 1e6});
+  t.push_back({"eval-batch", eval, "N", "examples per batch of an evaluation", &S::eval_batch, Keep::free, 1, kBatch});
   t.push_back({"eval-split",
                eval,
                "NAME",

@@ -48,10 +48,9 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
       programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
                 settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(parameters_, exchange_options()),
-      loader_(dataset_.train, loader_options(settings, state_.position)),
+      loader_(dataset_.train, loader_options(settings, restore(checkpoint))),
       evaluator_(spec_, *backend_, parameters_.values().data(),
                  settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch) {
-  if (checkpoint != nullptr) restore(*checkpoint);
   programs_.for_batch(settings.batch);
 }
 
@@ -83,11 +82,13 @@ void Setup::check_match(const CheckpointHeader& header) {
   }
 }
 
-void Setup::restore(const Checkpoint& checkpoint) {
-  check_match(checkpoint.header);
-  copy_into(checkpoint.parameters(), parameters_.values());
+data::Position Setup::restore(const Checkpoint* checkpoint) {
+  if (checkpoint == nullptr) return {};
+  check_match(checkpoint->header);
+  copy_into(checkpoint->parameters(), parameters_.values());
   const std::vector<optim::StateSlot> slots = exchange_.state();
-  for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint.slot(i), slots[i].values);
+  for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
+  return state_.position;
 }
 
 exchange::LocalOptions Setup::exchange_options() const {
@@ -135,8 +136,6 @@ uint64_t Setup::total_steps() const {
   const auto by_steps = static_cast<uint64_t>(settings_.steps);
   return by_epochs == 0 || by_steps == 0 ? std::max(by_epochs, by_steps) : std::min(by_epochs, by_steps);
 }
-
-bool Setup::out_of_data() const { return settings_.repeat > 0 && state_.position.pass >= settings_.repeat; }
 
 CheckpointHeader Setup::header() {
   CheckpointHeader header;

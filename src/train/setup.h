@@ -41,11 +41,10 @@ class Setup {
   /// Updates in an epoch, and until --steps or --epochs end the training (0: neither does).
   [[nodiscard]] uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   [[nodiscard]] uint64_t total_steps() const;
-  /// Whether the data has no batch after the state's place.
-  [[nodiscard]] bool out_of_data() const;
 
  private:
-  void restore(const Checkpoint& checkpoint);
+  /// Checks the checkpoint, takes over what it holds and tells where in the data it is; the beginning without one.
+  data::Position restore(const Checkpoint* checkpoint);
   void check_match(const CheckpointHeader& header);
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
 

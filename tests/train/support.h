@@ -30,6 +30,7 @@ inline data::Dataset small_data(int64_t train = 300, int64_t test = 50) {
 
 inline Settings settings_from(const Flags& flags, std::span<const nn::ModelDef> models = {}) {
   Configuration configuration(models);
+  configuration.set("threads", "1");
   for (const auto& [name, text] : flags) configuration.set(name, text);
   return configuration.resolve();
 }

@@ -22,7 +22,7 @@ using testing::small_data;
 using testing::Training;
 
 Flags lr_flags(const Flags& more = {}) {
-  Flags flags{{"model", "lr"}, {"lr", "0.1"}, {"batch", "64"}, {"epochs", "1"}, {"threads", "1"}};
+  Flags flags{{"model", "lr"}, {"lr", "0.1"}, {"batch", "64"}, {"epochs", "1"}};
   for (const auto& [name, text] : more) flags[name] = text;
   return flags;
 }

@@ -189,10 +189,11 @@ void panels(const GemmJob& job, int thread, int threads) {
   const bool by_vectors = splits_vectors(job, all, threads);
   const base::Range rows = by_vectors ? base::Range{0, s.m} : base::share(s.m, thread, threads);
   const base::Range vectors = by_vectors ? base::share(all, thread, threads, kLine / kLanes) : base::Range{0, all};
+  if (rows.size() == 0 || vectors.size() == 0) return;
   const bool packed = job.plan == GemmPlan::packed_panels;
   float* scratch = packed ? job.scratch + (by_vectors ? vectors.begin : thread * all) * kLanes * s.k : nullptr;
   const auto parts = static_cast<int>((vectors.size() + kVectors - 1) / kVectors);
-  for (int part = 0; part < parts && rows.size() > 0; ++part) {
+  for (int part = 0; part < parts; ++part) {
     base::Range panel = base::share(vectors.size(), part, parts);
     panel = {panel.begin + vectors.begin, panel.end + vectors.begin};
     if (packed) pack_panel(job, panel, scratch);

@@ -1,0 +1,108 @@
+// Writes the seeds of the fuzz targets: small files as they should be, for the fuzzer to damage.
+//   fuzz_seeds FOLDER
+#include <png.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "base/temp_dir.h"
+#include "data/formats.h"
+#include "train/checkpoint.h"
+#include "train/configuration.h"
+
+namespace {
+
+using lockstep::testing::append;
+using lockstep::testing::Bytes;
+using lockstep::testing::bytes_of;
+using lockstep::testing::gzip;
+using lockstep::testing::make_idx;
+using lockstep::testing::make_npy;
+using lockstep::testing::make_zip;
+using lockstep::testing::npy_dict;
+using lockstep::testing::put_file;
+using lockstep::testing::ramp;
+
+/// npz_fuzz reads its first byte as the format.
+Bytes tagged(uint8_t format, const Bytes& file) {
+  Bytes result{format};
+  append(result, file);
+  return result;
+}
+
+Bytes make_png() {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = 2;
+  image.height = 2;
+  image.format = PNG_FORMAT_GRAY;
+  const Bytes pixels = ramp(4);
+  png_alloc_size_t size = 0;
+  png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr);
+  Bytes file(size);
+  png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, nullptr);
+  return file;
+}
+
+void write_idx(const std::string& folder) {
+  put_file(folder + "/images", make_idx({2, 3, 4}, ramp(24)));
+  put_file(folder + "/labels.gz", gzip(make_idx({5}, ramp(5, 10))));
+}
+
+void write_npz(const std::string& folder) {
+  const Bytes bytes = make_npy(npy_dict("|u1", "(1, 2, 2)"), ramp(4));
+  const Bytes floats = make_npy(npy_dict("<f4", "(1, 4)"), bytes_of<float>({0, 0.5F, 1, 0}), 2);
+  put_file(folder + "/bytes.npy", tagged(0, bytes));
+  put_file(folder + "/floats.npy", tagged(0, floats));
+  put_file(folder + "/image.png", tagged(1, make_png()));
+  put_file(folder + "/pair.npz", tagged(2, make_zip({{"x.npy", bytes, 8}, {"y.npy", floats, 0}})));
+}
+
+void write_checkpoint(const std::string& folder) {
+  lockstep::train::CheckpointHeader header;
+  header.model = "lr";
+  header.image = {1, 2, 2};
+  header.classes = 2;
+  header.class_names = {"no", "yes"};
+  header.parameters = {{"w", {4, 2}}, {"b", {2}}};
+  header.optimizer = "momentum";
+  header.slots = {"velocity"};
+  header.settings = {{"lr", "0.5"}};
+  header.state.step = 7;
+  const std::vector<float> values(10, 0.5F);
+  const std::vector<std::span<const float>> arrays{values, values};
+  lockstep::train::write_checkpoint(folder + "/small.ckpt", header, arrays);
+  const std::string json = lockstep::train::header_to_json(header);
+  put_file(folder + "/header.json", {reinterpret_cast<const uint8_t*>(json.data()), json.size()});
+}
+
+void write_config(const std::string& folder) {
+  const std::string yaml = lockstep::train::to_yaml({});
+  put_file(folder + "/all.yaml", {reinterpret_cast<const uint8_t*>(yaml.data()), yaml.size()});
+  const std::string small = "model: lenet\noptions: {pool: avg}\nlr: 1e-3\nstop_loss: 0.35\n";
+  put_file(folder + "/small.yaml", {reinterpret_cast<const uint8_t*>(small.data()), small.size()});
+}
+
+std::string made(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+  try {
+    write_idx(made(folder + "/idx"));
+    write_npz(made(folder + "/npz"));
+    write_checkpoint(made(folder + "/checkpoint"));
+    write_config(made(folder + "/config"));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
