@@ -61,5 +61,5 @@ function(lockstep_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
-                       ENVIRONMENT "${TEST_ENVIRONMENT}")
+                       ENVIRONMENT "GOMP_SPINCOUNT=4000;${TEST_ENVIRONMENT}")
 endfunction()

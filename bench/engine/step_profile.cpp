@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/wait_policy.h"
 #include "bench_model.h"
 #include "machine_limits.h"
 #include "train/describe.h"
@@ -96,6 +97,7 @@ int run(const BenchOptions& options) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
+  lockstep::base::ensure_wait_policy(lockstep::base::WaitPolicy::brief, false, argv);
   lockstep::bench::BenchOptions options;
   options.threads = lockstep::base::available_cores();
   if (argc > 1) options.model = argv[1];

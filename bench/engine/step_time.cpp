@@ -10,6 +10,7 @@
 #include <iostream>
 #include <vector>
 
+#include "base/wait_policy.h"
 #include "bench_model.h"
 #include "data/catalog.h"
 #include "data/loader.h"
@@ -114,6 +115,7 @@ int run(int argc, char** argv) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
+  lockstep::base::ensure_wait_policy(lockstep::base::WaitPolicy::brief, false, argv);
   try {
     return lockstep::bench::run(argc, argv);
   } catch (const std::exception& error) {

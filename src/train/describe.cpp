@@ -1,7 +1,9 @@
 #include "train/describe.h"
 
 #include <algorithm>
+#include <array>
 
+#include "graph/passes.h"
 #include "lockstep/ops.h"
 #include "ops/op_table.h"
 #include "optim/optimizer.h"
@@ -37,6 +39,13 @@ uint64_t conv_flops(const Shape& weights, const Shape& dst) {
 uint64_t window_cells(const Node& node) {
   const auto& window = node.as<graph::PoolAttrs>().window;
   return static_cast<uint64_t>(window.kernel_h * window.kernel_w);
+}
+
+/// Ops that bring or arrange values and compute nothing.
+bool only_moves(Op op) {
+  constexpr std::array kOps{Op::input, Op::parameter, Op::constant, Op::reshape, Op::transpose,   Op::concat,
+                            Op::slice, Op::pad_slice, Op::identity, Op::reorder, Op::broadcast_to};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
 /// The layer a node belongs to: the outermost scope of its name.
@@ -75,6 +84,13 @@ void add_backward(ModelDescription& description, const Graph& graph, const Node&
   }
 }
 
+/// The graph without what nobody wants, such as the gradient of the images.
+Graph needed_part(const Graph& graph, const nn::ModelGraph& built, const std::vector<graph::Value>& gradients) {
+  graph::Work work{graph, {built.loss.id(), built.correct.id()}, {}};
+  for (const graph::Value& gradient : gradients) work.gradients.push_back(gradient.id());
+  return graph::remove_dead_nodes(work).graph;
+}
+
 void add_layers(ModelDescription& description, const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (!node.backward && !is_source(node)) add_forward(description.layers, graph, node);
@@ -100,20 +116,9 @@ void add_program(ModelDescription& description, const graph::Program& program) {
 }  // namespace
 
 uint64_t flops(const Graph& graph, const Node& node) {
+  if (only_moves(node.op)) return 0;
   const Shape& out = node.outputs[0].type.shape;
   switch (node.op) {
-    case Op::input:
-    case Op::parameter:
-    case Op::constant:
-    case Op::reshape:
-    case Op::transpose:
-    case Op::concat:
-    case Op::slice:
-    case Op::pad_slice:
-    case Op::identity:
-    case Op::reorder:
-    case Op::broadcast_to:
-      return 0;
     case Op::matmul:
       return matmul_flops(graph, node);
     case Op::conv2d:
@@ -159,7 +164,7 @@ ModelDescription describe(const DescribeRequest& request) {
   const std::vector<graph::Value> gradients = ops::gradients(built.loss);
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();
-  add_layers(description, graph);
+  add_layers(description, needed_part(graph, built, gradients));
   const auto backend = make_backend(request.backend, request.threads);
   add_program(description, graph::Program(std::move(graph), {built.loss, built.correct}, gradients, *backend));
   return description;

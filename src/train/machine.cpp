@@ -26,10 +26,11 @@ int resolve_threads(const Settings& settings) {
   return settings.threads > 0 ? static_cast<int>(settings.threads) : base::available_cores();
 }
 
-std::string omp_wait_policy(const Settings& settings) {
-  if (settings.wait_policy == "spin") return "active";
-  if (settings.wait_policy == "block") return "passive";
-  return resolve_threads(settings) > base::available_cores() ? "passive" : "";
+base::WaitPolicy wait_policy(const Settings& settings) {
+  if (settings.wait_policy == "spin") return base::WaitPolicy::spin;
+  if (settings.wait_policy == "block") return base::WaitPolicy::block;
+  const bool fits = resolve_threads(settings) <= base::available_cores();
+  return fits ? base::WaitPolicy::brief : base::WaitPolicy::block;
 }
 
 std::string active_isa() { return std::string(backend::cpu::name(backend::cpu::active_isa())); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/wait_policy.h"
 #include "train/settings.h"
 
 namespace lockstep::train {
@@ -18,10 +19,8 @@ std::unique_ptr<backend::Backend> make_backend(const std::string& name, int thre
 /// The threads a run uses: those asked for, or one per core that this process may use.
 int resolve_threads(const Settings& settings);
 
-/// What OMP_WAIT_POLICY must be when the process starts: "active" (spin), "passive" (block), or "" for OpenMP's own way
-/// of spinning a little and then blocking, which serves where every thread has a core. OpenMP reads it before main, so
-/// the program sets it and executes itself again.
-std::string omp_wait_policy(const Settings& settings);
+/// How idle threads wait: as the settings say; `auto` spins briefly while every thread has a core, else blocks.
+base::WaitPolicy wait_policy(const Settings& settings);
 
 /// The instruction set that the CPU kernels use: "sse4", "avx2" or "avx512".
 std::string active_isa();

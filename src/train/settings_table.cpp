@@ -121,7 +121,7 @@ void add_run(std::vector<SettingDef>& t) {
   t.push_back({"wait-policy",
                machine,
                "NAME",
-               "idle threads spin or block; auto: spin while every thread has a core",
+               "idle threads spin or block; auto: spin briefly while every thread has a core",
                &S::wait_policy,
                Keep::free,
                0,

@@ -222,6 +222,17 @@ TEST(ResumeMistakes, AnotherModelsCheckpointIsRefused) {
               AllOf(HasSubstr("model: 'lr'"), HasSubstr("'lenet'")));
 }
 
+TEST(ResumeMistakes, OtherDataIsFoundOut) {
+  const TempDir dir;
+  const Result part = run(base_flags(dir, {{"model", "lr"}}), 15);
+  const data::Dataset smaller = testing::small_data(100, 10);
+  Recorder recorder;
+  EXPECT_THAT(message_of<DataError>([&] {
+                testing::train_session({{"resume", part.outcome.run_dir}}, recorder, {}, smaller);
+              }),
+              AllOf(HasSubstr("training examples 600"), HasSubstr("has 100")));
+}
+
 TEST(ResumeDamaged, OffersThePreviousCheckpointWhichThenWorks) {
   const TempDir dir;
   const Flags flags = base_flags(dir, {{"model", "lr"}, {"checkpoint-every", "5"}});

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/wait_policy.h"
 #include "closing.h"
 #include "command.h"
 #include "fetch_display.h"
@@ -12,9 +13,9 @@
 #include "progress.h"
 #include "signals.h"
 #include "train/configuration.h"
+#include "train/machine.h"
 #include "train/run_directory.h"
 #include "train/session.h"
-#include "wait_policy.h"
 
 namespace lockstep::tools {
 namespace {
@@ -85,7 +86,7 @@ train::Settings resolve_early(train::Configuration configuration) {
 int run_train(const Arguments& arguments, char** argv) {
   const train::Configuration configuration = make_configuration(arguments);
   const train::Settings early = resolve_early(configuration);
-  ensure_wait_policy(early, argv);
+  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", argv);
 
   const Terminal terminal = Terminal::detect();
   const bool quiet = early.quiet;
