@@ -15,13 +15,6 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
-if(LOCKSTEP_FUZZ)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "LOCKSTEP_FUZZ needs clang (libFuzzer); use the preset asan")
-  endif()
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
-
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 

@@ -39,8 +39,8 @@ std::map<std::string, std::string> resolve_options(const ModelDef& model,
     names.push_back(option.name);
   }
   for (const auto& [name, value] : given) {
-    const auto option =
-        std::find_if(model.options.begin(), model.options.end(), [&](const auto& known) { return known.name == name; });
+    const auto option = std::find_if(model.options.begin(), model.options.end(),
+                                     [&, key = name](const auto& known) { return known.name == key; });
     if (option == model.options.end()) {
       throw UsageError("model '" + model.name + "' has no option '" + name + "'" +
                        (names.empty() ? " (it has none)" : base::hint(name, names)));

@@ -1,4 +1,4 @@
-// Checkpoints: the file format, and reading and writing it. docs/checkpoints.md shows it to users.
+// Checkpoints: the file format, and reading and writing it. docs/formats.md shows it to users.
 //
 //   offset  bytes
 //   0       8     magic "LSTEPCKP"

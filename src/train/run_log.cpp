@@ -34,7 +34,8 @@ void RunLog::on_start(const StartEvent& event) {
 }
 
 void RunLog::on_step(const StepEvent& event) {
-  if (log_every_ == 0 || event.step % log_every_ != 0) return;
+  const bool first = event.step == 1;  // so that a short run has a line, too
+  if (log_every_ == 0 || (event.step % log_every_ != 0 && !first)) return;
   const double seconds = event.clock->seconds();
   const double passed = seconds - last_seconds_;
   const double rate = passed > 0 ? static_cast<double>(event.examples_total - last_examples_) / passed : 0;

@@ -1,4 +1,6 @@
 // Matrix products, biases, reductions and softmax by our own vector kernels.
+#include <numeric>
+
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kernels/elementwise.h"
@@ -11,6 +13,8 @@ namespace {
 
 /// Products above this size go to oneDNN, whose packing pays there.
 constexpr int64_t kLargestOwnProduct = int64_t{1} << 27;
+/// Sums of so few elements are done before a vector kernel has found its bearings.
+constexpr int64_t kFewElements = 32;
 
 }  // namespace
 
@@ -59,6 +63,11 @@ std::unique_ptr<Kernel> vector_reduce(const KernelRequest& request, const CpuOpt
   if (!everything || request.node.op == graph::Op::reduce_max || !all_plain(request)) return nullptr;
   const int64_t count = src.elements();
   const double factor = request.node.op == graph::Op::reduce_mean ? 1.0 / static_cast<double>(count) : 1.0;
+  if (count <= kFewElements) {
+    return make_kernel([=](const Binding& m, const StepContext&) {
+      *m.out() = static_cast<float>(std::accumulate(m.in(0), m.in(0) + count, 0.0) * factor);
+    });
+  }
   return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
     *m.out() = static_cast<float>(sum(m.in(0), count, threads) * factor);
   });

@@ -34,13 +34,15 @@ Gemm with_strides(Gemm shape) {
 /// Vectors along n would leave a fifth of their lanes idle or more.
 bool is_skinny(int64_t n, int64_t lanes) {
   const int64_t padded = (n + lanes - 1) / lanes * lanes;
-  return n <= 32 && 5 * n < 4 * padded;
+  return n <= kMaxFlatColumns && 5 * n < 4 * padded;
 }
 
 GemmPlan choose(const Gemm& s) {
   const int64_t lanes = vector_lanes();
   const bool skinny = is_skinny(s.n, lanes);
-  const bool flat = skinny && flat_period(s.n, lanes) <= kMaxFlatPeriod;
+  // Without masked loads the last columns need padding, which packing gives.
+  const bool needs_mask = lanes == 4 && s.n % lanes != 0;
+  const bool flat = (skinny || needs_mask) && s.n <= kMaxFlatColumns && flat_period(s.n, lanes) <= kMaxFlatPeriod;
   if (s.m == 0 || s.n == 0) return GemmPlan::nothing;
   if (flat && s.k == 1 && s.ldc == s.n && (s.transpose_a || s.lda == 1)) return GemmPlan::flat_outer;
   if (!s.transpose_a && s.k >= 2 * lanes) {
@@ -49,8 +51,6 @@ GemmPlan choose(const Gemm& s) {
     if (skinny && !s.transpose_b) return GemmPlan::packed_dots;
   }
   if (skinny && s.transpose_a && !s.transpose_b && s.m >= 2 * lanes) return GemmPlan::columns;
-  // Without masked loads the last columns need padding, which packing gives.
-  const bool needs_mask = lanes == 4 && s.n % lanes != 0;
   return s.transpose_b || needs_mask ? GemmPlan::packed_panels : GemmPlan::panels;
 }
 

@@ -82,7 +82,7 @@ template <int Period>
 void flat_rows_of(const GemmJob& job) {
   const Gemm& s = job.shape;
   const Pattern<Period> pattern(s.n);
-  float sums[32];
+  float sums[kMaxFlatColumns];
   for (int64_t row = 0; row < s.m; ++row) {
     flat_row(pattern, job.a + row * s.lda, job.b, s.n, s.k, sums);
     float* c = job.c + row * s.ldc;
@@ -130,7 +130,7 @@ int64_t flat_outer_rows(const float* HWY_RESTRICT a, const float* b, const float
 template <int Period>
 void flat_outer_of(const GemmJob& job) {
   const Gemm& s = job.shape;
-  float b[32];
+  float b[kMaxFlatColumns];
   for (int64_t i = 0; i < s.n; ++i) b[i] = job.b[s.transpose_b ? i * s.ldb : i];
   const bool relu = s.activation == Activation::relu;
   int64_t row = flat_outer_rows<Period>(job.a, b, job.bias, job.c, s.m, s.n, relu);

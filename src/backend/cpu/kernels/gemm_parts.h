@@ -47,6 +47,7 @@ void gemm_flat_outer(const GemmJob& job);
 /// Vectors in one period of rows of n floats: after so many vectors a row begins again at lane 0.
 int64_t flat_period(int64_t n, int64_t lanes);
 constexpr int64_t kMaxFlatPeriod = 10;
+constexpr int64_t kMaxFlatColumns = 32;
 
 /// Applies a smooth activation to rows x columns of C.
 void gemm_activate(const Gemm& shape, float* c, int64_t rows, int64_t columns);

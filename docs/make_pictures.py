@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Runs lockstep in a terminal of its own and keeps what it shows as SVG pictures in docs/pictures.
+
+usage: docs/make_pictures.py [PROGRAM]        (default build/release/lockstep)
+
+MNIST must be found as `lockstep data list` finds it; otherwise Fashion-MNIST is used.
+"""
+
+import fcntl
+import html
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+COLUMNS = 100
+COLOURS = {"31": "#e06c75", "32": "#98c379", "36": "#56b6c2"}
+BACKGROUND, FOREGROUND, FAINT, PROMPT = "#1e2127", "#d7dae0", "#7f8590", "#61afef"
+CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 14
+
+
+def run_in_terminal(command, folder):
+    """What the command writes to a terminal of COLUMNS columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    environment = dict(os.environ, TERM="xterm", LANG="C.UTF-8")
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    output = b""
+    try:
+        while chunk := os.read(master, 65536):
+            output += chunk
+    except OSError:
+        pass  # the terminal's other end is closed
+    if process.wait() != 0:
+        sys.exit(f"failed: {' '.join(command)}\n{output.decode()}")
+    return output.decode()
+
+
+def screen(text):
+    """The lines that remain on the screen, each a list of (character, style)."""
+    lines, column, style = [[]], 0, ""
+    for token in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|[\s\S]", text):
+        line = lines[-1]
+        if token == "\n":
+            lines.append([])
+            column = 0
+        elif token == "\r":
+            column = 0
+        elif token == "\x1b[K":
+            del line[column:]
+        elif token.endswith("m") and token.startswith("\x1b"):
+            style = token[2:-1].replace("0", "") if token == "\x1b[0m" else token[2:-1]
+        elif not token.startswith("\x1b"):
+            line[column:column + 1] = [(token, style)]
+            column += 1
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def spans(line):
+    """Runs of characters of one style: (first column, text, style)."""
+    runs = []
+    for column, (character, style) in enumerate(line):
+        if runs and runs[-1][2] == style:
+            runs[-1][1] += character
+        else:
+            runs.append([column, character, style])
+    return runs
+
+
+def svg(lines):
+    width = COLUMNS * CELL_WIDTH + 2 * MARGIN
+    height = len(lines) * CELL_HEIGHT + 2 * MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">',
+        f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>',
+        f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14" fill="{FOREGROUND}">',
+    ]
+    for row, line in enumerate(lines):
+        y = MARGIN + (row + 0.75) * CELL_HEIGHT
+        for column, text, style in spans(line):
+            if not text.strip():
+                continue
+            fill = FAINT if style == "2" else PROMPT if style == "prompt" else COLOURS.get(style, FOREGROUND)
+            bold = ' font-weight="bold"' if style in ("1", "prompt") else ""
+            x = MARGIN + column * CELL_WIDTH
+            parts.append(f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{bold} xml:space="preserve" '
+                         f'textLength="{len(text) * CELL_WIDTH:.1f}">{html.escape(text)}</text>')
+    return "\n".join([*parts, "</g>", "</svg>", ""])
+
+
+def picture(name, program, arguments, folder, pictures):
+    lines = [[(character, "prompt") for character in "$ lockstep " + " ".join(arguments)]]
+    lines += screen(run_in_terminal([program, *arguments], folder))
+    (pictures / f"{name}.svg").write_text(svg(lines))
+    print(f"docs/pictures/{name}.svg")
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    program = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "build/release/lockstep").resolve())
+    have_mnist = subprocess.run([program, "data", "get", "mnist"], capture_output=True).returncode == 0
+    dataset = [] if have_mnist else ["--dataset", "fashion-mnist"]
+    pictures = root / "docs/pictures"
+    pictures.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        picture("train", program, ["train", "lenet", *dataset, "--epochs", "5"], folder, pictures)
+        picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
+        picture("describe", program, ["describe", "lenet"], folder, pictures)
+
+
+if __name__ == "__main__":
+    main()
