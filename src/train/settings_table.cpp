@@ -108,7 +108,7 @@ void add_run(std::vector<SettingDef>& t) {
   t.push_back(
       {"run-dir", run, "DIR", "keep this run in exactly this folder, which must be new", &S::run_dir, Keep::fixed});
   t.push_back(
-      {"log-every", run, "N", "a line in steps.csv every N steps; 0: none", &S::log_every, Keep::free, 0, kMany});
+      {"log-every", run, "N", "a line in steps.csv at step 1 and every N steps; 0: none", &S::log_every, Keep::free, 0, kMany});
   t.push_back({"quiet", run, "", "print nothing but errors", &S::quiet});
   t.push_back({"resume", run, "RUN", "go on with a run (its folder or name)", &S::resume, Keep::call_only});
   t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run instead of the newest",

@@ -22,7 +22,7 @@ TEST_F(Train, LeavesAWholeRunBehind) {
     EXPECT_TRUE(std::filesystem::is_regular_file(folder / ("runs/lr-1/" + std::string(file)))) << file;
   }
   const std::string steps = get_file(folder / "runs/lr-1/steps.csv");
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), '\n'), 1 + 40 / 5);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), '\n'), 1 + 1 + 40 / 5);
   const std::string evals = get_file(folder / "runs/lr-1/evals.csv");
   EXPECT_EQ(std::count(evals.begin(), evals.end(), '\n'), 1 + 2);
 }

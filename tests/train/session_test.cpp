@@ -185,7 +185,7 @@ TEST(Session, MistakesAreFoundBeforeARunFolderIsMade) {
 
 TEST(RunLog, LogsEveryNStepsOrNotAtAll) {
   const TempDir dir;
-  EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "3"}})).run_dir + "/steps.csv").size(), 4U);
+  EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "3"}})).run_dir + "/steps.csv").size(), 5U);
   EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "0"}})).run_dir + "/steps.csv").size(), 1U);
 }
 
