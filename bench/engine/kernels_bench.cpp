@@ -3,11 +3,9 @@
 //
 //   kernels_bench --benchmark_filter=conv/.*/64/2
 #include <benchmark/benchmark.h>
-#include <immintrin.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -22,69 +20,14 @@
 #include "backend/cpu/kernels/pool.h"
 #include "backend/cpu/kernels/reduce.h"
 #include "backend/cpu/kernels/softmax.h"
+#include "machine_limits.h"
 
 namespace lockstep::backend::cpu {
 namespace {
 
-constexpr int kChains = 12;
-
-__attribute__((target("avx512f"))) float chains512(int64_t rounds) {
-  __m512 acc[kChains];
-  for (__m512& a : acc) a = _mm512_set1_ps(1.0F);
-  const __m512 factor = _mm512_set1_ps(0.999F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (__m512& a : acc) a = _mm512_fmadd_ps(a, factor, factor);
-  }
-  float sum = 0;
-  for (const __m512& a : acc) sum += _mm512_cvtss_f32(a);
-  return sum;
-}
-
-__attribute__((target("avx2,fma"))) float chains256(int64_t rounds) {
-  __m256 acc[kChains];
-  for (__m256& a : acc) a = _mm256_set1_ps(1.0F);
-  const __m256 factor = _mm256_set1_ps(0.999F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (__m256& a : acc) a = _mm256_fmadd_ps(a, factor, factor);
-  }
-  float sum = 0;
-  for (const __m256& a : acc) sum += _mm256_cvtss_f32(a);
-  return sum;
-}
-
-float chains128(int64_t rounds) {
-  __m128 acc[kChains];
-  for (__m128& a : acc) a = _mm_set1_ps(1.0F);
-  const __m128 factor = _mm_set1_ps(0.999F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (__m128& a : acc) a = _mm_add_ps(_mm_mul_ps(a, factor), factor);
-  }
-  float sum = 0;
-  for (const __m128& a : acc) sum += _mm_cvtss_f32(a);
-  return sum;
-}
-
-/// Multiply-adds per second of one core, times two: nothing can be faster.
-double peak_flops() {
-  constexpr int64_t kRounds = 3'000'000;
-  const Isa isa = active_isa();
-  const auto chains = isa == Isa::avx512 ? chains512 : isa == Isa::avx2 ? chains256 : chains128;
-  const int lanes = isa == Isa::avx512 ? 16 : isa == Isa::avx2 ? 8 : 4;
-  double best = 0;
-  for (int trial = 0; trial < 7; ++trial) {
-    const auto start = std::chrono::steady_clock::now();
-    benchmark::DoNotOptimize(chains(kRounds));
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    best = std::max(best, 2.0 * kChains * kRounds * lanes / time.count());
-  }
-  return best;
-}
-
+/// Operations per second of one core: nothing can be faster.
 double peak() {
-  static const double flops = peak_flops();
+  static const double flops = 1e9 * bench::measure_gflops(1);
   return flops;
 }
 

@@ -70,6 +70,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+}  // namespace
+
 double measure_gflops(int threads) {
   constexpr int64_t kRounds = 2'000'000;
   std::vector<float> sinks(static_cast<size_t>(threads) * 16);
@@ -103,10 +105,6 @@ double measure_bandwidth(int threads) {
   }
   return best;
 }
-
-}  // namespace
-
-MachineLimits measure_limits(int threads) { return {measure_gflops(threads), measure_bandwidth(threads)}; }
 
 }  // namespace lockstep::bench
 #endif

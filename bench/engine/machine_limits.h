@@ -3,11 +3,9 @@
 
 namespace lockstep::bench {
 
-struct MachineLimits {
-  double gflops = 0;                ///< float32 multiply-adds from registers
-  double gigabytes_per_second = 0;  ///< read from memory, arrays far larger than the caches
-};
-
-MachineLimits measure_limits(int threads);
+/// Float32 operations from registers, in GFLOP/s: a multiply-add is two.
+double measure_gflops(int threads);
+/// Reading arrays far larger than the caches, in GB/s.
+double measure_bandwidth(int threads);
 
 }  // namespace lockstep::bench

@@ -66,8 +66,8 @@ void print_kernels(const graph::Program& program, const std::vector<double>& tim
 }
 
 int run(const BenchOptions& options) {
-  const MachineLimits limits = measure_limits(options.threads);
-  std::printf("machine: %.0f GFLOP/s and %.1f GB/s with %d threads\n", limits.gflops, limits.gigabytes_per_second,
+  const double peak = measure_gflops(options.threads);
+  std::printf("machine: %.0f GFLOP/s and %.1f GB/s with %d threads\n", peak, measure_bandwidth(options.threads),
               options.threads);
   BenchModel model(options);
   for (int i = 0; i < 50; ++i) model.step();
@@ -88,7 +88,7 @@ int run(const BenchOptions& options) {
   const auto flops = static_cast<double>(description.forward_flops + description.backward_flops);
   std::printf("%s batch %lld: %.4f ms per step, %.2f MFLOP, %.1f GFLOP/s, %.0f%% of the machine's peak\n\n",
               options.model.c_str(), static_cast<long long>(options.batch), step_ms, flops / 1e6, flops / step_ms / 1e6,
-              100.0 * flops / step_ms / 1e6 / limits.gflops);
+              100.0 * flops / step_ms / 1e6 / peak);
   print_kernels(program, kernels, 1e3 * step_ms);
   return 0;
 }
