@@ -1,9 +1,9 @@
 # The Debian packages that Lockstep needs: the one list. Sourced by quickstart.sh and test.sh.
 
-# To build and run the program.
+# To build and run the program. oneDNN's CMake package asks for OpenCL's headers.
 build_packages=(
   g++ cmake ninja-build ccache
-  libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   zlib1g-dev libpng-dev libssl-dev libcpp-httplib-dev
   ca-certificates dataset-fashion-mnist
 )
