@@ -97,9 +97,15 @@ def svg(lines):
     return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
-def picture(name, program, arguments, folder, pictures):
+def midway(text):
+    """The output as it stood when a bar in its middle had just been drawn."""
+    bars = [match.end() for match in re.finditer(r"examples/s[^\r]*left\x1b\[K", text)]
+    return text[:bars[len(bars) * 2 // 3]]
+
+
+def picture(name, program, arguments, folder, pictures, moment=lambda text: text):
     lines = [[(character, "prompt") for character in "$ lockstep " + " ".join(arguments)]]
-    lines += screen(run_in_terminal([program, *arguments], folder))
+    lines += screen(moment(run_in_terminal([program, *arguments], folder)))
     (pictures / f"{name}.svg").write_text(svg(lines))
     print(f"docs/pictures/{name}.svg")
 
@@ -112,9 +118,10 @@ def main():
     pictures = root / "docs/pictures"
     pictures.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        picture("train", program, ["train", "lenet", *dataset, "--epochs", "5"], folder, pictures)
+        train = ["train", "lenet", *dataset, "--epochs", "5"]
+        picture("train", program, train, folder, pictures)
+        picture("progress", program, train, folder, pictures, midway)
         picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
-        picture("describe", program, ["describe", "lenet"], folder, pictures)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Short training on real data. Idle threads block, so that a busy machine does not make it long.
+// Short training on real data.
 #include "e2e/accuracy.h"
 
 namespace lockstep::testing {
@@ -6,17 +6,13 @@ namespace {
 
 TEST_F(Accuracy, SoftmaxRegressionLearnsFashionMnist) {
   if (!has_fashion_mnist()) GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
-  EXPECT_GE(best({"train", "lr", "--dataset", "fashion-mnist", "--lr", "0.1", "--epochs", "2", "--quiet",
-                  "--wait-policy", "block"},
-                 "lr-1"),
+  EXPECT_GE(best({"train", "lr", "--dataset", "fashion-mnist", "--lr", "0.1", "--epochs", "2", "--quiet"}, "lr-1"),
             0.80);
 }
 
 TEST_F(Accuracy, LenetLearnsMnistInOneEpoch) {
   if (real_mnist().empty()) GTEST_SKIP() << "there is no MNIST on this machine";
-  EXPECT_GE(best({"train", "lenet", "--data", real_mnist(), "--lr", "0.002", "--epochs", "1", "--quiet",
-                  "--wait-policy", "block"},
-                 "lenet-1"),
+  EXPECT_GE(best({"train", "lenet", "--data", real_mnist(), "--lr", "0.002", "--epochs", "1", "--quiet"}, "lenet-1"),
             0.975);
   EXPECT_LT(summary("lenet-1")["peak_memory_bytes"], 200'000'000);
 }
@@ -24,9 +20,7 @@ TEST_F(Accuracy, LenetLearnsMnistInOneEpoch) {
 TEST_F(Accuracy, LenetLearnsFashionMnistInOneEpoch) {
   if (!real_mnist().empty()) GTEST_SKIP() << "MNIST is tested instead";
   if (!has_fashion_mnist()) GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
-  EXPECT_GE(best({"train", "lenet", "--dataset", "fashion-mnist", "--epochs", "1", "--quiet", "--wait-policy", "block"},
-                 "lenet-1"),
-            0.80);
+  EXPECT_GE(best({"train", "lenet", "--dataset", "fashion-mnist", "--epochs", "1", "--quiet"}, "lenet-1"), 0.80);
 }
 
 }  // namespace

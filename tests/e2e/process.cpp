@@ -28,7 +28,8 @@ void set(std::vector<std::string>& environment, const std::string& name, const s
 std::vector<std::string> make_environment(const ProcessOptions& options) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  for (const char* name : {"LOCKSTEP_DATA", "NO_COLOR", "OMP_WAIT_POLICY", "https_proxy", "HTTPS_PROXY", "LC_ALL"}) {
+  for (const char* name :
+       {"LOCKSTEP_DATA", "NO_COLOR", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "https_proxy", "HTTPS_PROXY", "LC_ALL"}) {
     set(environment, name, "");
   }
   set(environment, "LOCKSTEP_MNIST_MIRROR", "http://127.0.0.1:1/");

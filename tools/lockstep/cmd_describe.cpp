@@ -1,4 +1,6 @@
 // lockstep describe: a model from outside.
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <string>
 
@@ -27,22 +29,25 @@ struct Arguments {
 
 std::string flop_text(uint64_t flops) { return flops == 0 ? "" : scaled(static_cast<double>(flops)); }
 
-void print_heading(const Terminal& terminal, const train::ModelDescription& model) {
+void print_heading(const Terminal& terminal, const nn::ModelDef& def, const train::ModelDescription& model) {
   print("{}: {}\n", terminal.bold(model.name), model.description);
-  print("images {}, batch {}", model.image.str(), model.batch);
-  for (const auto& [key, value] : model.options) print(", {}={}", key, value);
-  print("\n\n");
+  print("images {}, batch {}\n", model.image.str(), model.batch);
+  for (const nn::ModelOption& option : def.options) {
+    const std::string allowed = option.allowed.empty() ? "" : fmt::format(" ({})", fmt::join(option.allowed, " or "));
+    print("option {}={}{}: {}\n", option.name, model.options.at(option.name), allowed, option.description);
+  }
+  print("\n");
 }
 
 void print_layers(const Terminal& terminal, const train::ModelDescription& model) {
   constexpr auto kRight = Table::Align::right;
-  Table table({{"layer"}, {"ops"}, {"output"}, {"parameters", kRight}, {"flop forward", kRight}, {"backward", kRight}});
+  Table table({{"layer"}, {"output"}, {"parameters", kRight}, {"flop forward", kRight}, {"backward", kRight}, {"ops"}});
   for (const train::LayerInfo& layer : model.layers) {
-    table.add({layer.name, layer.ops, layer.output.str(), layer.parameters == 0 ? "" : grouped(layer.parameters),
-               flop_text(layer.forward_flops), flop_text(layer.backward_flops)});
+    table.add({layer.name, layer.output.str(), layer.parameters == 0 ? "" : grouped(layer.parameters),
+               flop_text(layer.forward_flops), flop_text(layer.backward_flops), layer.ops});
   }
   table.add(
-      {"total", "", "", grouped(model.parameters), flop_text(model.forward_flops), flop_text(model.backward_flops)});
+      {"total", "", grouped(model.parameters), flop_text(model.forward_flops), flop_text(model.backward_flops), ""});
   print("{}\n", table.text(terminal));
 }
 
@@ -82,7 +87,7 @@ int run_describe(const Arguments& arguments) {
   const train::ModelDescription model = train::describe(request);
 
   const Terminal terminal = Terminal::detect();
-  print_heading(terminal, model);
+  print_heading(terminal, *request.model, model);
   print_layers(terminal, model);
   print_memory(terminal, model);
   if (arguments.kernels) print_kernels(terminal, model);

@@ -1,6 +1,4 @@
 // lockstep models: what can be trained.
-#include <fmt/ranges.h>
-
 #include <memory>
 #include <string>
 
@@ -27,24 +25,13 @@ std::string training_text(const nn::ModelDef& model) {
                      counted(static_cast<uint64_t>(defaults.epochs), "epoch"));
 }
 
-std::string options_text(const nn::ModelDef& model) {
-  std::string text;
-  for (const nn::ModelOption& option : model.options) {
-    text +=
-        fmt::format("{}{}={}", text.empty() ? "" : " ", option.name,
-                    option.allowed.empty() ? option.default_value : fmt::format("{}", fmt::join(option.allowed, "|")));
-  }
-  return text;
-}
-
 int run_models() {
   const Terminal terminal = Terminal::detect();
-  Table table(
-      {{"model"}, {"parameters", Table::Align::right}, {"image"}, {"trains with"}, {"options"}, {"what it is"}});
+  Table table({{"model"}, {"parameters", Table::Align::right}, {"image"}, {"trains with"}, {"what it is"}});
   for (const nn::ModelDef& model : nn::zoo()) {
     const Shape& image = model.image;
     table.add({model.name, grouped(parameter_count(model)), fmt::format("{}x{}x{}", image[0], image[1], image[2]),
-               training_text(model), options_text(model), model.description});
+               training_text(model), model.description});
   }
   write_out(table.text(terminal));
   return 0;

@@ -90,7 +90,7 @@ int run_train(const Arguments& arguments, char** argv) {
 
   const Terminal terminal = Terminal::detect();
   const bool quiet = early.quiet;
-  Progress progress(terminal);
+  Progress progress(terminal, early.eval_split);
   train::SessionOptions options;
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();

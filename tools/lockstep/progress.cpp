@@ -14,7 +14,8 @@ constexpr std::chrono::milliseconds kLine{10'000};
 
 }  // namespace
 
-Progress::Progress(const Terminal& terminal) : terminal_(terminal), ticker_(terminal.interactive ? kRedraw : kLine) {}
+Progress::Progress(const Terminal& terminal, const std::string& split)
+    : terminal_(terminal), split_(split.substr(0, 5)), ticker_(terminal.interactive ? kRedraw : kLine) {}
 
 void Progress::on_start(const train::StartEvent& event) {
   start_ = event;
@@ -106,11 +107,10 @@ void Progress::clear_bar() {
 }
 
 void Progress::print_header() {
-  if (!header_printed_) {
-    const std::string header = fmt::format("{:>7}  {:>9}  {:>10}  {:>9}  {:>9}  {:>8}  {:>9}", "epoch", "step",
-                                           "train loss", "train acc", "test loss", "test acc", "time");
-    print("{}\n", terminal_.bold(header));
-  }
+  if (header_printed_) return;
+  const std::string header = fmt::format("{:>7}  {:>9}  {:>10}  {:>9}  {:>10}  {:>9}  {:>9}", "epoch", "step",
+                                         "train loss", "train acc", split_ + " loss", split_ + " acc", "time");
+  print("{}\n", terminal_.bold(header));
   header_printed_ = true;
 }
 
@@ -118,8 +118,8 @@ void Progress::on_eval(const train::EvalEvent& event) {
   clear_bar();
   print_header();
   const bool trained = since_eval_.examples > 0;
-  const std::string accuracy = fmt::format("{:>8}", percent(event.accuracy));
-  print("{:>7}  {:>9}  {:>10}  {:>9}  {:>9}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step),
+  const std::string accuracy = fmt::format("{:>9}", percent(event.accuracy));
+  print("{:>7}  {:>9}  {:>10}  {:>9}  {:>10}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step),
         trained ? loss_text(since_eval_.loss()) : "", trained ? percent(since_eval_.accuracy()) : "",
         loss_text(event.loss), event.best ? terminal_.green(accuracy) : accuracy, duration_text(event.seconds));
   flush_out();

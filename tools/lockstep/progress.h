@@ -28,7 +28,8 @@ struct StepMeans {
 
 class Progress final : public train::Hooks {
  public:
-  explicit Progress(const Terminal& terminal);
+  /// `split` is what evaluations are on: "test" or "validation".
+  Progress(const Terminal& terminal, const std::string& split);
 
   void on_start(const train::StartEvent& event) override;
   void on_step(const train::StepEvent& event) override {
@@ -50,6 +51,7 @@ class Progress final : public train::Hooks {
   [[nodiscard]] double fraction(const train::StepEvent& event) const;
 
   Terminal terminal_;
+  std::string split_;  ///< short, for titles
   Ticker ticker_;
   train::StartEvent start_;
   StepMeans since_eval_;

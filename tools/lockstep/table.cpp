@@ -17,10 +17,10 @@ std::string Table::text(const Terminal& terminal) const {
     for (size_t c = 0; c < columns_.size(); ++c) {
       const std::string cell = title ? terminal.bold(cell_of(c)) : cell_of(c);
       const bool left = columns_[c].align == Align::left;
-      const bool last = c + 1 == columns_.size();
-      result += left ? (last ? cell : padded_right(cell, widths[c])) : padded_left(cell, widths[c]);
-      if (!last) result += "  ";
+      result += left ? padded_right(cell, widths[c]) : padded_left(cell, widths[c]);
+      if (c + 1 < columns_.size()) result += "  ";
     }
+    result.erase(result.find_last_not_of(' ') + 1);
     return result + "\n";
   };
   std::string result = line([&](size_t c) { return columns_[c].title; }, true);

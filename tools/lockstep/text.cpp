@@ -15,18 +15,19 @@ std::string grouped(uint64_t number) {
 
 std::string percent(double fraction, int digits) { return fmt::format("{:.{}f} %", fraction * 100, digits); }
 
-std::string scaled(double number) {
-  constexpr std::array<const char*, 5> kUnits{"", "k", "M", "G", "T"};
-  size_t unit = 0;
-  while (std::fabs(number) >= 999.5 && unit + 1 < kUnits.size()) {
+std::string scaled(double number, std::string_view unit) {
+  constexpr std::array<const char*, 5> kPrefixes{"", "k", "M", "G", "T"};
+  size_t prefix = 0;
+  while (std::fabs(number) >= 999.5 && prefix + 1 < kPrefixes.size()) {
     number /= 1000;
-    ++unit;
+    ++prefix;
   }
-  const int digits = unit == 0 || number >= 99.95 ? 0 : 1;
-  return fmt::format("{:.{}f} {}", number, digits, kUnits[unit]);
+  const int digits = prefix == 0 || number >= 99.95 ? 0 : 1;
+  const std::string full_unit = kPrefixes[prefix] + std::string(unit);
+  return fmt::format("{:.{}f}{}{}", number, digits, full_unit.empty() ? "" : " ", full_unit);
 }
 
-std::string bytes_text(uint64_t bytes) { return scaled(static_cast<double>(bytes)) + "B"; }
+std::string bytes_text(uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
 
 std::string duration_text(double seconds) {
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);

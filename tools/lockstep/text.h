@@ -14,8 +14,8 @@ std::string grouped(uint64_t number);
 std::string percent(double fraction, int digits = 2);
 /// 1536 -> "1.5 kB"; decimal units.
 std::string bytes_text(uint64_t bytes);
-/// 8.5e6 -> "8.5 M"; for operations and rates.
-std::string scaled(double number);
+/// 8.5e6 -> "8.5 M", with a unit "8.5 MB".
+std::string scaled(double number, std::string_view unit = "");
 /// 4.2 -> "4.2 s", 75 -> "1:15", 3700 -> "1:01:40".
 std::string duration_text(double seconds);
 /// Loss as it is shown: four decimals, or scientific where that says nothing.
