@@ -38,7 +38,9 @@ if [[ -f build/release/build.ninja ]]; then
 else
   cmake --preset release -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF > /dev/null
 fi
-cmake --build build/release --target lockstep_program
+if [[ -t 1 ]]; then quiet=(); else quiet=(-- --quiet); fi
+cmake --build build/release --target lockstep_program "${quiet[@]}"
+echo "build/release/lockstep is up to date"
 lockstep=build/release/lockstep
 
 step "data"
@@ -68,9 +70,9 @@ step "and some that it gets wrong: lockstep predict $run --test 3 --mistakes"
 cat <<TEXT
 
 What to try next:
-  build/release/lockstep train lenet --epochs 20       all the way: 99 % on MNIST
-  build/release/lockstep train lr                      softmax regression, in a second or two
-  build/release/lockstep describe lenet                layers, arithmetic, memory
-  build/release/lockstep predict $run digit.png
-  build/release/lockstep --help
+  train all the way (99 % on MNIST)      build/release/lockstep train lenet --dataset $dataset ${data[*]}
+  softmax regression, in a second        build/release/lockstep train lr --dataset $dataset ${data[*]}
+  layers, arithmetic, memory             build/release/lockstep describe lenet
+  an image of your own                   build/release/lockstep predict $run digit.png
+  everything else                        build/release/lockstep --help
 TEXT

@@ -43,11 +43,13 @@ check() {
     failed=$((failed + 1))
   fi
 }
-# build PRESET TARGET...: configures and builds; a failure counts as one and is the last thing done.
+# build PRESET TARGET [CMAKE-ARGUMENT...]: configures and builds; a failure counts as one and is the last thing done.
 build() {
-  local preset="$1"
-  shift
-  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON > /dev/null && cmake --build "build/$preset" --target "$@"; }; then
+  local preset="$1" target="$2" quiet=()
+  shift 2
+  [[ -t 1 ]] || quiet=(-- --quiet)
+  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON "$@" > /dev/null &&
+    cmake --build "build/$preset" --target "$target" "${quiet[@]}"; }; then
     echo "FAILED: build of $preset" >&2
     failed=$((failed + 1))
     finish
@@ -82,7 +84,7 @@ step "format"
 check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
 
 step "release: build"
-build release all
+build release all -DLOCKSTEP_BENCH=ON
 step "release: test"
 if $all; then run_tests release; else run_tests release -LE slow; fi
 

@@ -23,8 +23,6 @@ Value constant(Graph& graph, const Shape& shape, float value);
 Value matmul(Value a, Value b, bool trans_a = false, bool trans_b = false);
 /// x + bias along axis 1, bias of shape [x.shape[1]].
 Value bias_add(Value x, Value bias);
-/// Sum over every axis but axis 1: the gradient of bias_add's bias.
-Value bias_grad(Value dy);
 
 /// Square window with the same stride and padding on all sides.
 Window window(int64_t kernel, int64_t stride = 1, int64_t padding = 0);
@@ -33,14 +31,10 @@ Window same_window(int64_t kernel, int64_t stride, int64_t height, int64_t width
 
 /// Cross-correlation of x [N,C,H,W] with weights [O,C,kh,kw]; the window's kernel size must be that of the weights.
 Value conv2d(Value x, Value weights, const Window& window);
-Value conv2d_grad_input(Value dy, Value weights, const Shape& input, const Window& window);
-Value conv2d_grad_weights(Value x, Value dy, const Shape& weights, const Window& window);
 /// Largest value in each window; padding never wins.
 Value max_pool(Value x, const Window& window);
-Value max_pool_grad(Value x, Value dy, const Window& window);
 /// Mean of the cells of each window that lie inside the image.
 Value avg_pool(Value x, const Window& window);
-Value avg_pool_grad(Value dy, const Shape& input, const Window& window);
 
 Value relu(Value x);
 Value tanh(Value x);

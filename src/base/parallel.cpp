@@ -17,8 +17,9 @@ void parallel(int threads, FunctionRef<void(int, int)> body) {
     body(0, 1);
     return;
   }
+  // The runtime may give fewer threads than asked for (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
 #pragma omp parallel num_threads(threads)
-  body(omp_get_thread_num(), omp_get_num_threads());
+  for (int part = omp_get_thread_num(); part < threads; part += omp_get_num_threads()) body(part, threads);
 }
 
 }  // namespace lockstep::base

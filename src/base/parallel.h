@@ -14,7 +14,8 @@ namespace lockstep::base {
 /// Cores this process may run on (its affinity mask), at least 1.
 int available_cores();
 
-/// Runs body(thread, threads) on `threads` threads; with one thread it is a plain call.
+/// Runs body(part, threads) for each part of `threads`, each on a thread of its own where there are as many; with one
+/// it is a plain call. Bodies must not wait for each other.
 void parallel(int threads, FunctionRef<void(int thread, int threads)> body);
 
 struct Range {

@@ -1,6 +1,5 @@
 // Dead nodes, common subexpressions, and gradients that need a node of their own.
 #include <map>
-#include <set>
 
 #include "graph/rewrite.h"
 
@@ -64,23 +63,38 @@ Work merge_common_subexpressions(const Work& work) {
   return std::move(rewriter).finish();
 }
 
+namespace {
+
+/// Whether a gradient cannot be written straight into its buffer: no kernel makes it, or somebody else needs it too.
+bool needs_copy(const Work& work, ValueId gradient, int uses) {
+  const Op op = work.graph.node(gradient).op;
+  const bool made = op != Op::input && op != Op::parameter && op != Op::constant && op != Op::reshape;
+  return !made || uses > 1;
+}
+
+}  // namespace
+
 Work isolate_gradients(const Work& work) {
+  const auto uses = count_uses(work);
+  std::map<int32_t, std::vector<size_t>> made_by;  // node -> the gradients it makes
+  for (size_t i = 0; i < work.gradients.size(); ++i) made_by[work.gradients[i].node].push_back(i);
   Rewriter rewriter(work);
-  for (int32_t i = 0; i < static_cast<int32_t>(work.graph.nodes().size()); ++i) rewriter.keep(i);
-  Work result = std::move(rewriter).finish();
-  const auto uses = count_uses(result);
-  std::set<ValueId> taken(result.outputs.begin(), result.outputs.end());
-  for (ValueId& gradient : result.gradients) {
-    const Node& node = result.graph.node(gradient);
-    const bool source = node.op == Op::input || node.op == Op::parameter || node.op == Op::constant;
-    const bool alias = node.op == Op::reshape;
-    const bool shared = !taken.insert(gradient).second ||
-                        uses[static_cast<size_t>(gradient.node)][static_cast<size_t>(gradient.output)] > 1;
-    if (!source && !alias && !shared) continue;
-    const Output type{node.outputs[static_cast<size_t>(gradient.output)].type, {}};
-    Node copy{Op::identity, node.name + "/copy", NoAttrs{}, {}, {type}, true};
-    gradient = {result.graph.copy(copy, {gradient}), 0};
+  std::vector<ValueId> gradients(work.gradients.size());
+  for (int32_t node = 0; node < static_cast<int32_t>(work.graph.nodes().size()); ++node) {
+    rewriter.keep(node);
+    for (const size_t i : made_by[node]) {
+      const ValueId old = work.gradients[i];
+      gradients[i] = rewriter.mapped(old);
+      if (!needs_copy(work, old, uses[static_cast<size_t>(old.node)][static_cast<size_t>(old.output)])) continue;
+      const Output plain{work.graph.output(old).type, {}};
+      const Node copy{Op::identity, work.graph.node(old).name + "/to_" + work.graph.parameters()[i].name,
+                      NoAttrs{},    {},
+                      {plain},      true};
+      gradients[i] = {rewriter.result().copy(copy, {gradients[i]}), 0};
+    }
   }
+  Work result = std::move(rewriter).finish();
+  result.gradients = std::move(gradients);
   return result;
 }
 

@@ -92,7 +92,7 @@ class Fusion {
     const Op partner_op = is_weights ? Op::bias_grad : Op::conv2d_grad_weights;
     const int32_t partner = find_user(partner_op, dy);
     if (partner < 0) return false;
-    if (is_bias) return partner < i ? true : defer(i);
+    if (is_bias) return defer(i);
     const int32_t index = rewriter_.keep(i);
     Node& joined = rewriter_.result().edit(index);
     joined.outputs.push_back(old(partner).outputs[0]);

@@ -1,6 +1,7 @@
 // Layout assignment: nodes are visited in order, each says which layouts it wants given how its inputs lie, and
 // inputs that lie differently get a reorder (one per value and layout). Wanted values end up plain.
 #include <map>
+#include <set>
 
 #include "graph/rewrite.h"
 
@@ -13,12 +14,17 @@ class LayoutAssignment {
       : work_(work), backend_(backend), rewriter_(work) {}
 
   Work run() && {
-    for (int32_t i = 0; i < static_cast<int32_t>(work_.graph.nodes().size()); ++i) place(i);
-    Work plain_ends = work_;
-    for (auto* wanted : {&plain_ends.outputs, &plain_ends.gradients}) {
-      for (ValueId& id : *wanted) id = in_layout(rewriter_.mapped(id), {});
+    std::set<int32_t> wanted;
+    for (const auto* ends : {&work_.outputs, &work_.gradients}) {
+      for (const ValueId id : *ends) wanted.insert(id.node);
     }
-    return {std::move(rewriter_.result()), std::move(plain_ends.outputs), std::move(plain_ends.gradients)};
+    for (int32_t i = 0; i < static_cast<int32_t>(work_.graph.nodes().size()); ++i) {
+      place(i);
+      if (wanted.contains(i)) make_plain(i);  // at once, so that a gradient is final as early as it can be
+    }
+    std::vector<ValueId> outputs = plain(work_.outputs);
+    std::vector<ValueId> gradients = plain(work_.gradients);
+    return {std::move(rewriter_.result()), std::move(outputs), std::move(gradients)};
   }
 
  private:
@@ -33,6 +39,17 @@ class LayoutAssignment {
     for (size_t k = 0; k < moved.outputs.size(); ++k) moved.outputs[k].layout = choice ? choice->outputs[k] : Layout{};
     const int32_t index = rewriter_.result().copy(moved, moved.inputs);
     for (int32_t k = 0; k < static_cast<int32_t>(moved.outputs.size()); ++k) rewriter_.map({i, k}, {index, k});
+  }
+
+  void make_plain(int32_t old) {
+    const auto outputs = static_cast<int32_t>(work_.graph.node(old).outputs.size());
+    for (int32_t k = 0; k < outputs; ++k) in_layout(rewriter_.mapped(ValueId{old, k}), {});
+  }
+
+  std::vector<ValueId> plain(const std::vector<ValueId>& old) {
+    std::vector<ValueId> now;
+    for (const ValueId id : old) now.push_back(in_layout(rewriter_.mapped(id), {}));
+    return now;
   }
 
   /// The value in the given layout, through a reorder if it lies differently.

@@ -126,6 +126,7 @@ class Planner {
 
   void give_block(ValueId id) {
     place(id).place = Place::arena;
+    plan_.unshared_bytes += bytes(id);
     if (const int32_t taken = block_to_take_over(id); taken >= 0) {
       Block& block = blocks_[static_cast<size_t>(taken)];
       block.last = at(last_use_, id);
@@ -135,7 +136,6 @@ class Planner {
     at(block_of_, id) = static_cast<int32_t>(blocks_.size());
     const int32_t first = constants_[static_cast<size_t>(id.node)] ? -1 : id.node;
     blocks_.push_back({bytes(id), first, at(last_use_, id), 0});
-    plan_.unshared_bytes += bytes(id);
   }
 
   /// The block of the first input if this node may write over it: same size, and nobody reads it later.
@@ -155,9 +155,11 @@ class Planner {
     for (const KernelMemory& kernel : kernels_) workspace = std::max(workspace, kernel.workspace);
     workspace_block_ = static_cast<int32_t>(blocks_.size());
     blocks_.push_back({aligned(workspace), -1, kForever, 0});
+    plan_.unshared_bytes += aligned(workspace);
     for (const KernelMemory& kernel : kernels_) {
       state_blocks_.push_back(static_cast<int32_t>(blocks_.size()));
       blocks_.push_back({aligned(kernel.state), -1, kForever, 0});
+      plan_.unshared_bytes += aligned(kernel.state);
     }
   }
 

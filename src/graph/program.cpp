@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "lockstep/error.h"
+
 namespace lockstep::graph {
 namespace {
 
@@ -9,6 +11,21 @@ constexpr size_t kArena = 0;
 constexpr size_t kParameters = 1;
 constexpr size_t kGradients = 2;
 constexpr size_t kFirstInput = 3;
+
+void check_gradients(const Graph& graph, const std::vector<Value>& gradients) {
+  if (gradients.empty()) return;
+  if (gradients.size() != graph.parameters().size()) {
+    throw ShapeError("program: " + std::to_string(gradients.size()) + " gradients for " +
+                     std::to_string(graph.parameters().size()) + " parameters");
+  }
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const ParameterInfo& parameter = graph.parameters()[i];
+    const Shape& shape = graph.output(gradients[i].id()).type.shape;  // the values' own graph may have moved
+    if (shape == parameter.shape) continue;
+    throw ShapeError("program: the gradient of '" + parameter.name + "' has shape " + shape.str() + ", must be " +
+                     parameter.shape.str());
+  }
+}
 
 std::vector<ValueId> ids(const std::vector<Value>& values) {
   std::vector<ValueId> result;
@@ -22,7 +39,7 @@ bool is_source(const Node& node) { return node.op == Op::input || node.op == Op:
 }  // namespace
 
 Program::Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients, const backend::Backend& backend)
-    : work_(optimize({std::move(graph), ids(outputs), ids(gradients)}, backend)) {
+    : work_((check_gradients(graph, gradients), optimize({std::move(graph), ids(outputs), ids(gradients)}, backend))) {
   make_kernels(backend);
   std::vector<KernelMemory> memory(kernels_.size());
   for (size_t i = 0; i < kernels_.size(); ++i) {

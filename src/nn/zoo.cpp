@@ -14,6 +14,27 @@ void check_image(const ModelDef& model, const BuildRequest& request) {
                    request.image.str());
 }
 
+/// What trainers rely on, whoever wrote the model.
+void check_built(const Graph& graph, const ModelDef& model, const BuildRequest& request, const ModelGraph& built) {
+  const auto require = [&](bool holds, const std::string& what) {
+    if (!holds) throw ShapeError("model '" + model.name + "': " + what);
+  };
+  for (const Value& value : {built.images, built.labels, built.scores, built.loss, built.correct}) {
+    require(value.valid() && &value.graph() == &graph, "images, labels, scores, loss and correct must all be set");
+  }
+  std::vector<graph::ValueId> inputs;
+  for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes().size()); ++i) {
+    if (graph.node(i).op == graph::Op::input) inputs.push_back({i, 0});
+  }
+  require(inputs == std::vector<graph::ValueId>{built.images.id(), built.labels.id()},
+          "its graph must have two inputs, images and then labels; it has " + std::to_string(inputs.size()));
+  const Shape scores{request.batch, request.classes};
+  require(built.scores.shape() == scores,
+          "scores " + built.scores.shape().str() + " must be " + scores.str() + " (batch, classes)");
+  require(built.loss.shape() == Shape{} && built.correct.shape() == Shape{},
+          "loss " + built.loss.shape().str() + " and correct " + built.correct.shape().str() + " must be scalars []");
+}
+
 }  // namespace
 
 const std::vector<ModelDef>& zoo() {
@@ -58,7 +79,9 @@ ModelGraph build(Graph& graph, const ModelDef& model, const BuildRequest& reques
   check_image(model, request);
   BuildRequest checked = request;
   checked.options = resolve_options(model, request.options);
-  return model.build(graph, checked);
+  const ModelGraph built = model.build(graph, checked);
+  check_built(graph, model, request, built);
+  return built;
 }
 
 }  // namespace lockstep::nn

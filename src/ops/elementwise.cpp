@@ -106,8 +106,9 @@ void reduce_max_gradient(GradientRuleContext& g) {
     if ((g.node().as<graph::ReduceAttrs>().axes >> axis & 1U) != 0) kept[static_cast<size_t>(axis)] = 1;
   }
   const Value largest = reshape(g.output(), kept);
-  const Value dy = broadcast_to(reshape(g.dy(), kept), x.shape());
-  g.set(0, max_grad(x, largest, dy));
+  const Value winners = max_grad(x, largest, constant(x.graph(), x.shape(), 1.0F));
+  const Value ties = reduce_to(winners, Shape(kept));
+  g.set(0, mul(winners, div(reshape(g.dy(), kept), ties)));
 }
 
 }  // namespace lockstep::ops

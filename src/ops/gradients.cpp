@@ -20,6 +20,18 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> targets,
   return reached;
 }
 
+/// Marks the nodes added while it lives as the backward pass.
+class BackwardMark {
+ public:
+  explicit BackwardMark(Graph& graph) : graph_(graph) { graph_.set_backward(true); }
+  ~BackwardMark() { graph_.set_backward(false); }
+  BackwardMark(const BackwardMark&) = delete;
+  BackwardMark& operator=(const BackwardMark&) = delete;
+
+ private:
+  Graph& graph_;
+};
+
 class Backward {
  public:
   Backward(Graph& graph, int32_t last) : graph_(graph), grads_(static_cast<size_t>(last) + 1) {
@@ -63,7 +75,7 @@ std::vector<Value> gradients(Value loss, std::span<const Value> targets) {
     reject("gradients", "loss '" + loss.name() + "' has shape " + loss.shape().str() + ", must be a scalar []");
   }
   Graph& graph = loss.graph();
-  graph.set_backward(true);
+  const BackwardMark mark(graph);
   const graph::Scope scope(graph, "gradients");
   const int32_t last = loss.id().node;
   const std::vector<bool> needed = depends_on(graph, targets, last);
@@ -77,7 +89,6 @@ std::vector<Value> gradients(Value loss, std::span<const Value> targets) {
     const bool reached = target.id().node <= last && backward.at(target.id()).valid();
     result.push_back(reached ? backward.at(target.id()) : constant(graph, target.shape(), 0.0F));
   }
-  graph.set_backward(false);
   return result;
 }
 

@@ -30,6 +30,14 @@ Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, std::vector<Tensor
 /// Sums `x` down to `shape`, undoing a broadcast.
 Value reduce_to(Value x, const Shape& shape);
 
+/// Builders of backward ops, for gradient rules only: they take true gradients, which are zero where a layout pads the
+/// batch. bias_grad sums over every axis but axis 1.
+Value bias_grad(Value dy);
+Value conv2d_grad_input(Value dy, Value weights, const Shape& input, const Window& window);
+Value conv2d_grad_weights(Value x, Value dy, const Shape& weights, const Window& window);
+Value max_pool_grad(Value x, Value dy, const Window& window);
+Value avg_pool_grad(Value dy, const Shape& input, const Window& window);
+
 /// What a gradient rule works with: the node, its values, and the gradient that arrived at each output.
 class GradientRuleContext {
  public:

@@ -42,6 +42,10 @@ Window window(int64_t kernel, int64_t stride, int64_t padding) {
 }
 
 Window same_window(int64_t kernel, int64_t stride, int64_t height, int64_t width) {
+  if (kernel <= 0 || stride <= 0) {
+    reject("same_window",
+           "kernel " + std::to_string(kernel) + " and stride " + std::to_string(stride) + " must be positive");
+  }
   const auto total = [&](int64_t size) {
     const int64_t outputs = (size + stride - 1) / stride;
     return std::max<int64_t>((outputs - 1) * stride + kernel - size, 0);

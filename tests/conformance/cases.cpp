@@ -63,7 +63,6 @@ std::vector<Case> dense_cases(base::Sequence& random) {
                    false});
   cases.push_back({"bias_add matrix", {{{5, 9}}, {{9}}}, [](Values& in) { return ops::bias_add(in[0], in[1]); }});
   cases.push_back({"bias_add image", {{{3, 5, 4, 2}}, {{5}}}, [](Values& in) { return ops::bias_add(in[0], in[1]); }});
-  cases.push_back({"bias_grad image", {{{3, 5, 4, 2}}}, [](Values& in) { return ops::bias_grad(in[0]); }, false});
   return cases;
 }
 

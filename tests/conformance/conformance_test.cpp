@@ -162,19 +162,32 @@ void probe_gradient(const Built& built, Data& data, size_t input, const std::vec
 
 class Conformance : public testing::TestWithParam<Case> {};
 
+/// Every backend that computes: a new one is a line here.
+struct Contender {
+  std::string name;
+  std::unique_ptr<backend::Backend> backend;
+};
+
+std::vector<Contender> contenders() {
+  std::vector<Contender> all;
+  for (const int threads : {1, 2, 3}) {
+    all.push_back({"cpu with " + std::to_string(threads) + " threads",
+                   backend::make_cpu_backend({.threads = threads, .reference_only = false})});
+  }
+  return all;
+}
+
 TEST_P(Conformance, FastKernelsAgreeWithTheReference) {
   const Case& c = GetParam();
   const Built built = build(c);
   const Data data = draw_all(c, built);
   const auto reference = backend::make_cpu_backend({.threads = 1, .reference_only = true});
   const auto want = run(built, data, *reference);
-  for (const int threads : {1, 2}) {
-    const auto fast = backend::make_cpu_backend({.threads = threads, .reference_only = false});
-    const auto got = run(built, data, *fast);
+  for (const Contender& contender : contenders()) {
+    const auto got = run(built, data, *contender.backend);
     for (size_t i = 0; i < want.size(); ++i) {
       expect_close(got[i], want[i], c.tolerance,
-                   (i == 0 ? "result" : "gradient " + std::to_string(i - 1)) + std::string(" with ") +
-                       std::to_string(threads) + " threads");
+                   (i == 0 ? "result" : "gradient " + std::to_string(i - 1)) + " on " + contender.name);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
@@ -121,6 +122,28 @@ TEST(Fusion, LeNetKeepsOnlyWhatItMust) {
   EXPECT_EQ(count(after.graph, Op::bias_grad), 3) << "those of the dense layers; the convolutions' are fused";
   EXPECT_EQ(count(after.graph, Op::relu_grad), 2) << "those of the dense layers; the pools' are fused";
   EXPECT_EQ(count(after.graph, Op::conv2d_grad_input), 1) << "the first layer's input needs no gradient";
+}
+
+TEST(Fusion, ABiasGradientThatOthersNeedStaysWhole) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {2, 1, 6, 6}});
+  const Value q = g.input("q", {DType::f32, {2, 3, 4, 4}});
+  const Value w = g.parameter("w", {3, 1, 3, 3}, Initializer::normal(1));
+  const Value b = g.parameter("b", {3}, Initializer::normal(1));
+  const Value z = ops::add(ops::bias_add(q, b), ops::conv2d(x, w, ops::window(3)));
+  const Value loss = ops::add(ops::reduce_sum(ops::square(z)), ops::reduce_sum(ops::square(b)));
+  const auto gradients = ops::gradients(loss);
+  const Work after = remove_dead_nodes(fuse(work_of(g, {loss}, gradients)));
+  for (const ValueId id : after.gradients) EXPECT_TRUE(id.valid());
+  EXPECT_EQ(count(after.graph, Op::bias_grad), 1);
+}
+
+TEST(Names, StayUniqueThroughThePasses) {
+  Network n = lenet(8);
+  const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
+  const Work after = optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
+  std::set<std::string> names;
+  for (const Node& node : after.graph.nodes()) EXPECT_TRUE(names.insert(node.name).second) << node.name;
 }
 
 TEST(Layouts, LeNetRunsBatchBlockedWithOneReorderEachWay) {

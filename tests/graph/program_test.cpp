@@ -9,6 +9,7 @@
 #include "backend/null/null_backend.h"
 #include "base/random.h"
 #include "graph/parameters.h"
+#include "lockstep/error.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
 
@@ -149,6 +150,43 @@ TEST(Program, LossFallsWhenParametersFollowTheGradient) {
     bench.program().run({});
   }
   EXPECT_LT(bench.loss(), before * 0.95F);
+}
+
+TEST(Program, GradientsMustFitTheParameters) {
+  const auto backend = backend::make_null_backend();
+  Graph g;
+  const Value a = g.parameter("a", {3}, Initializer::zeros());
+  g.parameter("b", {4}, Initializer::zeros());
+  const Value loss = ops::reduce_sum(ops::square(a));
+  const auto gradients = ops::gradients(loss);
+  EXPECT_THROW(Program(g, {loss}, {gradients[0]}, *backend), ShapeError);
+  EXPECT_THROW(Program(g, {loss}, {gradients[1], gradients[0]}, *backend), ShapeError);
+}
+
+TEST(Program, TiesShareTheGradientOfAMaximum) {
+  const auto backend = cpu(1);
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4}});
+  const Value gradient = ops::gradients(ops::reduce_max(x), std::vector<Value>{x})[0];
+  Program program(g, {gradient}, {}, *backend);
+  const std::vector<float> values{2, 5, 5, 1};
+  program.bind_input(0, values.data());
+  program.run({});
+  const auto got = program.output(0).as<float>();
+  EXPECT_EQ(std::vector<float>(got.begin(), got.end()), (std::vector<float>{0, 0.5F, 0.5F, 0}));
+}
+
+TEST(Program, EmptyTensorsAreNoProblem) {
+  const auto backend = cpu(1);
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {3, 0}});
+  const Value y = ops::add(x, g.input("row", {DType::f32, {0}}));
+  Program program(g, {y}, {}, *backend);
+  const float nothing = 0;
+  program.bind_input(0, &nothing);
+  program.bind_input(1, &nothing);
+  program.run({});
+  EXPECT_EQ(program.output(0).as<float>().size(), 0U);
 }
 
 TEST(Random, MasksDependOnTheGlobalRowNotOnWhoComputes) {

@@ -3,6 +3,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/nn.h"
+#include "lockstep/ops.h"
 
 namespace lockstep::nn {
 namespace {
@@ -49,6 +50,45 @@ TEST(Models, OptionsAreChecked) {
   EXPECT_THAT(message_of([] { parameters("lenet", {{"pol", "avg"}}); }), testing::HasSubstr("did you mean 'pool'"));
   EXPECT_THAT(message_of([] { parameters("lenet", {{"pool", "median"}}); }), testing::HasSubstr("max, avg"));
   EXPECT_THAT(message_of([] { parameters("lr", {{"pool", "avg"}}); }), testing::HasSubstr("it has none"));
+}
+
+TEST(Models, OnesOwnModelIsCheckedBeforeItTrains) {
+  const auto build_own = [](const std::function<ModelGraph(Graph&, const BuildRequest&)>& own) {
+    ModelDef model;
+    model.name = "own";
+    model.image = {1, 28, 28};
+    model.build = own;
+    Graph g;
+    build(g, model, {4, true, {1, 28, 28}, 10, {}});
+  };
+  const auto message = [&](const std::function<ModelGraph(Graph&, const BuildRequest&)>& own) -> std::string {
+    try {
+      build_own(own);
+    } catch (const ShapeError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([](Graph& g, const BuildRequest& r) {
+              const Value x = image_input(g, r);
+              return classifier(x, dense(ops::flatten(x), "fc", 10));
+            }),
+            "no error");
+  EXPECT_THAT(message([](Graph& g, const BuildRequest& r) {
+                const Value x = image_input(g, r);
+                return classifier(x, dense(ops::flatten(x), "fc", 3));
+              }),
+              testing::HasSubstr("scores [4, 3] must be [4, 10]"));
+  EXPECT_THAT(message([](Graph& g, const BuildRequest& r) {
+                const Value x = image_input(g, r);
+                g.input("more", {DType::f32, {4}});
+                return classifier(x, dense(ops::flatten(x), "fc", 10));
+              }),
+              testing::HasSubstr("it has 3"));
+  EXPECT_THAT(message([](Graph& g, const BuildRequest& r) {
+                return ModelGraph{image_input(g, r), {}, {}, {}, {}};
+              }),
+              testing::HasSubstr("must all be set"));
 }
 
 TEST(Models, WrongImagesAreRefusedWithBothShapes) {

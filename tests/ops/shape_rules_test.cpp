@@ -96,6 +96,20 @@ TEST(ShapeRules, ValuesOfTwoGraphsDoNotMix) {
   EXPECT_THAT(message_of([&] { add(input(g, {2}), input(other, {2})); }), HasSubstr("different graphs"));
 }
 
+TEST(ShapeRules, NonsenseIsAnErrorNotACrash) {
+  EXPECT_THAT(message_of([] { same_window(3, 0, 8, 8); }), HasSubstr("stride 0"));
+  EXPECT_THAT(message_of([] { relu(Value{}); }), HasSubstr("no value of a graph"));
+}
+
+TEST(Gradients, AFailureLeavesTheGraphInTheForwardPass) {
+  Graph g;
+  const Value w = g.parameter("w", {2, 3}, graph::Initializer::zeros());
+  const Value loss = reduce_sum(correct(w, input(g, {2}, DType::i32)));
+  EXPECT_NE(message_of([&] { gradients(loss); }), "no error");
+  const Value later = square(w);
+  EXPECT_FALSE(g.node(later.id()).backward);
+}
+
 TEST(ShapeRules, SamePaddingIsTensorFlows) {
   const Window w = same_window(11, 4, 224, 224);
   EXPECT_EQ(w.pad_top + w.pad_bottom, 7);

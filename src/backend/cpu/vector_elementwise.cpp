@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> vector_binary(const KernelRequest& request, const CpuOpt
     return make_kernel(
         [=, f = *fn](const Binding& m, const StepContext&) { binary(f, m.in(0), m.in(1), m.out(), count, threads); });
   }
-  if (!all_plain(request)) return nullptr;
+  if (!all_plain(request) || count == 0) return nullptr;
   const Shape& a = request.in_shape(0);
   const Shape& b = request.in_shape(1);
   if (a == shape && b.elements() == 1) {
