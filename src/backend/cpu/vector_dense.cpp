@@ -56,13 +56,36 @@ std::unique_ptr<Kernel> vector_bias_grad(const KernelRequest& request, const Cpu
   });
 }
 
+namespace {
+
+/// Reductions over the leading or the trailing axes: sums of columns or rows of a matrix, divided for a mean.
+std::unique_ptr<Kernel> reduce_matrix(const Shape& src, int leading, bool columns, bool mean, int threads) {
+  const int64_t rows = src.elements(0, leading);
+  const int64_t width = src.elements(leading, src.rank());
+  const int64_t results = columns ? width : rows;
+  const auto summed = static_cast<float>(columns ? rows : width);
+  return make_kernel([=](const Binding& m, const StepContext&) {
+    (columns ? column_sums : row_sums)(m.in(0), m.out(), rows, width, threads);
+    if (mean) unary(UnaryFn::scale, m.out(), m.out(), results, 1.0F / summed, threads);
+  });
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> vector_reduce(const KernelRequest& request, const CpuOptions& options) {
   const Shape& src = request.in_shape(0);
   const uint32_t axes = request.node.as<graph::ReduceAttrs>().axes;
-  const bool everything = axes == (1U << src.rank()) - 1U;
-  if (!everything || request.node.op == graph::Op::reduce_max || !all_plain(request)) return nullptr;
+  const uint32_t all = (1U << src.rank()) - 1U;
+  const bool mean = request.node.op == graph::Op::reduce_mean;
+  if (request.node.op == graph::Op::reduce_max || !all_plain(request) || src.elements() == 0) return nullptr;
+  for (int leading = 1; leading < src.rank(); ++leading) {
+    const uint32_t front = (1U << leading) - 1U;
+    if (axes == front) return reduce_matrix(src, leading, true, mean, options.threads);
+    if (axes == (all & ~front)) return reduce_matrix(src, leading, false, mean, options.threads);
+  }
+  if (axes != all) return nullptr;
   const int64_t count = src.elements();
-  const double factor = request.node.op == graph::Op::reduce_mean ? 1.0 / static_cast<double>(count) : 1.0;
+  const double factor = mean ? 1.0 / static_cast<double>(count) : 1.0;
   if (count <= kFewElements) {
     return make_kernel([=](const Binding& m, const StepContext&) {
       *m.out() = static_cast<float>(std::accumulate(m.in(0), m.in(0) + count, 0.0) * factor);

@@ -39,15 +39,9 @@ TEST(Reduce, SumsOfLongArraysAreExactAndTheSameOnAnyThreads) {
   for (const int64_t count : {0, 1, 17, 1000, 300001}) {
     Buffer src = random_buffer(count, 6);
     double plain = 0;
-    double squares = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      plain += src[i];
-      squares += static_cast<double>(src[i]) * src[i];
-    }
+    for (int64_t i = 0; i < count; ++i) plain += src[i];
     EXPECT_NEAR(sum(src.data(), count, 1), plain, 1e-9 * (1 + static_cast<double>(count)));
-    EXPECT_NEAR(sum_of_squares(src.data(), count, 1), squares, 1e-12 * (1 + static_cast<double>(count)));
     EXPECT_EQ(sum(src.data(), count, 1), sum(src.data(), count, 2));
-    EXPECT_EQ(sum_of_squares(src.data(), count, 1), sum_of_squares(src.data(), count, 2));
   }
 }
 

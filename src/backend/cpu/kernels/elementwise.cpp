@@ -133,12 +133,6 @@ void binary_left_share(BinaryFn fn, float a, const float* b, float* dst, int64_t
   binary_any(fn, Scalar{a}, Array{b}, dst, count);
 }
 
-void axpy_share(float alpha, const float* x, float* y, int64_t count) {
-  const V a = hn::Set(Full(), alpha);
-  map(
-      y, count, [a](V xv, V yv) HWY_ATTR { return hn::MulAdd(a, xv, yv); }, Array{x}, Array{y});
-}
-
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep::backend::cpu
@@ -152,7 +146,6 @@ HWY_EXPORT(unary_share);
 HWY_EXPORT(binary_share);
 HWY_EXPORT(binary_right_share);
 HWY_EXPORT(binary_left_share);
-HWY_EXPORT(axpy_share);
 
 /// Elements that pay for one more thread, and the run of them that is never divided.
 constexpr int64_t kGrain = 16'384;
@@ -224,12 +217,6 @@ void binary_row_left(BinaryFn fn, const float* row, const float* b, float* dst, 
 
 void fill(float value, float* dst, int64_t count, int threads) {
   for_range(count, kGrain, threads, [&](int64_t at, int64_t size) { std::fill_n(dst + at, size, value); });
-}
-
-void axpy(float alpha, const float* x, float* y, int64_t count, int threads) {
-  for_range(count, kGrain, threads, [&](int64_t at, int64_t size) {
-    HWY_DYNAMIC_DISPATCH(axpy_share)(alpha, x + at, y + at, size);
-  });
 }
 
 }  // namespace lockstep::backend::cpu

@@ -28,7 +28,4 @@ void binary_row_left(BinaryFn fn, const float* row, const float* b, float* dst, 
 
 void fill(float value, float* dst, int64_t count, int threads);
 
-/// y += alpha * x.
-void axpy(float alpha, const float* x, float* y, int64_t count, int threads);
-
 }  // namespace lockstep::backend::cpu

@@ -69,30 +69,20 @@ void row_share(const float* src, float* dst, int64_t rows, int64_t count) {
   for (int64_t r = 0; r < rows; ++r) dst[r] = row_sum(src + r * count, count);
 }
 
-/// The sum of x or x * x in double.
-template <bool Squares>
-double double_sum(const float* src, int64_t count) {
+double sum_share(const float* src, int64_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
   constexpr int64_t kStep = kLanes / 2;
-  const auto term = [d](auto v) HWY_ATTR {
-    const auto x = hn::PromoteTo(d, v);
-    return Squares ? hn::Mul(x, x) : x;
-  };
   auto a = hn::Zero(d);
   auto b = hn::Zero(d);
   int64_t i = 0;
   for (; i + 2 * kStep <= count; i += 2 * kStep) {
-    a = hn::Add(a, term(hn::LoadU(half, src + i)));
-    b = hn::Add(b, term(hn::LoadU(half, src + i + kStep)));
+    a = hn::Add(a, hn::PromoteTo(d, hn::LoadU(half, src + i)));
+    b = hn::Add(b, hn::PromoteTo(d, hn::LoadU(half, src + i + kStep)));
   }
   double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
-  for (; i < count; ++i) sum += Squares ? static_cast<double>(src[i]) * src[i] : src[i];
+  for (; i < count; ++i) sum += src[i];
   return sum;
-}
-
-double sum_share(const float* src, int64_t count, bool squares) {
-  return squares ? double_sum<true>(src, count) : double_sum<false>(src, count);
 }
 
 }  // namespace
@@ -117,20 +107,6 @@ constexpr int kParts = 64;
 /// Columns that one thread takes together: a cache line.
 constexpr int64_t kColumns = 16;
 
-double total(const float* src, int64_t count, bool squares, int threads) {
-  std::array<double, kParts> parts{};
-  base::parallel(base::threads_for(count, kGrain, threads), [&](int thread, int of) {
-    const base::Range mine = base::share(kParts, thread, of);
-    for (int64_t i = mine.begin; i < mine.end; ++i) {
-      const base::Range range = base::share(count, static_cast<int>(i), kParts, kColumns);
-      parts[static_cast<size_t>(i)] = HWY_DYNAMIC_DISPATCH(sum_share)(src + range.begin, range.size(), squares);
-    }
-  });
-  double sum = 0;
-  for (const double part : parts) sum += part;
-  return sum;
-}
-
 }  // namespace
 
 void column_sums(const float* src, float* dst, int64_t rows, int64_t count, int threads) {
@@ -147,9 +123,19 @@ void row_sums(const float* src, float* dst, int64_t rows, int64_t count, int thr
   });
 }
 
-double sum(const float* src, int64_t count, int threads) { return total(src, count, false, threads); }
-
-double sum_of_squares(const float* src, int64_t count, int threads) { return total(src, count, true, threads); }
+double sum(const float* src, int64_t count, int threads) {
+  std::array<double, kParts> parts{};
+  base::parallel(base::threads_for(count, kGrain, threads), [&](int thread, int of) {
+    const base::Range mine = base::share(kParts, thread, of);
+    for (int64_t i = mine.begin; i < mine.end; ++i) {
+      const base::Range range = base::share(count, static_cast<int>(i), kParts, kColumns);
+      parts[static_cast<size_t>(i)] = HWY_DYNAMIC_DISPATCH(sum_share)(src + range.begin, range.size());
+    }
+  });
+  double sum = 0;
+  for (const double part : parts) sum += part;
+  return sum;
+}
 
 }  // namespace lockstep::backend::cpu
 #endif  // HWY_ONCE

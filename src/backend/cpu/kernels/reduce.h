@@ -13,6 +13,5 @@ void row_sums(const float* src, float* dst, int64_t rows, int64_t count, int thr
 
 /// Accumulated in double.
 double sum(const float* src, int64_t count, int threads);
-double sum_of_squares(const float* src, int64_t count, int threads);
 
 }  // namespace lockstep::backend::cpu
