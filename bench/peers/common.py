@@ -136,7 +136,7 @@ def measure_epochs(epoch, value, seconds):
 
 def result(seconds_per_step, steps, first_loss, last_loss):
     return {"ms_per_step": 1e3 * statistics.median(seconds_per_step), "steps": steps,
-            "first_loss": first_loss, "last_loss": last_loss}
+            "loss_first": first_loss, "loss_last": last_loss}
 
 
 def run(peer, args):

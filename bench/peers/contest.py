@@ -166,9 +166,9 @@ def parse_result(stdout):
         raise RunFailed("its output is not the expected JSON line") from None
     if not valid:
         raise RunFailed("it measured nothing")
-    if not measured.get("last_loss", 0) < measured.get("first_loss", 1):
-        raise RunFailed(f"the loss did not fall ({measured.get('first_loss')} to "
-                        f"{measured.get('last_loss')})")
+    first, last = measured.get("loss_first", 1), measured.get("loss_last", 0)
+    if not last < first:
+        raise RunFailed(f"the loss did not fall ({first} to {last})")
     return measured
 
 

@@ -47,7 +47,7 @@ struct StartEvent {
   int64_t batch = 0;       ///< per micro-batch
   int64_t accumulate = 1;  ///< micro-batches per step
   uint64_t steps_per_epoch = 0;
-  uint64_t total_steps = 0;  ///< where --steps or --epochs end it; 0: unknown
+  uint64_t total_steps = 0;  ///< where --steps, --epochs or --repeat end it; 0: unknown
   double limit_seconds = 0;
   uint64_t first_step = 0;  ///< steps made and examples seen before: not 0 when resumed
   uint64_t first_examples = 0;

@@ -3,6 +3,45 @@
 #include <array>
 
 namespace lockstep::ops {
+
+// The gradient rules, declared here alone: nothing else names them.
+
+void relu_gradient(GradientRuleContext&);
+void tanh_gradient(GradientRuleContext&);
+void sigmoid_gradient(GradientRuleContext&);
+void softplus_gradient(GradientRuleContext&);
+void exp_gradient(GradientRuleContext&);
+void log_gradient(GradientRuleContext&);
+void sqrt_gradient(GradientRuleContext&);
+void square_gradient(GradientRuleContext&);
+void neg_gradient(GradientRuleContext&);
+void abs_gradient(GradientRuleContext&);
+void scale_gradient(GradientRuleContext&);
+void pass_gradient(GradientRuleContext&);
+void add_gradient(GradientRuleContext&);
+void sub_gradient(GradientRuleContext&);
+void mul_gradient(GradientRuleContext&);
+void div_gradient(GradientRuleContext&);
+void maximum_gradient(GradientRuleContext&);
+void minimum_gradient(GradientRuleContext&);
+void matmul_gradient(GradientRuleContext&);
+void bias_add_gradient(GradientRuleContext&);
+void conv2d_gradient(GradientRuleContext&);
+void max_pool_gradient(GradientRuleContext&);
+void avg_pool_gradient(GradientRuleContext&);
+void softmax_gradient(GradientRuleContext&);
+void cross_entropy_gradient(GradientRuleContext&);
+void softmax_cross_entropy_gradient(GradientRuleContext&);
+void reduce_sum_gradient(GradientRuleContext&);
+void reduce_mean_gradient(GradientRuleContext&);
+void reduce_max_gradient(GradientRuleContext&);
+void broadcast_to_gradient(GradientRuleContext&);
+void reshape_gradient(GradientRuleContext&);
+void transpose_gradient(GradientRuleContext&);
+void concat_gradient(GradientRuleContext&);
+void slice_gradient(GradientRuleContext&);
+void dropout_gradient(GradientRuleContext&);
+
 namespace {
 
 constexpr std::array<OpDef, graph::kOpCount> kTable{{

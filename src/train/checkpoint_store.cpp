@@ -87,6 +87,32 @@ Checkpoint CheckpointStore::load_newest(std::string& path) const {
   }
 }
 
+bool CheckpointStore::has(uint64_t step) const {
+  std::error_code ignored;
+  return std::filesystem::exists(path_of(step), ignored);
+}
+
+Checkpoint CheckpointStore::load_best(std::string& path) const {
+  const Checkpoint newest = load_newest(path);
+  const std::optional<EvalRecord>& best = newest.header.state.best_checkpoint;
+  if (!best) throw UsageError("no checkpoint of this run was evaluated, so none is the best; use the newest");
+  path = path_of(best->step);
+  if (!has(best->step)) throw UsageError(fmt::format("the best checkpoint, {}, is gone; use the newest", path));
+  return read_checkpoint(path);
+}
+
+Checkpoint CheckpointStore::load(const std::string& name, std::string& path) const {
+  if (name.empty() || name == "newest") return load_newest(path);
+  if (name == "best") return load_best(path);
+  path = name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) path = folder_ + "/" + name;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw UsageError(fmt::format("checkpoint: neither {} nor {} exists", name, path));
+  }
+  return read_checkpoint(path);
+}
+
 void CheckpointStore::abandon_after(uint64_t step) const {
   for (const File& file : list()) {
     if (file.step <= step) continue;

@@ -34,6 +34,13 @@ class CheckpointStore {
   /// none at all is a DataError too.
   [[nodiscard]] Checkpoint load_newest(std::string& path) const;
 
+  /// Reads the one of that name: "newest" (also when empty), "best", a path, or a file of this folder. Throws
+  /// UsageError where there is no such one, else as load_newest.
+  [[nodiscard]] Checkpoint load(const std::string& name, std::string& path) const;
+
+  /// Whether the checkpoint of that step is here.
+  [[nodiscard]] bool has(uint64_t step) const;
+
   /// Gives checkpoints newer than `step` another name (`.abandoned`): a run that goes on from an older one.
   void abandon_after(uint64_t step) const;
 
@@ -43,6 +50,7 @@ class CheckpointStore {
   [[nodiscard]] std::string path_of(uint64_t step) const;
 
  private:
+  [[nodiscard]] Checkpoint load_best(std::string& path) const;
   void thin_out(const TrainingState& state) const;
 
   std::string folder_;

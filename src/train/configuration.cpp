@@ -53,27 +53,6 @@ std::string yaml_value(const Settings& settings, const SettingDef& def) {
   return is_text ? quoted(text) : text;
 }
 
-void check_together(const Settings& s) {
-  const auto reject = [](const std::string& message) { throw UsageError(message); };
-  if (s.nesterov && s.optimizer != "momentum") {
-    reject("nesterov: optimizer is '" + s.optimizer + "'; it needs optimizer momentum");
-  }
-  if ((s.schedule == "step" || s.schedule == "exponential") && s.decay_steps == 0) {
-    reject("schedule: '" + s.schedule + "' needs decay-steps, the steps per decay");
-  }
-  const bool to_the_end = s.schedule == "cosine" || s.schedule == "linear" || s.schedule == "polynomial";
-  if (to_the_end && s.decay_steps == 0 && s.epochs == 0 && s.steps == 0) {
-    reject("schedule: '" + s.schedule + "' needs decay-steps where neither epochs nor steps end the training");
-  }
-  if (s.eval_split == "validation" && s.holdout == 0) {
-    reject("eval-split: 'validation' is empty; holdout N keeps N training examples for it");
-  }
-  const bool ends = s.epochs > 0 || s.steps > 0 || s.seconds > 0 || s.repeat > 0 || s.stop_loss || s.stop_accuracy;
-  if (!ends) reject("nothing ends the training: set epochs, steps, seconds, stop-loss or stop-accuracy");
-  if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint: only used with resume");
-  data::Shuffle::parse(s.shuffle);
-}
-
 }  // namespace
 
 void Configuration::set(std::string_view name, std::string_view text) {
@@ -104,9 +83,9 @@ void Configuration::apply(Settings& settings, const Layer& layer) {
   for (const auto& [name, given] : layer) assign(settings, *find_setting(name), given.text, given.where);
 }
 
-const nn::ModelDef& Configuration::model(const std::string& name) const {
-  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) { return m.name == name; });
-  return found != models_.end() ? *found : nn::find_model(name);
+const nn::ModelDef& find_model(std::span<const nn::ModelDef> models, const std::string& name) {
+  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
+  return found != models.end() ? *found : nn::find_model(name);
 }
 
 void Configuration::fill_model_defaults(Settings& settings) const {
@@ -138,6 +117,40 @@ Settings Configuration::resolve() const {
   settings.options = nn::resolve_options(model(settings.model), settings.options);
   check_together(settings);
   return settings;
+}
+
+std::string Configuration::where(std::string_view name) const {
+  if (const Given* given = find(name)) return given->where;
+  const auto found = run_.find(name);
+  return found == run_.end() ? std::string(name) : found->second.where;
+}
+
+void Configuration::check_together(const Settings& s) const {
+  const auto reject = [this](std::string_view name, const std::string& message) {
+    throw UsageError(where(name) + ": " + message);
+  };
+  if (s.nesterov && s.optimizer != "momentum") {
+    reject("nesterov", "optimizer is '" + s.optimizer + "'; it needs optimizer momentum");
+  }
+  if ((s.schedule == "step" || s.schedule == "exponential") && s.decay_steps == 0) {
+    reject("schedule", "'" + s.schedule + "' needs decay-steps, the steps per decay");
+  }
+  if (decays_to_the_end(s) && s.decay_steps == 0 && s.epochs == 0 && s.steps == 0 && s.repeat == 0) {
+    reject("schedule", "'" + s.schedule + "' needs decay-steps where no epochs, steps or repeat end the training");
+  }
+  if (s.eval_split == "validation" && s.holdout == 0) {
+    reject("eval-split", "'validation' is empty; holdout N keeps N training examples for it");
+  }
+  const bool ends = s.epochs > 0 || s.steps > 0 || s.seconds > 0 || s.repeat > 0 || s.stop_loss || s.stop_accuracy;
+  if (!ends) {
+    throw UsageError("nothing ends the training: set epochs, steps, seconds, repeat, stop-loss or stop-accuracy");
+  }
+  if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint", "only used with resume");
+  try {
+    data::Shuffle::parse(s.shuffle);
+  } catch (const UsageError& error) {
+    reject("shuffle", error.what());
+  }
 }
 
 void Configuration::check_resume(const Settings& before, const Settings& now) const {

@@ -15,6 +15,9 @@
 
 namespace lockstep::train {
 
+/// The model of that name, of those given or of the zoo. Throws UsageError that suggests the nearest.
+const nn::ModelDef& find_model(std::span<const nn::ModelDef> models, const std::string& name);
+
 class Configuration {
  public:
   /// `models` beyond the zoo's are known too; borrowed.
@@ -43,8 +46,7 @@ class Configuration {
   /// a resumed run has fixed, settings that contradict each other.
   [[nodiscard]] Settings resolve() const;
 
-  /// The model of that name, of those given or of the zoo. Throws UsageError that suggests the nearest.
-  [[nodiscard]] const nn::ModelDef& model(const std::string& name) const;
+  [[nodiscard]] const nn::ModelDef& model(const std::string& name) const { return find_model(models_, name); }
 
  private:
   struct Given {
@@ -53,10 +55,14 @@ class Configuration {
   };
   using Layer = std::map<std::string, Given, std::less<>>;
 
-  static Layer read_yaml(const std::string& text, const std::string& file);
+  /// `of_run`: a config.yaml, where what belongs to one call is passed over (older versions wrote some of it).
+  static Layer read_yaml(const std::string& text, const std::string& file, bool of_run = false);
   static void apply(Settings& settings, const Layer& layer);
   [[nodiscard]] const Given* find(std::string_view name) const;
   void fill_model_defaults(Settings& settings) const;
+  /// Where the value came from: flag, or file and line; the name alone for a default.
+  [[nodiscard]] std::string where(std::string_view name) const;
+  void check_together(const Settings& settings) const;
   void check_resume(const Settings& before, const Settings& now) const;
 
   std::span<const nn::ModelDef> models_;

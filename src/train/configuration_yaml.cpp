@@ -91,21 +91,22 @@ const SettingDef& setting_of(const YAML::Node& key, const std::string& file) {
   if (def == nullptr) {
     throw UsageError(fmt::format("{}: unknown key '{}'{}", place(file, key.Mark()), shown, setting_hint(shown)));
   }
-  if (def->keep == Keep::call_only) {
-    throw UsageError(fmt::format("{}: '{}' is for the command line only", place(file, key.Mark()), shown));
-  }
   return *def;
 }
 
 }  // namespace
 
-Configuration::Layer Configuration::read_yaml(const std::string& text, const std::string& file) {
+Configuration::Layer Configuration::read_yaml(const std::string& text, const std::string& file, bool of_run) {
   const YAML::Node root = parse(text, file);
   Layer layer;
   if (!root.IsDefined() || root.IsNull()) return layer;
   if (!root.IsMap()) throw UsageError(place(file, root.Mark()) + ": must hold settings, one 'key: value' per line");
   for (const auto& entry : root) {
     const SettingDef& def = setting_of(entry.first, file);
+    if (def.keep == Keep::call_only) {
+      if (of_run) continue;
+      throw UsageError(fmt::format("{}: '{}' is for the command line only", place(file, entry.first.Mark()), def.name));
+    }
     const std::string where = fmt::format("{}: {}", place(file, entry.first.Mark()), def.name);
     const std::string value = value_of(def, entry.second, where);
     Settings scratch;
@@ -126,7 +127,7 @@ void Configuration::load_yaml(const std::string& path) {
 
 void Configuration::resume_from(const std::string& path) {
   const std::vector<uint8_t> bytes = base::read_file(path, kLargestFile);
-  run_ = read_yaml(std::string(bytes.begin(), bytes.end()), path);
+  run_ = read_yaml(std::string(bytes.begin(), bytes.end()), path, true);
 }
 
 }  // namespace lockstep::train

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/parallel.h"
 #include "data/catalog.h"
 #include "lockstep/error.h"
 #include "train/checkpoint_store.h"
+#include "train/configuration.h"
 #include "train/machine.h"
 #include "train/run_directory.h"
 
@@ -22,32 +22,16 @@ std::string setting_of(const CheckpointHeader& header, const std::string& name) 
   return found == header.settings.end() ? "" : found->second;
 }
 
-Checkpoint load_best(const CheckpointStore& store, std::string& path) {
-  const Checkpoint newest = store.load_newest(path);
-  if (!newest.header.state.best_checkpoint) {
-    throw UsageError("no checkpoint of this run was evaluated, so none is the best; use the newest");
-  }
-  path = store.path_of(newest.header.state.best_checkpoint->step);
-  return read_checkpoint(path);
-}
-
 Checkpoint load_from_run(const ModelSource& source, std::string& path) {
-  const std::string run = find_run(source.run, source.runs_dir);
-  const CheckpointStore store(run + "/checkpoints");
-  if (source.checkpoint.empty() || source.checkpoint == "newest") return store.load_newest(path);
-  if (source.checkpoint == "best") return load_best(store, path);
-  path = source.checkpoint;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) path = run + "/checkpoints/" + source.checkpoint;
-  return read_checkpoint(path);
+  const CheckpointStore store(find_run(source.run, source.runs_dir) + "/checkpoints");
+  return store.load(source.checkpoint, path);
 }
 
-const nn::ModelDef& find_model(const std::vector<nn::ModelDef>& models, const std::string& name) {
-  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
-  return found != models.end() ? *found : nn::find_model(name);
+int threads_or_all(int threads) {
+  Settings settings;
+  settings.threads = threads;
+  return resolve_threads(settings);
 }
-
-int threads_or_all(int threads) { return threads > 0 ? threads : base::available_cores(); }
 
 data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
   if (split == "test") return dataset.test;

@@ -1,6 +1,9 @@
 #include "train/machine.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+
+#include <cstdlib>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
@@ -23,7 +26,12 @@ std::unique_ptr<backend::Backend> make_backend(const std::string& name, int thre
 }
 
 int resolve_threads(const Settings& settings) {
-  return settings.threads > 0 ? static_cast<int>(settings.threads) : base::available_cores();
+  const int cores = base::available_cores();
+  if (settings.threads > int64_t{cores} * kThreadsPerCore) {
+    throw UsageError(fmt::format("threads: {} are too many for {} cores; at most {} are allowed, {} per core",
+                                 settings.threads, cores, cores * kThreadsPerCore, kThreadsPerCore));
+  }
+  return settings.threads > 0 ? static_cast<int>(settings.threads) : cores;
 }
 
 base::WaitPolicy wait_policy(const Settings& settings) {
@@ -31,6 +39,16 @@ base::WaitPolicy wait_policy(const Settings& settings) {
   if (settings.wait_policy == "block") return base::WaitPolicy::block;
   const bool fits = resolve_threads(settings) <= base::available_cores();
   return fits ? base::WaitPolicy::brief : base::WaitPolicy::block;
+}
+
+std::string wait_policy_name(const Settings& settings) {
+  const char* environment = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe): nobody sets it any more
+  if (settings.wait_policy == "auto" && environment != nullptr) {
+    return *environment == 'a' || *environment == 'A' ? "spin" : "block";
+  }
+  const base::WaitPolicy policy = wait_policy(settings);
+  if (policy == base::WaitPolicy::brief) return "brief";
+  return policy == base::WaitPolicy::spin ? "spin" : "block";
 }
 
 std::string active_isa() { return std::string(backend::cpu::name(backend::cpu::active_isa())); }

@@ -16,11 +16,16 @@ const std::vector<std::string>& backend_names();
 /// "cpu" or "null"; UsageError that suggests the nearest name otherwise.
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads);
 
-/// The threads a run uses: those asked for, or one per core that this process may use.
+/// The threads a run uses: those asked for, or one per core that this process may use. Throws UsageError for more than
+/// kThreadsPerCore for each of those cores: they would only wait for each other, where they can be had at all.
+constexpr int kThreadsPerCore = 16;
 int resolve_threads(const Settings& settings);
 
 /// How idle threads wait: as the settings say; `auto` spins briefly while every thread has a core, else blocks.
 base::WaitPolicy wait_policy(const Settings& settings);
+
+/// What became of it: "brief", "spin" or "block". Under `auto`, what OMP_WAIT_POLICY says stands.
+std::string wait_policy_name(const Settings& settings);
 
 /// The instruction set that the CPU kernels use: "sse4", "avx2" or "avx512".
 std::string active_isa();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include <filesystem>
 
 #include "data/catalog.h"
 #include "train/checkpoint_store.h"
@@ -45,17 +44,6 @@ data::Dataset load_data(const Settings& settings, const SessionOptions& session)
   options.train_limit = settings.train_limit;
   options.test_limit = settings.test_limit;
   return data::load(settings.dataset, options, session.fetch_progress);
-}
-
-/// The checkpoint that --checkpoint names: a path, or a file of the run's folder.
-Checkpoint load_named(const std::string& name, const RunDirectory& run, std::string& path) {
-  path = name;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) path = run.checkpoints() + "/" + name;
-  if (!std::filesystem::exists(path, ignored)) {
-    throw UsageError(fmt::format("--checkpoint: neither {} nor {} exists", name, path));
-  }
-  return read_checkpoint(path);
 }
 
 EvalEvent to_event(const EvalRecord& record, const std::optional<EvalRecord>& best) {
@@ -117,6 +105,7 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   }
   setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_),
                  checkpoint ? &*checkpoint : nullptr);
+  settings = setup_->settings();
   parameters_ = setup_->parameters().count();
   open_outputs();
 }
@@ -149,9 +138,11 @@ std::optional<Checkpoint> Session::Impl::load_checkpoint() {
                                  directory->path(), directory->config_file()));
   }
   std::string path;
-  Checkpoint checkpoint =
-      settings.checkpoint.empty() ? store_->load_newest(path) : load_named(settings.checkpoint, *directory, path);
+  Checkpoint checkpoint = store_->load(settings.checkpoint, path);
   check_settings_match(checkpoint.header, settings, path);
+  // What was the best at an older checkpoint may have been removed since.
+  std::optional<EvalRecord>& best = checkpoint.header.state.best_checkpoint;
+  if (best && !store_->has(best->step)) best.reset();
   return checkpoint;
 }
 
@@ -201,7 +192,9 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
 }
 
 void Session::Impl::write_summary(const Outcome& outcome, const std::string& error) const {
-  Summary summary{settings, outcome, error, started_, std::time(nullptr), setup_->threads(), active_isa()};
+  Summary summary{
+      settings,    outcome, error, started_, std::time(nullptr), setup_->threads(), wait_policy_name(settings),
+      active_isa()};
   base::write_whole_file(directory->summary_file(), to_json(summary));
 }
 

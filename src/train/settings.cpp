@@ -153,6 +153,11 @@ void assign(Settings& settings, const SettingDef& def, std::string_view text, co
              def.member);
 }
 
+bool decays_to_the_end(const Settings& settings) {
+  const std::string& schedule = settings.schedule;
+  return schedule == "cosine" || schedule == "linear" || schedule == "polynomial";
+}
+
 std::string allowed_text(const SettingDef& def) {
   const auto text = [&] {
     return def.choices.empty() ? std::string("text") : fmt::format("one of {}", fmt::join(def.choices, ", "));

@@ -117,6 +117,8 @@ std::string value_text(const Settings& settings, const SettingDef& def);
 /// Sets it from text; options are added to those there. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
 /// WHERE names the setting.
 void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where);
+/// Whether the schedule is one that ends after decay_steps, by default where training does.
+bool decays_to_the_end(const Settings& settings);
 /// "a whole number from 1 to 1000000", "one of sgd, momentum, adam".
 std::string allowed_text(const SettingDef& def);
 /// The default as text; what each model has its own default for says so.

@@ -94,8 +94,9 @@ void add_length(std::vector<SettingDef>& t) {
                false,
                false,
                {"test", "validation"}});
-  t.push_back({"checkpoint-every", eval, "N", "write a checkpoint every N steps; 0: at each epoch's end",
-               &S::checkpoint_every, Keep::free, 0, kMany});
+  t.push_back({"checkpoint-every", eval, "N",
+               "write a checkpoint every N steps, besides each best one; 0: at each epoch's end", &S::checkpoint_every,
+               Keep::free, 0, kMany});
   t.push_back({"keep", eval, "N", "checkpoints kept besides the best one", &S::keep, Keep::free, 1, 1e6});
 }
 
@@ -107,17 +108,18 @@ void add_run(std::vector<SettingDef>& t) {
   t.push_back({"runs-dir", run, "DIR", "where runs are kept", &S::runs_dir});
   t.push_back(
       {"run-dir", run, "DIR", "keep this run in exactly this folder, which must be new", &S::run_dir, Keep::fixed});
-  t.push_back(
-      {"log-every", run, "N", "a line in steps.csv at step 1 and every N steps; 0: none", &S::log_every, Keep::free, 0, kMany});
-  t.push_back({"quiet", run, "", "print nothing but errors", &S::quiet});
+  t.push_back({"log-every", run, "N", "a line in steps.csv at step 1 and every N steps; 0: none", &S::log_every,
+               Keep::free, 0, kMany});
+  t.push_back({"quiet", run, "", "print nothing but errors", &S::quiet, Keep::call_only});
   t.push_back({"resume", run, "RUN", "go on with a run (its folder or name)", &S::resume, Keep::call_only});
-  t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run instead of the newest",
+  t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run: a file, newest or best",
                &S::checkpoint, Keep::call_only});
 
   const std::string_view machine = "Machine";
   t.push_back(
       {"backend", machine, "NAME", "what computes", &S::backend, Keep::free, 0, 0, false, false, backend_names()});
-  t.push_back({"threads", machine, "N", "threads that compute; 0: one per core", &S::threads, Keep::free, 0, 4096});
+  t.push_back({"threads", machine, "N", "threads that compute, 16 per core at most; 0: one per core", &S::threads,
+               Keep::free, 0, 4096});
   t.push_back({"wait-policy",
                machine,
                "NAME",

@@ -9,6 +9,8 @@
 namespace lockstep::train {
 namespace {
 
+constexpr uint64_t kMostSteps = 1'000'000'000'000'000;  ///< what decay-steps may be
+
 Shape image_of(const data::Dataset& dataset) {
   const data::ImageShape& shape = dataset.shape();
   return {shape.channels, shape.height, shape.width};
@@ -25,10 +27,45 @@ data::LoaderOptions loader_options(const Settings& settings, data::Position star
   return options;
 }
 
+uint64_t parts_of(uint64_t count, int64_t size) {
+  const auto each = static_cast<uint64_t>(size);
+  return (count + each - 1) / each;
+}
+
+uint64_t batches_per_pass(const Settings& settings, const data::Dataset& dataset) {
+  return parts_of(static_cast<uint64_t>(dataset.train.count()), settings.batch);
+}
+
 uint64_t count_steps_per_epoch(const Settings& settings, const data::Dataset& dataset) {
   if (settings.steps_per_epoch > 0) return static_cast<uint64_t>(settings.steps_per_epoch);
-  const int64_t batches = (dataset.train.count() + settings.batch - 1) / settings.batch;
-  return static_cast<uint64_t>((batches + settings.accumulate - 1) / settings.accumulate);
+  return parts_of(batches_per_pass(settings, dataset), settings.accumulate);
+}
+
+/// Updates until the data runs out; 0: it never does.
+uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& dataset) {
+  const uint64_t batches = std::max<uint64_t>(batches_per_pass(settings, dataset), 1);
+  const uint64_t passes = std::min(static_cast<uint64_t>(settings.repeat), kMostSteps / batches);
+  // An update ends with its epoch; where that is not a pass, it may go on into the next one.
+  if (settings.steps_per_epoch > 0) return parts_of(passes * batches, settings.accumulate);
+  return passes * parts_of(batches, settings.accumulate);
+}
+
+uint64_t count_total_steps(const Settings& settings, const data::Dataset& dataset) {
+  const uint64_t by_epochs = static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset);
+  uint64_t total = 0;
+  for (const uint64_t end :
+       {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset)}) {
+    if (end > 0) total = total == 0 ? end : std::min(total, end);
+  }
+  return total;
+}
+
+/// With the end of the schedule as a number, which stays when the run is resumed with another end.
+Settings with_schedule_end(Settings settings, const data::Dataset& dataset) {
+  if (settings.decay_steps > 0 || !decays_to_the_end(settings)) return settings;
+  const auto total = static_cast<int64_t>(std::min(count_total_steps(settings, dataset), kMostSteps));
+  settings.decay_steps = std::max<int64_t>(total - settings.warmup_steps, 1);
+  return settings;
 }
 
 void copy_into(std::span<const float> from, std::span<float> to) { std::copy(from.begin(), from.end(), to.begin()); }
@@ -36,7 +73,7 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 }  // namespace
 
 Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint)
-    : settings_(settings),
+    : settings_(with_schedule_end(settings, dataset)),
       dataset_(std::move(dataset)),
       threads_(resolve_threads(settings)),
       backend_(make_backend(settings.backend, threads_)),
@@ -103,9 +140,7 @@ exchange::LocalOptions Setup::exchange_options() const {
   options.schedule.decay_rate = static_cast<float>(s.decay_rate);
   options.schedule.power = static_cast<float>(s.power);
   options.schedule.warmup_steps = static_cast<uint64_t>(s.warmup_steps);
-  const uint64_t total = total_steps();
-  const uint64_t rest = total > options.schedule.warmup_steps ? total - options.schedule.warmup_steps : 1;
-  options.schedule.decay_steps = s.decay_steps > 0 ? static_cast<uint64_t>(s.decay_steps) : rest;
+  options.schedule.decay_steps = static_cast<uint64_t>(std::max<int64_t>(s.decay_steps, 1));
   options.clip_norm = static_cast<float>(s.clip_norm);
   options.threads = threads_;
   return options;
@@ -131,11 +166,7 @@ TrainerOptions Setup::trainer_options() const {
           threads_};
 }
 
-uint64_t Setup::total_steps() const {
-  const uint64_t by_epochs = static_cast<uint64_t>(settings_.epochs) * steps_per_epoch_;
-  const auto by_steps = static_cast<uint64_t>(settings_.steps);
-  return by_epochs == 0 || by_steps == 0 ? std::max(by_epochs, by_steps) : std::min(by_epochs, by_steps);
-}
+uint64_t Setup::total_steps() const { return count_total_steps(settings_, dataset_); }
 
 CheckpointHeader Setup::header() {
   CheckpointHeader header;

@@ -35,10 +35,11 @@ class Setup {
   [[nodiscard]] std::vector<std::span<const float>> arrays();
 
   [[nodiscard]] const data::Dataset& dataset() const { return dataset_; }
+  /// With decay_steps resolved.
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const graph::ParameterStore& parameters() const { return parameters_; }
   [[nodiscard]] int threads() const { return threads_; }
-  /// Updates in an epoch, and until --steps or --epochs end the training (0: neither does).
+  /// Updates in an epoch, and until --steps, --epochs or --repeat end the training (0: none does).
   [[nodiscard]] uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   [[nodiscard]] uint64_t total_steps() const;
 

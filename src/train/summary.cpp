@@ -55,6 +55,7 @@ std::string to_json(const Summary& summary) {
   json["peak_memory_bytes"] = outcome.peak_memory_bytes;
   json["backend"] = settings.backend;
   json["threads"] = summary.threads;
+  json["wait_policy"] = summary.wait_policy;
   json["isa"] = summary.isa;
   json["version"] = program_version();
   json["started"] = time_text(summary.started);

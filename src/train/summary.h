@@ -16,6 +16,7 @@ struct Summary {
   int64_t started = 0;  ///< seconds since 1970
   int64_t ended = 0;
   int threads = 1;
+  std::string wait_policy;  ///< "brief", "spin" or "block"
   std::string isa;
 };
 

@@ -16,6 +16,13 @@ bool better(const EvalRecord& a, const std::optional<EvalRecord>& b) {
   return !(a.accuracy < b->accuracy) && a.loss < b->loss;
 }
 
+/// Without the sign that a NaN may have.
+std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
+
+[[noreturn]] void throw_non_finite(const std::string& what, uint64_t step, int64_t epoch) {
+  throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch));
+}
+
 bool due(uint64_t every, uint64_t step) { return every > 0 && step % every == 0; }
 
 }  // namespace
@@ -95,8 +102,7 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
   }
   const float loss = program.output(0).as<float>()[0];
   if (!std::isfinite(loss)) {
-    throw NonFiniteError(fmt::format("the loss became {} at step {} (epoch {}); a lower lr or a clip-norm may help",
-                                     loss, state_.step + 1, batch.epoch + 1));
+    throw_non_finite("the loss became " + shown(loss), state_.step + 1, batch.epoch + 1);
   }
   result.loss_sum += static_cast<double>(loss) * static_cast<double>(batch.count);
   result.correct += static_cast<int64_t>(program.output(1).as<float>()[0]);
@@ -154,18 +160,19 @@ StopReason Trainer::between_steps(const StepResult& result, const RunClock& cloc
   }
   const uint64_t every = options_.checkpoint_every;
   const bool saves = every > 0 ? due(every, state_.step) : result.last_in_epoch;
-  if (saves || reason != StopReason::none) checkpoint(clock);
+  if (saves || reason != StopReason::none || best_so_far()) checkpoint(clock);
   return reason;
 }
 
 StopReason Trainer::out_of_data(const RunClock& clock) {
   StopReason reason = StopReason::data;
-  if (parts_.evaluator != nullptr && (!state_.last_eval || state_.last_eval->step != state_.step)) {
+  const bool evaluates = parts_.evaluator != nullptr && !evaluated_here();
+  if (evaluates) {
     evaluate(clock);
     const StopReason goal = options_.stop.check_goals(state_);
     if (goal != StopReason::none) reason = goal;
   }
-  if (saved_step_ != state_.step) checkpoint(clock);
+  if (evaluates || saved_step_ != state_.step) checkpoint(clock);
   state_.seconds = clock.seconds();
   return reason;
 }
@@ -173,8 +180,10 @@ StopReason Trainer::out_of_data(const RunClock& clock) {
 void Trainer::evaluate(const RunClock& clock) {
   const double before = clock.seconds();
   const Metrics metrics = parts_.evaluator->run();
-  const int64_t epoch = state_.epoch_examples == 0 ? state_.epochs : state_.epochs + 1;
-  const EvalRecord record{state_.step, epoch, metrics.loss, metrics.accuracy, metrics.examples};
+  if (!std::isfinite(metrics.loss)) {
+    throw_non_finite("the evaluated loss became " + shown(metrics.loss), state_.step, epoch());
+  }
+  const EvalRecord record{state_.step, epoch(), metrics.loss, metrics.accuracy, metrics.examples};
   const bool best = better(record, state_.best_eval);
   state_.last_eval = record;
   if (best) state_.best_eval = record;
@@ -183,12 +192,21 @@ void Trainer::evaluate(const RunClock& clock) {
   for (Hooks* hook : parts_.hooks) hook->on_eval(event);
 }
 
+int64_t Trainer::epoch() const { return state_.epoch_examples == 0 ? state_.epochs : state_.epochs + 1; }
+
+bool Trainer::evaluated_here() const { return state_.last_eval && state_.last_eval->step == state_.step; }
+
+bool Trainer::best_so_far() const { return evaluated_here() && better(*state_.last_eval, state_.best_checkpoint); }
+
 void Trainer::checkpoint(const RunClock& clock) {
   if (parts_.checkpointer == nullptr) return;
+  // A checkpoint of such parameters is worth nothing, and would push out good ones.
+  if (!std::isfinite(optim::sum_of_squares(parts_.parameters->values(), options_.threads))) {
+    throw_non_finite("the parameters became infinite or not a number", state_.step, epoch());
+  }
   for (Hooks* hook : parts_.hooks) hook->before_checkpoint();
   const double before = clock.seconds();
-  const bool evaluated = state_.last_eval && state_.last_eval->step == state_.step;
-  const bool best = evaluated && better(*state_.last_eval, state_.best_checkpoint);
+  const bool best = best_so_far();
   if (best) state_.best_checkpoint = state_.last_eval;
   state_.position = parts_.loader->position();
   state_.seconds = before;

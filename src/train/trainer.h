@@ -21,7 +21,7 @@
 
 namespace lockstep::train {
 
-/// The loss became infinite or not a number.
+/// A loss or the parameters became infinite or not a number.
 class NonFiniteError : public Error {
  public:
   using Error::Error;
@@ -51,7 +51,7 @@ struct TrainerOptions {
   uint64_t seed = 1;
   int64_t accumulate = 1;
   uint64_t eval_every = 0;        ///< steps; 0: at the end of each epoch only
-  uint64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch
+  uint64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch; besides, each best evaluation is saved
   int threads = 1;
 };
 
@@ -87,6 +87,11 @@ class Trainer {
   void tell_step(const StepResult& result, const RunClock& clock) const;
   StopReason between_steps(const StepResult& result, const RunClock& clock);
   StopReason out_of_data(const RunClock& clock);
+  /// The epoch the latest step belongs to, from 1.
+  [[nodiscard]] int64_t epoch() const;
+  /// Whether the parameters as they are have been evaluated, and are then better than those of every checkpoint.
+  [[nodiscard]] bool evaluated_here() const;
+  [[nodiscard]] bool best_so_far() const;
   void evaluate(const RunClock& clock);
   void checkpoint(const RunClock& clock);
 

@@ -4,92 +4,13 @@
 
 #include <cstring>
 
-#include "allocation_counter.h"
-#include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
-#include "base/random.h"
-#include "graph/parameters.h"
+#include "graph/bench_program.h"
 #include "lockstep/error.h"
-#include "lockstep/nn.h"
 #include "lockstep/ops.h"
 
 namespace lockstep::graph {
 namespace {
-
-/// A model, its parameters and a batch of random images.
-class Bench {
- public:
-  Bench(const std::string& model, int64_t batch, const backend::Backend& backend, uint64_t seed = 1)
-      : program_(make(model, batch, backend)),
-        store_(program_.graph().parameters(), seed),
-        images_(static_cast<size_t>(batch) * 784),
-        labels_(static_cast<size_t>(batch)) {
-    base::Sequence random(seed, 5);
-    for (float& v : images_) v = random.uniform();
-    for (int32_t& v : labels_) v = static_cast<int32_t>(random.below(10));
-    program_.bind_input(0, images_.data());
-    program_.bind_input(1, labels_.data());
-    program_.bind_parameters(store_.values().data());
-    program_.bind_gradients(store_.gradients().data());
-  }
-
-  Program& program() { return program_; }
-  ParameterStore& store() { return store_; }
-  float loss() { return *program_.output(0).as<float>().data(); }
-
- private:
-  static Program make(const std::string& name, int64_t batch, const backend::Backend& backend) {
-    Graph g;
-    const auto model = nn::build(g, nn::find_model(name), {batch, true, {1, 28, 28}, 10, {}});
-    const auto gradients = ops::gradients(model.loss);
-    return Program(std::move(g), {model.loss, model.correct}, gradients, backend);
-  }
-
-  Program program_;
-  ParameterStore store_;
-  std::vector<float> images_;
-  std::vector<int32_t> labels_;
-};
-
-std::unique_ptr<backend::Backend> cpu(int threads) {
-  return backend::make_cpu_backend({.threads = threads, .reference_only = false});
-}
-
-TEST(Program, StepsOfOurKernelsAllocateNothing) {
-  const auto backend = cpu(2);
-  for (const char* model : {"lr", "lenet"}) {
-    Bench bench(model, 32, *backend);
-    bench.program().run({});
-    testing_support::start_counting();
-    for (int step = 0; step < 3; ++step) {
-      bench.program().parameters_changed();
-      bench.program().run({});
-    }
-    const auto counted = testing_support::stop_counting();
-    EXPECT_EQ(counted.ours, 0U) << model;
-    EXPECT_EQ(counted.onednn, 0U) << model;
-  }
-}
-
-TEST(Program, StepsWithOneDnnAllocateOnlyInsideIt) {
-  const auto backend = cpu(1);
-  Graph g;
-  const Value x = g.input("x", {DType::f32, {2, 64, 8, 8}});
-  const Value y = nn::conv(x, "conv", 64, 3, 1, 1);
-  const Value loss = ops::reduce_sum(ops::square(y));
-  const auto gradients = ops::gradients(loss);
-  Program program(g, {loss}, gradients, *backend);
-  const ParameterStore store(program.graph().parameters(), 1);
-  const std::vector<float> images(2 * 64 * 8 * 8, 0.5F);
-  program.bind_input(0, images.data());
-  program.bind_parameters(store.values().data());
-  program.bind_gradients(store.gradients().data());
-  program.run({});
-  testing_support::start_counting();
-  program.parameters_changed();
-  program.run({});
-  EXPECT_EQ(testing_support::stop_counting().ours, 0U);
-}
 
 TEST(Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
   const auto backend = backend::make_null_backend();

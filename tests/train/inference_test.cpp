@@ -56,7 +56,7 @@ TEST(LoadModel, FindsRunsByNameAndCheckpointsByFileNewestOrBest) {
   EXPECT_EQ(best.header.state.step, outcome.best_eval->step);
   EXPECT_EQ(load_model({outcome.run_dir, "step-000000010.ckpt", "runs", {}}).header.state.step, 10U);
   EXPECT_THROW(load_model({"lr-9", "", dir / "runs", {}}), UsageError);
-  EXPECT_THROW(load_model({outcome.run_dir, "nope", "runs", {}}), IoError);
+  EXPECT_THROW(load_model({outcome.run_dir, "nope", "runs", {}}), UsageError);
 }
 
 TEST(Predict, GivesProbabilitiesThatAgreeWithTheAccuracy) {

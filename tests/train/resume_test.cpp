@@ -235,7 +235,7 @@ TEST(ResumeMistakes, OtherDataIsFoundOut) {
 
 TEST(ResumeDamaged, OffersThePreviousCheckpointWhichThenWorks) {
   const TempDir dir;
-  const Flags flags = base_flags(dir, {{"model", "lr"}, {"checkpoint-every", "5"}});
+  const Flags flags = base_flags(dir, {{"model", "lr"}, {"checkpoint-every", "5"}, {"eval-every", "5"}});
   const Result whole = run(flags);
   const Result part = run(flags, 15);
   const CheckpointStore store(part.outcome.run_dir + "/checkpoints");
@@ -248,6 +248,46 @@ TEST(ResumeDamaged, OffersThePreviousCheckpointWhichThenWorks) {
               AllOf(HasSubstr("step-000000015.ckpt: is damaged"), HasSubstr("--checkpoint " + store.path_of(10))));
   run({{"resume", part.outcome.run_dir}, {"checkpoint", store.path_of(10)}});
   expect_same_run(whole.outcome.run_dir, part.outcome.run_dir);
+}
+
+TEST(ResumeFinished, KeepsItsScheduleWhenTheLimitIsRaised) {
+  const TempDir dir;
+  const Result part = run(base_flags(dir, {{"model", "lr"}, {"schedule", "cosine"}, {"epochs", "2"}}), 10);
+  run({{"resume", part.outcome.run_dir}, {"epochs", "4"}});
+  const CheckpointHeader header = newest(part.outcome.run_dir).header;
+  EXPECT_EQ(header.state.step, 40U);
+  EXPECT_EQ(header.settings.at("decay-steps"), "20");
+}
+
+TEST(ResumeFromAnOlder, ForgetsABestCheckpointThatIsGone) {
+  const TempDir dir;
+  const Flags flags = base_flags(dir, {{"model", "lr"}, {"eval-every", "0"}, {"checkpoint-every", "7"}});
+  const Result part = run(flags, 21);
+  const CheckpointStore store(part.outcome.run_dir + "/checkpoints");
+  const auto best = newest(part.outcome.run_dir).header.state.best_checkpoint;
+  ASSERT_TRUE(best);
+  std::filesystem::remove(store.path_of(best->step));
+  run({{"resume", part.outcome.run_dir}}, 23);
+  EXPECT_FALSE(newest(part.outcome.run_dir).header.state.best_checkpoint);
+}
+
+TEST(ResumeFromTheBest, WorksByName) {
+  const TempDir dir;
+  const Result part = run(base_flags(dir, {{"model", "lr"}}), 13);
+  ASSERT_TRUE(part.outcome.best_eval);
+  const Result rest = run({{"resume", part.outcome.run_dir}, {"checkpoint", "best"}});
+  EXPECT_EQ(rest.losses.size(), 30 - part.outcome.best_eval->step);
+}
+
+TEST(ResumeQuiet, IsNotInheritedEvenFromAnOlderConfig) {
+  const TempDir dir;
+  const Result part = run(base_flags(dir, {{"model", "lr"}, {"quiet", "true"}}), 5);
+  const std::string config = part.outcome.run_dir + "/config.yaml";
+  const std::string yaml = get_file(config) + "quiet: true\n";
+  put_file(config, {reinterpret_cast<const uint8_t*>(yaml.data()), yaml.size()});
+  Configuration configuration;
+  configuration.resume_from(config);
+  EXPECT_FALSE(configuration.resolve().quiet);
 }
 
 }  // namespace

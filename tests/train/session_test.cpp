@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/parallel.h"
 #include "support.h"
 #include "train/checkpoint_store.h"
 #include "train/run_log.h"
@@ -17,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::exploding_model;
 using testing::Flags;
@@ -27,6 +31,7 @@ using ::testing::Not;
 using testing::Recorder;
 using ::testing::StartsWith;
 using testing::TempDir;
+using ::testing::Truly;
 
 /// A run of 5 steps per epoch on generated data.
 Request request(const TempDir& dir, const Flags& more = {}) {
@@ -114,7 +119,84 @@ TEST(Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) 
   EXPECT_EQ(summary["error"], message);
   std::string path;
   const Checkpoint last = CheckpointStore(dir / "runs/exploding-1/checkpoints").load_newest(path);
-  EXPECT_EQ(last.header.state.step, summary["steps"]);
+  EXPECT_GT(last.header.state.step, 0U);
+  EXPECT_LE(last.header.state.step, summary["steps"]);
+  EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
+}
+
+TEST(Session, NonFiniteParametersAreNeverSaved) {
+  const TempDir dir;
+  const Flags flags{{"lr", "1e6"}, {"weight-decay", "1e6"}, {"epochs", "0"}, {"steps", "4"}};
+  EXPECT_THAT(message_of<Error>([&] { train(request(dir, flags)); }),
+              AllOf(StartsWith("the evaluated loss became nan"), HasSubstr("at step 4 (epoch 1)")));
+  EXPECT_TRUE(summary_of(dir / "runs/lr-1")["best_step"].is_null());
+  EXPECT_EQ(summary_of(dir / "runs/lr-1")["stop_reason"], "non-finite loss");
+  Flags saving = flags;
+  saving["steps"] = "8";
+  saving["checkpoint-every"] = "1";
+  saving["keep"] = "1";
+  EXPECT_THAT(message_of<Error>([&] { train(request(dir, saving)); }), HasSubstr("the parameters became"));
+  std::string path;
+  const Checkpoint last = CheckpointStore(dir / "runs/lr-2/checkpoints").load_newest(path);
+  EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
+}
+
+TEST(Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
+  const TempDir dir;
+  const Outcome outcome = train(request(dir, {{"checkpoint-every", "4"}, {"keep", "1"}, {"epochs", "3"}}));
+  ASSERT_TRUE(outcome.best_eval);
+  EXPECT_TRUE(CheckpointStore(outcome.run_dir + "/checkpoints").has(outcome.best_eval->step));
+  // An epoch has 5 steps, so none of the first two evaluations is at a multiple of 4.
+  Recorder recorder;
+  Request watched = request(dir, {{"checkpoint-every", "4"}});
+  watched.hooks = {&recorder};
+  train(watched);
+  ASSERT_GE(recorder.checkpoints.size(), 2U);
+  EXPECT_EQ(recorder.checkpoints[1].step, 5U);
+  EXPECT_TRUE(recorder.checkpoints[1].best);
+}
+
+TEST(Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
+  const TempDir dir;
+  const Outcome outcome =
+      train(request(dir, {{"repeat", "1"}, {"epochs", "0"}, {"steps-per-epoch", "100"}, {"checkpoint-every", "5"}}));
+  ASSERT_EQ(outcome.reason, StopReason::data);
+  ASSERT_TRUE(outcome.last_eval);
+  std::string path;
+  const TrainingState state = CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state;
+  ASSERT_TRUE(state.last_eval);
+  EXPECT_EQ(state.last_eval->step, 5U);
+}
+
+TEST(Session, WritesTheEndOfItsScheduleAndNotHowQuietItWas) {
+  const TempDir dir;
+  const Outcome outcome = train(request(dir, {{"schedule", "cosine"}, {"warmup-steps", "3"}, {"quiet", "true"}}));
+  const std::string yaml = get_file(outcome.run_dir + "/config.yaml");
+  EXPECT_THAT(yaml, AllOf(HasSubstr("decay_steps: 7\n"), Not(HasSubstr("quiet"))));
+}
+
+TEST(Session, SaysHowItsThreadsWaited) {
+  const TempDir dir;
+  const auto policy = [&](const std::string& wanted) -> std::string {
+    return summary_of(train(request(dir, {{"wait-policy", wanted}, {"epochs", "1"}})).run_dir)["wait_policy"];
+  };
+  EXPECT_EQ(policy("spin"), "spin");
+  EXPECT_EQ(policy("block"), "block");
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  EXPECT_EQ(policy("auto"), "block");
+  ::unsetenv("OMP_WAIT_POLICY");
+  EXPECT_EQ(policy("auto"), "brief");
+}
+
+TEST(Session, RefusesFarMoreThreadsThanCores) {
+  const TempDir dir;
+  const int cores = base::available_cores();
+  const std::string most = std::to_string(16 * cores);
+  const std::string more = std::to_string(16 * cores + 1);
+  EXPECT_THAT(message_of<UsageError>([&] {
+                train(request(dir, {{"threads", more}}));
+              }),
+              AllOf(HasSubstr("threads: " + more), HasSubstr(std::to_string(cores) + " cores"), HasSubstr(most)));
 }
 
 TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {

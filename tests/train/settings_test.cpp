@@ -170,6 +170,14 @@ TEST(Resolve, ExplainsWhatIsMissingOrContradictory) {
   EXPECT_THAT(resolve_error({{"model", "lr"}, {"shuffle", "some"}}), HasSubstr("some"));
 }
 
+TEST(Resolve, ContradictionsNameTheFlagOrTheFileAndLine) {
+  const auto error = [](const std::string& yaml) { return message_of<UsageError>([&] { resolve(yaml, {}); }); };
+  EXPECT_THAT(error("model: lr\nnesterov: true\n"), StartsWith("my.yaml:2:1: nesterov: optimizer is 'sgd'"));
+  EXPECT_THAT(error("model: lr\nschedule: step\n"), StartsWith("my.yaml:2:1: schedule: 'step' needs"));
+  EXPECT_THAT(error("model: lr\nshuffle: some\n"), StartsWith("my.yaml:2:1: shuffle: "));
+  EXPECT_THAT(resolve_error({{"model", "lr"}, {"nesterov", "true"}}), StartsWith("--nesterov: "));
+}
+
 TEST(ToYaml, ReadsBackAsTheSameSettings) {
   Configuration first;
   first.parse_yaml(

@@ -214,6 +214,22 @@ TEST(Schedules, ReachTheEndOfTrainingByThemselves) {
   EXPECT_THAT(rates, ElementsAre(0.5F, 1, 1, 0.875F, 0.75F, 0.625F, 0.5F, 0.375F, 0.25F, 0.125F));
 }
 
+TEST(Schedules, EndWhereTheDataRunsOut) {
+  Training training(lr_flags({{"schedule", "linear"}, {"repeat", "2"}, {"epochs", "0"}, {"lr", "1"}}));
+  EXPECT_EQ(training.setup.total_steps(), 10U);
+  EXPECT_EQ(training.run(), StopReason::data);
+  EXPECT_NEAR(training.recorder.steps.back().learning_rate, 0.1, 1e-6);
+  EXPECT_EQ(Training(lr_flags({{"repeat", "2"}, {"epochs", "9"}})).setup.total_steps(), 10U);
+  EXPECT_EQ(Training(lr_flags({{"repeat", "2"}, {"accumulate", "2"}, {"epochs", "0"}})).setup.total_steps(), 6U);
+  const Flags across{{"repeat", "2"}, {"accumulate", "2"}, {"epochs", "0"}, {"steps-per-epoch", "100"}};
+  Training stream(lr_flags(across));
+  EXPECT_EQ(stream.setup.total_steps(), 5U);
+  stream.run();
+  EXPECT_EQ(stream.state.step, 5U);
+  const Flags endless{{"repeat", "1000000000000000"}, {"schedule", "cosine"}, {"epochs", "0"}};
+  EXPECT_EQ(Training(lr_flags(endless)).setup.settings().decay_steps, 1000000000000000);
+}
+
 TEST(Clipping, ReportsTheNormAndShortensTheStep) {
   Training training(lr_flags({{"clip-norm", "0.001"}, {"lr", "1"}, {"steps", "1"}}));
   training.run();

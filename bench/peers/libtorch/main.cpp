@@ -158,7 +158,7 @@ double median(std::vector<double> values) {
 }
 
 void print(const std::vector<double>& seconds_per_step, int64_t steps, double first, double last) {
-  std::printf("{\"ms_per_step\": %.9g, \"steps\": %lld, \"first_loss\": %.9g, \"last_loss\": %.9g, "
+  std::printf("{\"ms_per_step\": %.9g, \"steps\": %lld, \"loss_first\": %.9g, \"loss_last\": %.9g, "
               "\"version\": \"libtorch %s\"}\n",
               1e3 * median(seconds_per_step), static_cast<long long>(steps), first, last, TORCH_VERSION);
 }

@@ -4,6 +4,63 @@
 
 namespace lockstep::backend::cpu {
 
+// Every implementation, declared here alone: nothing else names them.
+
+// Fast implementations, by family.
+std::unique_ptr<Kernel> vector_unary(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_binary(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_fill(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_gemm(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_bias_add(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_bias_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_reduce(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_softmax(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_softmax_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_softmax_cross_entropy(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_softmax_cross_entropy_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_pool(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_pool_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_reorder(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> batch_conv2d(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> batch_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> batch_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_matmul(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_conv2d(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_reorder(const KernelRequest&, const CpuOptions&);
+
+// Plain reference implementations, by family.
+std::unique_ptr<Kernel> reference_constant(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_unary(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_binary(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_max_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_matmul(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_bias_add(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_bias_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_conv2d(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_pool(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_pool_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_softmax(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_softmax_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_cross_entropy(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_cross_entropy_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_softmax_cross_entropy(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_softmax_cross_entropy_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_correct(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_reduce(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_broadcast_to(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_copy(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_transpose(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_concat(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_slice(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_pad_slice(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_dropout(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_random(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_reorder(const KernelRequest&, const CpuOptions&);
+
 bool all_plain(const KernelRequest& request) {
   const auto& node = request.node;
   const auto plain = [](const graph::Output& output) { return output.layout.plain(); };
