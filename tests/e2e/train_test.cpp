@@ -1,5 +1,7 @@
 // `lockstep train` to its end: files, settings, what is shown.
 #include <algorithm>
+#include <string>
+#include <thread>
 
 #include "e2e/support.h"
 
@@ -126,9 +128,15 @@ TEST_F(Train, ANonFiniteLossStopsAndNamesTheStep) {
 }
 
 TEST_F(Train, ThreadsThatDoNotFitTheCoresBlock) {
-  (void)succeed(quick_train("lr", {"--threads", "64", "--epochs", "1"}));
+  const std::string too_many = std::to_string(2 * std::thread::hardware_concurrency());
+  (void)succeed(quick_train("lr", {"--threads", too_many, "--epochs", "1"}));
+  (void)succeed(quick_train("lr", {"--threads", "1"}));
   (void)succeed(quick_train("lr", {"--wait-policy", "block"}));
   (void)succeed(quick_train("lr", {"--wait-policy", "spin"}));
+  EXPECT_EQ(summary("lr-1")["wait_policy"], "block");
+  EXPECT_EQ(summary("lr-2")["wait_policy"], "brief");
+  EXPECT_EQ(summary("lr-3")["wait_policy"], "block");
+  EXPECT_EQ(summary("lr-4")["wait_policy"], "spin");
 }
 
 }  // namespace
