@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 struct Measured {
   double ms_per_step = 0;
   uint64_t steps = 0;
+  double first_loss = 0;  ///< of the first and last step, or mean of the first and last epoch: it must have fallen
+  double last_loss = 0;
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -32,6 +34,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 Measured time_steps(BenchModel& model, double seconds) {
   constexpr double kWarmUpSeconds = 0.5;
   constexpr double kChunkSeconds = 0.02;
+  Measured measured;
+  measured.first_loss = model.step();
   uint64_t warm = 0;
   const Clock::time_point begin = Clock::now();
   while (warm < 20 || seconds_since(begin) < kWarmUpSeconds) {
@@ -41,7 +45,6 @@ Measured time_steps(BenchModel& model, double seconds) {
   const double each = seconds_since(begin) / static_cast<double>(warm);
   const auto chunk = std::max<uint64_t>(1, static_cast<uint64_t>(kChunkSeconds / each));
   std::vector<double> times;
-  Measured measured;
   const Clock::time_point start = Clock::now();
   while (times.size() < 3 || seconds_since(start) < seconds) {
     const Clock::time_point chunk_start = Clock::now();
@@ -51,6 +54,7 @@ Measured time_steps(BenchModel& model, double seconds) {
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   measured.ms_per_step = times[times.size() / 2];
+  measured.last_loss = model.step();
   return measured;
 }
 
@@ -79,7 +83,8 @@ Measured time_epoch(BenchModel& model, const BenchOptions& options, const std::s
   const Clock::time_point start = Clock::now();
   trainer.run(train::RunClock{});
   const uint64_t steps = trainer.state().step - warm.state().step;
-  return {1e3 * seconds_since(start) / static_cast<double>(steps), steps};
+  const double seconds = seconds_since(start);
+  return {1e3 * seconds / static_cast<double>(steps), steps, warm.state().epoch_loss, trainer.state().epoch_loss};
 }
 
 int run(int argc, char** argv) {
@@ -97,17 +102,14 @@ int run(int argc, char** argv) {
   app.add_option("--data", folder, "folder of the idx files");
   CLI11_PARSE(app, argc, argv);
   BenchModel model(options);
-  const float first = model.step();
   const Measured measured = epoch ? time_epoch(model, options, folder) : time_steps(model, seconds);
-  const float last = model.step();
-  if (!std::isfinite(last) || last >= first) {
-    std::fprintf(stderr, "step_time: the loss went from %g to %g\n", static_cast<double>(first),
-                 static_cast<double>(last));
+  if (!std::isfinite(measured.last_loss) || measured.last_loss >= measured.first_loss) {
+    std::fprintf(stderr, "step_time: the loss went from %g to %g\n", measured.first_loss, measured.last_loss);
     return 1;
   }
-  std::printf("{\"ms_per_step\": %.6g, \"steps\": %llu, \"loss_first\": %.6g, \"loss_last\": %.6g}\n",
-              measured.ms_per_step, static_cast<unsigned long long>(measured.steps), static_cast<double>(first),
-              static_cast<double>(last));
+  std::printf("{\"ms_per_step\": %.6g, \"steps\": %llu, \"first_loss\": %.6g, \"last_loss\": %.6g}\n",
+              measured.ms_per_step, static_cast<unsigned long long>(measured.steps), measured.first_loss,
+              measured.last_loss);
   return 0;
 }
 

@@ -19,11 +19,12 @@ def summarize_workload(workload, records):
     peers = {column: value for column, value in ms.items() if column != "ours" and value}
     winner = min(peers, key=peers.get, default=None)
     ratio = peers[winner] / ms["ours"] if winner and ms["ours"] else None
+    disturbed = [column for column, run in best.items() if run and run["disturbed"]]
+    decided = ratio and workload.target and not disturbed
     return {"name": workload.name, "model": workload.model, "batch": workload.batch,
             "optimizer": workload.optimizer, "epoch": workload.epoch, "ms_per_step": ms,
-            "disturbed": [column for column, run in best.items() if run and run["disturbed"]],
-            "fastest_peer": winner, "ratio": ratio, "target": workload.target,
-            "met": ratio >= workload.target if ratio and workload.target else None,
+            "disturbed": disturbed, "fastest_peer": winner, "ratio": ratio, "target": workload.target,
+            "met": ratio >= workload.target if decided else None,
             "contestants": [summarize_record(record) for record in records]}
 
 
@@ -92,7 +93,7 @@ def description(summary):
     disturbed = any(workload["disturbed"] for workload in summary["workloads"])
     notes = ["*: other processes ran beside even the best run; not to be trusted"] if disturbed else []
     return [*notes,
-            f"ratio: fastest peer / ours; best of {summary['rounds']} rounds, {summary['threads']} threads",
+            f"ratio: fastest peer / ours; rounds: {summary['rounds']}, threads: {summary['threads']}",
             f"machine: {cpu['cpu']}, {cpu['isa']}, {cpu['cores']} cores",
             f"versions: {', '.join(summary['versions']) or 'none ran'}"]
 
