@@ -13,7 +13,7 @@ ModelGraph build_lr(Graph& graph, const BuildRequest& request) {
 
 ModelDef softmax_regression() {
   return {"lr",        "softmax regression: one linear layer, zero at the start",
-          {1, 28, 28}, {.optimizer = "sgd", .learning_rate = 0.5F, .batch = 128, .epochs = 20},
+          {1, 28, 28}, {.optimizer = "sgd", .learning_rate = 0.1F, .batch = 128, .epochs = 20},
           {},          build_lr};
 }
 
