@@ -47,13 +47,20 @@ Args parse_args(int argc, char** argv) {
     }
     if (i + 1 == argc) throw std::invalid_argument(flag + " needs a value");
     const std::string value = argv[++i];
-    if (flag == "--model") args.model = value;
-    else if (flag == "--optimizer") args.optimizer = value;
-    else if (flag == "--data") args.data = value;
-    else if (flag == "--batch") args.batch = std::stoll(value);
-    else if (flag == "--threads") args.threads = std::stoi(value);
-    else if (flag == "--seconds") args.seconds = std::stod(value);
-    else throw std::invalid_argument("unknown option " + flag);
+    if (flag == "--model")
+      args.model = value;
+    else if (flag == "--optimizer")
+      args.optimizer = value;
+    else if (flag == "--data")
+      args.data = value;
+    else if (flag == "--batch")
+      args.batch = std::stoll(value);
+    else if (flag == "--threads")
+      args.threads = std::stoi(value);
+    else if (flag == "--seconds")
+      args.seconds = std::stod(value);
+    else
+      throw std::invalid_argument("unknown option " + flag);
   }
   if (args.model != "lr" && args.model != "lenet") throw std::invalid_argument("--model is lr or lenet");
   if (args.optimizer != "sgd" && args.optimizer != "adam") throw std::invalid_argument("--optimizer is sgd or adam");
@@ -101,8 +108,8 @@ class Dataset : public torch::data::datasets::BatchDataset<Dataset, torch::data:
   explicit Dataset(Examples examples) : examples_(std::move(examples)) {}
 
   torch::data::Example<> get_batch(c10::ArrayRef<size_t> indices) override {
-    const Tensor chosen = torch::from_blob(
-        const_cast<size_t*>(indices.data()), {static_cast<int64_t>(indices.size())}, torch::kLong);
+    const Tensor chosen =
+        torch::from_blob(const_cast<size_t*>(indices.data()), {static_cast<int64_t>(indices.size())}, torch::kLong);
     return {examples_.images.index_select(0, chosen), examples_.labels.index_select(0, chosen)};
   }
 
@@ -115,9 +122,8 @@ class Dataset : public torch::data::datasets::BatchDataset<Dataset, torch::data:
 torch::nn::Sequential build_model(const std::string& name) {
   using namespace torch::nn;
   if (name == "lr") return Sequential(Flatten(), Linear(kSide * kSide, kClasses));
-  Sequential model(Conv2d(Conv2dOptions(1, 6, 5).padding(2)), ReLU(), MaxPool2d(2),
-                   Conv2d(6, 16, 5), ReLU(), MaxPool2d(2), Flatten(),
-                   Linear(400, 120), ReLU(), Linear(120, 84), ReLU(), Linear(84, kClasses));
+  Sequential model(Conv2d(Conv2dOptions(1, 6, 5).padding(2)), ReLU(), MaxPool2d(2), Conv2d(6, 16, 5), ReLU(),
+                   MaxPool2d(2), Flatten(), Linear(400, 120), ReLU(), Linear(120, 84), ReLU(), Linear(84, kClasses));
   for (Tensor& parameter : model->parameters()) {
     if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(torch::MemoryFormat::ChannelsLast));
   }
@@ -147,9 +153,7 @@ class Trainer {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -158,9 +162,10 @@ double median(std::vector<double> values) {
 }
 
 void print(const std::vector<double>& seconds_per_step, int64_t steps, double first, double last) {
-  std::printf("{\"ms_per_step\": %.9g, \"steps\": %lld, \"loss_first\": %.9g, \"loss_last\": %.9g, "
-              "\"version\": \"libtorch %s\"}\n",
-              1e3 * median(seconds_per_step), static_cast<long long>(steps), first, last, TORCH_VERSION);
+  std::printf(
+      "{\"ms_per_step\": %.9g, \"steps\": %lld, \"loss_first\": %.9g, \"loss_last\": %.9g, "
+      "\"version\": \"libtorch %s\"}\n",
+      1e3 * median(seconds_per_step), static_cast<long long>(steps), first, last, TORCH_VERSION);
 }
 
 double warm_up(const std::function<Tensor()>& step) {
@@ -190,8 +195,7 @@ void measure_steps(const std::function<Tensor()>& step, double seconds) {
 
 void measure_epochs(Trainer& trainer, const Args& args) {
   const auto loader = torch::data::make_data_loader<torch::data::samplers::RandomSampler>(
-      Dataset(training_data(args.data)),
-      torch::data::DataLoaderOptions().batch_size(args.batch).drop_last(true));
+      Dataset(training_data(args.data)), torch::data::DataLoaderOptions().batch_size(args.batch).drop_last(true));
   Tensor loss;
   const auto epoch = [&](int64_t limit) {
     int64_t steps = 0;
