@@ -64,7 +64,9 @@ class Contestant:
 
 def contestants(root, peers, python, libtorch):
     ours = root / "build/release/bench/step_time"
-    missing = None if ours.exists() else f"{ours.relative_to(root)} is not built"
+    missing = None if ours.exists() else (
+        f"{ours.relative_to(root)} is not built: cmake --preset release -DLOCKSTEP_BENCH=ON"
+        " && cmake --build build/release --target step_time")
     program = [str(libtorch.program)] if libtorch.program else []
 
     def script(name, *options):
