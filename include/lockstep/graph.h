@@ -163,7 +163,7 @@ struct ValueId {
   int32_t output = 0;
   [[nodiscard]] bool valid() const { return node >= 0; }
   friend bool operator==(const ValueId&, const ValueId&) = default;
-  friend auto operator<=>(const ValueId&, const ValueId&) = default;
+  friend auto operator<=>(const ValueId&, const ValueId&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Output {

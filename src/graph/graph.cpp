@@ -33,7 +33,7 @@ const TensorType& Value::type() const { return graph_->output(id_).type; }
 const std::string& Value::name() const { return graph_->node(id_).name; }
 
 Value Graph::add(Op op, std::string_view name, Attrs attrs, std::vector<ValueId> inputs, std::vector<Output> outputs) {
-  nodes_.push_back(Node{op, unique_name(name), std::move(attrs), std::move(inputs), std::move(outputs), backward_});
+  nodes_.push_back(Node{op, unique_name(name), attrs, std::move(inputs), std::move(outputs), backward_});
   return {this, {static_cast<int32_t>(nodes_.size()) - 1, 0}};
 }
 

@@ -48,6 +48,7 @@ class LayoutAssignment {
 
   std::vector<ValueId> plain(const std::vector<ValueId>& old) {
     std::vector<ValueId> now;
+    now.reserve(old.size());
     for (const ValueId id : old) now.push_back(in_layout(rewriter_.mapped(id), {}));
     return now;
   }

@@ -38,7 +38,8 @@ bool is_source(const Node& node) { return node.op == Op::input || node.op == Op:
 
 }  // namespace
 
-Program::Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients, const backend::Backend& backend)
+Program::Program(Graph graph, const std::vector<Value>& outputs, const std::vector<Value>& gradients,
+                 const backend::Backend& backend)
     : work_((check_gradients(graph, gradients), optimize({std::move(graph), ids(outputs), ids(gradients)}, backend))) {
   make_kernels(backend);
   std::vector<KernelMemory> memory(kernels_.size());

@@ -37,7 +37,8 @@ class Program {
  public:
   /// Optimises the graph for the backend and prepares its kernels. `outputs` can be read after a run; `gradients` are
   /// one per parameter, or empty for a forward program.
-  Program(Graph graph, std::vector<Value> outputs, std::vector<Value> gradients, const backend::Backend& backend);
+  Program(Graph graph, const std::vector<Value>& outputs, const std::vector<Value>& gradients,
+          const backend::Backend& backend);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

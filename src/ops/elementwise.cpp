@@ -7,7 +7,7 @@ namespace {
 
 Value unary(Op op, Value x, Attrs attrs = graph::NoAttrs{}) {
   require_dtype(name(op), "x", x, DType::f32);
-  return add_node(op, std::move(attrs), {x}, {x.type()});
+  return add_node(op, attrs, {x}, {x.type()});
 }
 
 Value binary(Op op, Value a, Value b) {

@@ -79,8 +79,8 @@ Value reduce_to(Value x, const Shape& shape) {
 void reduce_sum_gradient(GradientRuleContext& g) { g.set(0, spread(g)); }
 
 void reduce_mean_gradient(GradientRuleContext& g) {
-  const auto repeated = static_cast<float>(g.input(0).shape().elements() / g.output().shape().elements());
-  g.set(0, scale(spread(g), 1.0F / repeated));
+  const int64_t repeated = g.input(0).shape().elements() / g.output().shape().elements();
+  g.set(0, scale(spread(g), 1.0F / static_cast<float>(repeated)));
 }
 
 void broadcast_to_gradient(GradientRuleContext& g) { g.set(0, reduce_to(g.dy(), g.input(0).shape())); }

@@ -29,7 +29,7 @@ void require_same_shape(std::string_view op, std::string_view a_name, Value a, s
                  a.shape().str());
 }
 
-Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, std::vector<TensorType> outputs) {
+Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, const std::vector<TensorType>& outputs) {
   std::vector<ValueId> ids;
   ids.reserve(inputs.size());
   for (const Value& input : inputs) {
@@ -39,7 +39,7 @@ Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, std::vector<Tensor
   std::vector<Output> described;
   described.reserve(outputs.size());
   for (const TensorType& type : outputs) described.push_back({type, {}});
-  return inputs.front().graph().add(op, name(op), std::move(attrs), std::move(ids), std::move(described));
+  return inputs.front().graph().add(op, name(op), attrs, std::move(ids), std::move(described));
 }
 
 }  // namespace lockstep::ops

@@ -25,7 +25,7 @@ void require_same_graph(std::string_view op, Value a, Value b);
 void require_same_shape(std::string_view op, std::string_view a_name, Value a, std::string_view b_name, Value b);
 
 /// Adds a node named like its op.
-Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, std::vector<TensorType> outputs);
+Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, const std::vector<TensorType>& outputs);
 
 /// Sums `x` down to `shape`, undoing a broadcast.
 Value reduce_to(Value x, const Shape& shape);

@@ -110,7 +110,7 @@ void add_run(std::vector<SettingDef>& t) {
       {"run-dir", run, "DIR", "keep this run in exactly this folder, which must be new", &S::run_dir, Keep::fixed});
   t.push_back({"log-every", run, "N", "a line in steps.csv at step 1 and every N steps; 0: none", &S::log_every,
                Keep::free, 0, kMany});
-  t.push_back({"quiet", run, "", "print nothing but errors", &S::quiet, Keep::call_only});
+  t.push_back({"quiet", run, "", "print nothing but the result and errors", &S::quiet, Keep::call_only});
   t.push_back({"resume", run, "RUN", "go on with a run (its folder or name)", &S::resume, Keep::call_only});
   t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run: a file, newest or best",
                &S::checkpoint, Keep::call_only});
