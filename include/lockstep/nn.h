@@ -18,17 +18,26 @@ using graph::Value;
 
 /// x [N, in] -> x w + b [N, units]; w is Xavier uniform and b zero unless said otherwise.
 Value dense(Value x, std::string_view name, int64_t units);
-Value dense(Value x, std::string_view name, int64_t units, graph::Initializer weights);
+Value dense(Value x, std::string_view name, int64_t units, graph::Initializer weights,
+            graph::Initializer bias = graph::Initializer::zeros());
 /// x [N, C, H, W] -> convolution with a square kernel, plus bias.
 Value conv(Value x, std::string_view name, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
 
-/// The training graph of a model for one batch size.
+/// How the loss adds up the examples of a batch: their mean, or their sum (autoencoders). Reports always show the loss
+/// per example.
+enum class LossOver : uint8_t { mean, sum };
+
+/// The training graph of a model for one batch size. A classifier sets all of the first five; a model that learns from
+/// the images alone leaves labels and correct unset.
 struct ModelGraph {
   Value images;   ///< input 0: float32 [N, channels, height, width]
   Value labels;   ///< input 1: int32 [N]
-  Value scores;   ///< float32 [N, classes]: logits
-  Value loss;     ///< scalar: mean over the batch
+  Value scores;   ///< what the model is for: logits [N, classes], a reconstruction, features
+  Value loss;     ///< scalar
   Value correct;  ///< scalar: how many of the batch are right
+  LossOver loss_over = LossOver::mean;
+  Value picture = {};  ///< float32 [N, C, H, W], shown beside the input at evaluations; unset: nothing to show
+  std::string picture_name = {};  ///< "reconstruction", "attention"
 };
 
 /// What a model is built for.
@@ -49,6 +58,8 @@ struct ModelOption {
 
 /// What a model trains with unless the user says otherwise.
 struct TrainingDefaults {
+  std::string dataset = "mnist";
+  std::string pixels = "unit";  ///< or "standard"; see the setting
   std::string optimizer = "sgd";
   float learning_rate = 0.01F;
   int64_t batch = 64;
@@ -58,10 +69,13 @@ struct TrainingDefaults {
 struct ModelDef {
   std::string name;
   std::string description;
-  Shape image;  ///< the image shape it is made for
+  Shape image;  ///< the image shape it is made for; others are tried too
   TrainingDefaults defaults;
   std::vector<ModelOption> options;
   std::function<ModelGraph(Graph&, const BuildRequest&)> build;
+  /// Where the defaults depend on the options: changes them.
+  std::function<void(const std::map<std::string, std::string>& options, TrainingDefaults& defaults)> adjust = {};
+  std::string file = {};  ///< the file it was read from, for a model that is one
 };
 
 /// The inputs of a classifier, and the loss and count of right answers from its scores: what most models share.
@@ -75,7 +89,9 @@ const ModelDef& find_model(std::string_view name);
 /// The model's options with defaults filled in; throws UsageError for an unknown option or a value not allowed.
 std::map<std::string, std::string> resolve_options(const ModelDef& model,
                                                    const std::map<std::string, std::string>& given);
-/// Checks the request against the model and builds it.
+/// The model's training defaults with those options (resolved).
+TrainingDefaults defaults_for(const ModelDef& model, const std::map<std::string, std::string>& options);
+/// Checks the options, builds the model and checks what was built. Throws UsageError for images that it cannot take.
 ModelGraph build(Graph& graph, const ModelDef& model, const BuildRequest& request);
 
 }  // namespace lockstep::nn

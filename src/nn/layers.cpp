@@ -11,10 +11,10 @@ Value dense(Value x, std::string_view name, int64_t units) {
   return dense(x, name, units, graph::Initializer::xavier_uniform(x.shape()[1], units));
 }
 
-Value dense(Value x, std::string_view name, int64_t units, graph::Initializer weights) {
+Value dense(Value x, std::string_view name, int64_t units, graph::Initializer weights, graph::Initializer bias) {
   const graph::Scope scope(x.graph(), name);
   const Value w = x.graph().parameter("weights", {x.shape()[1], units}, std::move(weights));
-  const Value b = x.graph().parameter("bias", {units}, graph::Initializer::zeros());
+  const Value b = x.graph().parameter("bias", {units}, std::move(bias));
   return ops::bias_add(ops::matmul(x, w), b);
 }
 

@@ -8,31 +8,42 @@
 namespace lockstep::nn {
 namespace {
 
-void check_image(const ModelDef& model, const BuildRequest& request) {
-  if (request.image == model.image) return;
-  throw UsageError("model '" + model.name + "' takes images " + model.image.str() + " (channels, height, width), got " +
-                   request.image.str());
-}
-
 /// What trainers rely on, whoever wrote the model.
 void check_built(const Graph& graph, const ModelDef& model, const BuildRequest& request, const ModelGraph& built) {
   const auto require = [&](bool holds, const std::string& what) {
     if (!holds) throw ShapeError("model '" + model.name + "': " + what);
   };
-  for (const Value& value : {built.images, built.labels, built.scores, built.loss, built.correct}) {
-    require(value.valid() && &value.graph() == &graph, "images, labels, scores, loss and correct must all be set");
+  for (const Value& value : {built.images, built.scores, built.loss}) {
+    require(value.valid() && &value.graph() == &graph, "images, scores and loss must all be set");
   }
+  require(built.labels.valid() || !built.correct.valid(), "correct needs labels");
   std::vector<graph::ValueId> inputs;
   for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes().size()); ++i) {
     if (graph.node(i).op == graph::Op::input) inputs.push_back({i, 0});
   }
-  require(inputs == std::vector<graph::ValueId>{built.images.id(), built.labels.id()},
-          "its graph must have two inputs, images and then labels; it has " + std::to_string(inputs.size()));
+  std::vector<graph::ValueId> expected{built.images.id()};
+  if (built.labels.valid()) expected.push_back(built.labels.id());
+  require(inputs == expected, "its graph must have the inputs images and then labels (where it has labels); it has " +
+                                  std::to_string(inputs.size()) + " inputs");
   const Shape scores{request.batch, request.classes};
-  require(built.scores.shape() == scores,
+  require(!built.correct.valid() || built.scores.shape() == scores,
           "scores " + built.scores.shape().str() + " must be " + scores.str() + " (batch, classes)");
-  require(built.loss.shape() == Shape{} && built.correct.shape() == Shape{},
-          "loss " + built.loss.shape().str() + " and correct " + built.correct.shape().str() + " must be scalars []");
+  require(built.loss.shape() == Shape{}, "loss " + built.loss.shape().str() + " must be a scalar []");
+  require(!built.correct.valid() || built.correct.shape() == Shape{}, "correct must be a scalar []");
+  const bool pictured =
+      !built.picture.valid() || (built.picture.shape().rank() == 4 && built.picture.shape()[0] == request.batch);
+  require(pictured, "picture must be [batch, channels, height, width]");
+}
+
+/// Other images than a model is made for are tried: what does not fit them is told in terms of the images.
+ModelGraph build_for_image(Graph& graph, const ModelDef& model, const BuildRequest& request) {
+  if (request.image == model.image) return model.build(graph, request);
+  try {
+    return model.build(graph, request);
+  } catch (const ShapeError& error) {
+    throw UsageError("model '" + model.name + "' cannot take images " + request.image.str() +
+                     " (channels, height, width): " + error.what() + "; it is made for " + model.image.str());
+  }
 }
 
 }  // namespace
@@ -75,12 +86,17 @@ std::map<std::string, std::string> resolve_options(const ModelDef& model,
   return resolved;
 }
 
+TrainingDefaults defaults_for(const ModelDef& model, const std::map<std::string, std::string>& options) {
+  TrainingDefaults defaults = model.defaults;
+  if (model.adjust) model.adjust(options, defaults);
+  return defaults;
+}
+
 ModelGraph build(Graph& graph, const ModelDef& model, const BuildRequest& request) {
-  check_image(model, request);
   BuildRequest checked = request;
   checked.options = resolve_options(model, request.options);
-  const ModelGraph built = model.build(graph, checked);
-  check_built(graph, model, request, built);
+  const ModelGraph built = build_for_image(graph, model, checked);
+  check_built(graph, model, checked, built);
   return built;
 }
 
