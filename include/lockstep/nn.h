@@ -22,6 +22,8 @@ Value dense(Value x, std::string_view name, int64_t units, graph::Initializer we
             graph::Initializer bias = graph::Initializer::zeros());
 /// x [N, C, H, W] -> convolution with a square kernel, plus bias.
 Value conv(Value x, std::string_view name, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
+/// The same with a window of any form.
+Value conv(Value x, std::string_view name, int64_t channels, const graph::Window& window);
 
 /// How the loss adds up the examples of a batch: their mean, or their sum (autoencoders). Reports always show the loss
 /// per example.
@@ -76,6 +78,7 @@ struct ModelDef {
   /// Where the defaults depend on the options: changes them.
   std::function<void(const std::map<std::string, std::string>& options, TrainingDefaults& defaults)> adjust = {};
   std::string file = {};  ///< the file it was read from, for a model that is one
+  int64_t classes = 10;   ///< of the data it is made for
 };
 
 /// The inputs of a classifier, and the loss and count of right answers from its scores: what most models share.

@@ -43,6 +43,7 @@ struct StartEvent {
   std::string dataset;
   std::string run_dir;  ///< empty: none is kept
   size_t parameters = 0;
+  bool has_accuracy = true;  ///< false for models whose answers are neither right nor wrong
   int64_t train_examples = 0;
   int64_t batch = 0;       ///< per micro-batch
   int64_t accumulate = 1;  ///< micro-batches per step
@@ -60,7 +61,7 @@ struct StepEvent {
   uint64_t step = 0;    ///< updates made so far, this one included
   int64_t epoch = 0;    ///< the epoch the step belongs to, from 1
   float loss = 0;       ///< mean over the step's examples
-  int64_t correct = 0;  ///< of the step's examples
+  int64_t correct = 0;  ///< of the step's examples; 0 for models without accuracy
   int64_t examples = 0;
   uint64_t examples_total = 0;  ///< since the start of training
   float learning_rate = 0;
@@ -74,7 +75,7 @@ struct EvalEvent {
   uint64_t step = 0;
   int64_t epoch = 0;    ///< as in StepEvent
   double loss = 0;      ///< mean over the split
-  double accuracy = 0;  ///< 0 to 1
+  double accuracy = 0;  ///< 0 to 1; NaN for models without
   int64_t examples = 0;
   bool best = false;        ///< better than every evaluation before
   double seconds = 0;       ///< training time
@@ -103,8 +104,8 @@ struct Outcome {
   uint64_t examples = 0;
   double seconds = 0;
   double examples_per_second = 0;
-  double train_loss = 0;  ///< mean over the examples of the latest epoch
-  double train_accuracy = 0;
+  double train_loss = 0;      ///< mean over the examples of the latest epoch
+  double train_accuracy = 0;  ///< NaN for models without
   std::optional<EvalEvent> last_eval;
   std::optional<EvalEvent> best_eval;
   size_t parameters = 0;

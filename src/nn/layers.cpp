@@ -19,16 +19,20 @@ Value dense(Value x, std::string_view name, int64_t units, graph::Initializer we
 }
 
 Value conv(Value x, std::string_view name, int64_t channels, int64_t kernel, int64_t stride, int64_t padding) {
+  return conv(x, name, channels, ops::window(kernel, stride, padding));
+}
+
+Value conv(Value x, std::string_view name, int64_t channels, const graph::Window& window) {
   if (x.shape().rank() != 4) {
     throw ShapeError("conv '" + std::string(name) + "': x " + x.shape().str() + " must be [N, C, H, W]");
   }
   const graph::Scope scope(x.graph(), name);
   const int64_t in = x.shape()[1];
-  const int64_t taps = kernel * kernel;
-  const Value w = x.graph().parameter("weights", {channels, in, kernel, kernel},
+  const int64_t taps = window.kernel_h * window.kernel_w;
+  const Value w = x.graph().parameter("weights", {channels, in, window.kernel_h, window.kernel_w},
                                       graph::Initializer::xavier_uniform(in * taps, channels * taps));
   const Value b = x.graph().parameter("bias", {channels}, graph::Initializer::zeros());
-  return ops::bias_add(ops::conv2d(x, w, ops::window(kernel, stride, padding)), b);
+  return ops::bias_add(ops::conv2d(x, w, window), b);
 }
 
 Value image_input(Graph& graph, const BuildRequest& request) {

@@ -49,7 +49,8 @@ ModelGraph build_for_image(Graph& graph, const ModelDef& model, const BuildReque
 }  // namespace
 
 const std::vector<ModelDef>& zoo() {
-  static const std::vector<ModelDef> models{softmax_regression(), lenet(), lenet_valid()};
+  static const std::vector<ModelDef> models{softmax_regression(), lenet(), lenet_valid(), alexnet(), autoencoder(),
+                                            autoencoder_large()};
   return models;
 }
 

@@ -8,5 +8,8 @@ namespace lockstep::nn {
 ModelDef softmax_regression();
 ModelDef lenet();
 ModelDef lenet_valid();
+ModelDef alexnet();
+ModelDef autoencoder();
+ModelDef autoencoder_large();
 
 }  // namespace lockstep::nn

@@ -97,8 +97,16 @@ void Configuration::fill_model_defaults(Settings& settings) const {
   if (name.empty()) name = name_in(file_);
   if (name.empty()) name = name_in(run_);
   if (name.empty()) throw UsageError("no model given; `lockstep models` lists them");
-  const nn::TrainingDefaults& defaults = model(name).defaults;
+  Settings options;  // of all layers, since defaults may depend on them
+  for (const Layer* layer : {&run_, &file_, &flags_}) {
+    if (const auto found = layer->find("options"); found != layer->end()) {
+      assign(options, *find_setting("options"), found->second.text, found->second.where);
+    }
+  }
+  const nn::ModelDef& def = model(name);
+  const nn::TrainingDefaults defaults = nn::defaults_for(def, nn::resolve_options(def, options.options));
   settings.model = name;
+  settings.dataset = defaults.dataset;
   settings.optimizer = defaults.optimizer;
   // Through text: 0.1F is 0.1 to whoever wrote it.
   settings.lr = std::stod(fmt::format("{}", defaults.learning_rate));

@@ -86,7 +86,8 @@ void add_backward(ModelDescription& description, const Graph& graph, const Node&
 
 /// The graph without what nobody wants, such as the gradient of the images.
 Graph needed_part(const Graph& graph, const nn::ModelGraph& built, const std::vector<graph::Value>& gradients) {
-  graph::Work work{graph, {built.loss.id(), built.correct.id()}, {}};
+  graph::Work work{graph, {built.loss.id()}, {}};
+  if (built.correct.valid()) work.outputs.push_back(built.correct.id());
   for (const graph::Value& gradient : gradients) work.gradients.push_back(gradient.id());
   return graph::remove_dead_nodes(work).graph;
 }
@@ -156,17 +157,21 @@ ModelDescription describe(const DescribeRequest& request) {
   description.options = nn::resolve_options(model, request.options);
   description.image = model.image;
   description.batch = request.batch;
-  description.optimizer = request.optimizer.empty() ? model.defaults.optimizer : request.optimizer;
+  description.optimizer =
+      request.optimizer.empty() ? nn::defaults_for(model, description.options).optimizer : request.optimizer;
 
+  const int64_t classes = request.classes > 0 ? request.classes : model.classes;
   Graph graph;
   const nn::ModelGraph built =
-      nn::build(graph, model, {request.batch, true, model.image, request.classes, description.options});
+      nn::build(graph, model, {request.batch, true, model.image, classes, description.options});
   const std::vector<graph::Value> gradients = ops::gradients(built.loss);
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();
   add_layers(description, needed_part(graph, built, gradients));
   const auto backend = make_backend(request.backend, request.threads);
-  add_program(description, graph::Program(std::move(graph), {built.loss, built.correct}, gradients, *backend));
+  std::vector<graph::Value> outputs{built.loss};
+  if (built.correct.valid()) outputs.push_back(built.correct);
+  add_program(description, graph::Program(std::move(graph), outputs, gradients, *backend));
   return description;
 }
 

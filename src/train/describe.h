@@ -15,7 +15,7 @@ struct DescribeRequest {
   const nn::ModelDef* model = nullptr;
   Options options = {};
   int64_t batch = 1;
-  int64_t classes = 10;
+  int64_t classes = 0;         ///< 0: as many as the model is made for
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;

@@ -11,14 +11,15 @@
 namespace lockstep::train {
 
 struct Metrics {
-  double loss = 0;
+  double loss = 0;  ///< per example
   double accuracy = 0;
   int64_t examples = 0;
+  bool has_accuracy = true;  ///< false for models whose answers are neither right nor wrong
 };
 
 class Evaluator {
  public:
-  /// Throws UsageError for an empty split or one without labels.
+  /// Throws UsageError for an empty split or one without labels that the model needs.
   Evaluator(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
             const data::Examples& examples, int64_t batch);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "data/loader.h"
 #include "graph/parameters.h"
 #include "graph/program.h"
 #include "lockstep/nn.h"
@@ -27,9 +28,25 @@ struct ModelSpec {
 /// The model's parameters at their initial values.
 graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed);
 
-/// What a program is for: `training` gives loss, correct and gradients; `evaluation` loss and correct; `prediction`
-/// the probabilities of the classes.
-enum class Purpose : uint8_t { training, evaluation, prediction };
+/// What a model has, whatever the batch size.
+struct ModelTraits {
+  bool labels = true;    ///< it needs them
+  bool accuracy = true;  ///< its answers can be right or wrong
+  nn::LossOver loss_over = nn::LossOver::mean;
+  std::string picture;  ///< what it shows at evaluations: "reconstruction"; empty: nothing
+};
+ModelTraits traits_of(const ModelSpec& spec);
+
+/// What a batch gave, added up over its examples.
+struct BatchResult {
+  double loss_sum = 0;
+  int64_t correct = 0;
+};
+
+/// What a program is for: `training` gives loss, correct (of models that have it) and gradients; `evaluation` loss and
+/// correct; `prediction` the probabilities of the classes, or the scores of a model that is no classifier; `picture`
+/// what the model shows.
+enum class Purpose : uint8_t { training, evaluation, prediction, picture };
 
 class Programs {
  public:
@@ -41,10 +58,15 @@ class Programs {
     if (batch == current_batch_) return *current_;
     return find_or_make(batch);
   }
+  /// The program for a batch, bound to its images and labels.
+  graph::Program& bind(const data::Batch& batch);
+  /// What a training or evaluation program found in its latest batch.
+  [[nodiscard]] BatchResult result(const graph::Program& program, int64_t examples) const;
   /// Must follow every change of the parameters' values.
   void parameters_changed();
 
   [[nodiscard]] const ModelSpec& spec() const { return spec_; }
+  [[nodiscard]] const ModelTraits& traits() const { return traits_; }
 
  private:
   struct Entry {
@@ -56,6 +78,7 @@ class Programs {
   [[nodiscard]] graph::Program make(int64_t batch) const;
 
   ModelSpec spec_;
+  ModelTraits traits_;
   Purpose purpose_;
   const backend::Backend& backend_;
   const float* parameters_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace lockstep::train {
 namespace {
@@ -12,6 +14,21 @@ constexpr double kFlushSeconds = 1;
 CsvFile open_log(const std::string& path, std::string_view header, bool resumed, uint64_t step) {
   return resumed ? CsvFile::resume(path, header, step) : CsvFile::create(path, header);
 }
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+/// An accuracy as a CSV field, empty where there is none; without touching the heap.
+class Accuracy {
+ public:
+  explicit Accuracy(double value) {
+    if (!std::isnan(value)) size_ = fmt::format_to_n(text_.data(), text_.size(), "{:.6g}", value).size;
+  }
+  [[nodiscard]] std::string_view text() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 24> text_{};
+  size_t size_ = 0;
+};
 
 /// Formats a line without touching the heap.
 template <class... Args>
@@ -31,6 +48,8 @@ RunLog::RunLog(const RunDirectory& run, uint64_t log_every, bool resumed, uint64
 void RunLog::on_start(const StartEvent& event) {
   last_seconds_ = last_flush_ = event.clock->seconds();
   last_examples_ = event.first_examples;
+  last_step_ = event.first_step;
+  has_accuracy_ = event.has_accuracy;
 }
 
 void RunLog::on_step(const StepEvent& event) {
@@ -39,10 +58,12 @@ void RunLog::on_step(const StepEvent& event) {
   const double seconds = event.clock->seconds();
   const double passed = seconds - last_seconds_;
   const double rate = passed > 0 ? static_cast<double>(event.examples_total - last_examples_) / passed : 0;
-  add_line(steps_, "{},{},{:.6f},{},{:.6g},{},{:.1f}", event.step, event.epoch, seconds, event.loss, event.accuracy(),
-           event.learning_rate, rate);
+  const double per_step = passed / static_cast<double>(event.step - last_step_);
+  add_line(steps_, "{},{},{:.6f},{},{},{},{:.1f},{:.6g}", event.step, event.epoch, seconds, event.loss,
+           Accuracy(has_accuracy_ ? event.accuracy() : kNone).text(), event.learning_rate, rate, per_step);
   last_seconds_ = seconds;
   last_examples_ = event.examples_total;
+  last_step_ = event.step;
   if (seconds - last_flush_ < kFlushSeconds) return;
   last_flush_ = seconds;
   steps_.flush();
@@ -50,7 +71,7 @@ void RunLog::on_step(const StepEvent& event) {
 
 void RunLog::on_eval(const EvalEvent& event) {
   add_line(evals_, "{},{},{:.6f},{},{},{},{:.6f},{}", event.step, event.epoch, event.seconds, event.loss,
-           event.accuracy, event.examples, event.eval_seconds, event.best ? 1 : 0);
+           Accuracy(event.accuracy).text(), event.examples, event.eval_seconds, event.best ? 1 : 0);
   flush();
 }
 

@@ -12,7 +12,8 @@ namespace lockstep::train {
 
 class RunLog final : public Hooks {
  public:
-  static constexpr std::string_view kStepsHeader = "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second";
+  static constexpr std::string_view kStepsHeader =
+      "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second,seconds_per_step";
   static constexpr std::string_view kEvalsHeader = "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best";
 
   /// A resumed run goes on after `step`; what was logged beyond it is dropped.
@@ -32,7 +33,9 @@ class RunLog final : public Hooks {
   uint64_t log_every_;
   double last_seconds_ = 0;  ///< when the last line was written, and the examples seen by then
   uint64_t last_examples_ = 0;
+  uint64_t last_step_ = 0;
   double last_flush_ = 0;
+  bool has_accuracy_ = true;
 };
 
 }  // namespace lockstep::train

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <limits>
 
 #include "data/catalog.h"
 #include "train/checkpoint_store.h"
@@ -89,6 +90,7 @@ class Session::Impl {
   std::vector<Hooks*> hooks_;
   TrainingState start_;
   size_t parameters_ = 0;
+  bool has_accuracy_ = true;
   int64_t started_ = 0;
 };
 
@@ -97,14 +99,17 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   settings = configuration.resolve();
   settings.threads = resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
+  const nn::ModelDef& model = configuration.model(settings.model);
   if (checkpoint) {
+    has_accuracy_ =
+        traits_of({&model, settings.options, checkpoint->header.image, checkpoint->header.classes}).accuracy;
     start_ = checkpoint->header.state;
     parameters_ = checkpoint->header.parameter_count();
     finished = find_finished(start_);
     if (finished != StopReason::none) return;
   }
-  setup_.emplace(settings, configuration.model(settings.model), load_data(settings, options_),
-                 checkpoint ? &*checkpoint : nullptr);
+  setup_.emplace(settings, model, load_data(settings, options_), checkpoint ? &*checkpoint : nullptr);
+  has_accuracy_ = setup_->traits().accuracy;
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();
   open_outputs();
@@ -158,6 +163,7 @@ StartEvent Session::Impl::start_event() const {
   event.dataset = settings.dataset;
   event.run_dir = directory->path();
   event.parameters = parameters_;
+  event.has_accuracy = has_accuracy_;
   event.batch = settings.batch;
   event.accumulate = settings.accumulate;
   event.limit_seconds = settings.seconds;
@@ -186,6 +192,12 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
   outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
   if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
   if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
+  if (!has_accuracy_) {
+    outcome.train_accuracy = std::numeric_limits<double>::quiet_NaN();
+    for (auto* eval : {&outcome.last_eval, &outcome.best_eval}) {
+      if (*eval) (*eval)->accuracy = outcome.train_accuracy;
+    }
+  }
   outcome.parameters = parameters_;
   outcome.peak_memory_bytes = peak_memory_bytes();
   return outcome;

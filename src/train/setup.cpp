@@ -88,7 +88,17 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
       loader_(dataset_.train, loader_options(settings, restore(checkpoint))),
       evaluator_(spec_, *backend_, parameters_.values().data(),
                  settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch) {
+  check_fit();
   programs_.for_batch(settings.batch);
+}
+
+void Setup::check_fit() const {
+  if (traits().labels && dataset_.train.labels.empty()) {
+    throw UsageError(fmt::format("model '{}' learns from labels; {} has none", spec_.model->name, dataset_.name));
+  }
+  if (!traits().accuracy && settings_.stop_accuracy) {
+    throw UsageError(fmt::format("stop-accuracy: model '{}' has no accuracy; use stop-loss", spec_.model->name));
+  }
 }
 
 void Setup::check_match(const CheckpointHeader& header) {

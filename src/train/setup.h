@@ -38,6 +38,7 @@ class Setup {
   /// With decay_steps resolved.
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const graph::ParameterStore& parameters() const { return parameters_; }
+  [[nodiscard]] const ModelTraits& traits() const { return programs_.traits(); }
   [[nodiscard]] int threads() const { return threads_; }
   /// Updates in an epoch, and until --steps, --epochs or --repeat end the training (0: none does).
   [[nodiscard]] uint64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -47,6 +48,8 @@ class Setup {
   /// Checks the checkpoint, takes over what it holds and tells where in the data it is; the beginning without one.
   data::Position restore(const Checkpoint* checkpoint);
   void check_match(const CheckpointHeader& header);
+  /// Of model, data and settings.
+  void check_fit() const;
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
 
   Settings settings_;

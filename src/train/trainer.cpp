@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "optim/update_kernels.h"
 
@@ -66,7 +67,8 @@ bool Trainer::accumulated_step(StepResult& result) {
     const int64_t count = batch->count;
     run_batch(*batch, result.examples + batch->first_row, result);
     const bool last = micro == options_.accumulate || batch->last_in_epoch;
-    const float mean = static_cast<float>(first_count) / static_cast<float>(result.examples);
+    const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
+    const float mean = sums ? 1.0F : static_cast<float>(first_count) / static_cast<float>(result.examples);
     if (micro == 1) {
       std::memcpy(parts_.parameters->gradients().data(), parts_.micro_gradients.data(),
                   parts_.micro_gradients.size_bytes());
@@ -83,29 +85,30 @@ bool Trainer::accumulated_step(StepResult& result) {
   return true;
 }
 
-/// Micro-batches count by their examples, relative to the first, so that equal ones are simply added.
+/// Means of micro-batches count by their examples, relative to the first, so that equal ones are simply added; sums are
+/// added as they are.
 void Trainer::add_micro_batch(int64_t count, int64_t first_count, float scale) {
-  const float weight = static_cast<float>(count) / static_cast<float>(first_count);
+  const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
+  const float weight =
+      sums ? static_cast<float>(count > 0) : static_cast<float>(count) / static_cast<float>(first_count);
   optim::add_weighted(weight, scale, parts_.micro_gradients.data(), parts_.parameters->gradients().data(),
                       parts_.micro_gradients.size(), options_.threads);
 }
 
 void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult& result) {
-  graph::Program& program = parts_.programs->for_batch(batch.count);
-  program.bind_input(0, batch.images);
-  program.bind_input(1, batch.labels);
+  graph::Program& program = parts_.programs->bind(batch);
   const backend::StepContext context{options_.seed, state_.step, static_cast<uint64_t>(first_row)};
   if (options_.accumulate == 1) {
     program.run(context, [this](graph::ParameterRange range) { parts_.exchange->ready(range, {}); });
   } else {
     program.run(context);
   }
-  const float loss = program.output(0).as<float>()[0];
-  if (!std::isfinite(loss)) {
-    throw_non_finite("the loss became " + shown(loss), state_.step + 1, batch.epoch + 1);
+  const BatchResult found = parts_.programs->result(program, batch.count);
+  if (!std::isfinite(found.loss_sum)) {
+    throw_non_finite("the loss became " + shown(found.loss_sum), state_.step + 1, batch.epoch + 1);
   }
-  result.loss_sum += static_cast<double>(loss) * static_cast<double>(batch.count);
-  result.correct += static_cast<int64_t>(program.output(1).as<float>()[0]);
+  result.loss_sum += found.loss_sum;
+  result.correct += found.correct;
   result.examples += batch.count;
   result.epoch = batch.epoch;
   result.last_in_epoch = batch.last_in_epoch;
@@ -188,6 +191,7 @@ void Trainer::evaluate(const RunClock& clock) {
   state_.last_eval = record;
   if (best) state_.best_eval = record;
   EvalEvent event{record.step, record.epoch, record.loss, record.accuracy, record.examples, best, before, 0};
+  if (!metrics.has_accuracy) event.accuracy = std::numeric_limits<double>::quiet_NaN();
   event.eval_seconds = clock.seconds() - before;
   for (Hooks* hook : parts_.hooks) hook->on_eval(event);
 }

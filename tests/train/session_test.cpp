@@ -76,7 +76,7 @@ TEST(Session, WritesEverythingAboutARun) {
 
   const auto steps = lines_of(outcome.run_dir + "/steps.csv");
   ASSERT_EQ(steps.size(), 11U);
-  EXPECT_EQ(steps[0], "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second");
+  EXPECT_EQ(steps[0], "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second,seconds_per_step");
   EXPECT_THAT(steps[10], StartsWith("10,2,"));
   EXPECT_EQ(lines_of(outcome.run_dir + "/evals.csv").size(), 3U);
   EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").list().size(), 2U);

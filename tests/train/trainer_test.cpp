@@ -98,6 +98,35 @@ TEST(Accumulate, UnequalMicroBatchesCountByTheirExamples) {
   expect_near(whole.recorder.losses(), parts.recorder.losses(), 1e-5F);
 }
 
+TEST(Accumulate, SumsOverTheBatchAreAddedAsTheyAre) {
+  const Flags flags{{"model", "autoencoder"}, {"optimizer", "sgd"}, {"lr", "1e-5"}, {"epochs", "2"}};
+  Flags whole_flags = flags;
+  whole_flags["batch"] = "100";
+  Flags part_flags = flags;
+  part_flags["batch"] = "64";  // 64 + 36
+  part_flags["accumulate"] = "2";
+  Training whole(whole_flags, small_data(100));
+  Training parts(part_flags, small_data(100));
+  whole.run();
+  parts.run();
+  EXPECT_EQ(whole.recorder.steps.size(), parts.recorder.steps.size());
+  expect_near(whole.parameters(), parts.parameters(), 1e-6F);
+  EXPECT_NEAR(whole.recorder.evals.back().loss, parts.recorder.evals.back().loss, 1e-3);
+}
+
+TEST(Autoencoder, LearnsWithoutLabelsAndHasNoAccuracy) {
+  data::Dataset dataset = small_data(500);
+  dataset.train.labels.clear();
+  dataset.test.labels.clear();
+  for (const char* kind : {"plain", "gaussian", "masking", "variational"}) {
+    Training training({{"model", "autoencoder"}, {"options", "kind=" + std::string(kind)}, {"epochs", "8"}}, dataset);
+    EXPECT_EQ(training.run(), StopReason::epochs);
+    const auto& evals = training.recorder.evals;
+    EXPECT_LT(evals.back().loss, 0.8 * evals.front().loss) << kind;
+    EXPECT_TRUE(std::isnan(evals.back().accuracy)) << kind;
+  }
+}
+
 TEST(Accumulate, AnEpochsLastUpdateMayHaveFewerMicroBatches) {
   Training training(lr_flags({{"batch", "64"}, {"accumulate", "3"}, {"epochs", "2"}}), small_data(300));
   training.run();
@@ -241,7 +270,13 @@ TEST(Clipping, ReportsTheNormAndShortensTheStep) {
 
 TEST(Setup, RefusesWhatDoesNotFitTheData) {
   EXPECT_THROW(Training(lr_flags({{"batch", "301"}}), small_data(300)), UsageError);
-  EXPECT_THROW(Training(lr_flags(), data::synthetic({.train = 100, .test = 10, .shape = {1, 20, 20}})), UsageError);
+  EXPECT_THROW(
+      Training(lr_flags({{"model", "lenet"}}), data::synthetic({.train = 100, .test = 10, .shape = {1, 4, 4}})),
+      UsageError);
+  data::Dataset unlabelled = small_data(300);
+  unlabelled.train.labels.clear();
+  EXPECT_THROW(Training(lr_flags(), unlabelled), UsageError);
+  EXPECT_THROW(Training(lr_flags({{"model", "autoencoder"}, {"stop-accuracy", "0.5"}}), small_data(300)), UsageError);
   EXPECT_THROW(Training(lr_flags(), data::Dataset{}), Error);
 }
 

@@ -1,5 +1,6 @@
 #include "closing.h"
 
+#include <cmath>
 #include <string>
 
 #include "output.h"
@@ -36,13 +37,21 @@ void row(const Terminal& terminal, const std::string& name, const std::string& v
 
 void print_evaluation(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome) {
   if (!outcome.last_eval) return;
-  std::string accuracy = terminal.bold(percent(outcome.last_eval->accuracy));
   const auto& best = outcome.best_eval;
-  if (best && best->step != outcome.last_eval->step) {
-    accuracy += fmt::format("  (best {} at step {})", percent(best->accuracy), grouped(best->step));
+  const bool has_accuracy = !std::isnan(outcome.last_eval->accuracy);
+  const auto with_best = [&](std::string text, const std::string& best_text) {
+    if (!best || best->step == outcome.last_eval->step) return text;
+    return text + fmt::format("  (best {} at step {})", best_text, grouped(best->step));
+  };
+  const std::string loss = loss_text(outcome.last_eval->loss);
+  if (!has_accuracy) {
+    row(terminal, settings.eval_split + " loss",
+        with_best(terminal.bold(loss), best ? loss_text(best->loss) : std::string()));
+    return;
   }
-  row(terminal, settings.eval_split + " accuracy", accuracy);
-  row(terminal, settings.eval_split + " loss", loss_text(outcome.last_eval->loss));
+  row(terminal, settings.eval_split + " accuracy",
+      with_best(terminal.bold(percent(outcome.last_eval->accuracy)), best ? percent(best->accuracy) : std::string()));
+  row(terminal, settings.eval_split + " loss", loss);
 }
 
 void print_commands(const Terminal& terminal, const Outcome& outcome) {
@@ -52,6 +61,12 @@ void print_commands(const Terminal& terminal, const Outcome& outcome) {
     return;
   }
   print("\nnext:  lockstep eval {0}\n       lockstep predict {0} --test 4\n", outcome.run_dir);
+}
+
+/// Of full batches, evaluations and checkpoints included.
+double seconds_per_batch(const train::Settings& settings, const Outcome& outcome) {
+  if (outcome.examples_per_second <= 0) return 0;
+  return static_cast<double>(settings.batch) / outcome.examples_per_second;
 }
 
 std::string model_text(const train::Settings& settings) {
@@ -87,8 +102,8 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
   print_evaluation(terminal, settings, outcome);
   if (outcome.steps > 0) row(terminal, "training loss", loss_text(outcome.train_loss));
   row(terminal, "time",
-      fmt::format("{}, {} examples/s", duration_text(outcome.seconds),
-                  grouped(static_cast<uint64_t>(outcome.examples_per_second))));
+      fmt::format("{}, {} examples/s, {:.3g} s/batch", duration_text(outcome.seconds),
+                  rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
   print_commands(terminal, outcome);
@@ -97,8 +112,10 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
 void print_result_line(const train::Settings& settings, const Outcome& outcome) {
   std::string result = fmt::format("{} on {}: ", settings.model, settings.dataset);
   if (outcome.last_eval) {
-    result += fmt::format("{} accuracy {}, {} loss {}, ", settings.eval_split, percent(outcome.last_eval->accuracy),
-                          settings.eval_split, loss_text(outcome.last_eval->loss));
+    if (!std::isnan(outcome.last_eval->accuracy)) {
+      result += fmt::format("{} accuracy {}, ", settings.eval_split, percent(outcome.last_eval->accuracy));
+    }
+    result += fmt::format("{} loss {}, ", settings.eval_split, loss_text(outcome.last_eval->loss));
   }
   result += fmt::format("{} in {}, {}", counted(outcome.steps, "step"), duration_text(outcome.seconds), why(outcome));
   if (!outcome.run_dir.empty()) result += ", " + outcome.run_dir;

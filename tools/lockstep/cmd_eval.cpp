@@ -23,9 +23,13 @@ struct Arguments {
 void print_json(const train::TrainedModel& model, const train::EvaluateRequest& request,
                 const train::Metrics& metrics) {
   const nlohmann::ordered_json result{
-      {"model", model.header.model},  {"checkpoint", model.file},     {"step", model.header.state.step},
-      {"split", request.split},       {"examples", metrics.examples}, {"loss", metrics.loss},
-      {"accuracy", metrics.accuracy},
+      {"model", model.header.model},
+      {"checkpoint", model.file},
+      {"step", model.header.state.step},
+      {"split", request.split},
+      {"examples", metrics.examples},
+      {"loss", metrics.loss},
+      {"accuracy", metrics.has_accuracy ? nlohmann::ordered_json(metrics.accuracy) : nlohmann::ordered_json(nullptr)},
   };
   print("{}\n", result.dump(2));
 }
@@ -41,9 +45,10 @@ int run_eval(const Arguments& arguments) {
     print_json(model, request, metrics);
     return 0;
   }
-  print("{} at step {} on {} {} examples: accuracy {}, loss {}\n", model.header.model, grouped(model.header.state.step),
-        grouped(static_cast<uint64_t>(metrics.examples)), request.split, terminal.bold(percent(metrics.accuracy)),
-        loss_text(metrics.loss));
+  const std::string accuracy =
+      metrics.has_accuracy ? fmt::format("accuracy {}, ", terminal.bold(percent(metrics.accuracy))) : "";
+  print("{} at step {} on {} {} examples: {}loss {}\n", model.header.model, grouped(model.header.state.step),
+        grouped(static_cast<uint64_t>(metrics.examples)), request.split, accuracy, loss_text(metrics.loss));
   return 0;
 }
 

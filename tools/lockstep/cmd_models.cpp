@@ -15,6 +15,7 @@ size_t parameter_count(const nn::ModelDef& model) {
   graph::Graph graph;
   nn::BuildRequest request;
   request.image = model.image;
+  request.classes = model.classes;
   nn::build(graph, model, request);
   return graph.parameter_count();
 }

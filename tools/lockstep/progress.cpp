@@ -72,9 +72,9 @@ void Progress::draw_bar(const train::StepEvent& event) {
       fmt::format("epoch {}", epoch_text(event.epoch)),
       fmt::format("step {}", grouped(event.step)),
       fmt::format("loss {}", loss_text(since_drawn_.loss())),
-      fmt::format("acc {}", percent(since_drawn_.accuracy(), 1)),
-      fmt::format("{} examples/s", grouped(static_cast<uint64_t>(rate_))),
   };
+  if (start_.has_accuracy) parts.push_back(fmt::format("acc {}", percent(since_drawn_.accuracy(), 1)));
+  parts.push_back(fmt::format("{} examples/s", rate_text(rate_)));
   if (const std::string left = time_left(event); !left.empty()) parts.push_back(left);
   std::string text;
   for (const std::string& part : parts) {
@@ -95,9 +95,10 @@ void Progress::draw_bar(const train::StepEvent& event) {
 
 void Progress::print_line(const train::StepEvent& event) const {
   const std::string left = time_left(event);
-  print("epoch {}, step {}: loss {}, accuracy {}, {} examples/s{}{}\n", epoch_text(event.epoch), event.step,
-        loss_text(since_drawn_.loss()), percent(since_drawn_.accuracy(), 1), grouped(static_cast<uint64_t>(rate_)),
-        left.empty() ? "" : ", ", left);
+  const std::string accuracy =
+      start_.has_accuracy ? fmt::format(", accuracy {}", percent(since_drawn_.accuracy(), 1)) : "";
+  print("epoch {}, step {}: loss {}{}, {} examples/s{}{}\n", epoch_text(event.epoch), event.step,
+        loss_text(since_drawn_.loss()), accuracy, rate_text(rate_), left.empty() ? "" : ", ", left);
   flush_out();
 }
 
@@ -108,8 +109,10 @@ void Progress::clear_bar() {
 
 void Progress::print_header() {
   if (header_printed_) return;
-  const std::string header = fmt::format("{:>7}  {:>9}  {:>10}  {:>9}  {:>10}  {:>9}  {:>9}", "epoch", "step",
-                                         "train loss", "train acc", split_ + " loss", split_ + " acc", "time");
+  const std::string train_acc = start_.has_accuracy ? fmt::format("  {:>9}", "train acc") : "";
+  const std::string split_acc = start_.has_accuracy ? fmt::format("  {:>9}", split_ + " acc") : "";
+  const std::string header = fmt::format("{:>7}  {:>9}  {:>10}{}  {:>10}{}  {:>9}", "epoch", "step", "train loss",
+                                         train_acc, split_ + " loss", split_acc, "time");
   print("{}\n", terminal_.bold(header));
   header_printed_ = true;
 }
@@ -118,10 +121,17 @@ void Progress::on_eval(const train::EvalEvent& event) {
   clear_bar();
   print_header();
   const bool trained = since_eval_.examples > 0;
-  const std::string accuracy = fmt::format("{:>9}", percent(event.accuracy));
-  print("{:>7}  {:>9}  {:>10}  {:>9}  {:>10}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step),
-        trained ? loss_text(since_eval_.loss()) : "", trained ? percent(since_eval_.accuracy()) : "",
-        loss_text(event.loss), event.best ? terminal_.green(accuracy) : accuracy, duration_text(event.seconds));
+  const auto green = [&](const std::string& text) { return event.best ? terminal_.green(text) : text; };
+  const std::string train_loss = trained ? loss_text(since_eval_.loss()) : "";
+  const std::string loss = fmt::format("{:>10}", loss_text(event.loss));
+  if (start_.has_accuracy) {
+    print("{:>7}  {:>9}  {:>10}  {:>9}  {}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step), train_loss,
+          trained ? percent(since_eval_.accuracy()) : "", loss, green(fmt::format("{:>9}", percent(event.accuracy))),
+          duration_text(event.seconds));
+  } else {
+    print("{:>7}  {:>9}  {:>10}  {}  {:>9}\n", epoch_text(event.epoch), grouped(event.step), train_loss, green(loss),
+          duration_text(event.seconds));
+  }
   flush_out();
   since_eval_ = {};
 }

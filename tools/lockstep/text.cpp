@@ -13,6 +13,11 @@ std::string grouped(uint64_t number) {
   return digits;
 }
 
+std::string rate_text(double per_second) {
+  if (per_second < 1000) return fmt::format("{:.1f}", per_second);
+  return grouped(static_cast<uint64_t>(std::llround(per_second)));
+}
+
 std::string percent(double fraction, int digits) { return fmt::format("{:.{}f} %", fraction * 100, digits); }
 
 std::string scaled(double number, std::string_view unit) {

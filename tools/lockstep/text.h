@@ -10,6 +10,8 @@ namespace lockstep::tools {
 
 /// 61706 -> "61,706".
 std::string grouped(uint64_t number);
+/// 44.73 -> "44.7", 61706.2 -> "61,706".
+std::string rate_text(double per_second);
 /// 0.9902 -> "99.02 %".
 std::string percent(double fraction, int digits = 2);
 /// 1536 -> "1.5 kB"; decimal units.
