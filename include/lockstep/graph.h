@@ -31,6 +31,13 @@ enum class Op : uint8_t {
   max_pool_grad,
   avg_pool,
   avg_pool_grad,
+  lrn,
+  lrn_grad,
+  affine_grid,
+  affine_grid_grad,
+  bilinear_sample,
+  bilinear_sample_grad_image,
+  bilinear_sample_grad_grid,
   relu,
   tanh,
   sigmoid,
@@ -118,6 +125,29 @@ struct PoolAttrs {
   bool through_relu = false;  ///< max_pool_grad of a ReLU's output: gives the gradient of the ReLU's input
   friend bool operator==(const PoolAttrs&, const PoolAttrs&) = default;
 };
+/// Local response normalisation over the `radius` channels on either side; alpha is not divided by the window's size.
+struct LrnAttrs {
+  int64_t radius = 2;
+  float alpha = 1e-4F;
+  float beta = 0.75F;
+  float bias = 2.0F;
+  friend bool operator==(const LrnAttrs&, const LrnAttrs&) = default;
+};
+/// How the coordinates -1 to 1 of a sampling grid lie over an image of width W (and likewise height):
+/// study: the grid is linspace(-1, 1), a coordinate x means pixel (x + 1) * W / 2, and corners are clipped to the image
+/// before their weights are computed, which leaves zero beyond the outermost pixels' centres.
+/// half_pixel: the grid is the pixels' centres, x means pixel ((x + 1) * W - 1) / 2, and beyond the image lie zeros
+/// (align_corners=False of other frameworks).
+enum class Sampling : uint8_t { study, half_pixel };
+struct AffineGridAttrs {
+  int64_t height = 1, width = 1;
+  Sampling sampling = Sampling::study;
+  friend bool operator==(const AffineGridAttrs&, const AffineGridAttrs&) = default;
+};
+struct SampleAttrs {
+  Sampling sampling = Sampling::study;
+  friend bool operator==(const SampleAttrs&, const SampleAttrs&) = default;
+};
 struct ReduceAttrs {
   uint32_t axes = 0;  ///< bit i: axis i is reduced
   bool keep_dims = false;
@@ -140,8 +170,8 @@ struct RandomAttrs {
   float a = 0, b = 0;
   friend bool operator==(const RandomAttrs&, const RandomAttrs&) = default;
 };
-using Attrs = std::variant<NoAttrs, ParameterAttrs, ScalarAttrs, MatMulAttrs, ConvAttrs, PoolAttrs, ReduceAttrs,
-                           TransposeAttrs, AxisAttrs, RandomAttrs>;
+using Attrs = std::variant<NoAttrs, ParameterAttrs, ScalarAttrs, MatMulAttrs, ConvAttrs, PoolAttrs, LrnAttrs,
+                           AffineGridAttrs, SampleAttrs, ReduceAttrs, TransposeAttrs, AxisAttrs, RandomAttrs>;
 
 /// How a tensor lies in memory. `plain` is row-major; `batch_blocked` is [N/b][rest...][b], b examples side by side;
 /// `channel_blocked` is oneDNN's [N][C/b][H][W][b]. Everything outside a Program sees plain.

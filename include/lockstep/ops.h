@@ -13,6 +13,8 @@
 namespace lockstep::ops {
 
 using graph::Graph;
+using graph::LrnAttrs;
+using graph::Sampling;
 using graph::Value;
 using graph::Window;
 
@@ -35,6 +37,15 @@ Value conv2d(Value x, Value weights, const Window& window);
 Value max_pool(Value x, const Window& window);
 /// Mean of the cells of each window that lie inside the image.
 Value avg_pool(Value x, const Window& window);
+
+/// Local response normalisation of x [N,C,H,W]: x / (bias + alpha * sum of x^2 over the near channels) ^ beta.
+Value lrn(Value x, const LrnAttrs& attrs = {});
+
+/// Where to sample: theta [N,6], the rows of a 2x3 matrix, times (x, y, 1) for each cell of a height x width image;
+/// gives [N,height,width,2] of (x, y) in -1 to 1.
+Value affine_grid(Value theta, int64_t height, int64_t width, Sampling sampling);
+/// The image [N,C,H,W] read at the points of grid [N,Ho,Wo,2], interpolated between the four nearest pixels.
+Value bilinear_sample(Value image, Value grid, Sampling sampling);
 
 Value relu(Value x);
 Value tanh(Value x);

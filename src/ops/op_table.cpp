@@ -29,6 +29,9 @@ void bias_add_gradient(GradientRuleContext&);
 void conv2d_gradient(GradientRuleContext&);
 void max_pool_gradient(GradientRuleContext&);
 void avg_pool_gradient(GradientRuleContext&);
+void lrn_gradient(GradientRuleContext&);
+void affine_grid_gradient(GradientRuleContext&);
+void bilinear_sample_gradient(GradientRuleContext&);
 void softmax_gradient(GradientRuleContext&);
 void cross_entropy_gradient(GradientRuleContext&);
 void softmax_cross_entropy_gradient(GradientRuleContext&);
@@ -61,6 +64,17 @@ constexpr std::array<OpDef, graph::kOpCount> kTable{{
     {Op::max_pool_grad, "max_pool_grad", Family::backward, "gradient of max_pool, to the first maximum", nullptr},
     {Op::avg_pool, "avg_pool", Family::window, "mean of the cells of each window inside the image", avg_pool_gradient},
     {Op::avg_pool_grad, "avg_pool_grad", Family::backward, "gradient of avg_pool", nullptr},
+    {Op::lrn, "lrn", Family::window, "x / (bias + alpha * sum of x * x over the near channels) ^ beta", lrn_gradient},
+    {Op::lrn_grad, "lrn_grad", Family::backward, "gradient of lrn", nullptr},
+    {Op::affine_grid, "affine_grid", Family::sampling, "theta (2x3) times (x, y, 1) for each cell of an image",
+     affine_grid_gradient},
+    {Op::affine_grid_grad, "affine_grid_grad", Family::backward, "gradient of affine_grid", nullptr},
+    {Op::bilinear_sample, "bilinear_sample", Family::sampling, "the image between its pixels, at the grid's points",
+     bilinear_sample_gradient},
+    {Op::bilinear_sample_grad_image, "bilinear_sample_grad_image", Family::backward,
+     "gradient of bilinear_sample to its image", nullptr},
+    {Op::bilinear_sample_grad_grid, "bilinear_sample_grad_grid", Family::backward,
+     "gradient of bilinear_sample to its grid", nullptr},
     {Op::relu, "relu", Family::unary, "max(x, 0)", relu_gradient},
     {Op::tanh, "tanh", Family::unary, "tanh(x)", tanh_gradient},
     {Op::sigmoid, "sigmoid", Family::unary, "1 / (1 + exp(-x))", sigmoid_gradient},
@@ -127,9 +141,10 @@ const OpDef& definition(Op op) { return kTable[static_cast<size_t>(op)]; }
 std::string_view name(Op op) { return definition(op).name; }
 
 std::string_view name(Family family) {
-  constexpr std::array<std::string_view, 11> kNames{"Sources",
+  constexpr std::array<std::string_view, 12> kNames{"Sources",
                                                     "Dense",
                                                     "Windows",
+                                                    "Sampling",
                                                     "Elementwise, one argument",
                                                     "Elementwise, two arguments",
                                                     "Softmax and losses",

@@ -13,6 +13,7 @@ enum class Family : uint8_t {
   source,
   dense,
   window,
+  sampling,
   unary,
   binary,
   softmax,

@@ -1,4 +1,4 @@
-// Ops whose window slides over the image: convolution and pooling.
+// Ops whose window slides over the image: convolution and pooling, and over its channels: normalisation.
 #include <algorithm>
 
 #include "ops/op_table.h"
@@ -99,6 +99,15 @@ Value avg_pool_grad(Value dy, const Shape& input, const Window& w) {
   return add_node(Op::avg_pool_grad, graph::PoolAttrs{w, false}, {dy}, {{DType::f32, input}});
 }
 
+Value lrn(Value x, const LrnAttrs& attrs) {
+  require_dtype("lrn", "x", x, DType::f32);
+  require_rank("lrn", "x", x, 4);
+  if (attrs.radius < 0) reject("lrn", "radius " + std::to_string(attrs.radius) + " must not be negative");
+  if (!(attrs.bias > 0.0F)) reject("lrn", "bias " + std::to_string(attrs.bias) + " must be positive");
+  if (!(attrs.alpha >= 0.0F)) reject("lrn", "alpha " + std::to_string(attrs.alpha) + " must not be negative");
+  return add_node(Op::lrn, attrs, {x}, {x.type()});
+}
+
 void conv2d_gradient(GradientRuleContext& g) {
   const Window w = g.node().as<graph::ConvAttrs>().window;
   const Value x = g.input(0);
@@ -115,6 +124,11 @@ void max_pool_gradient(GradientRuleContext& g) {
 void avg_pool_gradient(GradientRuleContext& g) {
   const Window w = g.node().as<graph::PoolAttrs>().window;
   g.set(0, avg_pool_grad(g.dy(), g.input(0).shape(), w));
+}
+
+void lrn_gradient(GradientRuleContext& g) {
+  const LrnAttrs attrs = g.node().as<LrnAttrs>();
+  g.set(0, add_node(Op::lrn_grad, attrs, {g.input(0), g.dy()}, {g.dy().type()}));
 }
 
 }  // namespace lockstep::ops

@@ -47,6 +47,8 @@ std::vector<Case> all_cases(uint64_t seed);
 
 std::vector<Case> dense_cases(base::Sequence& random);
 std::vector<Case> window_cases(base::Sequence& random);
+std::vector<Case> sampling_cases();
+std::vector<Case> lrn_cases();
 std::vector<Case> elementwise_cases(base::Sequence& random);
 std::vector<Case> softmax_cases(base::Sequence& random);
 std::vector<Case> shaping_cases(base::Sequence& random);

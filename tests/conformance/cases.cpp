@@ -25,8 +25,8 @@ std::string flag(bool on, const char* text) { return on ? text : ""; }
 std::vector<Case> all_cases(uint64_t seed) {
   base::Sequence random(seed, 7);
   std::vector<Case> all;
-  append(all, dense_cases(random), window_cases(random), elementwise_cases(random), softmax_cases(random),
-         shaping_cases(random), random_cases(random));
+  append(all, dense_cases(random), window_cases(random), sampling_cases(), lrn_cases(), elementwise_cases(random),
+         softmax_cases(random), shaping_cases(random), random_cases(random));
   return all;
 }
 
@@ -162,6 +162,64 @@ std::vector<Case> window_cases(base::Sequence& random) {
                      return ops::conv2d(in[0], in[1], ops::same_window(4, 2, 9, 9));
                    }});
   return cases;
+}
+
+std::vector<Case> sampling_cases() {
+  std::vector<Case> cases;
+  for (const auto& [name, sampling] :
+       {std::pair{"study", ops::Sampling::study}, std::pair{"half_pixel", ops::Sampling::half_pixel}}) {
+    const auto grid_case = [&, s = sampling](int64_t batch, int64_t height, int64_t width) {
+      cases.push_back({std::string("affine_grid ") + name + " " + Shape{batch, height, width}.str(),
+                       {{{batch, 6}}},
+                       [=](Values& in) { return ops::affine_grid(in[0], height, width, s); }});
+    };
+    grid_case(3, 5, 7);
+    grid_case(1, 1, 1);
+    grid_case(7, 40, 40);
+    const auto sample_case = [&, s = sampling](const Shape& image, int64_t height, int64_t width) {
+      cases.push_back({std::string("bilinear_sample ") + name + " " + image.str() + " to " + Shape{height, width}.str(),
+                       {{image}, {{image[0], height, width, 2}}},
+                       [=](Values& in) { return ops::bilinear_sample(in[0], in[1], s); }});
+    };
+    sample_case({3, 2, 5, 7}, 4, 9);
+    sample_case({1, 1, 1, 1}, 2, 2);
+    sample_case({2, 1, 2, 3}, 1, 17);
+    sample_case({5, 1, 40, 40}, 33, 35);
+    cases.push_back(
+        {std::string("bilinear_sample of affine_grid ") + name, {{{4, 3, 6, 8}}, {{4, 6}}}, [s = sampling](Values& in) {
+           return ops::bilinear_sample(in[0], ops::affine_grid(in[1], 2, 3, s), s);
+         }});
+  }
+  return cases;
+}
+
+std::vector<Case> lrn_cases() {
+  const auto normalise = [](const Shape& shape, const ops::LrnAttrs& attrs) {
+    return Case{"lrn " + shape.str() + " radius " + std::to_string(attrs.radius), {{shape}}, [=](Values& in) {
+                  return ops::lrn(in[0], attrs);
+                }};
+  };
+  // A convolution before and after, so that it meets every layout on its way.
+  const auto between_convolutions = [](int64_t batch, int64_t channels) {
+    return Case{"lrn after conv2d, batch " + std::to_string(batch) + ", " + std::to_string(channels) + " channels",
+                {{{batch, 2, 6, 5}}, {{channels, 2, 3, 3}}, {{3, channels, 3, 3}}},
+                [](Values& in) {
+                  const Value y = ops::conv2d(in[0], in[1], ops::window(3, 1, 1));
+                  const Value z = ops::lrn(y, {.radius = 2, .alpha = 0.3F, .beta = 0.75F, .bias = 1.0F});
+                  return ops::conv2d(ops::tanh(z), in[2], ops::window(3, 1, 1));
+                },
+                true,
+                5e-5,
+                channels < 16};
+  };
+  return {normalise({2, 7, 4, 5}, {}),
+          normalise({2, 7, 4, 5}, {.radius = 2, .alpha = 0.5F, .beta = 0.75F, .bias = 1.0F}),
+          normalise({3, 3, 2, 9}, {.radius = 4, .alpha = 0.5F, .beta = 0.6F, .bias = 2.0F}),
+          normalise({1, 33, 5, 7}, {.radius = 1, .alpha = 0.2F, .beta = 1.0F, .bias = 0.5F}),
+          normalise({2, 1, 3, 3}, {.radius = 0, .alpha = 1.0F, .beta = 0.5F, .bias = 1.0F}),
+          between_convolutions(9, 5),
+          between_convolutions(2, 320),
+          between_convolutions(3, 277)};
 }
 
 std::vector<Case> elementwise_cases(base::Sequence& random) {

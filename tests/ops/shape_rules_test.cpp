@@ -55,6 +55,28 @@ TEST(ShapeRules, PoolPaddingMustBeSmallerThanTheWindow) {
   EXPECT_THAT(message_of([&] { max_pool(input(g, {1, 1, 4, 4}), window(2, 2, 2)); }), HasSubstr("padding"));
 }
 
+TEST(ShapeRules, SamplingChecksThetaGridAndSizes) {
+  Graph g;
+  const Value image = input(g, {2, 1, 8, 8});
+  EXPECT_THAT(message_of([&] {
+                affine_grid(input(g, {2, 4}), 8, 8, Sampling::study);
+              }),
+              AllOf(HasSubstr("affine_grid: theta"), HasSubstr("[2, 4]"), HasSubstr("[N, 6]")));
+  EXPECT_THAT(message_of([&] { affine_grid(input(g, {2, 6}), 0, 8, Sampling::study); }), HasSubstr("height 0"));
+  EXPECT_THAT(message_of([&] {
+                bilinear_sample(image, input(g, {3, 4, 4, 2}), Sampling::study);
+              }),
+              AllOf(HasSubstr("[3, 4, 4, 2]"), HasSubstr("[2, 1, 8, 8]"), HasSubstr("[2, height, width, 2]")));
+}
+
+TEST(ShapeRules, LrnChecksItsConstants) {
+  Graph g;
+  const Value x = input(g, {2, 3, 8, 8});
+  EXPECT_THAT(message_of([&] { lrn(input(g, {2, 3})); }), AllOf(HasSubstr("lrn: x"), HasSubstr("rank 4")));
+  EXPECT_THAT(message_of([&] { lrn(x, {.radius = -1}); }), HasSubstr("radius -1"));
+  EXPECT_THAT(message_of([&] { lrn(x, {.bias = 0.0F}); }), HasSubstr("bias 0"));
+}
+
 TEST(ShapeRules, BroadcastFailureShowsBothShapes) {
   Graph g;
   EXPECT_THAT(message_of([&] {

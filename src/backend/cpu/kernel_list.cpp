@@ -43,6 +43,13 @@ std::unique_ptr<Kernel> reference_conv2d_grad_input(const KernelRequest&, const 
 std::unique_ptr<Kernel> reference_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> reference_pool(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> reference_pool_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_lrn(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_lrn_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_affine_grid(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_affine_grid_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_bilinear_sample(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_bilinear_sample_grad_image(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> reference_bilinear_sample_grad_grid(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> reference_softmax(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> reference_softmax_grad(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> reference_cross_entropy(const KernelRequest&, const CpuOptions&);
@@ -94,6 +101,13 @@ std::span<const Implementation> implementations(graph::Op op) {
                                                      {"reference", reference_conv2d_grad_weights}};
   static constexpr Implementation kPool[]{{"vector", vector_pool}, {"reference", reference_pool}};
   static constexpr Implementation kPoolGrad[]{{"vector", vector_pool_grad}, {"reference", reference_pool_grad}};
+  static constexpr Implementation kLrn[]{{"reference", reference_lrn}};
+  static constexpr Implementation kLrnGrad[]{{"reference", reference_lrn_grad}};
+  static constexpr Implementation kAffineGrid[]{{"reference", reference_affine_grid}};
+  static constexpr Implementation kAffineGridGrad[]{{"reference", reference_affine_grid_grad}};
+  static constexpr Implementation kBilinearSample[]{{"reference", reference_bilinear_sample}};
+  static constexpr Implementation kBilinearSampleGradImage[]{{"reference", reference_bilinear_sample_grad_image}};
+  static constexpr Implementation kBilinearSampleGradGrid[]{{"reference", reference_bilinear_sample_grad_grid}};
   static constexpr Implementation kUnary[]{{"vector", vector_unary}, {"reference", reference_unary}};
   static constexpr Implementation kBinary[]{{"vector", vector_binary}, {"reference", reference_binary}};
   static constexpr Implementation kMaxGrad[]{{"reference", reference_max_grad}};
@@ -143,6 +157,20 @@ std::span<const Implementation> implementations(graph::Op op) {
     case Op::max_pool_grad:
     case Op::avg_pool_grad:
       return kPoolGrad;
+    case Op::lrn:
+      return kLrn;
+    case Op::lrn_grad:
+      return kLrnGrad;
+    case Op::affine_grid:
+      return kAffineGrid;
+    case Op::affine_grid_grad:
+      return kAffineGridGrad;
+    case Op::bilinear_sample:
+      return kBilinearSample;
+    case Op::bilinear_sample_grad_image:
+      return kBilinearSampleGradImage;
+    case Op::bilinear_sample_grad_grid:
+      return kBilinearSampleGradGrid;
     case Op::relu:
     case Op::tanh:
     case Op::sigmoid:
