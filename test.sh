@@ -88,6 +88,9 @@ build release all -DLOCKSTEP_BENCH=ON
 step "release: test"
 if $all; then run_tests release; else run_tests release -LE slow; fi
 
+step "oneDNN 3: build and test"
+check "oneDNN 3" scripts/test_onednn3.sh
+
 step "asan and fuzzing: build (clang, everything, warnings are errors)"
 build asan all
 step "asan and fuzzing: test"

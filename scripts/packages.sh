@@ -11,7 +11,7 @@ build_packages=(
 # Besides those, to test it.
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-format clang-tidy libomp-dev libclang-rt-14-dev
+  clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv
 )
 
 # install_missing PACKAGE...: installs those that are not there yet; needs root or sudo only then.

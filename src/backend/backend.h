@@ -37,7 +37,7 @@ struct StepContext {
 struct Binding {
   std::vector<Location> inputs;
   std::vector<Location> outputs;
-  Location workspace_at;  ///< scratch, valid only during run()
+  Location workspace_at;  ///< scratch, valid only during refresh() and run()
   Location state_at;      ///< kept between runs
 
   template <class T = float>
@@ -65,6 +65,8 @@ class Kernel {
   /// Bytes of scratch shared with other kernels, and of memory of its own.
   [[nodiscard]] virtual size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual size_t state_bytes() const { return 0; }
+  /// What a library chose to run inside this kernel, for display; empty where there is no choice.
+  [[nodiscard]] virtual std::string detail() const { return {}; }
 
   void bind(Binding binding) { binding_ = std::move(binding); }
 
@@ -93,7 +95,7 @@ struct KernelRequest {
 };
 
 struct NamedKernel {
-  std::string_view implementation;  ///< e.g. "batch_conv", "onednn", "reference"
+  std::string implementation;  ///< e.g. "batch_conv", "onednn jit:avx2", "reference"
   std::unique_ptr<Kernel> kernel;
 };
 

@@ -69,7 +69,7 @@ void Program::make_kernels(const backend::Backend& backend) {
         {node.name, node.op, "", node.outputs[0].type.shape, node.outputs[0].layout, node.backward, constants[i], 0});
     if (is_source(node) || is_alias(work_.graph, node)) continue;
     backend::NamedKernel made = backend.make({work_.graph, node});
-    infos_.back().implementation = made.implementation;
+    infos_.back().implementation = std::move(made.implementation);
     kernels_.back() = std::move(made.kernel);
   }
 }

@@ -25,7 +25,7 @@ struct ParameterRange {
 struct KernelInfo {
   std::string name;
   Op op = Op::identity;
-  std::string_view implementation;
+  std::string implementation;
   Shape shape;  ///< of the first output
   Layout layout;
   bool backward = false;

@@ -22,7 +22,11 @@ class CpuBackend final : public Backend {
   [[nodiscard]] NamedKernel make(const KernelRequest& request) const override {
     const auto all = cpu::implementations(request.node.op);
     for (const cpu::Implementation& implementation : options_.reference_only ? all.last(1) : all) {
-      if (auto kernel = implementation.make(request, options_)) return {implementation.name, std::move(kernel)};
+      auto kernel = implementation.make(request, options_);
+      if (kernel == nullptr) continue;
+      std::string name(implementation.name);
+      if (const std::string detail = kernel->detail(); !detail.empty()) name += " " + detail;
+      return {std::move(name), std::move(kernel)};
     }
     throw Error("no CPU kernel takes node '" + request.node.name + "' of shape " + request.out_shape().str() +
                 " in layout " + request.output().layout.str());

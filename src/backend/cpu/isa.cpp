@@ -18,6 +18,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames{"sse4", "avx2", "avx512"};
 constexpr int64_t kAvx512Targets = HWY_AVX3 | HWY_AVX3_DL;
 
+constexpr dnnl::cpu_isa kNoLimit{};  // `all` in oneDNN 2, `isa_default` in 3
+
 dnnl::cpu_isa dnnl_isa(Isa isa) {
   switch (isa) {
     case Isa::sse4:
@@ -27,7 +29,7 @@ dnnl::cpu_isa dnnl_isa(Isa isa) {
     case Isa::avx512:
       break;
   }
-  return dnnl::cpu_isa::all;
+  return kNoLimit;
 }
 
 Isa detect() {
@@ -58,7 +60,7 @@ void limit_isa(Isa isa) {
   chosen().store(detect(), std::memory_order_relaxed);
   // oneDNN takes a limit only once and before its first use; the same limit again is no mistake.
   const dnnl::cpu_isa wanted = dnnl_isa(isa);
-  if (dnnl::set_max_cpu_isa(wanted) == dnnl::status::success || wanted == dnnl::cpu_isa::all) return;
+  if (dnnl::set_max_cpu_isa(wanted) == dnnl::status::success || wanted == kNoLimit) return;
   if (dnnl::get_effective_cpu_isa() > wanted) {
     throw UsageError("the instruction set cannot be limited to " + std::string(name(isa)) +
                      ": oneDNN has already chosen a wider one");

@@ -3,6 +3,7 @@
 
 #include <dnnl.hpp>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,26 +11,9 @@
 
 namespace lockstep::backend::cpu {
 
-/// The graph's layout of a 4-dimensional tensor in oneDNN's words.
-dnnl::memory::desc describe(const Shape& shape, const graph::Layout& layout);
+/// A matrix or 4-dimensional tensor of the graph, its type and layout in oneDNN's words.
+dnnl::memory::desc describe(const graph::Output& output);
 dnnl::memory::dims dims_of(const Shape& shape);
-
-/// A primitive with its arguments, ready to run without allocating (the C++ wrapper builds its argument list anew at
-/// every call). The memories are handles: setting their data afterwards is seen here.
-class Prepared {
- public:
-  Prepared() = default;
-  Prepared(dnnl::primitive primitive, std::initializer_list<std::pair<int, dnnl::memory>> arguments)
-      : primitive_(std::move(primitive)) {
-    for (const auto& [index, memory] : arguments) add(index, memory);
-  }
-  void add(int index, const dnnl::memory& memory) { arguments_.push_back({index, memory.get()}); }
-  void run(const dnnl::stream& stream) const;
-
- private:
-  dnnl::primitive primitive_;
-  std::vector<dnnl_exec_arg_t> arguments_;
-};
 
 /// Engine and stream of one kernel; cheap handles on oneDNN's one CPU device.
 struct OneDnn {
@@ -38,5 +22,31 @@ struct OneDnn {
 
   [[nodiscard]] dnnl::memory unbound(const dnnl::memory::desc& desc) const { return {desc, engine, nullptr}; }
 };
+
+/// A primitive with its arguments, ready to run without allocating (the C++ wrapper builds its argument list anew at
+/// every call). The memories are handles: setting their data afterwards is seen here. Scratch comes from the caller.
+class Prepared {
+ public:
+  Prepared() = default;
+  Prepared(const OneDnn& dnn, const dnnl::primitive_desc_base& desc,
+           std::initializer_list<std::pair<int, dnnl::memory>> arguments);
+  void add(int index, const dnnl::memory& memory) { arguments_.push_back({index, memory.get()}); }
+
+  [[nodiscard]] size_t scratch_bytes() const { return scratch_bytes_; }
+  /// oneDNN's name for what it runs, e.g. "jit:avx512_core".
+  [[nodiscard]] const std::string& implementation() const { return implementation_; }
+  void run(const dnnl::stream& stream, void* scratch);
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl::memory scratch_;
+  size_t scratch_bytes_ = 0;
+  std::string implementation_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+/// Operands as oneDNN takes them.
+inline void* input(const Binding& binding, size_t i) { return const_cast<std::byte*>(binding.in<std::byte>(i)); }
+inline void* output(const Binding& binding, size_t i = 0) { return binding.out<std::byte>(i); }
 
 }  // namespace lockstep::backend::cpu

@@ -1,0 +1,74 @@
+// For oneDNN 2.x: an operation descriptor first, then the primitive's.
+#include "backend/cpu/onednn_api.h"
+
+namespace lockstep::backend::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::prop_kind;
+
+constexpr bool kMayBeEmpty = true;
+
+dnnl::primitive_attr attributes(graph::Activation activation) {
+  dnnl::post_ops after;
+  if (activation == graph::Activation::relu) after.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+  if (activation == graph::Activation::tanh) after.append_eltwise(1, algorithm::eltwise_tanh, 0, 0);
+  if (activation == graph::Activation::sigmoid) after.append_eltwise(1, algorithm::eltwise_logistic, 0, 0);
+  dnnl::primitive_attr result;
+  result.set_post_ops(after);
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return result;
+}
+
+/// What backward passes ask for: a forward pass over the same tensors.
+dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  const dnnl::memory::desc weights(spec.weights.dims(), spec.src.data_type(), dnnl::memory::format_tag::any);
+  return {{prop_kind::forward_training, spec.algorithm, spec.src, weights, spec.dst, spec.stride, spec.padding_before,
+           spec.padding_after},
+          engine,
+          kMayBeEmpty};
+}
+
+}  // namespace
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  return {{prop_kind::forward_training, spec.algorithm, spec.src, spec.weights, spec.bias, spec.dst, spec.stride,
+           spec.padding_before, spec.padding_after},
+          attributes(spec.activation),
+          engine,
+          kMayBeEmpty};
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const dnnl::engine& engine,
+                                                                          const ConvolutionSpec& spec) {
+  const auto forward = hint(engine, spec);
+  if (!forward) return {};
+  return {{spec.algorithm, spec.src, spec.weights, spec.dst, spec.stride, spec.padding_before, spec.padding_after},
+          attributes(graph::Activation::none),
+          engine,
+          forward,
+          kMayBeEmpty};
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const dnnl::engine& engine,
+                                                                                const ConvolutionSpec& spec) {
+  const auto forward = hint(engine, spec);
+  if (!forward) return {};
+  return {{spec.algorithm, spec.src, spec.weights, spec.bias, spec.dst, spec.stride, spec.padding_before,
+           spec.padding_after},
+          attributes(graph::Activation::none),
+          engine,
+          forward,
+          kMayBeEmpty};
+}
+
+dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const MatmulSpec& spec) {
+  return {{spec.a, spec.b, spec.bias, spec.c}, attributes(spec.activation), engine, kMayBeEmpty};
+}
+
+dnnl::reorder::primitive_desc reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
+                                      const dnnl::memory::desc& to) {
+  return {engine, from, engine, to, attributes(graph::Activation::none), kMayBeEmpty};
+}
+
+}  // namespace lockstep::backend::cpu
