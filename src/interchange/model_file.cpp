@@ -1,0 +1,25 @@
+#include "interchange/model_file.h"
+
+#include "base/file.h"
+#include "interchange/yaml_model.h"
+#include "interchange/yaml_tree.h"
+#include "lockstep/error.h"
+
+namespace lockstep::interchange {
+namespace {
+
+bool is_yaml(std::string_view name) { return name.ends_with(".yaml") || name.ends_with(".yml"); }
+
+}  // namespace
+
+bool is_model_file(std::string_view name) { return is_yaml(name) || name.ends_with(".onnx"); }
+
+nn::ModelDef load_model(const std::string& path) {
+  if (is_yaml(path)) {
+    const std::vector<uint8_t> bytes = base::read_file(path, kLargestYaml);
+    return parse_yaml_model(std::string(bytes.begin(), bytes.end()), path);
+  }
+  throw UsageError("model file '" + path + "': its name must end in .yaml or .yml");
+}
+
+}  // namespace lockstep::interchange
