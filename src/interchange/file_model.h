@@ -24,6 +24,11 @@ struct LayerSpec {
   std::optional<YamlNode> when = {};
 };
 
+struct LayerName {
+  int line = 0;
+  bool conditional = false;  ///< the layer has a `when`
+};
+
 struct FileModel {
   std::string file;
   std::string name;
@@ -33,7 +38,7 @@ struct FileModel {
   std::vector<nn::ModelOption> options;
   YamlNode defaults;
   std::vector<LayerSpec> layers;
-  std::map<std::string, int, std::less<>> names;  ///< of the layers that have one, with their lines
+  std::map<std::string, LayerName, std::less<>> names;  ///< of the layers that have one
   YamlNode loss;
   std::optional<YamlNode> scores, picture, picture_name;
 };

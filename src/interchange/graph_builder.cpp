@@ -28,6 +28,7 @@ class GraphBuilder {
   struct Named {
     Value value;
     int line = 0;
+    bool built = false;  ///< not left out
   };
 
   void add(const LayerSpec& layer);
@@ -45,6 +46,8 @@ class GraphBuilder {
   void add_squares(nn::ModelGraph& built, const Arguments& loss);
   void add_value(nn::ModelGraph& built, const Arguments& loss);
   void add_picture(nn::ModelGraph& built);
+  /// The value that a key of the loss names, which must be a scalar.
+  Value scalar(const Arguments& loss, std::string_view key);
   /// Throws ShapeError at the key.
   [[noreturn]] void misfit(const Arguments& where, std::string_view key, const std::string& message) const;
 
@@ -85,12 +88,17 @@ void GraphBuilder::add(const LayerSpec& layer) {
   const std::string name = name_of(layer, op);
   const std::string title = fmt::format("layer '{}' ({})", name, shown(op));
   const LayerCall call = make_call(layer, op, title, variables_, model_.file);
+  const auto other = values_.find(name);
+  const bool applied = other != values_.end() && other->second.built;
   if (layer.when && !applies(*layer.when, variables_, model_.file)) {
-    leave_out(name, call, layer);
+    if (!applied) leave_out(name, call, layer);
     return;
   }
+  if (applied) {
+    call.args.reject("name", fmt::format("the `when` of the layer on line {} applies too", other->second.line));
+  }
   previous_ = run(layer, name, call);
-  values_[name] = {previous_, layer.where.line};
+  values_[name] = {previous_, layer.where.line, true};
 }
 
 void GraphBuilder::leave_out(const std::string& name, const LayerCall& call, const LayerSpec& layer) {
@@ -105,7 +113,7 @@ void GraphBuilder::leave_out(const std::string& name, const LayerCall& call, con
       previous_ = stand_in;
     }
   }
-  values_[name] = {stand_in, layer.where.line};
+  values_[name] = {stand_in, layer.where.line, false};
 }
 
 Value GraphBuilder::run(const LayerSpec& layer, const std::string& name, const LayerCall& call) {
@@ -141,7 +149,7 @@ Value GraphBuilder::find(const std::string& name, const Arguments& user, std::st
   if (name == self) user.reject(key, "'" + shown(name) + "' is the layer itself; it can use earlier ones only");
   if (const auto later = model_.names.find(name); later != model_.names.end()) {
     user.reject(key, fmt::format("'{}' comes later (line {}); a layer can use earlier ones only: no cycles",
-                                 shown(name), later->second));
+                                 shown(name), later->second.line));
   }
   std::vector<std::string> known{"images", "labels"};
   for (const auto& [other, value] : values_) known.push_back(other);
@@ -165,7 +173,7 @@ void GraphBuilder::misfit(const Arguments& where, std::string_view key, const st
 void GraphBuilder::add_loss(nn::ModelGraph& built) {
   const graph::Scope scope(graph_, "loss");
   const Arguments loss = section(model_.loss, variables_, model_.file, "loss", "kind");
-  loss.check_keys({"kind", "of", "factor", "value", "over"});
+  loss.check_keys({"kind", "of", "factor", "value", "over", "plus"});
   if (loss.has("value")) {
     if (loss.has("kind")) loss.reject("value", "is there besides kind; a loss has one of them");
     add_value(built, loss);
@@ -177,6 +185,7 @@ void GraphBuilder::add_loss(nn::ModelGraph& built) {
   for (const char* key : {"of", "factor"}) {
     if (loss.has(key) && loss.text("kind", "") != "l2") loss.reject(key, "is for kind l2");
   }
+  if (loss.has("plus")) built.loss = ops::add(built.loss, scalar(loss, "plus"));
   const bool counts = labels_.valid() && built.scores.shape() == Shape{request_.batch, request_.classes};
   if (counts) {
     built.labels = labels_;
@@ -221,13 +230,17 @@ void GraphBuilder::add_squares(nn::ModelGraph& built, const Arguments& loss) {
 }
 
 void GraphBuilder::add_value(nn::ModelGraph& built, const Arguments& loss) {
-  const std::string name = loss.text("value", "");
-  built.loss = find(name, loss, "value");
+  built.loss = scalar(loss, "value");
   built.loss_over = loss.choice("over", {"mean", "sum"}) == "sum" ? nn::LossOver::sum : nn::LossOver::mean;
-  if (built.loss.shape() == Shape{} && built.loss.dtype() == DType::f32) return;
-  misfit(loss, "value",
-         fmt::format("value '{}' {} must be a scalar []; put a reduce_mean or reduce_sum before it", shown(name),
-                     built.loss.shape().str()));
+}
+
+Value GraphBuilder::scalar(const Arguments& loss, std::string_view key) {
+  const std::string name = loss.text(key, "");
+  const Value value = find(name, loss, key);
+  if (value.shape() == Shape{} && value.dtype() == DType::f32) return value;
+  misfit(loss, key,
+         fmt::format("{} '{}' {} must be a scalar []; put a reduce_mean or reduce_sum before it", key, shown(name),
+                     value.shape().str()));
 }
 
 void GraphBuilder::add_picture(nn::ModelGraph& built) {

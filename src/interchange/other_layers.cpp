@@ -58,7 +58,7 @@ Value build_dropout(const LayerContext& layer) {
   const auto rate =
       static_cast<float>(args.has("rate") ? args.number("rate", {}, 0, 1) : 1.0 - args.number("keep", {}, 0, 1));
   if (rate >= 1.0F) args.reject(args.has("rate") ? "rate" : "keep", "would drop everything");
-  return layer.request.training ? ops::dropout(layer.x(), rate) : layer.x();
+  return layer.request.training && rate > 0 ? ops::dropout(layer.x(), rate) : layer.x();
 }
 
 Value build_noise(const LayerContext& layer) {

@@ -111,14 +111,21 @@ class LayerReader {
     }
   }
 
+  [[nodiscard]] bool has_when() const {
+    const auto within = [](const YamlNode& item) { return item.find("when") != nullptr; };
+    return within(item_) || std::any_of(item_.items.begin(), item_.items.end(), within);
+  }
+
   void take_name(const YamlNode& value) {
     spec_.name = checked_name(value, model_.file, "name");
     if (spec_.name == "images" || spec_.name == "labels" || spec_.name == "loss") {
       reject(model_.file, value, "name: '" + spec_.name + "' is taken: every model has it");
     }
-    const auto [other, fresh] = model_.names.emplace(spec_.name, item_.line);
-    if (!fresh) {
-      reject(model_.file, value, fmt::format("name: '{}' is already the layer on line {}", spec_.name, other->second));
+    const auto [other, fresh] = model_.names.try_emplace(spec_.name, LayerName{item_.line, has_when()});
+    // Of layers with conditions, those of one name stand for each other; building sees to it that one applies at most.
+    if (!fresh && !(has_when() && other->second.conditional)) {
+      reject(model_.file, value,
+             fmt::format("name: '{}' is already the layer on line {}", spec_.name, other->second.line));
     }
   }
 

@@ -83,11 +83,6 @@ void Configuration::apply(Settings& settings, const Layer& layer) {
   for (const auto& [name, given] : layer) assign(settings, *find_setting(name), given.text, given.where);
 }
 
-const nn::ModelDef& find_model(std::span<const nn::ModelDef> models, const std::string& name) {
-  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
-  return found != models.end() ? *found : nn::find_model(name);
-}
-
 void Configuration::fill_model_defaults(Settings& settings) const {
   const auto name_in = [](const Layer& layer) {
     const auto found = layer.find("model");

@@ -10,17 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/nn.h"
+#include "train/model_catalog.h"
 #include "train/settings.h"
 
 namespace lockstep::train {
 
-/// The model of that name, of those given or of the zoo. Throws UsageError that suggests the nearest.
-const nn::ModelDef& find_model(std::span<const nn::ModelDef> models, const std::string& name);
-
 class Configuration {
  public:
-  /// `models` beyond the zoo's are known too; borrowed.
+  /// `models` beyond the zoo's and files are known too; borrowed.
   explicit Configuration(std::span<const nn::ModelDef> models = {}) : models_(models) {}
 
   /// A flag or its equivalent in a program: `name` without dashes. Throws UsageError for an unknown name or bad value.
@@ -34,7 +31,7 @@ class Configuration {
   void parse_yaml(const std::string& text, const std::string& file);
 
   /// The settings of a run that is to go on (its config.yaml): the lowest layer of those given. From then on what
-  /// flags or the file change must be free to change.
+  /// flags or the file change must be free to change, and a model that is a file is the run's copy of it.
   void resume_from(const std::string& path);
 
   /// Whether a flag or the file gave it.
@@ -46,7 +43,9 @@ class Configuration {
   /// a resumed run has fixed, settings that contradict each other.
   [[nodiscard]] Settings resolve() const;
 
-  [[nodiscard]] const nn::ModelDef& model(const std::string& name) const { return find_model(models_, name); }
+  /// Lives as long as this configuration or a copy of its models.
+  [[nodiscard]] const nn::ModelDef& model(const std::string& name) const { return models_.find(name); }
+  [[nodiscard]] const ModelCatalog& models() const { return models_; }
 
  private:
   struct Given {
@@ -65,7 +64,7 @@ class Configuration {
   void check_together(const Settings& settings) const;
   void check_resume(const Settings& before, const Settings& now) const;
 
-  std::span<const nn::ModelDef> models_;
+  ModelCatalog models_;
   Layer run_;
   Layer file_;
   Layer flags_;

@@ -2,6 +2,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/file.h"
@@ -128,6 +129,7 @@ void Configuration::load_yaml(const std::string& path) {
 void Configuration::resume_from(const std::string& path) {
   const std::vector<uint8_t> bytes = base::read_file(path, kLargestFile);
   run_ = read_yaml(std::string(bytes.begin(), bytes.end()), path, true);
+  models_.use_copies_of(std::filesystem::path(path).parent_path().string());
 }
 
 }  // namespace lockstep::train

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/catalog.h"
+#include "interchange/model_file.h"
 #include "lockstep/error.h"
 #include "train/checkpoint_store.h"
 #include "train/configuration.h"
@@ -59,6 +60,14 @@ TrainedModel load_model(const ModelSource& source) {
   Checkpoint checkpoint = is_file ? read_checkpoint(source.run) : load_from_run(source, model.file);
   model.header = std::move(checkpoint.header);
   model.models = source.models;
+  const std::string named = setting_of(model.header, "model");
+  if (interchange::is_model_file(named)) {
+    model.models.insert(model.models.begin(), load_kept_model(model.file, named));
+    if (model.models.front().name != model.header.model) {
+      throw DataError(fmt::format("checkpoint {} is of model '{}', but its model file holds '{}'", model.file,
+                                  model.header.model, model.models.front().name));
+    }
+  }
   const nn::ModelDef& def = find_model(model.models, model.header.model);
   model.spec = {&def, nn::resolve_options(def, model.header.options), model.header.image, model.header.classes};
   const auto expected = parameter_entries(make_parameters(model.spec, 0).infos());

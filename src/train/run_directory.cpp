@@ -78,9 +78,9 @@ RunDirectory RunDirectory::create_at(const std::string& path) {
   return run;
 }
 
-RunDirectory RunDirectory::create_for(const Settings& settings) {
+RunDirectory RunDirectory::create_for(const Settings& settings, const std::string& model_name) {
   if (!settings.run_dir.empty()) return create_at(settings.run_dir);
-  return create(settings.runs_dir, settings.name.empty() ? settings.model : settings.name);
+  return create(settings.runs_dir, settings.name.empty() ? model_name : settings.name);
 }
 
 std::string find_run(const std::string& run, const std::string& runs_dir) {

@@ -17,8 +17,8 @@ class RunDirectory {
   static RunDirectory create(const std::string& runs_dir, const std::string& name);
   /// Exactly this folder, which must not exist or be empty; UsageError names --resume otherwise.
   static RunDirectory create_at(const std::string& path);
-  /// What the settings say: run_dir, or runs_dir and name (or the model's).
-  static RunDirectory create_for(const Settings& settings);
+  /// What the settings say: run_dir, or runs_dir and name (or the model's name).
+  static RunDirectory create_for(const Settings& settings, const std::string& model_name);
   /// An existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in use.
   static RunDirectory open(const std::string& run, const std::string& runs_dir);
 

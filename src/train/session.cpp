@@ -83,6 +83,7 @@ class Session::Impl {
   void end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept;
 
   SessionOptions options_;
+  ModelCatalog models_;  ///< owns the model where it is a file
   bool resumed_ = false;
   std::optional<CheckpointStore> store_;
   std::optional<Setup> setup_;
@@ -97,6 +98,7 @@ class Session::Impl {
 Session::Impl::Impl(Configuration configuration, SessionOptions options) : options_(std::move(options)) {
   open_run(configuration);
   settings = configuration.resolve();
+  models_ = configuration.models();
   settings.threads = resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
   const nn::ModelDef& model = configuration.model(settings.model);
@@ -116,7 +118,10 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
 }
 
 void Session::Impl::open_outputs() {
-  if (!resumed_) directory = RunDirectory::create_for(settings);
+  if (!resumed_) {
+    directory = RunDirectory::create_for(settings, models_.find(settings.model).name);
+    models_.keep_copy(settings.model, directory->path());
+  }
   if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
   if (resumed_) store_->abandon_after(start_.step);
   store_->remove_leftovers();
@@ -159,7 +164,7 @@ StopReason Session::Impl::find_finished(const TrainingState& state) const {
 
 StartEvent Session::Impl::start_event() const {
   StartEvent event;
-  event.model = settings.model;
+  event.model = models_.find(settings.model).name;
   event.dataset = settings.dataset;
   event.run_dir = directory->path();
   event.parameters = parameters_;

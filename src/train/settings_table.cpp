@@ -15,7 +15,8 @@ constexpr double kEpochSteps = 1e11;
 constexpr double kBatch = 1e7;
 
 void add_what(std::vector<SettingDef>& t) {
-  t.push_back({"model", "Model", "NAME", "what to train; `lockstep models` lists them", &S::model, Keep::fixed});
+  t.push_back({"model", "Model", "NAME", "what to train; `lockstep models` lists them; or a model file", &S::model,
+               Keep::fixed});
   t.push_back({"options", "Model", "KEY=VALUE", "options of the model, e.g. pool=avg; commas between several",
                &S::options, Keep::fixed});
 

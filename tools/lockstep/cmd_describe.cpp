@@ -1,6 +1,7 @@
 // lockstep describe: a model from outside.
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -11,8 +12,10 @@
 #include "output.h"
 #include "table.h"
 #include "text.h"
+#include "train/configuration.h"
 #include "train/describe.h"
 #include "train/machine.h"
+#include "train/run_directory.h"
 #include "train/settings.h"
 
 namespace lockstep::tools {
@@ -73,16 +76,34 @@ void print_kernels(const Terminal& terminal, const train::ModelDescription& mode
   print("\n{}", table.text(terminal));
 }
 
+/// A model, or the one of a run as it was trained.
+train::DescribeRequest request_for(const std::string& name, train::Configuration& configuration) {
+  train::DescribeRequest request;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(name, ignored)) {
+    request.model = &configuration.model(name);
+    request.batch = request.model->defaults.batch;
+    return request;
+  }
+  configuration.resume_from(train::find_run(name, "runs") + "/config.yaml");
+  const train::Settings run = configuration.resolve();
+  request.model = &configuration.model(run.model);
+  request.options = run.options;
+  request.batch = run.batch;
+  request.optimizer = run.optimizer;
+  return request;
+}
+
 int run_describe(const Arguments& arguments) {
   train::Settings settings;
   settings.threads = arguments.threads;
   const train::SettingDef& options = *train::find_setting("options");
   if (!arguments.options.empty()) train::assign(settings, options, arguments.options, "--options");
-  train::DescribeRequest request;
-  request.model = &nn::find_model(arguments.model);
-  request.options = settings.options;
-  request.batch = arguments.batch > 0 ? arguments.batch : request.model->defaults.batch;
-  request.optimizer = arguments.optimizer;
+  train::Configuration configuration;  // owns the model where it is a file
+  train::DescribeRequest request = request_for(arguments.model, configuration);
+  for (const auto& [option, value] : settings.options) request.options[option] = value;
+  if (arguments.batch > 0) request.batch = arguments.batch;
+  if (!arguments.optimizer.empty()) request.optimizer = arguments.optimizer;
   request.threads = train::resolve_threads(settings);
   const train::ModelDescription model = train::describe(request);
 
@@ -99,7 +120,8 @@ int run_describe(const Arguments& arguments) {
 void add_describe(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("describe", "A model's layers, shapes, parameters, arithmetic and memory");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("MODEL", arguments->model, "Which: `lockstep models` lists them")->required();
+  app->add_option("MODEL", arguments->model, "Which: `lockstep models` lists them; or a model file, or a run's folder")
+      ->required();
   add_number(*app, "--batch", arguments->batch, "Examples per batch [the model's]", 1);
   app->add_option("--options", arguments->options, "Options of the model, commas between several")
       ->type_name("KEY=VALUE");
@@ -109,7 +131,8 @@ void add_describe(CLI::App& program, Invocation& invocation) {
   app->footer(
       "Examples:\n"
       "  lockstep describe lenet --batch 64\n"
-      "  lockstep describe lenet --options pool=avg --kernels");
+      "  lockstep describe lenet --options pool=avg --kernels\n"
+      "  lockstep describe my-model.yaml");
   app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_describe(*arguments); }; });
 }
 

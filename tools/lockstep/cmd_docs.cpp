@@ -1,11 +1,16 @@
 // lockstep docs (hidden): the parts of docs/ that come from tables in the code; a test compares them with the files.
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <string>
 
 #include "command.h"
+#include "interchange/layer_kinds.h"
 #include "lockstep/error.h"
+#include "model_facts.h"
 #include "ops/op_table.h"
 #include "output.h"
+#include "text.h"
 #include "train/settings.h"
 
 namespace lockstep::tools {
@@ -59,13 +64,63 @@ void print_settings() {
   }
 }
 
+/// "`units`: a whole number; `bias`: start values (zeros)".
+std::string keys_text(const interchange::LayerKind& kind) {
+  std::string text;
+  for (const interchange::LayerKey& key : kind.keys) {
+    text += fmt::format("{}`{}`: {}", text.empty() ? "" : "; ", key.name, key.takes);
+    if (!key.fallback.empty()) text += fmt::format(" ({})", key.fallback);
+  }
+  return text;
+}
+
+std::string inputs_text(const interchange::LayerKind& kind) {
+  if (kind.most_inputs < 0) return "any number";
+  return kind.with_labels ? "1, and labels" : std::to_string(kind.least_inputs);
+}
+
+void print_layers() {
+  std::string_view group;
+  for (const interchange::LayerKind& kind : interchange::layer_kinds()) {
+    if (kind.group != group) {
+      print("\n### Layers {}\n\n| layer | what it computes | inputs | keys | short form |\n|---|---|---|---|---|\n",
+            kind.group);
+    }
+    group = kind.group;
+    print("| `{}` | {} | {} | {} | {} |\n", kind.name, cell(kind.help), inputs_text(kind), cell(keys_text(kind)),
+          kind.main.empty() ? "" : fmt::format("`{}: {}`", kind.name, kind.main));
+  }
+}
+
+std::string options_text(const nn::ModelDef& model) {
+  std::string text;
+  for (const nn::ModelOption& option : model.options) {
+    text += fmt::format("{}`{}={}`", text.empty() ? "" : "; ", option.name, option.default_value);
+    if (!option.allowed.empty()) text += fmt::format(" ({})", fmt::join(option.allowed, ", "));
+    text += ": " + option.description;
+  }
+  return text;
+}
+
+void print_zoo() {
+  print("| model | what it is | parameters | image | trains with | options |\n|---|---|---|---|---|---|\n");
+  for (const nn::ModelDef& model : nn::zoo()) {
+    print("| `{}` | {} | {} | {} | {} | {} |\n", model.name, cell(model.description), grouped(parameter_count(model)),
+          model.image.str(), training_text(model), cell(options_text(model)));
+  }
+}
+
 int run_docs(const std::string& what) {
   if (what == "ops") {
     print_ops();
   } else if (what == "settings") {
     print_settings();
+  } else if (what == "layers") {
+    print_layers();
+  } else if (what == "zoo") {
+    print_zoo();
   } else {
-    throw UsageError("docs: '" + what + "' is not one of ops, settings");
+    throw UsageError("docs: '" + what + "' is not one of ops, settings, layers, zoo");
   }
   return 0;
 }
@@ -76,7 +131,7 @@ void add_docs(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("docs", "Generated parts of the documentation");
   app->group("");
   const auto what = std::make_shared<std::string>();
-  app->add_option("WHAT", *what, "ops or settings")->required();
+  app->add_option("WHAT", *what, "ops, settings, layers or zoo")->required();
   app->callback([what, &invocation] { invocation.run = [what] { return run_docs(*what); }; });
 }
 

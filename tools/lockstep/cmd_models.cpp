@@ -4,27 +4,13 @@
 
 #include "command.h"
 #include "lockstep/nn.h"
+#include "model_facts.h"
 #include "output.h"
 #include "table.h"
 #include "text.h"
 
 namespace lockstep::tools {
 namespace {
-
-size_t parameter_count(const nn::ModelDef& model) {
-  graph::Graph graph;
-  nn::BuildRequest request;
-  request.image = model.image;
-  request.classes = model.classes;
-  nn::build(graph, model, request);
-  return graph.parameter_count();
-}
-
-std::string training_text(const nn::ModelDef& model) {
-  const nn::TrainingDefaults& defaults = model.defaults;
-  return fmt::format("{} {}, batch {}, {}", defaults.optimizer, defaults.learning_rate, defaults.batch,
-                     counted(static_cast<uint64_t>(defaults.epochs), "epoch"));
-}
 
 int run_models() {
   const Terminal terminal = Terminal::detect();
@@ -35,6 +21,7 @@ int run_models() {
                training_text(model), model.description});
   }
   write_out(table.text(terminal));
+  print("\nA model of your own is a file: lockstep train my-model.yaml (docs/models.md).\n");
   return 0;
 }
 

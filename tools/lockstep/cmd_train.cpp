@@ -28,6 +28,7 @@ constexpr const char* kExamples =
     "  lockstep train lenet --dataset fashion-mnist --epochs 5\n"
     "  lockstep train lr --batch 100 --lr 0.5 --stop-accuracy 0.92\n"
     "  lockstep train lenet --options pool=avg,activation=tanh   the model's own options\n"
+    "  lockstep train my-model.yaml --dataset mnist              a model of your own: docs/models.md\n"
     "  lockstep train --config study.yaml --seed 7               settings from a file; flags win\n"
     "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
@@ -114,7 +115,8 @@ int run_train(const Arguments& arguments, char** argv) {
 void add_train(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("train", "Train a model, or go on with a run");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("MODEL", arguments->model, "What to train: `lockstep models` lists them; none with --resume");
+  app->add_option("MODEL", arguments->model,
+                  "What to train: `lockstep models` lists them; or a model file; none with --resume");
   app->add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
       ->type_name("FILE")
       ->take_last();
