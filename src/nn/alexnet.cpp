@@ -10,13 +10,15 @@ Value dropped(Value x, const BuildRequest& request, float rate) {
 }
 
 /// The convolutions, to the last pool.
-Value features(Value images, bool same_padding) {
+Value features(Value images, const BuildRequest& request, bool same_padding) {
+  const bool lrn = flag(request, "lrn");
   const ops::Window shrink = ops::window(3, 2);
+  const auto normalised = [&](Value x) { return lrn ? ops::lrn(x) : x; };
   const Shape& image = images.shape();
   const ops::Window first = same_padding ? ops::same_window(11, 4, image[2], image[3]) : ops::window(11, 4, 2);
-  Value x = ops::relu(conv(images, "conv1", 64, first));
+  Value x = normalised(ops::relu(conv(images, "conv1", 64, first)));
   x = ops::max_pool(x, shrink);
-  x = ops::relu(conv(x, "conv2", 192, 5, 1, 2));
+  x = normalised(ops::relu(conv(x, "conv2", 192, 5, 1, 2)));
   x = ops::max_pool(x, shrink);
   x = ops::relu(conv(x, "conv3", 384, 3, 1, 1));
   x = ops::relu(conv(x, "conv4", 256, 3, 1, 1));
@@ -39,7 +41,7 @@ ModelGraph build_alexnet(Graph& graph, const BuildRequest& request) {
   const Value images = image_input(graph, request);
   const bool features_only = flag(request, "features_only");
   const float rate = fraction(request, "dropout");
-  Value x = features(images, features_only);
+  Value x = features(images, request, features_only);
   if (features_only) return features_alone(images, x);
   x = ops::relu(dense(dropped(ops::flatten(x), request, rate), "fc1", 4096));
   x = ops::relu(dense(dropped(x, request, rate), "fc2", 4096));
@@ -60,6 +62,7 @@ ModelDef alexnet() {
   model.classes = 1000;
   model.defaults = {.dataset = "images", .optimizer = "sgd", .learning_rate = 0.01F, .batch = 128, .epochs = 1};
   model.options = {{"dropout", "share of values that dropout zeroes before fc1 and fc2; 0: none", "0.5", {}},
+                   {"lrn", "local response normalisation after the first two layers", "false", {"false", "true"}},
                    {"features_only", "end at the last pool with an L2 objective", "false", {"false", "true"}}};
   model.build = build_alexnet;
   model.adjust = adjust;

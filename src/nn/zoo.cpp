@@ -50,7 +50,7 @@ ModelGraph build_for_image(Graph& graph, const ModelDef& model, const BuildReque
 
 const std::vector<ModelDef>& zoo() {
   static const std::vector<ModelDef> models{softmax_regression(), lenet(), lenet_valid(), alexnet(), autoencoder(),
-                                            autoencoder_large()};
+                                            autoencoder_large(),  stn(),   stn_large()};
   return models;
 }
 

@@ -11,5 +11,7 @@ ModelDef lenet_valid();
 ModelDef alexnet();
 ModelDef autoencoder();
 ModelDef autoencoder_large();
+ModelDef stn();
+ModelDef stn_large();
 
 }  // namespace lockstep::nn

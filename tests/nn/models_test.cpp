@@ -38,6 +38,10 @@ TEST(Models, HaveTheirPublishedParameterCounts) {
   EXPECT_EQ(parameters("autoencoder", {{"kind", "variational"}}), 471584U);
   EXPECT_EQ(parameters("autoencoder-large"), 788984U);
   EXPECT_EQ(parameters("autoencoder", {{"hidden", "400-200"}}), 788984U);
+  EXPECT_EQ(parameters("alexnet", {{"lrn", "true"}}), 61100840U);
+  EXPECT_EQ(parameters("stn"), 1684300U);
+  EXPECT_EQ(parameters("stn", {{"sampling", "half_pixel"}}), 1684300U);
+  EXPECT_EQ(parameters("stn-large"), 1705116U);
 }
 
 TEST(Models, SayWhatTheyTrainWithByTheirOptions) {
