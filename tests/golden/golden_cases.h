@@ -1,0 +1,43 @@
+// The trainings whose losses PyTorch has computed too (golden/*.csv, made by make_golden.py). Everything that goes into
+// one comes from its seed: initial parameters, batches, dropout masks and noise. golden_inputs writes them down for
+// PyTorch; the test makes them anew.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn.h"
+#include "lockstep/shape.h"
+#include "train/programs.h"
+
+namespace lockstep::golden {
+
+constexpr uint64_t kSeed = 20;
+constexpr uint64_t kSteps = 20;
+
+enum class Pixels : uint8_t { uniform, normal, faint };  ///< [0, 1); N(0, 1); N(0, 0.1)
+
+struct Case {
+  std::string name;
+  std::string model;
+  std::map<std::string, std::string> options;
+  int64_t batch = 16;
+  Shape image;
+  int64_t classes = 10;
+  Pixels pixels = Pixels::uniform;
+  float sgd_rate = 0.1F;
+  float adam_rate = 1e-3F;
+};
+
+const std::vector<Case>& cases();
+train::ModelSpec spec_of(const Case& golden);
+
+struct Batch {
+  std::vector<float> images;
+  std::vector<int32_t> labels;
+};
+Batch batch_of(const Case& golden, uint64_t step);
+
+}  // namespace lockstep::golden
