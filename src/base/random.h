@@ -3,11 +3,21 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 
 namespace lockstep::base {
+
+/// Polynomials for small arguments: log(1 + x) from the third power on, sine, cosine.
+inline constexpr std::array<float, 9> kLogTerms{6.915165484e-02F,  -1.178970486e-01F, 1.187301278e-01F,
+                                                -1.238436848e-01F, 1.421865523e-01F,  -1.666924953e-01F,
+                                                2.000222653e-01F,  -2.499998659e-01F, 3.333331048e-01F};
+inline constexpr std::array<float, 3> kSinTerms{-1.951729791e-04F, 8.332177997e-03F, -1.666665524e-01F};
+inline constexpr std::array<float, 3> kCosTerms{2.443845005e-05F, -1.388736768e-03F, 4.166664556e-02F};
+inline constexpr float kLog2High = 0.693145751953125F;  // 15 bits, so that its product with an exponent is exact
+inline constexpr float kLog2Low = 1.4286068e-06F;
+inline constexpr float kTurn = 6.283185307179586F;
 
 class Philox {
  public:
@@ -32,6 +42,8 @@ class Philox {
     return c;
   }
 
+  [[nodiscard]] uint64_t key() const { return key_; }
+
  private:
   static uint64_t mix(uint64_t a, uint64_t b) {
     uint64_t x = a + 0x9E3779B97F4A7C15 * (b + 1);
@@ -46,11 +58,45 @@ class Philox {
 /// Uniform in [0, 1) with 24 bits.
 inline float uniform01(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
 
+/// log(x) of a normal positive float, about one unit in the last place. Only additions, products and bits, so that it
+/// has the same value wherever it is computed: with vectors, on another device.
+inline float portable_log(float x) {
+  constexpr uint32_t kHalfRoot = 0x3f3504f3;  // sqrt(1/2)
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const int32_t exponent = static_cast<int32_t>(bits - kHalfRoot) >> 23;
+  const float f = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23)) - 1.0F;
+  float sum = kLogTerms[0];
+  for (size_t i = 1; i < kLogTerms.size(); ++i) sum = sum * f + kLogTerms[i];
+  const float square = f * f;
+  const auto e = static_cast<float>(exponent);
+  const float small = sum * f * square + e * kLog2Low - 0.5F * square;
+  return (f + small) + e * kLog2High;
+}
+
+/// cos and sin of `turns` full circles, 0 <= turns < 1, about one unit in the last place; portable like the logarithm.
+inline std::array<float, 2> portable_circle(float turns) {
+  const float quarters = std::floor(4.0F * turns + 0.5F);
+  const float angle = (turns - 0.25F * quarters) * kTurn;
+  const float z = angle * angle;
+  const float s = ((kSinTerms[0] * z + kSinTerms[1]) * z + kSinTerms[2]) * z * angle + angle;
+  const float c = ((kCosTerms[0] * z + kCosTerms[1]) * z + kCosTerms[2]) * (z * z) - 0.5F * z + 1.0F;
+  switch (static_cast<int>(quarters) & 3) {
+    case 0:
+      return {c, s};
+    case 1:
+      return {-s, c};
+    case 2:
+      return {-c, -s};
+    default:
+      return {s, -c};
+  }
+}
+
 /// Two independent N(0, 1) values from two words (Box-Muller).
 inline std::array<float, 2> normal2(uint32_t a, uint32_t b) {
-  const float radius = std::sqrt(-2.0F * std::log((static_cast<float>(a >> 8) + 1.0F) * 0x1p-24F));
-  const float angle = 2.0F * std::numbers::pi_v<float> * uniform01(b);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
+  const float radius = std::sqrt(-2.0F * portable_log((static_cast<float>(a >> 8) + 1.0F) * 0x1p-24F));
+  const auto [c, s] = portable_circle(uniform01(b));
+  return {radius * c, radius * s};
 }
 
 /// A sequence of random numbers for host-side work (shuffling, initial values, generated data).

@@ -20,6 +20,18 @@ std::unique_ptr<Kernel> vector_softmax_cross_entropy(const KernelRequest&, const
 std::unique_ptr<Kernel> vector_softmax_cross_entropy_grad(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> vector_pool(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> vector_pool_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_lrn(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_lrn_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_affine_grid(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_affine_grid_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_bilinear_sample(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_bilinear_sample_grad_image(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_bilinear_sample_grad_grid(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_max_grad(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_dropout(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_random(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> plain_broadcast_to(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> plain_transpose(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> vector_reorder(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
@@ -101,35 +113,39 @@ std::span<const Implementation> implementations(graph::Op op) {
                                                      {"reference", reference_conv2d_grad_weights}};
   static constexpr Implementation kPool[]{{"vector", vector_pool}, {"reference", reference_pool}};
   static constexpr Implementation kPoolGrad[]{{"vector", vector_pool_grad}, {"reference", reference_pool_grad}};
-  static constexpr Implementation kLrn[]{{"reference", reference_lrn}};
-  static constexpr Implementation kLrnGrad[]{{"reference", reference_lrn_grad}};
-  static constexpr Implementation kAffineGrid[]{{"reference", reference_affine_grid}};
-  static constexpr Implementation kAffineGridGrad[]{{"reference", reference_affine_grid_grad}};
-  static constexpr Implementation kBilinearSample[]{{"reference", reference_bilinear_sample}};
-  static constexpr Implementation kBilinearSampleGradImage[]{{"reference", reference_bilinear_sample_grad_image}};
-  static constexpr Implementation kBilinearSampleGradGrid[]{{"reference", reference_bilinear_sample_grad_grid}};
+  static constexpr Implementation kLrn[]{{"vector", vector_lrn}, {"reference", reference_lrn}};
+  static constexpr Implementation kLrnGrad[]{{"vector", vector_lrn_grad}, {"reference", reference_lrn_grad}};
+  static constexpr Implementation kAffineGrid[]{{"vector", vector_affine_grid}, {"reference", reference_affine_grid}};
+  static constexpr Implementation kAffineGridGrad[]{{"vector", vector_affine_grid_grad},
+                                                    {"reference", reference_affine_grid_grad}};
+  static constexpr Implementation kBilinearSample[]{{"vector", vector_bilinear_sample},
+                                                    {"reference", reference_bilinear_sample}};
+  static constexpr Implementation kBilinearSampleGradImage[]{{"vector", vector_bilinear_sample_grad_image},
+                                                             {"reference", reference_bilinear_sample_grad_image}};
+  static constexpr Implementation kBilinearSampleGradGrid[]{{"vector", vector_bilinear_sample_grad_grid},
+                                                            {"reference", reference_bilinear_sample_grad_grid}};
   static constexpr Implementation kUnary[]{{"vector", vector_unary}, {"reference", reference_unary}};
   static constexpr Implementation kBinary[]{{"vector", vector_binary}, {"reference", reference_binary}};
-  static constexpr Implementation kMaxGrad[]{{"reference", reference_max_grad}};
+  static constexpr Implementation kMaxGrad[]{{"vector", vector_max_grad}, {"reference", reference_max_grad}};
   static constexpr Implementation kSoftmax[]{{"vector", vector_softmax}, {"reference", reference_softmax}};
   static constexpr Implementation kSoftmaxGrad[]{{"vector", vector_softmax_grad},
                                                  {"reference", reference_softmax_grad}};
-  static constexpr Implementation kCrossEntropy[]{{"reference", reference_cross_entropy}};
-  static constexpr Implementation kCrossEntropyGrad[]{{"reference", reference_cross_entropy_grad}};
+  static constexpr Implementation kCrossEntropy[]{{"plain", reference_cross_entropy}};
+  static constexpr Implementation kCrossEntropyGrad[]{{"plain", reference_cross_entropy_grad}};
   static constexpr Implementation kSoftmaxCrossEntropy[]{{"vector", vector_softmax_cross_entropy},
                                                          {"reference", reference_softmax_cross_entropy}};
   static constexpr Implementation kSoftmaxCrossEntropyGrad[]{{"vector", vector_softmax_cross_entropy_grad},
                                                              {"reference", reference_softmax_cross_entropy_grad}};
   static constexpr Implementation kCorrect[]{{"plain", reference_correct}};
   static constexpr Implementation kReduce[]{{"vector", vector_reduce}, {"reference", reference_reduce}};
-  static constexpr Implementation kBroadcastTo[]{{"plain", reference_broadcast_to}};
+  static constexpr Implementation kBroadcastTo[]{{"plain", plain_broadcast_to}, {"reference", reference_broadcast_to}};
   static constexpr Implementation kCopy[]{{"plain", reference_copy}};
-  static constexpr Implementation kTranspose[]{{"plain", reference_transpose}};
+  static constexpr Implementation kTranspose[]{{"plain", plain_transpose}, {"reference", reference_transpose}};
   static constexpr Implementation kConcat[]{{"plain", reference_concat}};
   static constexpr Implementation kSlice[]{{"plain", reference_slice}};
   static constexpr Implementation kPadSlice[]{{"plain", reference_pad_slice}};
-  static constexpr Implementation kDropout[]{{"plain", reference_dropout}};
-  static constexpr Implementation kRandom[]{{"plain", reference_random}};
+  static constexpr Implementation kDropout[]{{"vector", vector_dropout}, {"reference", reference_dropout}};
+  static constexpr Implementation kRandom[]{{"vector", vector_random}, {"reference", reference_random}};
   static constexpr Implementation kReorder[]{
       {"vector", vector_reorder}, {"onednn", onednn_reorder}, {"reference", reference_reorder}};
 

@@ -49,7 +49,7 @@ std::optional<LayoutChoice> follow(const KernelRequest& request) {
   return LayoutChoice{std::vector<Layout>(node.inputs.size(), chosen), {chosen}};
 }
 
-/// A pool works in its image's layout; its gradient in the layout of the image it was given, or of dy.
+/// A pool or normalisation works in its image's layout; its gradient in the layout of the image it was given, or of dy.
 std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
   const Layout layout = request.input(0).layout;
   const bool wider_than_vectors = layout.kind == Kind::channel_blocked && active_isa() == Isa::sse4;
@@ -95,6 +95,8 @@ std::optional<LayoutChoice> choose_layouts(const KernelRequest& request) {
     case Op::avg_pool:
     case Op::max_pool_grad:
     case Op::avg_pool_grad:
+    case Op::lrn:
+    case Op::lrn_grad:
       return follow_first(request);
     case Op::relu:
     case Op::tanh:

@@ -61,6 +61,8 @@ std::optional<BinaryFn> binary_fn(Op op) {
       return BinaryFn::sigmoid_grad;
     case Op::softplus_grad:
       return BinaryFn::softplus_grad;
+    case Op::abs_grad:
+      return BinaryFn::abs_grad;
     default:
       return std::nullopt;
   }
@@ -131,6 +133,14 @@ std::unique_ptr<Kernel> vector_binary(const KernelRequest& request, const CpuOpt
     });
   }
   return nullptr;
+}
+
+std::unique_ptr<Kernel> vector_max_grad(const KernelRequest& request, const CpuOptions& options) {
+  if (!all_alike(request)) return nullptr;
+  const int64_t count = graph::stored_elements(request.out_shape(), request.output().layout);
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    max_backward(m.in(0), m.in(1), m.in(2), m.out(), count, threads);
+  });
 }
 
 }  // namespace lockstep::backend::cpu

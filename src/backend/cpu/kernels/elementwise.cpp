@@ -118,7 +118,19 @@ void binary_any(BinaryFn fn, A a, B b, float* dst, int64_t count) {
     case BinaryFn::softplus_grad:
       return map(
           dst, count, [d](V x, V g) HWY_ATTR { return hn::Mul(g, sigmoid_any(d, x)); }, a, b);
+    case BinaryFn::abs_grad:
+      return map(
+          dst, count,
+          [zero](V x, V g)
+              HWY_ATTR { return hn::IfThenElse(hn::Gt(x, zero), g, hn::IfThenElseZero(hn::Lt(x, zero), hn::Neg(g))); },
+          a, b);
   }
+}
+
+void max_share(const float* a, const float* b, const float* diff, float* dst, int64_t count) {
+  map(
+      dst, count, [](V x, V y, V g) HWY_ATTR { return hn::IfThenElseZero(hn::Ge(x, y), g); }, Array{a}, Array{b},
+      Array{diff});
 }
 
 void binary_share(BinaryFn fn, const float* a, const float* b, float* dst, int64_t count) {
@@ -146,6 +158,7 @@ HWY_EXPORT(unary_share);
 HWY_EXPORT(binary_share);
 HWY_EXPORT(binary_right_share);
 HWY_EXPORT(binary_left_share);
+HWY_EXPORT(max_share);
 
 /// Elements that pay for one more thread, and the run of them that is never divided.
 constexpr int64_t kGrain = 16'384;
@@ -212,6 +225,12 @@ void binary_row_left(BinaryFn fn, const float* row, const float* b, float* dst, 
                      int threads) {
   for_rows(rows, count, grain(fn), threads, [&](int64_t at) {
     HWY_DYNAMIC_DISPATCH(binary_share)(fn, row, b + at, dst + at, count);
+  });
+}
+
+void max_backward(const float* a, const float* b, const float* diff, float* dst, int64_t count, int threads) {
+  for_range(count, kGrain, threads, [&](int64_t at, int64_t size) {
+    HWY_DYNAMIC_DISPATCH(max_share)(a + at, b + at, diff + at, dst + at, size);
   });
 }
 

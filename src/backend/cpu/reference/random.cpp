@@ -1,30 +1,17 @@
-// Random tensors and dropout. Element j of row r is word j % 4 of Philox block (step; r, j / 4): it depends on the
-// seed, the op's stream, the step and the row of the global batch, not on the thread or process that computes it.
-#include "base/random.h"
-
+// Random tensors and dropout, word by word; see random_rows.h.
 #include "backend/cpu/kernel_list.h"
+#include "backend/random_rows.h"
 #include "base/parallel.h"
 
 namespace lockstep::backend::cpu {
 namespace {
 
-constexpr uint64_t kOpStreams = 0x6f700000;  // where the streams of ops begin
-constexpr int64_t kPayingElements = 4096;    // for one more thread
-
-struct Rows {
-  int64_t rows;
-  int64_t width;
-};
-
-Rows rows_of(const Shape& shape) {
-  if (shape.rank() == 0) return {1, 1};
-  return {shape[0], shape.elements(1, shape.rank())};
-}
+constexpr int64_t kPayingElements = 4096;  // for one more thread
 
 /// Calls body(element index, the four words, how many of them are used) for every block of four elements.
 template <class Body>
-void for_blocks(const Rows& s, uint32_t stream, const StepContext& context, int threads, Body body) {
-  const base::Philox philox(context.seed, kOpStreams + stream);
+void for_blocks(const RandomShape& s, uint32_t stream, const StepContext& context, int threads, Body body) {
+  const base::Philox philox = op_random(context, stream);
   const int used = base::threads_for(s.rows * s.width, kPayingElements, threads);
   base::parallel(used, [&](int part, int parts) {
     const base::Range mine = base::share(s.rows, part, parts);
@@ -42,7 +29,7 @@ void for_blocks(const Rows& s, uint32_t stream, const StepContext& context, int 
 
 std::unique_ptr<Kernel> reference_dropout(const KernelRequest& request, const CpuOptions& options) {
   const graph::RandomAttrs attrs = request.node.as<graph::RandomAttrs>();
-  const Rows s = rows_of(request.out_shape());
+  const RandomShape s = random_rows(request.out_shape());
   const float kept = 1.0F / (1.0F - attrs.a);
   return make_kernel([=, threads = options.threads](const Binding& m, const StepContext& context) {
     for_blocks(s, attrs.stream, context, threads, [&](int64_t at, const base::Philox::Block& words, int64_t count) {
@@ -56,7 +43,7 @@ std::unique_ptr<Kernel> reference_dropout(const KernelRequest& request, const Cp
 
 std::unique_ptr<Kernel> reference_random(const KernelRequest& request, const CpuOptions& options) {
   const graph::RandomAttrs attrs = request.node.as<graph::RandomAttrs>();
-  const Rows s = rows_of(request.out_shape());
+  const RandomShape s = random_rows(request.out_shape());
   const bool normal = request.node.op == graph::Op::random_normal;
   return make_kernel([=, threads = options.threads](const Binding& m, const StepContext& context) {
     for_blocks(s, attrs.stream, context, threads, [&](int64_t at, const base::Philox::Block& words, int64_t count) {

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/strides.h"
+#include "base/parallel.h"
 
 namespace lockstep::backend::cpu {
 namespace {
@@ -18,6 +19,17 @@ struct Cut {
 
 Cut cut(const Shape& shape, int axis) {
   return {shape.elements(0, axis), shape.elements(axis, shape.rank()), shape.elements(axis + 1, shape.rank())};
+}
+
+constexpr int64_t kPayingElements = 32'768;  // for one more thread
+
+/// Calls body(run) for all `outer` runs of `length` elements.
+template <class Body>
+void for_runs(int64_t outer, int64_t length, int threads, Body body) {
+  base::parallel(base::threads_for(outer * length, kPayingElements, threads), [&](int part, int parts) {
+    const base::Range mine = base::share(outer, part, parts);
+    for (int64_t o = mine.begin; o < mine.end; ++o) body(o);
+  });
 }
 
 /// Where element (n, rest) lies; rest counts in row-major order of the axes behind the first.
@@ -86,44 +98,45 @@ std::unique_ptr<Kernel> reference_transpose(const KernelRequest& request, const 
   });
 }
 
-std::unique_ptr<Kernel> reference_concat(const KernelRequest& request, const CpuOptions&) {
+std::unique_ptr<Kernel> reference_concat(const KernelRequest& request, const CpuOptions& options) {
   const int axis = request.node.as<graph::AxisAttrs>().axis;
   const Cut whole = cut(request.out_shape(), axis);
   std::vector<int64_t> lengths;
   for (size_t i = 0; i < request.node.inputs.size(); ++i) lengths.push_back(cut(request.in_shape(i), axis).length);
-  return make_kernel([=](const Binding& m, const StepContext&) {
-    int64_t begin = 0;
-    for (size_t part = 0; part < lengths.size(); ++part) {
-      for (int64_t o = 0; o < whole.outer; ++o) {
-        std::copy_n(m.in(part) + o * lengths[part], lengths[part], m.out() + o * whole.length + begin);
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    for_runs(whole.outer, whole.length, threads, [&](int64_t o) {
+      float* to = m.out() + o * whole.length;
+      for (size_t part = 0; part < lengths.size(); ++part) {
+        to = std::copy_n(m.in(part) + o * lengths[part], lengths[part], to);
       }
-      begin += lengths[part];
-    }
+    });
   });
 }
 
-std::unique_ptr<Kernel> reference_slice(const KernelRequest& request, const CpuOptions&) {
+std::unique_ptr<Kernel> reference_slice(const KernelRequest& request, const CpuOptions& options) {
   const auto [axis, begin] = request.node.as<graph::AxisAttrs>();
   const Cut whole = cut(request.in_shape(0), axis);
   const Cut part = cut(request.out_shape(), axis);
   const int64_t from = begin * whole.inner;
-  return make_kernel([=](const Binding& m, const StepContext&) {
-    for (int64_t o = 0; o < whole.outer; ++o) {
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    for_runs(part.outer, part.length, threads, [&](int64_t o) {
       std::copy_n(m.in(0) + o * whole.length + from, part.length, m.out() + o * part.length);
-    }
+    });
   });
 }
 
-std::unique_ptr<Kernel> reference_pad_slice(const KernelRequest& request, const CpuOptions&) {
+std::unique_ptr<Kernel> reference_pad_slice(const KernelRequest& request, const CpuOptions& options) {
   const auto [axis, begin] = request.node.as<graph::AxisAttrs>();
   const Cut whole = cut(request.out_shape(), axis);
   const Cut part = cut(request.in_shape(0), axis);
   const int64_t to = begin * whole.inner;
-  return make_kernel([=](const Binding& m, const StepContext&) {
-    std::fill_n(m.out(), whole.outer * whole.length, 0.0F);
-    for (int64_t o = 0; o < whole.outer; ++o) {
-      std::copy_n(m.in(0) + o * part.length, part.length, m.out() + o * whole.length + to);
-    }
+  return make_kernel([=, threads = options.threads](const Binding& m, const StepContext&) {
+    for_runs(whole.outer, whole.length, threads, [&](int64_t o) {
+      float* run = m.out() + o * whole.length;
+      std::fill_n(run, to, 0.0F);
+      float* behind = std::copy_n(m.in(0) + o * part.length, part.length, run + to);
+      std::fill(behind, run + whole.length, 0.0F);
+    });
   });
 }
 
