@@ -39,7 +39,7 @@ class Fusion {
  private:
   bool apply_a_rule(int32_t i) {
     return fold_bias(i) || fold_activation(i) || fold_bias_grad(i) || fold_relu_into_pool_grad(i) ||
-           join_cross_entropy(i) || join_cross_entropy_grad(i);
+           fold_relu_into_dropout_grad(i) || join_cross_entropy(i) || join_cross_entropy_grad(i);
   }
 
   [[nodiscard]] const Node& old(int32_t i) const { return work_.graph.node(i); }
@@ -131,6 +131,27 @@ class Fusion {
     if (pool.op != Op::max_pool_grad || pool.inputs[0] != node.inputs[0]) return false;
     std::get<PoolAttrs>(fused(node.inputs[1]).attrs).through_relu = true;
     rewriter_.map({i, 0}, rewriter_.mapped(node.inputs[1]));
+    return true;
+  }
+
+  /// relu_grad(y, dropout(d)) where z = dropout(y) is the same mask: z is positive exactly where both let d through. So
+  /// y need not be kept beside z, and the mask is not computed again.
+  bool fold_relu_into_dropout_grad(int32_t i) {
+    const Node& node = old(i);
+    if (node.op != Op::relu_grad || !used_once(node.inputs[1])) return false;
+    const Node& masked = old(node.inputs[1].node);
+    if (masked.op != Op::dropout) return false;
+    const auto& nodes = work_.graph.nodes();
+    const auto forward = std::find_if(nodes.begin(), nodes.begin() + i, [&](const Node& other) {
+      return other.op == Op::dropout && other.attrs == masked.attrs && other.inputs[0] == node.inputs[0];
+    });
+    if (forward == nodes.begin() + i) return false;
+    const ValueId z = rewriter_.mapped(ValueId{static_cast<int32_t>(forward - nodes.begin()), 0});
+    const float kept = 1.0F / (1.0F - masked.as<RandomAttrs>().a);
+    const Node scaled{Op::scale, masked.name, ScalarAttrs{kept}, {}, masked.outputs, masked.backward};
+    const int32_t larger = rewriter_.result().copy(scaled, {rewriter_.mapped(masked.inputs[0])});
+    const int32_t index = rewriter_.result().copy(node, {z, {larger, 0}});
+    rewriter_.map({i, 0}, {index, 0});
     return true;
   }
 

@@ -316,6 +316,8 @@ std::vector<Case> shaping_cases(base::Sequence& random) {
 std::vector<Case> random_cases(base::Sequence&) {
   std::vector<Case> cases;
   cases.push_back({"dropout", {{{6, 37}}}, [](Values& in) { return ops::dropout(in[0], 0.3F); }});
+  cases.push_back(
+      {"dropout of relu", {{{6, 37}, Draw::apart}}, [](Values& in) { return ops::dropout(ops::relu(in[0]), 0.4F); }});
   cases.push_back({"dropout of images", {{{3, 2, 5, 5}}}, [](Values& in) { return ops::dropout(in[0], 0.5F); }});
   cases.push_back({"noise added", {{{4, 9}}}, [](Values& in) {
                      Graph& g = in[0].graph();

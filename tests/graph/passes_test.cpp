@@ -125,6 +125,21 @@ TEST(Fusion, LeNetKeepsOnlyWhatItMust) {
   EXPECT_EQ(count(after.graph, Op::conv2d_grad_input), 1) << "the first layer's input needs no gradient";
 }
 
+TEST(Fusion, DropoutOfAReluKeepsOneTensorAndOneMask) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4, 6}});
+  const Value z = ops::dropout(ops::relu(x), 0.5F);
+  const Value loss = ops::reduce_sum(ops::square(z));
+  const std::vector<Value> dx = ops::gradients(loss, std::vector<Value>{x});
+  const Work after = remove_dead_nodes(fuse(work_of(g, {loss, dx[0]})));
+  EXPECT_EQ(count(after.graph, Op::dropout), 1);
+  const auto& nodes = after.graph.nodes();
+  const auto relu_grad =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return node.op == Op::relu_grad; });
+  ASSERT_NE(relu_grad, nodes.end());
+  EXPECT_EQ(after.graph.node(relu_grad->inputs[0]).op, Op::dropout);
+}
+
 TEST(Fusion, ABiasGradientThatOthersNeedStaysWhole) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 1, 6, 6}});
