@@ -12,7 +12,7 @@ namespace lockstep::backend::cpu {
 namespace {
 
 /// Products above this size go to oneDNN, whose packing pays there.
-constexpr int64_t kLargestOwnProduct = int64_t{1} << 27;
+constexpr int64_t kLargestOwnProduct = 400'000'000;
 /// Sums of so few elements are done before a vector kernel has found its bearings.
 constexpr int64_t kFewElements = 32;
 

@@ -117,6 +117,14 @@ TEST(Gemm, TheShapesOfTheModelsAndThreads) {
   }
 }
 
+TEST(Gemm, ALargeMatrixSharedOutByColumns) {
+  for (const int64_t n : {1024, 1000}) {
+    check({.m = 40, .n = n, .k = 270, .activation = Activation::relu}, true, 1500);
+    check({.m = 40, .n = n, .k = 270, .transpose_b = true}, false, 1501);
+    check({.m = 270, .n = n, .k = 40, .transpose_a = true}, false, 1502);
+  }
+}
+
 TEST(Gemm, LeadingDimensionsAndActivations) {
   uint64_t seed = 2000;
   for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh, Activation::sigmoid}) {

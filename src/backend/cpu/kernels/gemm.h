@@ -1,6 +1,6 @@
 // Matrix product in float32: C[m, n] = activation(op(A)[m, k] op(B)[k, n] + bias[n]), row-major.
 //
-// Tuned for the small and skinny products of fully connected layers (up to about 512 x 784 x 120); correct for
+// Tuned for the small and skinny products of fully connected layers (up to about 1600 x 1024 x 100); correct for
 // any size, zero included. Each element of C is summed in an order that depends only on the shape and the
 // instruction set, not on the number of threads. C must not overlap A, B, bias or scratch.
 #pragma once

@@ -124,25 +124,27 @@ void pack_vector(const float* src, int64_t ld, int64_t columns, int64_t k, float
   }
 }
 
-/// The same for a B that is not transposed.
-void copy_vector(const float* src, int64_t ld, int64_t columns, int64_t k, float* dst, int64_t stride) {
+/// The same for several vectors of a B that is not transposed, row by row.
+void copy_panel(const float* src, int64_t ld, int64_t columns, int64_t k, int64_t vectors, float* dst) {
   const Full d;
-  for (int64_t i = 0; i < k; ++i) hn::StoreU(load_some(d, src + i * ld, columns), d, dst + i * stride);
+  const int64_t last = columns - (vectors - 1) * kLanes;
+  for (int64_t i = 0; i < k; ++i) {
+    const float* row = src + i * ld;
+    for (int64_t v = 0; v + 1 < vectors; ++v) hn::StoreU(hn::LoadU(d, row + v * kLanes), d, dst + v * kLanes);
+    hn::StoreU(load_some(d, row + (vectors - 1) * kLanes, last), d, dst + (vectors - 1) * kLanes);
+    dst += vectors * kLanes;
+  }
 }
 
 /// Copies `vectors` of B into a panel [k][vectors].
 void pack_panel(const GemmJob& job, base::Range vectors, float* panel) {
   const Gemm& s = job.shape;
-  for (int64_t v = vectors.begin; v < vectors.end; ++v) {
-    const int64_t column = v * kLanes;
-    const int64_t columns = std::min<int64_t>(kLanes, s.n - column);
-    float* dst = panel + (v - vectors.begin) * kLanes;
-    const int64_t stride = vectors.size() * kLanes;
-    if (s.transpose_b) {
-      pack_vector(job.b + column * s.ldb, s.ldb, columns, s.k, dst, stride);
-    } else {
-      copy_vector(job.b + column, s.ldb, columns, s.k, dst, stride);
-    }
+  const int64_t first = vectors.begin * kLanes;
+  const int64_t columns = std::min(vectors.end * kLanes, s.n) - first;
+  if (!s.transpose_b) return copy_panel(job.b + first, s.ldb, columns, s.k, vectors.size(), panel);
+  for (int64_t v = 0; v < vectors.size(); ++v) {
+    pack_vector(job.b + (first + v * kLanes) * s.ldb, s.ldb, std::min<int64_t>(kLanes, columns - v * kLanes), s.k,
+                panel + v * kLanes, vectors.size() * kLanes);
   }
 }
 
@@ -174,11 +176,15 @@ void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float
 /// Floats of a cache line: threads that write to the same lines slow each other down.
 constexpr int64_t kLine = 16;
 
-/// Threads share the rows, or the columns when there are few rows, or when each can pack its own columns without
-/// writing to the other's lines.
+/// Floats of B that no longer stay in a core's own cache.
+constexpr int64_t kLargeB = 1 << 18;
+
+/// Threads share the rows, or the columns when there are few rows, or when each can pack or read its own part of a
+/// large B without writing to the other's lines.
 bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
   const Gemm& s = job.shape;
-  if (job.plan != GemmPlan::packed_panels) return s.m < kRows * threads;
+  const bool packed = job.plan == GemmPlan::packed_panels;
+  if (!packed && s.k * s.n < kLargeB) return s.m < kRows * threads;
   return vectors >= threads && (s.ldc % kLine == 0 || s.m < kLine * threads);
 }
 
@@ -191,23 +197,19 @@ void panels(const GemmJob& job, int thread, int threads) {
   const base::Range vectors = by_vectors ? base::share(all, thread, threads, kLine / kLanes) : base::Range{0, all};
   if (rows.size() == 0 || vectors.size() == 0) return;
   const bool packed = job.plan == GemmPlan::packed_panels;
-  float* scratch = packed ? job.scratch + (by_vectors ? vectors.begin : thread * all) * kLanes * s.k : nullptr;
+  float* scratch = packed ? job.scratch + thread * kVectors * kLanes * s.k : nullptr;
   const auto parts = static_cast<int>((vectors.size() + kVectors - 1) / kVectors);
   for (int part = 0; part < parts; ++part) {
     base::Range panel = base::share(vectors.size(), part, parts);
     panel = {panel.begin + vectors.begin, panel.end + vectors.begin};
     if (packed) pack_panel(job, panel, scratch);
     panel_rows(job, rows, panel, scratch);
-    if (packed) scratch += panel.size() * kLanes * s.k;
   }
   const int64_t column = vectors.begin * kLanes;
   gemm_activate(s, job.c + rows.begin * s.ldc + column, rows.size(), std::min(vectors.end * kLanes, s.n) - column);
 }
 
-int64_t panels_scratch(const GemmJob& job, int threads) {
-  const int64_t all = (job.shape.n + kLanes - 1) / kLanes;
-  return all * kLanes * job.shape.k * (splits_vectors(job, all, threads) ? 1 : threads);
-}
+int64_t panels_scratch(const GemmJob& job, int threads) { return threads * kVectors * kLanes * job.shape.k; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
