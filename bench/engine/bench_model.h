@@ -18,6 +18,8 @@ struct BenchOptions {
   int64_t batch = 64;
   std::string optimizer = "adam";
   int threads = 1;
+  bool exact_conv = false;
+  train::Options options = {};  ///< of the model
 };
 
 class BenchModel {
@@ -40,6 +42,7 @@ class BenchModel {
   graph::ParameterStore parameters_;
   train::Programs programs_;
   exchange::LocalExchange exchange_;
+  bool labelled_;
   std::vector<float> images_;
   std::vector<int32_t> labels_;
   uint64_t steps_ = 0;

@@ -1,10 +1,11 @@
-// Where the time of a training step goes, by op, beside the machine's limits measured in the same run.
+// Where the time of a training step goes, by kernel, and each kernel's share of the machine's peak measured in the same
+// run. Winograd's convolutions are counted as the direct sums they stand for, so they may exceed the peak.
 //
-//   step_profile [MODEL] [BATCH] [THREADS]
+//   step_profile [MODEL [BATCH [THREADS [OPTIMIZER]]]] [--exact-conv]
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -47,22 +48,48 @@ std::vector<double> kernel_times(graph::Program& program, int runs) {
   return times;
 }
 
-void print_kernels(const graph::Program& program, const std::vector<double>& times, double step_us) {
+/// GFLOP/s of a kernel and its share of the peak; blank for those that are not arithmetic but memory.
+std::string rate_text(double flops, double us, double peak) {
+  constexpr double kWorthSaying = 0.02;
+  const double rate = flops / us / 1e3;
+  if (rate < kWorthSaying * peak) return "";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%8.1f %5.0f%%", rate, 100.0 * rate / peak);
+  return text.data();
+}
+
+void print_kernels(const graph::Program& program, const std::vector<double>& times, double step_us, double peak) {
   std::vector<size_t> order;
   for (size_t k = 0; k < times.size(); ++k) {
     if (times[k] > 0) order.push_back(k);
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] > times[b]; });
-  std::printf("%-62s %-11s %-9s %9s %7s\n", "node", "kernel", "layout", "us", "share");
+  const char* const format = "%-48s %-33s %-10s %11.2f %6.1f%% %s\n";
+  std::printf("%-48s %-33s %-10s %11s %7s %8s %6s\n", "node", "kernel", "layout", "us", "share", "GFLOP/s", "peak");
   double sum = 0;
   for (const size_t k : order) {
     const graph::KernelInfo& kernel = program.kernels()[k];
+    const auto flops = static_cast<double>(train::flops(program.graph(), program.graph().nodes()[k]));
     sum += times[k];
-    std::printf("%-62s %-11s %-9s %9.2f %6.1f%%\n", kernel.name.c_str(), std::string(kernel.implementation).c_str(),
-                kernel.layout.str().c_str(), times[k], 100.0 * times[k] / step_us);
+    std::printf(format, kernel.name.c_str(), kernel.implementation.c_str(), kernel.layout.str().c_str(), times[k],
+                100.0 * times[k] / step_us, rate_text(flops, times[k], peak).c_str());
   }
-  std::printf("%-62s %-11s %-9s %9.2f %6.1f%%\n", "optimizer and the rest of the step", "", "", step_us - sum,
-              100.0 * (step_us - sum) / step_us);
+  std::printf(format, "parameter copies, optimizer, the rest", "", "", step_us - sum, 100.0 * (step_us - sum) / step_us,
+              "");
+}
+
+/// Runs for about a second to warm up and says how many runs take the given time, within limits.
+int runs_in(BenchModel& model, double seconds) {
+  constexpr int kFewest = 3;
+  constexpr int kMost = 200;
+  const Clock::time_point start = Clock::now();
+  int warm = 0;
+  do {
+    model.step();
+    ++warm;
+  } while (milliseconds_since(start) < 1e3 && warm < kMost);
+  const double each = milliseconds_since(start) / warm;
+  return std::clamp(static_cast<int>(1e3 * seconds / each), kFewest, kMost);
 }
 
 int run(const BenchOptions& options) {
@@ -70,26 +97,28 @@ int run(const BenchOptions& options) {
   std::printf("machine: %.0f GFLOP/s and %.1f GB/s with %d threads\n", peak, measure_bandwidth(options.threads),
               options.threads);
   BenchModel model(options);
-  for (int i = 0; i < 50; ++i) model.step();
-  constexpr int kRuns = 200;
+  const int runs = runs_in(model, 5);
   std::vector<double> times;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < runs; ++i) {
     const Clock::time_point start = Clock::now();
     model.step();
     times.push_back(milliseconds_since(start));
   }
   const double step_ms = median(times);
   graph::Program& program = model.programs().for_batch(options.batch);
-  const std::vector<double> kernels = kernel_times(program, kRuns);
+  const std::vector<double> kernels = kernel_times(program, runs);
   train::DescribeRequest request;
   request.model = &nn::find_model(options.model);
+  request.options = options.options;
   request.batch = options.batch;
+  request.classes = request.model->classes;
   const train::ModelDescription description = train::describe(request);
   const auto flops = static_cast<double>(description.forward_flops + description.backward_flops);
-  std::printf("%s batch %lld: %.4f ms per step, %.2f MFLOP, %.1f GFLOP/s, %.0f%% of the machine's peak\n\n",
-              options.model.c_str(), static_cast<long long>(options.batch), step_ms, flops / 1e6, flops / step_ms / 1e6,
+  std::printf("%s batch %lld: %.4f ms per step, %.1f examples/s, %.2f MFLOP, %.1f GFLOP/s, %.0f%% of the peak\n\n",
+              options.model.c_str(), static_cast<long long>(options.batch), step_ms,
+              1e3 * static_cast<double>(options.batch) / step_ms, flops / 1e6, flops / step_ms / 1e6,
               100.0 * flops / step_ms / 1e6 / peak);
-  print_kernels(program, kernels, 1e3 * step_ms);
+  print_kernels(program, kernels, 1e3 * step_ms, peak);
   return 0;
 }
 
@@ -100,11 +129,14 @@ int main(int argc, char** argv) {
   lockstep::base::ensure_wait_policy(lockstep::base::WaitPolicy::brief, false, argv);
   lockstep::bench::BenchOptions options;
   options.threads = lockstep::base::available_cores();
-  if (argc > 1) options.model = argv[1];
-  if (argc > 2) options.batch = std::atoll(argv[2]);
-  if (argc > 3) options.threads = std::atoi(argv[3]);
-  options.optimizer = options.model == "lr" ? "sgd" : "adam";
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  options.exact_conv = std::erase(arguments, "--exact-conv") > 0;
   try {
+    if (!arguments.empty()) options.model = arguments[0];
+    options.optimizer = lockstep::nn::find_model(options.model).defaults.optimizer;
+    if (arguments.size() > 1) options.batch = std::stoll(arguments[1]);
+    if (arguments.size() > 2) options.threads = std::stoi(arguments[2]);
+    if (arguments.size() > 3) options.optimizer = arguments[3];
     return lockstep::bench::run(options);
   } catch (const std::exception& error) {
     std::cerr << "step_profile: " << error.what() << "\n";

@@ -19,8 +19,8 @@ const std::vector<std::string>& backend_names() {
   return names;
 }
 
-std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads) {
-  if (name == "cpu") return backend::make_cpu_backend({.threads = threads});
+std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads, const BackendOptions& options) {
+  if (name == "cpu") return backend::make_cpu_backend({.threads = threads, .exact_conv = options.exact_conv});
   if (name == "null") return backend::make_null_backend();
   throw UsageError("unknown backend '" + name + "'" + base::hint(name, backend_names()));
 }

@@ -13,8 +13,13 @@
 namespace lockstep::train {
 
 const std::vector<std::string>& backend_names();
+struct BackendOptions {
+  bool exact_conv = false;
+};
+
 /// "cpu" or "null"; UsageError that suggests the nearest name otherwise.
-std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads);
+std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads,
+                                               const BackendOptions& options = {});
 
 /// The threads a run uses: those asked for, or one per core that this process may use. Throws UsageError for more than
 /// kThreadsPerCore for each of those cores: they would only wait for each other, where they can be had at all.

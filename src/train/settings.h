@@ -77,6 +77,7 @@ struct Settings {
   std::string backend = "cpu";
   int64_t threads = 0;
   std::string wait_policy = "auto";
+  bool exact_conv = false;
 };
 
 using Member = std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,

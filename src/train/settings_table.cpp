@@ -132,6 +132,8 @@ void add_run(std::vector<SettingDef>& t) {
                false,
                false,
                {"auto", "spin", "block"}});
+  t.push_back({"exact-conv", machine, "", "convolutions as direct sums, without Winograd's faster algorithm for 3x3",
+               &S::exact_conv, Keep::fixed});
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
     : settings_(with_schedule_end(settings, dataset)),
       dataset_(std::move(dataset)),
       threads_(resolve_threads(settings)),
-      backend_(make_backend(settings.backend, threads_)),
+      backend_(make_backend(settings.backend, threads_, {.exact_conv = settings.exact_conv})),
       spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
       state_(checkpoint == nullptr ? TrainingState{} : checkpoint->header.state),
       steps_per_epoch_(count_steps_per_epoch(settings, dataset_)),

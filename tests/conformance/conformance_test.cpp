@@ -174,6 +174,7 @@ std::vector<Contender> contenders() {
     all.push_back({"cpu with " + std::to_string(threads) + " threads",
                    backend::make_cpu_backend({.threads = threads, .reference_only = false})});
   }
+  all.push_back({"cpu with exact convolutions", backend::make_cpu_backend({.threads = 2, .exact_conv = true})});
   return all;
 }
 

@@ -1,5 +1,6 @@
 #include "graph/passes.h"
 
+#include <dnnl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/isa.h"
 #include "backend/null/null_backend.h"
 #include "graph/program.h"
 #include "lockstep/nn.h"
@@ -189,6 +191,28 @@ TEST(Layouts, WideConvolutionsGoToOneDnnsBlocks) {
     EXPECT_THAT(kernel.implementation, testing::StartsWith("onednn "));
   }
   EXPECT_TRUE(seen);
+}
+
+TEST(Layouts, ExactConvolutionsAreNotWinograds) {
+  const auto implementations = [](bool exact) {
+    Graph g;
+    const Value x = g.input("x", {DType::f32, {8, 64, 16, 16}});
+    const Value loss = ops::reduce_sum(nn::conv(ops::relu(nn::conv(x, "conv1", 64, 3, 1, 1)), "conv2", 64, 3, 1, 1));
+    const auto backend = backend::make_cpu_backend({.threads = 1, .exact_conv = exact});
+    std::string all;
+    const auto gradients = ops::gradients(loss);
+    const Program program(std::move(g), {loss}, gradients, *backend);
+    for (const KernelInfo& kernel : program.kernels()) {
+      if (kernel.implementation.starts_with("onednn")) all += kernel.implementation + "\n";
+    }
+    return all;
+  };
+  EXPECT_THAT(implementations(true), testing::Not(testing::HasSubstr("wino")));
+  EXPECT_THAT(implementations(true), testing::HasSubstr("onednn jit"));
+  const bool onednn_has_winograd = dnnl_version()->major == 2;  // 3.x dropped it
+  if (onednn_has_winograd && backend::cpu::active_isa() == backend::cpu::Isa::avx512) {
+    EXPECT_THAT(implementations(false), testing::HasSubstr("onednn jit_wino"));
+  }
 }
 
 TEST(Gradients, EachIsWrittenByANodeOfItsOwn) {

@@ -10,6 +10,7 @@ namespace lockstep::backend {
 
 struct CpuOptions {
   int threads = 1;
+  bool exact_conv = false;      ///< 3x3 convolutions as direct sums, not by Winograd's algorithm
   bool reference_only = false;  ///< for tests: the last, plain implementation of every op, plain layouts
 };
 
