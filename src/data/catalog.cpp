@@ -1,289 +1,199 @@
 #include "data/catalog.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <optional>
-#include <utility>
 
 #include "base/suggest.h"
-#include "data/idx.h"
+#include "data/clutter.h"
+#include "data/idx_sets.h"
+#include "data/own_data.h"
+#include "data/random_images.h"
 #include "data/synthetic.h"
-#include "data/unpack.h"
 #include "lockstep/error.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr int kClasses = 10;
 constexpr const char* kSynthetic = "synthetic";
+constexpr const char* kImages = "images";
+constexpr const char* kCluttered = "cluttered-mnist";
+constexpr const char* kClutteredMade = "cluttered-mnist-generated";
+constexpr const char* kDigits = "mnist";
+constexpr const char* kClutteredFile = "mnist_sequence1_sample_5distortions5x5.npz";
+constexpr ImageShape kClutteredShape{1, 40, 40};
+constexpr int kDigitClasses = 10;
 
-enum File { kTrainImages, kTrainLabels, kTestImages, kTestLabels, kFiles };
-
-/// As the files are published, without ".gz".
-constexpr std::array<const char*, kFiles> kFileNames{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-                                                     "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
-
-/// A data set of four idx files.
-struct Known {
-  const char* name;
-  const char* title;
-  const char* description;
-  std::array<const char*, kFiles> md5;  ///< of the unpacked files
-  std::array<const char*, kClasses> class_names;
-  std::array<const char*, 2> mirrors;
-  const char* package;  ///< of Debian; those without one are fetched from the mirrors
-};
-
-constexpr std::array<Known, 2> kKnownSets{
-    {{"mnist",
-      "MNIST",
-      "handwritten digits, 60000 + 10000 images of 28x28, 10 classes",
-      {"6bbc9ace898e44ae57da46a324031adb", "a25bea736e30d166cdddb491f175f624", "2646ac647ad5339dbf082846283269ea",
-       "27ae3e4e09519cfbb04c329615203637"},
-      {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
-      {"https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"},
-      nullptr},
-     {"fashion-mnist",
-      "Fashion-MNIST",
-      "pieces of clothing, 60000 + 10000 images of 28x28, 10 classes",
-      {"f4a8712d7a061bf5bd6d2ca38dc4d50a", "9018921c3c673c538a1fc5bad174d6f9", "8181f5470baa50b63fa0f6fddb340f0a",
-       "15d484375f8d13e6eb1aabb0c3f46965"},
-      {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
-      {},
-      "dataset-fashion-mnist"}}};
-
-const Known* find_known(const std::string& name) {
-  for (const Known& known : kKnownSets) {
-    if (name == known.name) return &known;
-  }
-  if (name == kSynthetic) return nullptr;
+void check_name(const std::string& name) {
   const std::vector<std::string> names = dataset_names();
-  throw UsageError(fmt::format("unknown data set '{}'{}", name, base::hint(name, names)));
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw UsageError(fmt::format("unknown data set '{}'{}; own data is a path that ends in .npz or .csv", name,
+                               base::hint(name, names)));
 }
 
-/// Where a data set lies.
-struct Found {
-  std::string folder;
-  std::array<std::string, kFiles> paths;
-};
+/// The .npz file of cluttered digits in a folder: the one of the known name, or else the only one. Empty: none.
+std::string find_npz(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename() == kClutteredFile) return entry.path();
+    if (entry.path().extension() == ".npz") found.push_back(entry.path());
+  }
+  return found.size() == 1 ? found.front() : std::string();
+}
 
-/// The file under any of the names it is known by; empty when there is none.
-std::string find_file(const std::string& folder, const std::string& name) {
-  std::string dotted = name;  // "train-images.idx3-ubyte", as some archives have it
-  dotted[dotted.rfind("-idx")] = '.';
-  for (const std::string& spelling : {name, dotted}) {
-    for (const char* suffix : {"", ".gz"}) {
-      std::error_code ignored;
-      std::string path = fmt::format("{}/{}{}", folder, spelling, suffix);
-      if (std::filesystem::exists(path, ignored)) return path;
-    }
+std::string find_cluttered(const SourceOptions& options) {
+  for (const std::string& folder : {options.data_dir, options.env_dir, options.cache_dir, options.system_dir}) {
+    if (folder.empty()) continue;
+    if (std::string path = find_npz(folder + "/" + kCluttered); !path.empty()) return path;
+    if (folder == options.cache_dir || folder == options.system_dir) continue;
+    if (std::string path = find_npz(folder); !path.empty()) return path;
   }
   return {};
 }
 
-enum class Partial { kIgnore, kReject };
-
-std::optional<Found> look_in(const std::string& folder, Partial partial) {
-  Found found{folder, {}};
-  std::vector<std::string> missing;
-  for (size_t i = 0; i < kFiles; ++i) {
-    found.paths[i] = find_file(folder, kFileNames[i]);
-    if (found.paths[i].empty()) missing.emplace_back(kFileNames[i]);
+Dataset read_cluttered(const std::string& path) {
+  Dataset dataset = read_own_data(path, {.expected = kClutteredShape});
+  if (dataset.shape() != kClutteredShape || dataset.train.labels.empty() || dataset.classes() > kDigitClasses) {
+    throw DataError(fmt::format("{}: examples of {} and {} classes; cluttered digits are 1x40x40 and of {}", path,
+                                to_string(dataset.shape()), dataset.classes(), kDigitClasses));
   }
-  if (missing.empty()) return found;
-  if (missing.size() < kFiles && partial == Partial::kReject) {
-    throw IoError(
-        fmt::format("{} has only some of the four files: {} missing (plain or .gz)", folder, fmt::join(missing, ", ")));
-  }
-  return std::nullopt;
-}
-
-/// All data sets of this family have the same file names: a folder not named after one may hold another.
-bool holds_another(const Found& found, const Known& wanted) {
-  try {
-    const std::string md5 = md5_of_content(found.paths[kTestLabels]);
-    return std::any_of(kKnownSets.begin(), kKnownSets.end(), [&](const Known& known) {
-      return md5 == known.md5[kTestLabels] && std::string_view(known.name) != wanted.name;
-    });
-  } catch (const DataError&) {
-    return false;  // reading it will say what is wrong
-  }
-}
-
-std::optional<Found> find(const Known& known, const SourceOptions& options) {
-  if (!options.data_dir.empty() && !std::filesystem::is_directory(options.data_dir)) {
-    throw IoError(fmt::format("--data {}: there is no such folder", options.data_dir));
-  }
-  for (const std::string& folder : {options.data_dir, options.env_dir}) {
-    if (folder.empty()) continue;
-    if (auto found = look_in(folder + "/" + known.name, Partial::kReject)) return found;
-    auto found = look_in(folder, Partial::kReject);
-    if (found && !holds_another(*found, known)) return found;
-  }
-  for (const std::string& folder : {options.cache_dir, options.system_dir}) {
-    if (folder.empty()) continue;
-    if (auto found = look_in(folder + "/" + known.name, Partial::kIgnore)) return found;
-  }
-  return std::nullopt;
-}
-
-std::string how_to_provide(const Known& known, const SourceOptions& options) {
-  std::string text = fmt::format("put {} (plain or .gz) into a folder and name it with --data DIR or LOCKSTEP_DATA=DIR",
-                                 fmt::join(kFileNames, ", "));
-  if (!options.cache_dir.empty()) text += fmt::format(", or put them into {}/{}", options.cache_dir, known.name);
-  return text;
-}
-
-std::string offline_choice() {
-  return "; without internet use --dataset fashion-mnist (Debian package dataset-fashion-mnist)";
-}
-
-std::string fetch_to_cache(const Known& known, const SourceOptions& options, const FetchCallback& progress) {
-  if (!options.may_fetch) throw IoError("fetching is switched off");
-  if (options.cache_dir.empty()) throw IoError("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set");
-  std::vector<RemoteFile> files;
-  for (size_t i = 0; i < kFiles; ++i) files.push_back({std::string(kFileNames[i]) + ".gz", known.md5[i]});
-  std::string folder = options.cache_dir + "/" + known.name;
-  std::vector<std::string> mirrors = options.mirrors;
-  if (mirrors.empty()) mirrors.assign(known.mirrors.begin(), known.mirrors.end());
-  fetch_files(files, folder, mirrors, options.limits, options.proxy, progress);
-  return folder;
-}
-
-Found find_or_fetch(const Known& known, const SourceOptions& options, const FetchCallback& progress) {
-  if (auto found = find(known, options)) return *found;
-  if (known.package != nullptr) {
-    throw IoError(fmt::format("{} is not on this machine: apt-get install {}, or {}", known.title, known.package,
-                              how_to_provide(known, options)));
-  }
-  try {
-    const std::string folder = fetch_to_cache(known, options, progress);
-    if (auto found = look_in(folder, Partial::kReject)) return *found;
-    throw IoError(folder + ": the fetched files are gone");
-  } catch (const IoError& error) {
-    throw IoError(fmt::format("{} is not on this machine and cannot be fetched ({}). To provide it, {}{}", known.title,
-                              error.what(), how_to_provide(known, options), offline_choice()));
-  }
-}
-
-Dataset read(const Known& known, const Found& found) {
-  Dataset dataset;
-  dataset.name = known.name;
-  dataset.origin = found.folder;
-  dataset.class_names.assign(known.class_names.begin(), known.class_names.end());
-  dataset.train = read_idx_pair(found.paths[kTrainImages], found.paths[kTrainLabels], kClasses);
-  dataset.test = read_idx_pair(found.paths[kTestImages], found.paths[kTestLabels], kClasses);
-  dataset.validation.shape = dataset.train.shape;
-  dataset.validation.classes = kClasses;
-  if (dataset.train.shape != dataset.test.shape) {
-    throw DataError(fmt::format("{}: training images of {} but test images of {}", found.folder,
-                                to_string(dataset.train.shape), to_string(dataset.test.shape)));
-  }
+  for (Examples* part : {&dataset.train, &dataset.validation, &dataset.test}) part->classes = kDigitClasses;
+  for (int i = 0; i < kDigitClasses; ++i) dataset.class_names.push_back(std::to_string(i));
   return dataset;
 }
 
-Dataset read_checked(const Known& known, const Found& found, const SourceOptions& options) {
-  try {
-    return read(known, found);
-  } catch (const DataError& error) {
-    if (options.cache_dir.empty() || found.folder != options.cache_dir + "/" + known.name) throw;
-    throw DataError(fmt::format("{}; remove {} to have it fetched again", error.what(), found.folder));
-  }
+int64_t or_default(int64_t given, int64_t otherwise) { return given > 0 ? given : otherwise; }
+
+Dataset make_cluttered(const LoadOptions& options, const FetchCallback& progress) {
+  const Dataset digits = read_idx_set(kDigits, options.source, progress);
+  ClutterOptions clutter_options;
+  clutter_options.train = or_default(options.train_size, clutter_options.train);
+  clutter_options.test = or_default(options.test_size, clutter_options.test);
+  clutter_options.seed = options.seed;
+  return clutter(digits, clutter_options);
 }
 
 Dataset make_synthetic(const LoadOptions& options) {
   SyntheticOptions synthetic_options;
+  synthetic_options.train = or_default(options.train_size, synthetic_options.train);
+  synthetic_options.test = or_default(options.test_size, synthetic_options.test);
+  synthetic_options.classes = static_cast<int>(or_default(options.classes, synthetic_options.classes));
   synthetic_options.seed = options.seed;
   return synthetic(synthetic_options);
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets it
-  return value == nullptr ? "" : value;
+Dataset make_images(const LoadOptions& options) {
+  RandomImagesOptions images;
+  images.train = or_default(options.train_size, images.train);
+  images.test = or_default(options.test_size, images.test);
+  images.classes = static_cast<int>(or_default(options.classes, images.classes));
+  if (options.expected.size() > 0) images.shape = options.expected;
+  images.fresh = options.fresh;
+  images.seed = options.seed;
+  return random_images(images);
 }
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find_first_of(", ", begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+/// Sizes that the data set does not take would be passed over in silence.
+void check_sizes(const std::string& name, const LoadOptions& options) {
+  const bool own = is_own_data(name);
+  const bool made = name == kSynthetic || name == kImages || name == kClutteredMade;
+  const auto reject = [&](const char* setting, int64_t value, const char* instead) {
+    throw UsageError(fmt::format("{} {}: {} is not generated{}", setting, value, name, instead));
+  };
+  if (options.train_size > 0 && !made) reject("train-size", options.train_size, "; train-limit makes it smaller");
+  if (options.test_size > 0 && !made && !own) reject("test-size", options.test_size, "; test-limit makes it smaller");
+  if (options.classes > 0 && name != kSynthetic && name != kImages) {
+    throw UsageError(fmt::format("classes {}: {} has its own; only {} and {} take a number of classes", options.classes,
+                                 name, kSynthetic, kImages));
   }
-  return parts;
+  if (!options.label_column.empty() && !own) {
+    throw UsageError(
+        fmt::format("label-column '{}': only for own data in CSV, not for {}", options.label_column, name));
+  }
 }
 
-CatalogEntry describe(const Known& known, const SourceOptions& options) {
-  CatalogEntry entry{known.name, known.description, "", "", false};
+Dataset read_or_make(const std::string& name, const LoadOptions& options, const FetchCallback& progress) {
+  if (is_own_data(name)) return read_own_data(name, {options.expected, options.label_column, options.test_size});
+  check_name(name);
+  if (is_idx_set(name)) return read_idx_set(name, options.source, progress);
+  if (name == kSynthetic) return make_synthetic(options);
+  if (name == kImages) return make_images(options);
+  const std::string file = name == kCluttered ? find_cluttered(options.source) : std::string();
+  Dataset dataset = file.empty() ? make_cluttered(options, progress) : read_cluttered(file);
+  dataset.name = name;
+  return dataset;
+}
+
+CatalogEntry describe_idx_set(const std::string& name, const SourceOptions& options) {
+  CatalogEntry entry{name, idx_set_description(name), "", "", false};
   try {
-    if (const auto found = find(known, options)) {
-      entry.folder = found->folder;
-      entry.how = "found";
-      entry.available = true;
-    } else {
-      entry.how = known.package != nullptr ? fmt::format("apt-get install {}", known.package)
-                                           : fmt::format("lockstep data get {} (fetched once)", known.name);
-    }
+    const IdxSetState state = look_for_idx_set(name, options);
+    entry.folder = state.folder;
+    entry.available = !state.folder.empty();
+    entry.how = entry.available ? "found" : state.how;
   } catch (const IoError& error) {
     entry.how = error.what();
   }
   return entry;
 }
 
-}  // namespace
-
-SourceOptions SourceOptions::from_environment(const std::string& data_dir) {
-  SourceOptions options;
-  options.data_dir = data_dir;
-  options.env_dir = environment("LOCKSTEP_DATA");
-  const std::string cache = environment("XDG_CACHE_HOME");
-  const std::string home = environment("HOME");
-  if (cache.starts_with('/')) {
-    options.cache_dir = cache + "/lockstep";
-  } else if (!home.empty()) {
-    options.cache_dir = home + "/.cache/lockstep";
-  }
-  options.mirrors = split_list(environment("LOCKSTEP_MNIST_MIRROR"));
-  options.proxy = environment("https_proxy");
-  if (options.proxy.empty()) options.proxy = environment("HTTPS_PROXY");
-  return options;
+CatalogEntry describe_cluttered(const std::string& file, const CatalogEntry& digits) {
+  CatalogEntry entry{kCluttered, "digits among pieces of others, 10000 + 1000 + 1000 images of 40x40, 10 classes", file,
+                     "found", true};
+  if (!file.empty()) return entry;
+  entry.available = digits.available;
+  entry.how = digits.available ? "generated from mnist and the seed" : "needs mnist: " + digits.how;
+  return entry;
 }
 
+}  // namespace
+
 std::vector<std::string> dataset_names() {
-  std::vector<std::string> names;
-  names.reserve(kKnownSets.size() + 1);
-  for (const Known& known : kKnownSets) names.emplace_back(known.name);
-  names.emplace_back(kSynthetic);
+  std::vector<std::string> names = idx_set_names();
+  names.insert(names.end(), {kCluttered, kClutteredMade, kImages, kSynthetic});
   return names;
 }
 
 std::vector<CatalogEntry> list(const SourceOptions& options) {
   std::vector<CatalogEntry> entries;
-  entries.reserve(kKnownSets.size() + 1);
-  for (const Known& known : kKnownSets) entries.push_back(describe(known, options));
+  for (const std::string& name : idx_set_names()) entries.push_back(describe_idx_set(name, options));
+  const CatalogEntry digits = entries.front();
+  entries.push_back(describe_cluttered(find_cluttered(options), digits));
+  entries.push_back(describe_cluttered("", digits));
+  entries.back().name = kClutteredMade;
+  entries.push_back({kImages, "random pixels and labels of the model's size, 1280 + 256 images, 1000 classes", "",
+                     "generated from the seed", true});
   entries.push_back({kSynthetic, "blurred prototypes with noise, 10000 + 2000 images of 28x28, 10 classes", "",
                      "generated from the seed", true});
+  entries.push_back({"PATH.npz, PATH.csv", "own data: arrays X_train, y_train, ... or columns with a label", "",
+                     "named by its path", true});
   return entries;
 }
 
+bool may_have_validation(const std::string& name) {
+  return is_own_data(name) || name == kCluttered || name == kClutteredMade;
+}
+
 std::string fetch(const std::string& name, const SourceOptions& options, const FetchCallback& progress) {
-  const Known* known = find_known(name);
-  return known == nullptr ? "" : find_or_fetch(*known, options, progress).folder;
+  check_name(name);
+  if (is_idx_set(name)) return provide_idx_set(name, options, progress);
+  if (name == kSynthetic || name == kImages) return "";
+  if (name == kCluttered) {
+    const std::string file = find_cluttered(options);
+    if (!file.empty()) return std::filesystem::path(file).parent_path();
+  }
+  return provide_idx_set(kDigits, options, progress);
 }
 
 Dataset load(const std::string& name, const LoadOptions& options, const FetchCallback& progress) {
-  const Known* known = find_known(name);
-  Dataset dataset = known == nullptr
-                        ? make_synthetic(options)
-                        : read_checked(*known, find_or_fetch(*known, options.source, progress), options.source);
+  check_sizes(name, options);
+  Dataset dataset = read_or_make(name, options, progress);
   hold_out(dataset, options.holdout);
   keep_first(dataset.train, options.train_limit, "training examples");
   keep_first(dataset.test, options.test_limit, "test examples");
+  rescale(dataset.train, options.scale);
   return dataset;
 }
 

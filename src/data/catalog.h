@@ -1,9 +1,8 @@
-// The data sets known by name: mnist, fashion-mnist and synthetic; where they are looked for and how they are had.
+// The data sets known by name, where they are looked for and how they are had; and the user's own, by path.
 //
 // Looked for, each as DIR/NAME and as DIR itself: the folder given (--data), $LOCKSTEP_DATA, the user's cache
 // ($XDG_CACHE_HOME/lockstep or ~/.cache/lockstep), the system's folder (/usr/share/datasets). MNIST is then fetched
-// into the cache. Free functions, any thread; nothing is remembered between calls and only `from_environment` reads the
-// environment.
+// into the cache. Free functions, any thread; nothing is remembered between calls.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +11,25 @@
 
 #include "data/dataset.h"
 #include "data/fetch.h"
+#include "data/source.h"
 
 namespace lockstep::data {
 
-struct SourceOptions {
-  std::string data_dir;   ///< --data; must exist when given
-  std::string env_dir;    ///< $LOCKSTEP_DATA
-  std::string cache_dir;  ///< made when something is fetched; empty: there is none
-  std::string system_dir = "/usr/share/datasets";
-  std::vector<std::string>
-      mirrors;        ///< of MNIST; empty: the public ones. $LOCKSTEP_MNIST_MIRROR (commas between several)
-  std::string proxy;  ///< $https_proxy
-  bool may_fetch = true;
-  FetchLimits limits;
-
-  static SourceOptions from_environment(const std::string& data_dir = "");
-};
-
 struct LoadOptions {
   SourceOptions source = SourceOptions::from_environment();
-  int64_t holdout = 0;      ///< the last N training examples become the validation split
-  int64_t train_limit = 0;  ///< then keep only the first N training examples; 0: all
+  ImageShape expected;       ///< what the model is made for; empty: unknown
+  std::string label_column;  ///< of own data in CSV
+  int64_t holdout = 0;       ///< the last N training examples become the validation split
+  int64_t train_limit = 0;   ///< then keep only the first N training examples; 0: all
   int64_t test_limit = 0;
-  uint64_t seed = 1;  ///< of synthetic data
+  double scale = 1;  ///< then so many times the training examples: rescale()
+
+  // Of generated data; 0: the data set's own. test_size is also for own data without a test split.
+  int64_t train_size = 0;
+  int64_t test_size = 0;
+  int64_t classes = 0;
+  bool fresh = true;  ///< images: each made when it is needed, instead of all at the start
+  uint64_t seed = 1;
 };
 
 struct CatalogEntry {
@@ -48,11 +43,14 @@ struct CatalogEntry {
 std::vector<std::string> dataset_names();
 std::vector<CatalogEntry> list(const SourceOptions& options);
 
-/// Makes sure the data set is on this machine and returns its folder (empty for synthetic). UsageError for an unknown
-/// name, IoError that says how to provide it when it cannot be had.
+/// Whether a data set of that name or path may have a validation split without a holdout.
+bool may_have_validation(const std::string& name);
+
+/// Makes sure the data set is on this machine and returns its folder (empty where it needs no files). UsageError for an
+/// unknown name, IoError that says how to provide it when it cannot be had.
 std::string fetch(const std::string& name, const SourceOptions& options, const FetchCallback& progress = {});
 
-/// Finds or fetches, reads and checks a data set.
+/// Finds or fetches, reads or makes, and checks a data set: a name, or a path of own data (own_data.h).
 Dataset load(const std::string& name, const LoadOptions& options, const FetchCallback& progress = {});
 
 }  // namespace lockstep::data

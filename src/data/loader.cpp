@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kChunkBytes = size_t{128} << 10;
 constexpr size_t kRingBytes = size_t{4} << 20;
+constexpr size_t kMostBytes = size_t{64} << 20;  ///< of a ring of large batches, unless two take more
 constexpr size_t kMaxBatchesPerChunk = 256;
 constexpr size_t kMaxChunks = 32;
 
@@ -48,6 +49,17 @@ size_t aligned_count(size_t count) {
 
 void scale_bytes(const uint8_t* __restrict src, float* __restrict dst, size_t count, float scale) {
   for (size_t i = 0; i < count; ++i) dst[i] = static_cast<float>(src[i]) * scale;
+}
+
+/// With a factor and an offset for each pixel.
+template <class T>
+void scale_each(const T* __restrict src, float* __restrict dst, size_t count, const float* __restrict factor,
+                const float* __restrict offset) {
+  for (size_t i = 0; i < count; ++i) dst[i] = static_cast<float>(src[i]) * factor[i] + offset[i];
+}
+
+void scale_in_place(float* values, size_t count, const float* __restrict factor, const float* __restrict offset) {
+  for (size_t i = 0; i < count; ++i) values[i] = values[i] * factor[i] + offset[i];
 }
 
 void prefetch(const uint8_t* begin, size_t bytes) {
@@ -77,8 +89,12 @@ LoaderOptions checked(const Examples& examples, LoaderOptions options) {
   reject_negative(options.steps_per_epoch, "steps_per_epoch");
   reject_negative(options.repeat, "repeat");
   if (options.depth < 1) throw UsageError(fmt::format("depth {}; at least 1 is allowed", options.depth));
-  if (!examples.labels.empty() && static_cast<int64_t>(examples.labels.size()) != examples.count()) {
-    throw DataError(fmt::format("{} images but {} labels", examples.count(), examples.labels.size()));
+  if (!examples.labels.empty() && static_cast<int64_t>(examples.labels.size()) != examples.stored()) {
+    throw DataError(fmt::format("{} images but {} labels", examples.stored(), examples.labels.size()));
+  }
+  if (options.pixels != nullptr && !options.pixels->empty() && options.pixels->mean.size() != examples.shape.size()) {
+    throw UsageError(fmt::format("pixels are scaled for images of {} values, these have {}",
+                                 options.pixels->mean.size(), examples.shape.size()));
   }
   if (options.shrink_batch) {
     const int64_t most = examples.count() / std::max(options.shard.count, 1);
@@ -127,6 +143,7 @@ class Loader::Impl {
   const Batch* next_chunk();
   void check_position(Position position) const;
   void allocate();
+  void prepare_scaling();
   [[nodiscard]] size_t chunk_count() const;
 
   // On the background thread.
@@ -135,12 +152,14 @@ class Loader::Impl {
   void fill_chunk(Chunk& chunk, Position& at);
   void describe(Batch& batch, Position at) const;
   void copy_images(float* images, std::span<const uint32_t> order, base::Range range) const;
+  void copy_image(float* image, size_t index) const;
   void copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const;
 
   const Examples& examples_;
   const LoaderOptions options_;
   const BatchPlan plan_;
   const size_t pixels_;
+  const size_t stored_;        ///< the examples of a pass are these, over and over
   const size_t image_stride_;  ///< values between the batches of a chunk
   const size_t label_stride_;
   const size_t batches_per_chunk_;
@@ -148,6 +167,8 @@ class Loader::Impl {
   std::vector<Chunk> chunks_;
   AlignedArray<float> images_;
   AlignedArray<int32_t> labels_;
+  std::vector<float> factors_;  ///< of each pixel, where pixels are scaled; else empty
+  std::vector<float> offsets_;
 
   // The background thread's own.
   EpochOrder order_;
@@ -168,6 +189,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
       options_(checked(examples, options)),
       plan_(examples.count(), options_.batch, options_.shard),
       pixels_(examples.shape.size()),
+      stored_(static_cast<size_t>(examples.stored())),
       image_stride_(aligned_count<float>(static_cast<size_t>(options_.batch) * pixels_)),
       label_stride_(aligned_count<int32_t>(static_cast<size_t>(options_.batch))),
       batches_per_chunk_(std::clamp<size_t>(kChunkBytes / (image_stride_ * sizeof(float)), 1, kMaxBatchesPerChunk)),
@@ -176,6 +198,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
       start_(options_.start) {
   check_position(start_);
   allocate();
+  prepare_scaling();
   ring_.request(start_);
   const SignalsBlocked blocked;
   try {
@@ -193,7 +216,8 @@ Loader::Impl::~Impl() {
 size_t Loader::Impl::chunk_count() const {
   const size_t bytes = batches_per_chunk_ * image_stride_ * sizeof(float);
   const size_t for_depth = (static_cast<size_t>(options_.depth) + batches_per_chunk_ - 1) / batches_per_chunk_ + 1;
-  return std::max(for_depth, std::min(kRingBytes / bytes, kMaxChunks));
+  const size_t affordable = std::max<size_t>(kMostBytes / bytes, 2);
+  return std::min(affordable, std::max(for_depth, std::min(kRingBytes / bytes, kMaxChunks)));
 }
 
 void Loader::Impl::allocate() {
@@ -205,6 +229,17 @@ void Loader::Impl::allocate() {
     chunks_[i].images = images_.get() + i * batches_per_chunk_ * image_stride_;
     if (labels_) chunks_[i].labels = labels_.get() + i * batches_per_chunk_ * label_stride_;
     chunks_[i].batches.resize(batches_per_chunk_);
+  }
+}
+
+/// Scaling bytes and standardising pixels are one multiplication and one addition.
+void Loader::Impl::prepare_scaling() {
+  if (options_.pixels == nullptr || options_.pixels->empty()) return;
+  const float scale = examples_.bytes.empty() ? 1.0F : options_.scale;
+  for (size_t i = 0; i < pixels_; ++i) {
+    const float inverse = options_.pixels->inverse_deviation[i];
+    factors_.push_back(scale * inverse);
+    offsets_.push_back(-options_.pixels->mean[i] * inverse);
   }
 }
 
@@ -307,18 +342,32 @@ void Loader::Impl::copy_images(float* images, std::span<const uint32_t> order, b
   constexpr size_t kAhead = 4;
   const auto end = static_cast<size_t>(range.end);
   for (auto i = static_cast<size_t>(range.begin); i < end; ++i, images += pixels_) {
-    if (examples_.bytes.empty()) {
-      std::memcpy(images, examples_.floats.data() + order[i] * pixels_, pixels_ * sizeof(float));
-      continue;
+    if (i + kAhead < order.size() && !examples_.bytes.empty()) {
+      prefetch(examples_.bytes.data() + order[i + kAhead] % stored_ * pixels_, pixels_);
     }
-    if (i + kAhead < order.size()) prefetch(examples_.bytes.data() + order[i + kAhead] * pixels_, pixels_);
-    scale_bytes(examples_.bytes.data() + order[i] * pixels_, images, pixels_, options_.scale);
+    copy_image(images, order[i] % stored_);
+  }
+}
+
+void Loader::Impl::copy_image(float* image, size_t index) const {
+  const bool each = !factors_.empty();
+  if (examples_.maker) {
+    examples_.maker->make(examples_.first_made + static_cast<int64_t>(index), image);
+    if (each) scale_in_place(image, pixels_, factors_.data(), offsets_.data());
+  } else if (examples_.bytes.empty()) {
+    const float* src = examples_.floats.data() + index * pixels_;
+    if (each) return scale_each(src, image, pixels_, factors_.data(), offsets_.data());
+    std::memcpy(image, src, pixels_ * sizeof(float));
+  } else {
+    const uint8_t* src = examples_.bytes.data() + index * pixels_;
+    if (each) return scale_each(src, image, pixels_, factors_.data(), offsets_.data());
+    scale_bytes(src, image, pixels_, options_.scale);
   }
 }
 
 void Loader::Impl::copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const {
   for (const uint32_t index : order.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()))) {
-    const int32_t label = examples_.labels[index];
+    const int32_t label = examples_.labels[index % stored_];
     if (examples_.classes > 0 && (label < 0 || label >= examples_.classes)) {
       throw DataError(fmt::format("label {} of example {} is out of range; 0 to {} are allowed", label, index,
                                   examples_.classes - 1));

@@ -15,6 +15,7 @@
 
 #include "data/dataset.h"
 #include "data/order.h"
+#include "data/pixel_scaling.h"
 
 namespace lockstep::data {
 
@@ -44,12 +45,13 @@ struct LoaderOptions {
   Shuffle shuffle{};
   uint64_t seed = 1;
   Shard shard{};
-  int64_t steps_per_epoch = 0;  ///< 0: an epoch is one pass
-  int64_t repeat = 1;           ///< passes in the stream; 0: for ever
-  float scale = 1.0F / 255.0F;  ///< of byte images; floats are taken as they are
-  int depth = 3;                ///< batches kept ready, at least; small ones get more
-  Position start{};             ///< from another Loader's position(): goes on with exactly the same batches
-  bool shrink_batch = false;    ///< a batch larger than the data is cut to it instead of a UsageError
+  int64_t steps_per_epoch = 0;           ///< 0: an epoch is one pass
+  int64_t repeat = 1;                    ///< passes in the stream; 0: for ever
+  float scale = 1.0F / 255.0F;           ///< of byte images; floats are taken as they are
+  const PixelScaling* pixels = nullptr;  ///< then applied to all images; borrowed while the Loader is made
+  int depth = 3;                         ///< batches kept ready, at least; small ones get more
+  Position start{};                      ///< from another Loader's position(): goes on with exactly the same batches
+  bool shrink_batch = false;             ///< a batch larger than the data is cut to it instead of a UsageError
 
   /// In order, once, unshuffled: for evaluation.
   static LoaderOptions evaluation(int64_t batch);

@@ -64,7 +64,8 @@ ImageShape image_shape(const NpyArray& array, const ImageShape& expected, const 
 
 uint8_t to_byte(double value, int64_t index, const std::string& source) {
   if (value < 0 || value > 255) {
-    throw DataError(fmt::format("{}: pixel {} is {}; integers must be 0 to 255", source, index, value));
+    throw DataError(fmt::format("{}: pixel {} is {}; integers must be 0 to 255; save other numbers as float32", source,
+                                index, value));
   }
   return static_cast<uint8_t>(value);
 }

@@ -135,8 +135,9 @@ TEST_F(Catalog, SaysHowToInstallFashionMnist) {
 
 TEST_F(Catalog, SuggestsNames) {
   EXPECT_EQ(message_of<UsageError>([&] { load("mnits", options_); }),
-            "unknown data set 'mnits' (did you mean 'mnist'?)");
-  EXPECT_THAT(dataset_names(), ElementsAre("mnist", "fashion-mnist", "synthetic"));
+            "unknown data set 'mnits' (did you mean 'mnist'?); own data is a path that ends in .npz or .csv");
+  EXPECT_THAT(dataset_names(), ElementsAre("mnist", "fashion-mnist", "cluttered-mnist", "cluttered-mnist-generated",
+                                           "images", "synthetic"));
 }
 
 TEST_F(Catalog, DamagedCacheSaysHowToMendIt) {
@@ -157,12 +158,14 @@ TEST_F(Catalog, RefusesSplitsOfDifferentSizes) {
 TEST_F(Catalog, ListTellsWhereAndHow) {
   put_tiny(dir_ / "system/fashion-mnist", 7);
   const auto entries = list(options_.source);
-  ASSERT_EQ(entries.size(), 3U);
+  ASSERT_EQ(entries.size(), 7U);
   EXPECT_FALSE(entries[0].available);
   EXPECT_EQ(entries[0].how, "lockstep data get mnist (fetched once)");
   EXPECT_TRUE(entries[1].available);
   EXPECT_EQ(entries[1].folder, dir_ / "system/fashion-mnist");
-  EXPECT_TRUE(entries[2].available);
+  EXPECT_FALSE(entries[2].available);
+  EXPECT_EQ(entries[2].how, "needs mnist: lockstep data get mnist (fetched once)");
+  EXPECT_TRUE(entries[4].available);
   options_.source.data_dir = dir_ / "typo";
   EXPECT_THAT(list(options_.source)[0].how, HasSubstr("there is no such folder"));
 }

@@ -64,6 +64,43 @@ TEST(KeepFirst, KeepsThatMany) {
             "cannot keep 3 test examples: there are 2 (0 keeps all)");
 }
 
+TEST(HoldOut, LeavesAValidationSplitThatIsThere) {
+  Dataset dataset = five_examples();
+  hold_out(dataset, 2);
+  hold_out(dataset, 0);
+  EXPECT_EQ(dataset.validation.count(), 2);
+  EXPECT_EQ(message_of<UsageError>([&] { hold_out(dataset, 1); }),
+            "holdout 1: five has a validation split of 2 examples already; leave it 0");
+}
+
+TEST(Rescale, AFractionKeepsTheFirstPart) {
+  Examples examples = five_examples().train;
+  rescale(examples, 1);
+  EXPECT_EQ(examples.count(), 5);
+  rescale(examples, 0.5);
+  EXPECT_THAT(examples.labels, ElementsAre(0, 1, 2));
+  rescale(examples, 0.001);
+  EXPECT_THAT(examples.labels, ElementsAre(0));
+}
+
+TEST(Rescale, AMultipleRepeatsWithoutCopying) {
+  Examples examples = five_examples().train;
+  rescale(examples, 2.5);
+  EXPECT_EQ(examples.count(), 13);
+  EXPECT_EQ(examples.stored(), 5);
+  EXPECT_EQ(examples.bytes.size(), 10U);
+  std::vector<float> pixels(2);
+  copy_image(examples, 12, pixels);
+  EXPECT_THAT(pixels, ElementsAre(4 / 255.0F, 5 / 255.0F));
+}
+
+TEST(Rescale, HasLimits) {
+  for (const double factor : {0.0, -1.0, 101.0, std::nan("")}) {
+    Examples examples = five_examples().train;
+    EXPECT_THAT(message_of<UsageError>([&] { rescale(examples, factor); }), HasSubstr("above 0 to 100 is allowed"));
+  }
+}
+
 TEST(CheckLabels, NamesTheFirstBadOne) {
   Examples examples = five_examples().train;
   EXPECT_NO_THROW(check_labels(examples, "f"));

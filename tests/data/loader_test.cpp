@@ -74,6 +74,23 @@ TEST(Loader, GivesScaledImagesWithTheirLabels) {
   EXPECT_EQ(loader.next(), nullptr);
 }
 
+TEST(Loader, RepeatedExamplesAreSeenAsOftenAsTheyCount) {
+  Examples examples = numbered(10);
+  rescale(examples, 2.5);
+  Loader loader(examples, {.batch = 4});
+  EXPECT_EQ(loader.batches_per_pass(), 7);
+  std::vector<int> seen(10);
+  while (const Batch* batch = loader.next()) {
+    for (int64_t i = 0; i < batch->count; ++i) {
+      const auto label = static_cast<size_t>(batch->labels[i]);
+      ++seen[label];
+      ASSERT_FLOAT_EQ(batch->images[static_cast<size_t>(i) * 15 + 3],
+                      static_cast<float>(examples.bytes[label * 15 + 3]) / 255.0F);
+    }
+  }
+  EXPECT_THAT(seen, ElementsAre(3, 3, 3, 3, 3, 2, 2, 2, 2, 2));
+}
+
 TEST(Loader, TakesFloatsAsTheyAre) {
   Examples examples = numbered(10, {1, 1, 2});
   examples.floats.assign(examples.bytes.begin(), examples.bytes.end());

@@ -165,7 +165,7 @@ TEST(ImagesFromArray, KeepsFloatsAndTurnsIntegersIntoBytes) {
   EXPECT_THAT(images_from_array(parse_npy(integers, "f"), {}, "f").bytes, ElementsAre(3, 255));
   const auto too_large = make_npy(npy_dict("<i4", "(1, 2)"), bytes_of<int32_t>({3, 256}));
   EXPECT_EQ(message_of<DataError>([&] { images_from_array(parse_npy(too_large, "f"), {}, "f"); }),
-            "f: pixel 1 is 256; integers must be 0 to 255");
+            "f: pixel 1 is 256; integers must be 0 to 255; save other numbers as float32");
 }
 
 TEST(LabelsFromArray, TakesAColumnOfIntegers) {

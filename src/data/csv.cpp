@@ -1,0 +1,261 @@
+#include "data/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "data/csv_lines.h"
+#include "lockstep/error.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;  ///< floats that are allocated together
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+constexpr size_t kMostTextClasses = 10000;
+constexpr double kMostClasses = 1e6;
+
+using Fields = std::vector<std::string>;
+
+std::string shown(std::string_view text) {
+  constexpr size_t kShown = 40;
+  return text.size() > kShown ? std::string(text.substr(0, kShown)) + "..." : std::string(text);
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+bool is_label_name(const std::string& name) {
+  const std::string small = lower(name);
+  return small == "label" || small == "class" || small == "y";
+}
+
+std::optional<double> to_number(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// A whole number from 0, also as pandas writes it ("3.0").
+std::optional<int32_t> to_label(std::string_view text) {
+  const auto value = to_number(text);
+  if (!value || *value < 0 || *value >= kMostClasses || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<int32_t>(*value);
+}
+
+/// Floats that grow without ever being copied while they grow.
+class Blocks {
+ public:
+  void add(float value) {
+    if (blocks_.empty() || blocks_.back().size() == kBlock) {
+      blocks_.emplace_back();
+      blocks_.back().reserve(blocks_.size() == 1 ? 0 : kBlock);
+    }
+    blocks_.back().push_back(value);
+    ++size_;
+  }
+
+  /// All of them in one piece; the blocks go as they are copied.
+  std::vector<float> take() {
+    std::vector<float> all;
+    all.reserve(size_);
+    for (std::vector<float>& block : blocks_) {
+      all.insert(all.end(), block.begin(), block.end());
+      std::vector<float>().swap(block);
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::vector<float>> blocks_;
+  size_t size_ = 0;
+};
+
+/// The labels seen, each text once.
+class Labels {
+ public:
+  void add(const std::string_view text) {
+    if (text != last_ || rows_.empty()) {
+      last_ = text;
+      const auto [found, fresh] = numbers_.try_emplace(last_, static_cast<int32_t>(numbers_.size()));
+      last_number_ = found->second;
+      whole_ = whole_ && (!fresh || to_label(text).has_value());
+    }
+    rows_.push_back(last_number_);
+  }
+
+  [[nodiscard]] bool too_many() const { return !whole_ && numbers_.size() > kMostTextClasses; }
+
+  void finish(CsvTable& table) {
+    std::vector<int32_t> meaning(numbers_.size());
+    if (whole_) {
+      for (const auto& [text, number] : numbers_) meaning[static_cast<size_t>(number)] = *to_label(text);
+    } else {
+      for (const auto& [text, number] : numbers_) table.class_names.push_back(text);
+      std::sort(table.class_names.begin(), table.class_names.end());
+      for (size_t i = 0; i < table.class_names.size(); ++i) {
+        meaning[static_cast<size_t>(numbers_[table.class_names[i]])] = static_cast<int32_t>(i);
+      }
+    }
+    for (int32_t& row : rows_) row = meaning[static_cast<size_t>(row)];
+    table.labels = std::move(rows_);
+  }
+
+ private:
+  std::unordered_map<std::string, int32_t> numbers_;  ///< in the order of their first appearance
+  std::vector<int32_t> rows_;
+  bool whole_ = true;
+  std::string last_;
+  int32_t last_number_ = 0;
+};
+
+class Reader {
+ public:
+  Reader(Unpacker& content, const std::string& label_column)
+      : lines_(content), name_(content.name()), wanted_(label_column) {}
+
+  CsvTable read() {
+    if (!lines_.next()) throw DataError(name_ + ": no examples: the file is empty");
+    first_.assign(lines_.fields().begin(), lines_.fields().end());
+    line_ = first_line_ = lines_.number();
+    const bool more = lines_.next();
+    const bool header = is_header(more ? &lines_.fields() : nullptr);
+    if (header) names_ = first_;
+    choose_label_column();
+    if (first_.size() == (labelled() ? 1U : 0U)) {
+      throw DataError(fmt::format("{}: one column, and it is the labels; commas are between values", place()));
+    }
+    if (!header) add({first_.begin(), first_.end()});
+    for (bool any = more; any; any = lines_.next()) {
+      line_ = lines_.number();
+      add(lines_.fields());
+    }
+    if (rows_ == 0) throw DataError(name_ + ": no examples after the line of names");
+    return finish();
+  }
+
+ private:
+  [[nodiscard]] std::string place() const { return fmt::format("{}:{}", name_, line_); }
+  [[nodiscard]] bool labelled() const { return label_ < first_.size(); }
+
+  /// Where a column is numeric in the second line, the first line names it unless it is a number too.
+  [[nodiscard]] bool is_header(const std::vector<std::string_view>* second) const {
+    const auto named = [&](const std::string& field) {
+      return is_label_name(field) || (!wanted_.empty() && !to_number(wanted_) && lower(field) == lower(wanted_));
+    };
+    if (std::any_of(first_.begin(), first_.end(), named)) return true;
+    for (size_t i = 0; i < first_.size(); ++i) {
+      const bool number_below = second == nullptr || (i < second->size() && to_number((*second)[i]));
+      if (number_below && !first_[i].empty() && !to_number(first_[i])) return true;
+    }
+    return false;
+  }
+
+  void choose_label_column() {
+    const auto named = [&](const auto& is) {
+      return static_cast<size_t>(std::find_if(names_.begin(), names_.end(), is) - names_.begin());
+    };
+    label_ = wanted_.empty() ? named(is_label_name)
+                             : named([&](const std::string& name) { return lower(name) == lower(wanted_); });
+    if (label_ < names_.size()) return;
+    label_ = first_.size();
+    if (wanted_ == "none") return;
+    size_t number = first_.size();
+    if (!wanted_.empty()) {
+      const auto [end, error] = std::from_chars(wanted_.data(), wanted_.data() + wanted_.size(), number);
+      const bool whole = error == std::errc{} && end == wanted_.data() + wanted_.size();
+      if (!whole || number < 1 || number > first_.size()) {
+        throw UsageError(fmt::format(
+            "label-column '{}': {} has {} columns{}; a number from 1 to {} or none is allowed", wanted_, place(),
+            first_.size(), names_.empty() ? std::string(" without names") : " and none of that name", first_.size()));
+      }
+    }
+    label_ = number - 1;
+  }
+
+  [[nodiscard]] std::string column(size_t index) const {
+    return index < names_.size() ? fmt::format("column '{}'", shown(names_[index]))
+                                 : fmt::format("column {}", index + 1);
+  }
+
+  void add(const std::vector<std::string_view>& fields) {
+    if (fields.size() != first_.size()) {
+      throw DataError(fmt::format("{}: {} values; {} are expected, as in line {}", place(), fields.size(),
+                                  first_.size(), first_line_));
+    }
+    if (++rows_ > kMostRows) throw DataError(fmt::format("{}: more than {} examples", place(), kMostRows));
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (i == label_) {
+        add_label(fields[i]);
+      } else {
+        values_.add(number(fields[i], i));
+      }
+    }
+  }
+
+  void add_label(std::string_view field) {
+    if (field.empty()) throw DataError(fmt::format("{}: {}: no label", place(), column(label_)));
+    labels_.add(field);
+    if (!labels_.too_many()) return;
+    throw DataError(
+        fmt::format("{}: {}: '{}' is one different label too many; whole numbers from 0, or up to {} different texts "
+                    "are allowed (label-column says which column it is)",
+                    place(), column(label_), shown(field), kMostTextClasses));
+  }
+
+  [[nodiscard]] float number(std::string_view field, size_t index) const {
+    const auto value = to_number(field);
+    if (value && std::abs(*value) <= double{std::numeric_limits<float>::max()}) return static_cast<float>(*value);
+    throw DataError(
+        fmt::format("{}: {}: '{}' is not a number; finite numbers are allowed", place(), column(index), shown(field)));
+  }
+
+  CsvTable finish() {
+    CsvTable table;
+    table.columns = static_cast<int64_t>(first_.size()) - (labelled() ? 1 : 0);
+    table.values = values_.take();
+    if (labelled()) {
+      table.label_column = column(label_);
+      labels_.finish(table);
+    }
+    return table;
+  }
+
+  CsvLines lines_;
+  const std::string name_;
+  const std::string wanted_;
+  Fields first_;  ///< the first line, whatever it is
+  int64_t first_line_ = 0;
+  int64_t line_ = 0;
+  Fields names_;      ///< empty: the file has none
+  size_t label_ = 0;  ///< the number of columns when there are no labels
+  int64_t rows_ = 0;
+  Blocks values_;
+  Labels labels_;
+};
+
+}  // namespace
+
+CsvTable read_csv(const std::string& path, const std::string& label_column) {
+  Unpacker content(path);
+  return Reader(content, label_column).read();
+}
+
+CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column) {
+  Unpacker content(file, name);
+  return Reader(content, label_column).read();
+}
+
+}  // namespace lockstep::data

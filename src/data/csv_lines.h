@@ -1,0 +1,41 @@
+// CsvLines: the lines of a CSV file, one at a time, cut into fields. Borrows the content; for one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/unpack.h"
+
+namespace lockstep::data {
+
+class CsvLines {
+ public:
+  explicit CsvLines(Unpacker& content) : content_(content) {}
+
+  /// Goes to the next line that is not blank; false at the end. DataError for a broken quote or an endless line.
+  bool next();
+
+  /// Of the line: without quotes and the blanks around; valid until `next`.
+  [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
+  /// "file:17"
+  [[nodiscard]] std::string place() const { return content_.name() + ":" + std::to_string(number_); }
+  [[nodiscard]] int64_t number() const { return number_; }
+
+ private:
+  bool read_line();
+  void cut();
+  size_t cut_quoted(size_t begin);
+  bool refill();
+
+  Unpacker& content_;
+  std::vector<uint8_t> buffer_;
+  size_t begin_ = 0;  ///< of what is not yet used
+  size_t end_ = 0;
+  std::string line_;
+  std::vector<std::string_view> fields_;
+  int64_t number_ = 0;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,13 @@
+// Many normal values from a counter, fast: what base/random.h gives one block at a time, in vectors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep::data {
+
+/// N(0, deviation): out[4 b + j] is value j of block (row, b) of base::Philox(seed, stream), its words taken in pairs
+/// by base::normal2. Close to it within the rounding of logarithm and sine; the same bits on the same instruction set.
+void fill_normal(uint64_t seed, uint64_t stream, uint64_t row, float deviation, std::span<float> out);
+
+}  // namespace lockstep::data

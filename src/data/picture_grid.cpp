@@ -1,0 +1,90 @@
+#include "data/picture_grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr int kPleasantSide = 96;
+constexpr int kMostFactor = 64;
+constexpr int64_t kMostSide = 16384;
+constexpr uint8_t kBackground = 96;  ///< neither ink nor paper, so that an image's border is seen
+
+int pleasant_factor(const ImageShape& shape) {
+  const int side = std::max(shape.height, shape.width);
+  return std::clamp((kPleasantSide + side - 1) / side, 1, kMostFactor);
+}
+
+}  // namespace
+
+PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& options)
+    : shape_(shape), options_(options) {
+  if ((shape.channels != 1 && shape.channels != 3) || shape.height < 1 || shape.width < 1) {
+    throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
+  }
+  if (options.columns < 1 || options.gap < 0 || options.factor < 0 || options.factor > kMostFactor ||
+      !(options.white > options.black)) {
+    throw UsageError(fmt::format("a grid of {} columns, gap {}, factor {}, from {} to {} cannot be drawn",
+                                 options.columns, options.gap, options.factor, options.black, options.white));
+  }
+  if (options_.factor == 0) options_.factor = pleasant_factor(shape);
+}
+
+void PictureGrid::add(const float* image) {
+  const auto channels = static_cast<size_t>(shape_.channels);
+  const size_t plane = shape_.size() / channels;
+  const float scale = 255.0F / (options_.white - options_.black);
+  for (size_t i = 0; i < plane; ++i) {
+    for (size_t c = 0; c < channels; ++c) {
+      const float value = (image[c * plane + i] - options_.black) * scale;
+      bytes_.push_back(value > 0 ? static_cast<uint8_t>(std::lround(std::min(value, 255.0F))) : uint8_t{0});
+    }
+  }
+}
+
+Bitmap PictureGrid::picture() const {
+  const int64_t images = count();
+  if (images == 0) throw UsageError("a picture of no images");
+  const int64_t columns = std::min<int64_t>(images, options_.columns);
+  const int64_t rows = (images + columns - 1) / columns;
+  const auto extent = [&](int64_t cells, int side) {
+    const int64_t pixels = (cells * (int64_t{side} + options_.gap) + options_.gap) * options_.factor;
+    if (pixels > kMostSide) {
+      throw UsageError(fmt::format("a picture of {} pixels a side; at most {} are allowed", pixels, kMostSide));
+    }
+    return static_cast<int>(pixels);
+  };
+  Bitmap bitmap{extent(columns, shape_.width), extent(rows, shape_.height), shape_.channels, {}};
+  bitmap.pixels.assign(
+      static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels),
+      kBackground);
+  for (int64_t i = 0; i < images; ++i) draw(static_cast<size_t>(i), bitmap);
+  return bitmap;
+}
+
+void PictureGrid::draw(size_t index, Bitmap& bitmap) const {
+  const auto factor = static_cast<size_t>(options_.factor);
+  const auto channels = static_cast<size_t>(shape_.channels);
+  const auto columns = static_cast<size_t>(options_.columns);
+  const auto begin_of = [&](size_t cell, int side) {
+    return (cell * static_cast<size_t>(side + options_.gap) + static_cast<size_t>(options_.gap)) * factor;
+  };
+  const size_t top = begin_of(index / columns, shape_.height);
+  const size_t left = begin_of(index % columns, shape_.width);
+  const auto height = static_cast<size_t>(shape_.height) * factor;
+  const auto width = static_cast<size_t>(shape_.width);
+  for (size_t y = 0; y < height; ++y) {
+    const uint8_t* src = bytes_.data() + index * shape_.size() + y / factor * width * channels;
+    uint8_t* dst = bitmap.pixels.data() + ((top + y) * static_cast<size_t>(bitmap.width) + left) * channels;
+    for (size_t x = 0; x < width * factor; ++x) {
+      std::copy_n(src + x / factor * channels, channels, dst + x * channels);
+    }
+  }
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,47 @@
+// PictureGrid: float images laid out in rows and columns on one picture, for people to look at.
+//
+// Images are added one after the other and fill the rows from the left; with an even number of columns, an input and
+// its output added in turn lie side by side. Small images are enlarged by a whole factor. Owns its pixels; for one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/png_write.h"
+
+namespace lockstep::data {
+
+struct PictureGridOptions {
+  int columns = 8;
+  float black = 0;  ///< values at and below are black,
+  float white = 1;  ///< at and above white
+  int gap = 2;      ///< pixels between the images and around them, before enlarging
+  int factor = 0;   ///< each value becomes so many pixels a side; 0: so that an image is at least 96 a side
+};
+
+class PictureGrid {
+ public:
+  /// UsageError unless images have 1 or 3 channels and the options make sense.
+  explicit PictureGrid(const ImageShape& shape, const PictureGridOptions& options = {});
+
+  /// An image of `shape` in the order channels, height, width. What is not a number is black.
+  void add(const float* image);
+
+  [[nodiscard]] int64_t count() const { return static_cast<int64_t>(bytes_.size() / shape_.size()); }
+
+  /// UsageError when nothing was added.
+  [[nodiscard]] Bitmap picture() const;
+  void write(const std::string& path) const { write_png(path, picture()); }
+
+ private:
+  void draw(size_t index, Bitmap& bitmap) const;
+
+  ImageShape shape_;
+  PictureGridOptions options_;
+  std::vector<uint8_t> bytes_;  ///< the images, channels last
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,124 @@
+#include "data/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/temp_dir.h"
+#include "data/formats.h"
+#include "lockstep/error.h"
+
+namespace lockstep::data {
+namespace {
+
+using lockstep::testing::Bytes;
+using lockstep::testing::gzip;
+using lockstep::testing::message_of;
+using lockstep::testing::put_file;
+using lockstep::testing::TempDir;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Bytes bytes(std::string_view text) { return {text.begin(), text.end()}; }
+
+CsvTable parse(std::string_view text, const std::string& label_column = "") {
+  return parse_csv(bytes(text), "t.csv", label_column);
+}
+
+std::string error_of(std::string_view text, const std::string& label_column = "") {
+  return message_of<DataError>([&] { parse(text, label_column); });
+}
+
+TEST(Csv, TheColumnNamedLabelHoldsTheLabels) {
+  const CsvTable table = parse("a,Label,b\n1,0,2.5\n-3e2,1,.5\n");
+  EXPECT_EQ(table.columns, 2);
+  EXPECT_THAT(table.values, ElementsAre(1, 2.5F, -300, 0.5F));
+  EXPECT_THAT(table.labels, ElementsAre(0, 1));
+  EXPECT_THAT(table.class_names, IsEmpty());
+  EXPECT_EQ(table.label_column, "column 'Label'");
+}
+
+TEST(Csv, OtherwiseTheLastColumnHoldsThem) {
+  EXPECT_THAT(parse("1,2,3\n4,5,6\n").labels, ElementsAre(3, 6));
+  EXPECT_THAT(parse("p,q,r\n1,2,3\n").labels, ElementsAre(3));
+}
+
+TEST(Csv, ALabelColumnIsChosenByNameOrNumberOrNotAtAll) {
+  const char* text = "kind,a\n1,7\n0,8\n";
+  EXPECT_THAT(parse(text, "KIND").values, ElementsAre(7, 8));
+  EXPECT_THAT(parse(text, "1").labels, ElementsAre(1, 0));
+  const CsvTable none = parse(text, "none");
+  EXPECT_THAT(none.values, ElementsAre(1, 7, 0, 8));
+  EXPECT_THAT(none.labels, IsEmpty());
+  EXPECT_THAT(message_of<UsageError>([&] { parse(text, "sort"); }),
+              HasSubstr("label-column 'sort': t.csv:1 has 2 columns and none of that name; a number from 1 to 2"));
+  EXPECT_THAT(message_of<UsageError>([&] { parse(text, "3"); }), HasSubstr("label-column '3'"));
+}
+
+TEST(Csv, TextLabelsAreNumberedInSortedOrder) {
+  const CsvTable table = parse("1,pear\n2,apple\n3,pear\n4,\"fig, dried\"\n");
+  EXPECT_THAT(table.class_names, ElementsAre("apple", "fig, dried", "pear"));
+  EXPECT_THAT(table.labels, ElementsAre(2, 0, 2, 1));
+}
+
+TEST(Csv, WholeNumbersThatPandasWroteAsFloatsAreLabels) {
+  EXPECT_THAT(parse("1,2.0\n1,0.0\n").labels, ElementsAre(2, 0));
+  EXPECT_THAT(parse("1,-1\n1,+1\n").class_names, ElementsAre("+1", "-1"));
+}
+
+TEST(Csv, FindsOutWhetherTheFirstLineNamesTheColumns) {
+  EXPECT_EQ(parse("1,2,red\n3,4,blue\n").labels.size(), 2U);    // text only where the next line has text
+  EXPECT_EQ(parse("1,2,label\n3,4,blue\n").labels.size(), 1U);  // names that are numbers
+  EXPECT_EQ(parse("w,h,kind\n3,4,blue\n").labels.size(), 1U);   // text above numbers
+  EXPECT_EQ(parse("5,6,colour\n3,4,blue\n", "colour").labels.size(), 1U);
+}
+
+TEST(Csv, TakesFilesAsOtherProgramsWriteThem) {
+  const CsvTable table = parse("\xEF\xBB\xBF\"x\", y\r\n\r\n \"1.5\" ,\t2\r\n+3,\"\"\"4\"\"\"");
+  EXPECT_THAT(table.values, ElementsAre(1.5F, 3));
+  EXPECT_THAT(table.class_names, ElementsAre("\"4\"", "2"));
+}
+
+TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
+  EXPECT_EQ(error_of("a,b,y\n1,2,0\n3,x,1\n"), "t.csv:3: column 'b': 'x' is not a number; finite numbers are allowed");
+  EXPECT_EQ(error_of("1,0\n\n,1\n"), "t.csv:3: column 1: '' is not a number; finite numbers are allowed");
+  EXPECT_THAT(error_of("1,0\nnan,1\n"), HasSubstr("t.csv:2: column 1: 'nan'"));
+  EXPECT_THAT(error_of("1,0\n1e39,1\n"), HasSubstr("t.csv:2: column 1: '1e39'"));
+  EXPECT_EQ(error_of("1,2,0\n3,4\n"), "t.csv:2: 2 values; 3 are expected, as in line 1");
+  EXPECT_EQ(error_of("a,y\n1,\n"), "t.csv:2: column 'y': no label");
+  EXPECT_THAT(error_of("a,y\n\"1,0\n"), HasSubstr("t.csv:2: column 1: a quote without an end"));
+  EXPECT_THAT(error_of("a,y\n\"1\"2,0\n"), HasSubstr("t.csv:2: column 1: '2' follows a closing quote"));
+  EXPECT_EQ(error_of(" \n"), "t.csv: no examples: the file is empty");
+  EXPECT_EQ(error_of("a,y\n"), "t.csv: no examples after the line of names");
+  EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, and it is the labels; commas are between values");
+}
+
+TEST(Csv, ManyDifferentTextsAreNotLabels) {
+  std::string text;
+  for (int i = 0; i < 10002; ++i) text += "1,0." + std::to_string(i) + "5\n";
+  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one different label too many"));
+}
+
+TEST(Csv, ReadsFilesPlainAndPacked) {
+  const TempDir dir;
+  put_file(dir / "a.csv", bytes("1,0\n2,1\n"));
+  put_file(dir / "a.csv.gz", gzip(bytes("1,0\n2,1\n")));
+  EXPECT_THAT(read_csv(dir / "a.csv").values, ElementsAre(1, 2));
+  EXPECT_THAT(read_csv(dir / "a.csv.gz").values, ElementsAre(1, 2));
+  EXPECT_THAT(message_of<IoError>([&] { read_csv(dir / "b.csv"); }), HasSubstr("b.csv"));
+}
+
+/// Lines that lie across the reader's buffers.
+TEST(Csv, LongFilesComeWhole) {
+  std::string text = "a,b,label\n";
+  for (int i = 0; i < 100000; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i % 7) + "\n";
+  const CsvTable table = parse(text);
+  ASSERT_EQ(table.labels.size(), 100000U);
+  for (size_t i = 0; i < 100000; ++i) {
+    ASSERT_EQ(table.values[2 * i], static_cast<float>(i));
+    ASSERT_EQ(table.labels[i], static_cast<int32_t>(i % 7));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::data
