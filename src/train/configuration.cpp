@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/suggest.h"
+#include "data/catalog.h"
 #include "data/order.h"
 #include "lockstep/error.h"
 
@@ -141,7 +142,7 @@ void Configuration::check_together(const Settings& s) const {
   if (decays_to_the_end(s) && s.decay_steps == 0 && s.epochs == 0 && s.steps == 0 && s.repeat == 0) {
     reject("schedule", "'" + s.schedule + "' needs decay-steps where no epochs, steps or repeat end the training");
   }
-  if (s.eval_split == "validation" && s.holdout == 0) {
+  if (s.eval_split == "validation" && s.holdout == 0 && !data::may_have_validation(s.dataset)) {
     reject("eval-split", "'validation' is empty; holdout N keeps N training examples for it");
   }
   const bool ends = s.epochs > 0 || s.steps > 0 || s.seconds > 0 || s.repeat > 0 || s.stop_loss || s.stop_accuracy;

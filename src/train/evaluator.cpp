@@ -11,12 +11,18 @@ const data::Examples& checked(const data::Examples& examples, const ModelTraits&
   return examples;
 }
 
+data::LoaderOptions loader_options(int64_t batch, const data::PixelScaling* pixels) {
+  data::LoaderOptions options = data::LoaderOptions::evaluation(batch);
+  options.pixels = pixels;
+  return options;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
-                     const data::Examples& examples, int64_t batch)
+                     const data::Examples& examples, int64_t batch, const data::PixelScaling* pixels)
     : programs_(spec, Purpose::evaluation, backend, parameters, nullptr),
-      loader_(checked(examples, programs_.traits()), data::LoaderOptions::evaluation(batch)) {}
+      loader_(checked(examples, programs_.traits()), loader_options(batch, pixels)) {}
 
 Metrics Evaluator::run() {
   programs_.parameters_changed();

@@ -19,9 +19,10 @@ struct Metrics {
 
 class Evaluator {
  public:
-  /// Throws UsageError for an empty split or one without labels that the model needs.
+  /// Throws UsageError for an empty split or one without labels that the model needs. `pixels`, where given, scale the
+  /// images.
   Evaluator(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
-            const data::Examples& examples, int64_t batch);
+            const data::Examples& examples, int64_t batch, const data::PixelScaling* pixels = nullptr);
 
   /// With the parameters as they are now.
   Metrics run();

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/catalog.h"
 #include "interchange/model_file.h"
 #include "lockstep/error.h"
 #include "train/checkpoint_store.h"
 #include "train/configuration.h"
+#include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_directory.h"
 
@@ -17,11 +17,6 @@ namespace lockstep::train {
 namespace {
 
 constexpr int64_t kPredictBatch = 256;
-
-std::string setting_of(const CheckpointHeader& header, const std::string& name) {
-  const auto found = header.settings.find(name);
-  return found == header.settings.end() ? "" : found->second;
-}
 
 Checkpoint load_from_run(const ModelSource& source, std::string& path) {
   const CheckpointStore store(find_run(source.run, source.runs_dir) + "/checkpoints");
@@ -39,15 +34,6 @@ data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
   if (split == "train") return dataset.train;
   if (split == "validation") return dataset.validation;
   throw UsageError("split: '" + split + "' is not allowed; it takes one of train, validation, test");
-}
-
-int64_t whole_number(const CheckpointHeader& header, const std::string& name) {
-  Settings settings;
-  const SettingDef& def = *find_setting(name);
-  const std::string text = setting_of(header, name);
-  if (text.empty()) return 0;
-  assign(settings, def, text, "checkpoint: " + name);
-  return settings.*std::get<int64_t Settings::*>(def.member);
 }
 
 }  // namespace
@@ -81,33 +67,45 @@ TrainedModel load_model(const ModelSource& source) {
   return model;
 }
 
-Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
-  const std::string dataset_name = request.dataset.empty() ? setting_of(model.header, "dataset") : request.dataset;
-  const std::string folder = request.data.empty() ? setting_of(model.header, "data") : request.data;
-  data::LoadOptions options;
-  options.source = data::SourceOptions::from_environment(folder);
-  // The run's own splits; of another data set, what is held out would be a choice of nobody.
-  if (request.dataset.empty()) {
-    options.holdout = whole_number(model.header, "holdout");
-    options.train_limit = whole_number(model.header, "train-limit");
-    options.test_limit = whole_number(model.header, "test-limit");
+data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
+  const Settings run = settings_of(model.header);
+  const bool same = request.dataset.empty() || request.dataset == run.dataset;
+  Settings settings = same ? run : Settings{};
+  settings.data = request.data.empty() ? run.data : request.data;
+  if (!request.dataset.empty()) {
+    // The run's own splits are for its own data; of another, what is held out would be a choice of nobody.
+    settings.dataset = request.dataset;
+    settings.holdout = settings.train_limit = settings.test_limit = 0;
+    settings.data_scale = 1;
   }
-  data::Dataset dataset = data::load(dataset_name, options, request.fetch_progress);
+  return data::load(settings.dataset, data_options(settings, model.header.image), request.fetch_progress);
+}
+
+data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
+                                 const data::FetchCallback& progress) {
+  if (settings_of(model.header).pixels != "standard") return {};
+  return data::standardise(load_data(model, {"", folder, progress}).train);
+}
+
+Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
+  data::Dataset dataset = load_data(model, {request.dataset, request.data, request.fetch_progress});
+  const data::PixelScaling pixels = pixel_scaling(model, request.data, request.fetch_progress);
   data::Examples& examples = pick_split(dataset, request.split);
+  examples.repeated = 0;
   if (request.limit > 0) data::keep_first(examples, request.limit, request.split + " examples");
   const auto backend = make_backend(request.backend, threads_or_all(request.threads));
   ModelSpec spec = model.spec;
   const data::ImageShape& shape = examples.shape;
   if (spec.image != Shape{shape.channels, shape.height, shape.width} || spec.classes != dataset.classes()) {
     throw UsageError(fmt::format("model '{}' was trained on images {} of {} classes; {} has {} of {}",
-                                 model.header.model, spec.image.str(), spec.classes, dataset_name,
+                                 model.header.model, spec.image.str(), spec.classes, dataset.name,
                                  data::to_string(shape), dataset.classes()));
   }
-  return Evaluator(spec, *backend, model.values(), examples, request.batch).run();
+  return Evaluator(spec, *backend, model.values(), examples, request.batch, &pixels).run();
 }
 
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads,
-                                const std::string& backend_name) {
+                                const std::string& backend_name, const data::PixelScaling* pixels) {
   const Shape& image = model.spec.image;
   const data::ImageShape& shape = images.shape;
   if (image != Shape{shape.channels, shape.height, shape.width}) {
@@ -118,7 +116,9 @@ std::vector<Prediction> predict(const TrainedModel& model, const data::Examples&
   if (images.empty()) return predictions;
   const auto backend = make_backend(backend_name, threads_or_all(threads));
   Programs programs(model.spec, Purpose::prediction, *backend, model.values(), nullptr);
-  data::Loader loader(images, data::LoaderOptions::evaluation(kPredictBatch));
+  data::LoaderOptions reading = data::LoaderOptions::evaluation(kPredictBatch);
+  reading.pixels = pixels;
+  data::Loader loader(images, reading);
   const auto classes = static_cast<size_t>(model.spec.classes);
   while (const data::Batch* batch = loader.next()) {
     graph::Program& program = programs.for_batch(batch->count);

@@ -9,6 +9,7 @@
 
 #include "data/dataset.h"
 #include "data/fetch.h"
+#include "data/pixel_scaling.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 
@@ -34,6 +35,20 @@ struct TrainedModel {
 /// Throws UsageError where there is no such run or checkpoint, DataError where it is damaged or is another model's.
 TrainedModel load_model(const ModelSource& source);
 
+struct DataRequest {
+  std::string dataset = {};  ///< empty: the run's, with the run's splits
+  std::string data = {};     ///< folder; empty: the run's
+  data::FetchCallback fetch_progress = {};
+};
+
+/// The data that the model was trained on, or another data set. Throws as data::load does.
+data::Dataset load_data(const TrainedModel& model, const DataRequest& request);
+
+/// What the run scaled pixels by, from its training examples in `folder` (empty: the run's); empty unless its setting
+/// pixels is standard. Throws as data::load does.
+data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder = "",
+                                 const data::FetchCallback& progress = {});
+
 struct EvaluateRequest {
   std::string dataset = {};    ///< empty: the run's
   std::string data = {};       ///< folder; empty: the run's
@@ -54,8 +69,9 @@ struct Prediction {
   std::vector<float> probabilities;  ///< of all classes
 };
 
-/// What the model sees in each image. Throws DataError where the images are of another shape.
+/// What the model sees in each image, scaled by `pixels` where given. Throws DataError where the images are of another
+/// shape.
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads = 0,
-                                const std::string& backend = "cpu");
+                                const std::string& backend = "cpu", const data::PixelScaling* pixels = nullptr);
 
 }  // namespace lockstep::train

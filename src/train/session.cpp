@@ -5,8 +5,8 @@
 #include <ctime>
 #include <limits>
 
-#include "data/catalog.h"
 #include "train/checkpoint_store.h"
+#include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_log.h"
 #include "train/setup.h"
@@ -37,14 +37,9 @@ class RunCheckpointer final : public Checkpointer {
   std::vector<std::span<const float>> arrays_;
 };
 
-data::Dataset load_data(const Settings& settings, const SessionOptions& session) {
+data::Dataset load_data(const Settings& settings, const nn::ModelDef& model, const SessionOptions& session) {
   if (session.dataset != nullptr) return *session.dataset;
-  data::LoadOptions options;
-  options.source = data::SourceOptions::from_environment(settings.data);
-  options.holdout = settings.holdout;
-  options.train_limit = settings.train_limit;
-  options.test_limit = settings.test_limit;
-  return data::load(settings.dataset, options, session.fetch_progress);
+  return data::load(settings.dataset, data_options(settings, model.image), session.fetch_progress);
 }
 
 EvalEvent to_event(const EvalRecord& record, const std::optional<EvalRecord>& best) {
@@ -110,7 +105,7 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
     finished = find_finished(start_);
     if (finished != StopReason::none) return;
   }
-  setup_.emplace(settings, model, load_data(settings, options_), checkpoint ? &*checkpoint : nullptr);
+  setup_.emplace(settings, model, load_data(settings, model, options_), checkpoint ? &*checkpoint : nullptr);
   has_accuracy_ = setup_->traits().accuracy;
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();

@@ -55,6 +55,7 @@ std::string parse_text(const SettingDef& def, std::string_view text, const std::
   if (def.choices.empty() || std::find(def.choices.begin(), def.choices.end(), value) != def.choices.end()) {
     return value;
   }
+  if (def.also != nullptr && def.also(value)) return value;
   const std::string nearest = base::nearest(value, def.choices);
   if (nearest.empty()) reject(def, text, where);
   throw UsageError(fmt::format("{}: '{}' is not allowed (did you mean '{}'?); it takes {}", where, text, nearest,
@@ -160,7 +161,9 @@ bool decays_to_the_end(const Settings& settings) {
 
 std::string allowed_text(const SettingDef& def) {
   const auto text = [&] {
-    return def.choices.empty() ? std::string("text") : fmt::format("one of {}", fmt::join(def.choices, ", "));
+    if (def.choices.empty()) return std::string("text");
+    const std::string besides = def.also == nullptr ? "" : fmt::format(", or {}", def.also_text);
+    return fmt::format("one of {}{}", fmt::join(def.choices, ", "), besides);
   };
   return std::visit(Overloaded{
                         [](bool Settings::*) -> std::string { return "true or false"; },

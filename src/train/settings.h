@@ -23,12 +23,20 @@ struct Settings {
   // Data.
   std::string dataset = "mnist";
   std::string data;  ///< folder to look in first
+  std::string label_column;
+  std::string pixels = "unit";
   int64_t batch = 64;
   int64_t accumulate = 1;
   std::string shuffle = "all";
   int64_t holdout = 0;
   int64_t train_limit = 0;
   int64_t test_limit = 0;
+  double data_scale = 1;
+  int64_t train_size = 0;
+  int64_t test_size = 0;
+  int64_t classes = 0;
+  std::string generate = "fresh";
+  uint64_t data_seed = 1;
   int64_t steps_per_epoch = 0;
   int64_t repeat = 0;
 
@@ -100,8 +108,10 @@ struct SettingDef {
   double least = 0;  ///< of numbers; `above` excludes it
   double most = 0;   ///< of numbers; least == most: no limits but the type's
   bool above = false;
-  bool model_default = false;             ///< each model has a default of its own
-  std::vector<std::string> choices = {};  ///< of texts; empty: any
+  bool model_default = false;                ///< each model has a default of its own
+  std::vector<std::string> choices = {};     ///< of texts; empty: any
+  bool (*also)(std::string_view) = nullptr;  ///< besides the choices, texts that this accepts
+  std::string_view also_text = "";           ///< what those are
 };
 
 /// All settings, in the order of the help.

@@ -1,4 +1,5 @@
 #include "data/catalog.h"
+#include "data/own_data.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "train/machine.h"
@@ -14,15 +15,52 @@ constexpr double kEpochs = 1e7;
 constexpr double kEpochSteps = 1e11;
 constexpr double kBatch = 1e7;
 
+void add_generated(std::vector<SettingDef>& t) {
+  t.push_back({"train-size", "Data", "N", "training examples of a generated data set; 0: its own number",
+               &S::train_size, Keep::fixed, 0, 2147483647});
+  t.push_back({"test-size", "Data", "N",
+               "test examples of a generated data set, or of own data without a test split; 0: its own number, or 1/6",
+               &S::test_size, Keep::fixed, 0, 2147483647});
+  t.push_back({"classes", "Data", "N", "classes of data sets images (0: 1000) and synthetic (0: 10)", &S::classes,
+               Keep::fixed, 0, 1000000});
+  t.push_back({"generate",
+               "Data",
+               "fresh|once",
+               "data set images: each image when it is needed, or all at the start (0.6 MB each of 3x224x224)",
+               &S::generate,
+               Keep::fixed,
+               0,
+               0,
+               false,
+               false,
+               {"fresh", "once"}});
+  t.push_back({"data-seed", "Data", "N", "where generated data comes from", &S::data_seed, Keep::fixed});
+}
+
 void add_what(std::vector<SettingDef>& t) {
   t.push_back({"model", "Model", "NAME", "what to train; `lockstep models` lists them; or a model file", &S::model,
                Keep::fixed});
   t.push_back({"options", "Model", "KEY=VALUE", "options of the model, e.g. pool=avg; commas between several",
                &S::options, Keep::fixed});
 
-  t.push_back({"dataset", "Data", "NAME", "the data set; `lockstep data list` lists them", &S::dataset, Keep::fixed, 0,
-               0, false, false, data::dataset_names()});
+  t.push_back({"dataset", "Data", "NAME|PATH", "the data set: a name (`lockstep data list`) or a path of own data",
+               &S::dataset, Keep::fixed, 0, 0, false, false, data::dataset_names(), data::is_own_data,
+               "the path of a .npz or .csv file"});
   t.push_back({"data", "Data", "DIR", "folder to look for the data set in first", &S::data});
+  t.push_back({"label-column", "Data", "NAME|N",
+               "labels of own data in CSV: a column's name or number, or none; empty: label, class or y, else the last",
+               &S::label_column, Keep::fixed});
+  t.push_back({"pixels",
+               "Data",
+               "unit|standard",
+               "pixels from 0 to 1, or each with mean 0 and variance 1 over the training examples",
+               &S::pixels,
+               Keep::fixed,
+               0,
+               0,
+               false,
+               false,
+               {"unit", "standard"}});
   t.push_back({"batch", "Data", "N", "examples per batch", &S::batch, Keep::fixed, 1, kBatch, false, true});
   t.push_back({"accumulate", "Data", "N", "batches per update of the parameters, their gradients averaged",
                &S::accumulate, Keep::fixed, 1, kBatch});
@@ -34,6 +72,10 @@ void add_what(std::vector<SettingDef>& t) {
                Keep::fixed, 0, 1e12});
   t.push_back(
       {"test-limit", "Data", "N", "use only the first N test examples; 0: all", &S::test_limit, Keep::fixed, 0, 1e12});
+  t.push_back({"data-scale", "Data", "X",
+               "X times the training examples: below 1 the first part (after the limits), above 1 repeated in an epoch",
+               &S::data_scale, Keep::fixed, 0, 100, true});
+  add_generated(t);
   t.push_back({"steps-per-epoch", "Data", "N", "call N steps an epoch; 0: an epoch is one pass over the data",
                &S::steps_per_epoch, Keep::fixed, 0, kEpochSteps});
   t.push_back(

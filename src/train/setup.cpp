@@ -16,8 +16,9 @@ Shape image_of(const data::Dataset& dataset) {
   return {shape.channels, shape.height, shape.width};
 }
 
-data::LoaderOptions loader_options(const Settings& settings, data::Position start) {
+data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels, data::Position start) {
   data::LoaderOptions options;
+  options.pixels = &pixels;
   options.batch = settings.batch;
   options.shuffle = data::Shuffle::parse(settings.shuffle);
   options.seed = settings.seed;
@@ -75,6 +76,7 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint)
     : settings_(with_schedule_end(settings, dataset)),
       dataset_(std::move(dataset)),
+      pixels_(settings.pixels == "standard" ? data::standardise(dataset_.train) : data::PixelScaling{}),
       threads_(resolve_threads(settings)),
       backend_(make_backend(settings.backend, threads_, {.exact_conv = settings.exact_conv})),
       spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
@@ -85,9 +87,10 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
       programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
                 settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(parameters_, exchange_options()),
-      loader_(dataset_.train, loader_options(settings, restore(checkpoint))),
+      loader_(dataset_.train, loader_options(settings, pixels_, restore(checkpoint))),
       evaluator_(spec_, *backend_, parameters_.values().data(),
-                 settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch) {
+                 settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch,
+                 &pixels_) {
   check_fit();
   programs_.for_batch(settings.batch);
 }

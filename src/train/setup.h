@@ -35,6 +35,8 @@ class Setup {
   [[nodiscard]] std::vector<std::span<const float>> arrays();
 
   [[nodiscard]] const data::Dataset& dataset() const { return dataset_; }
+  /// What the images are scaled by besides; empty unless the setting pixels is standard.
+  [[nodiscard]] const data::PixelScaling& pixels() const { return pixels_; }
   /// With decay_steps resolved.
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const graph::ParameterStore& parameters() const { return parameters_; }
@@ -54,6 +56,7 @@ class Setup {
 
   Settings settings_;
   data::Dataset dataset_;
+  data::PixelScaling pixels_;  ///< empty: pixels are taken as they are
   int threads_;
   std::unique_ptr<backend::Backend> backend_;
   ModelSpec spec_;

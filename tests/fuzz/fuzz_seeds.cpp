@@ -60,6 +60,21 @@ void write_npz(const std::string& folder) {
   put_file(folder + "/pair.npz", tagged(2, make_zip({{"x.npy", bytes, 8}, {"y.npy", floats, 0}})));
 }
 
+/// Own data: csv_fuzz reads its first byte as the label column, npz_fuzz 3 as own data.
+void write_own_data(const std::string& csv, const std::string& npz) {
+  const auto text = [](const std::string& content) { return Bytes(content.begin(), content.end()); };
+  put_file(csv + "/names", tagged(4, text("a,\"b\",kind\r\n1,2.5e-1,\"x\"\"y\"\r\n\r\n-3,4,z\r\n5,+6,z\r\n")));
+  put_file(csv + "/pixels", tagged(0, text("0,255,3,4,0\n1,2,3,4,1\n9,9,9,9,2.0\n")));
+  put_file(csv + "/packed", tagged(3, gzip(text("1,2\n3,4\n"))));
+  const Bytes train = make_npy(npy_dict("<f4", "(2, 4)"), bytes_of<float>({0, 0.5F, 1, 0, 1, 1, 1, 1}));
+  const Bytes labels = make_npy(npy_dict("<i4", "(2, 1)"), bytes_of<int32_t>({0, 1}));
+  put_file(npz + "/splits.npz", tagged(3, make_zip({{"X_train.npy", train, 8},
+                                                    {"y_train.npy", labels, 0},
+                                                    {"X_test.npy", train, 0},
+                                                    {"y_test.npy", labels, 8}})));
+  put_file(npz + "/one_pair.npz", tagged(3, make_zip({{"X.npy", train, 0}, {"y.npy", labels, 0}})));
+}
+
 void write_checkpoint(const std::string& folder) {
   lockstep::train::CheckpointHeader header;
   header.model = "lr";
@@ -98,6 +113,7 @@ int main(int argc, char** argv) {
   try {
     write_idx(made(folder + "/idx"));
     write_npz(made(folder + "/npz"));
+    write_own_data(made(folder + "/csv"), folder + "/npz");
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
   } catch (const std::exception& error) {

@@ -1,10 +1,12 @@
-// The npz, npy and PNG readers must answer any bytes with arrays or a DataError. The first byte chooses.
+// The npz, npy and PNG readers, and own data as npz, must answer any bytes with a value or a typed error. The first
+// byte chooses.
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "data/images.h"
 #include "data/npz.h"
+#include "data/own_data.h"
 #include "lockstep/error.h"
 
 namespace {
@@ -25,6 +27,8 @@ void read(std::span<const uint8_t> file, int format) {
     use(lockstep::data::parse_npy(file, "fuzz"));
   } else if (format == 1) {
     (void)lockstep::data::parse_png(file, "fuzz");
+  } else if (format == 3) {
+    (void)lockstep::data::parse_own_data(file, "fuzz.npz", {.expected = ImageShape{1, 2, 2}});
   } else {
     const auto npz = lockstep::data::Npz::parse({file.begin(), file.end()}, "fuzz");
     for (const auto& name : npz.names()) use(npz.read(name));
@@ -36,8 +40,9 @@ void read(std::span<const uint8_t> file, int format) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   try {
-    read(std::span(data + 1, size - 1), data[0] % 3);
+    read(std::span(data + 1, size - 1), data[0] % 4);
   } catch (const lockstep::DataError&) {
+  } catch (const lockstep::UsageError&) {  // too few examples to split
   }
   return 0;
 }

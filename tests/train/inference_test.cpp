@@ -46,6 +46,46 @@ TEST(Evaluate, GivesWhatTrainingSaw) {
   EXPECT_THAT(message_of<UsageError>([&] { evaluate(model, {.split = "tset"}); }), HasSubstr("tset"));
 }
 
+TEST(Evaluate, ScalesPixelsAsTheRunDid) {
+  const TempDir dir;
+  const Outcome outcome = trained(dir, {{"pixels", "standard"}, {"data-scale", "2.5"}, {"epochs", "1"}});
+  EXPECT_EQ(outcome.examples, 2500U);
+  EXPECT_EQ(outcome.steps, 25U);
+  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
+  EXPECT_DOUBLE_EQ(evaluate(model, {}).loss, outcome.last_eval->loss);
+  EXPECT_EQ(evaluate(model, {.split = "train"}).examples, 1000);
+  const data::PixelScaling pixels = pixel_scaling(model);
+  EXPECT_EQ(pixels.mean.size(), 784U);
+  const data::Dataset dataset = load_data(model, {});
+  int64_t right = 0;
+  const auto predictions = predict(model, dataset.test, 0, "cpu", &pixels);
+  for (size_t i = 0; i < predictions.size(); ++i) right += predictions[i].label == dataset.test.labels[i] ? 1 : 0;
+  EXPECT_DOUBLE_EQ(static_cast<double>(right) / 200, outcome.last_eval->accuracy);
+}
+
+TEST(Evaluate, OwnDataIsSplitAsInTheRun) {
+  const TempDir dir;
+  std::string csv;
+  for (int i = 0; i < 120; ++i) {
+    const int label = i * 7 % 3;
+    for (int p = 0; p < 784; ++p) csv += p % 3 == label ? "0.5," : "0,";
+    csv += "cab"[label];
+    csv += '\n';
+  }
+  testing::put_file(dir / "own.csv", {reinterpret_cast<const uint8_t*>(csv.data()), csv.size()});
+  const Outcome outcome = trained(dir, {{"dataset", dir / "own.csv"},
+                                        {"train-limit", "0"},
+                                        {"test-limit", "0"},
+                                        {"test-size", "30"},
+                                        {"batch", "10"},
+                                        {"epochs", "20"}});
+  EXPECT_EQ(outcome.last_eval->examples, 30);
+  EXPECT_EQ(outcome.last_eval->accuracy, 1);
+  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
+  EXPECT_EQ(model.header.class_names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_DOUBLE_EQ(evaluate(model, {}).loss, outcome.last_eval->loss);
+}
+
 TEST(LoadModel, FindsRunsByNameAndCheckpointsByFileNewestOrBest) {
   const TempDir dir;
   const Outcome outcome = trained(dir);

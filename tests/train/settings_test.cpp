@@ -170,6 +170,17 @@ TEST(Resolve, ExplainsWhatIsMissingOrContradictory) {
   EXPECT_THAT(resolve_error({{"model", "lr"}, {"shuffle", "some"}}), HasSubstr("some"));
 }
 
+TEST(Resolve, ADataSetIsANameOrAPath) {
+  for (const char* dataset : {"images", "my.csv", "data/my.npz", "./x"}) {
+    EXPECT_EQ(resolve("model: lr\n", {{"dataset", dataset}}).dataset, dataset);
+  }
+  EXPECT_THAT(resolve_error({{"model", "lr"}, {"dataset", "mnits"}}),
+              AllOf(StartsWith("--dataset: 'mnits' is not allowed (did you mean 'mnist'?); it takes one of mnist, "),
+                    HasSubstr(", or the path of a .npz or .csv file")));
+  EXPECT_THAT(resolve_error({{"model", "lr"}, {"data-scale", "0"}}), HasSubstr("a number above 0 to 100"));
+  EXPECT_EQ(resolve("model: lr\n", {{"dataset", "my.npz"}, {"eval-split", "validation"}}).eval_split, "validation");
+}
+
 TEST(Resolve, ContradictionsNameTheFlagOrTheFileAndLine) {
   const auto error = [](const std::string& yaml) { return message_of<UsageError>([&] { resolve(yaml, {}); }); };
   EXPECT_THAT(error("model: lr\nnesterov: true\n"), StartsWith("my.yaml:2:1: nesterov: optimizer is 'sgd'"));

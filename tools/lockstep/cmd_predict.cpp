@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "command.h"
-#include "data/catalog.h"
 #include "data/images.h"
 #include "fetch_display.h"
 #include "help.h"
@@ -74,31 +73,27 @@ data::ImageShape image_shape(const Shape& image) {
   return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
 }
 
-std::vector<Seen> see_files(const train::TrainedModel& model, const Arguments& arguments) {
+std::vector<Seen> see_files(const train::TrainedModel& model, const Arguments& arguments, const Terminal& terminal) {
+  const data::PixelScaling pixels =
+      train::pixel_scaling(model, arguments.data, fetch_display(terminal, arguments.json));
   std::vector<Seen> all;
   for (const std::string& file : arguments.files) {
     Seen seen{file, data::read_images(file, {image_shape(model.header.image), "", ""}), {}};
-    seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads));
+    seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
     all.push_back(std::move(seen));
   }
   return all;
 }
 
-std::string setting_of(const train::TrainedModel& model, const std::string& name) {
-  const auto found = model.header.settings.find(name);
-  return found == model.header.settings.end() ? "" : found->second;
-}
-
 Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments, const Terminal& terminal) {
-  const std::string dataset = arguments.dataset.empty() ? setting_of(model, "dataset") : arguments.dataset;
-  data::LoadOptions options;
-  options.source =
-      data::SourceOptions::from_environment(arguments.data.empty() ? setting_of(model, "data") : arguments.data);
-  Seen seen{dataset, data::load(dataset, options, fetch_display(terminal, arguments.json)).test, {}};
+  const data::FetchCallback progress = fetch_display(terminal, arguments.json);
+  data::Dataset dataset = train::load_data(model, {arguments.dataset, arguments.data, progress});
+  Seen seen{dataset.name, std::move(dataset.test), {}};
   if (!arguments.mistakes) {
     data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");
   }
-  seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads));
+  const data::PixelScaling pixels = train::pixel_scaling(model, arguments.data, progress);
+  seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
   return seen;
 }
 
@@ -195,7 +190,7 @@ int run_predict(const Arguments& arguments) {
   const Names names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =
-      test ? std::vector<Seen>{see_test_data(model, arguments, terminal)} : see_files(model, arguments);
+      test ? std::vector<Seen>{see_test_data(model, arguments, terminal)} : see_files(model, arguments, terminal);
   if (arguments.json) {
     Json results = Json::array();
     for (const Seen& seen : all) {

@@ -12,24 +12,24 @@ constexpr std::array<const char*, 5> kBlocks{" ", "░", "▒", "▓", "█"};
 constexpr std::array<const char*, 5> kAscii{" ", ".", "+", "*", "#"};
 
 /// The pixel from 0 to 1; rows beyond the last are empty.
-float pixel(const data::Examples& examples, int64_t index, int row, int column) {
-  const data::ImageShape& shape = examples.shape;
+float pixel(const std::vector<float>& image, const data::ImageShape& shape, int row, int column) {
   if (row >= shape.height) return 0;
-  const size_t at = static_cast<size_t>(index) * shape.size() +
-                    static_cast<size_t>(row) * static_cast<size_t>(shape.width) + static_cast<size_t>(column);
-  const float value = examples.bytes.empty() ? examples.floats[at] : static_cast<float>(examples.bytes[at]) / 255.0F;
-  return std::clamp(value, 0.0F, 1.0F);
+  const size_t at = static_cast<size_t>(row) * static_cast<size_t>(shape.width) + static_cast<size_t>(column);
+  return std::clamp(image[at], 0.0F, 1.0F);
 }
 
 }  // namespace
 
 std::vector<std::string> picture(const data::Examples& examples, int64_t index, bool unicode) {
   const auto& shades = unicode ? kBlocks : kAscii;
+  const data::ImageShape& shape = examples.shape;
+  std::vector<float> image(shape.size());
+  data::copy_image(examples, index, image);
   std::vector<std::string> lines;
-  for (int row = 0; row < examples.shape.height; row += 2) {
+  for (int row = 0; row < shape.height; row += 2) {
     std::string line;
-    for (int column = 0; column < examples.shape.width; ++column) {
-      const float mean = (pixel(examples, index, row, column) + pixel(examples, index, row + 1, column)) / 2;
+    for (int column = 0; column < shape.width; ++column) {
+      const float mean = (pixel(image, shape, row, column) + pixel(image, shape, row + 1, column)) / 2;
       line += shades[static_cast<size_t>(mean * (static_cast<float>(shades.size()) - 0.01F))];
     }
     lines.push_back(line);
