@@ -16,6 +16,7 @@ constexpr std::string_view kNumber = "a number";
 constexpr std::string_view kFlag = "true or false";
 constexpr std::string_view kStart = "start values";
 constexpr std::string_view kDims = "a list of sizes";
+constexpr std::string_view kSampling = "`study` or `half_pixel`";
 constexpr std::string_view kActivation = "`none`, `relu`, `tanh`, `sigmoid` or `softplus`";
 
 template <Value (*op)(Value)>
@@ -140,6 +141,30 @@ std::vector<LayerKind> window_kinds() {
        "convolution of the first input with the second, weights [out, in, h, w]",
        {{"stride", kPair, "1"}, {"padding", kPadding, "0"}},
        build_conv2d},
+      {"lrn",
+       kWindows,
+       1,
+       1,
+       "",
+       "local response normalisation: x / (bias + alpha * sum of x^2 over the channels within radius) ^ beta",
+       {{"radius", kWhole, "2"}, {"alpha", kNumber, "0.0001"}, {"beta", kNumber, "0.75"}, {"bias", kNumber, "2"}},
+       build_lrn},
+      {"affine_grid",
+       kWindows,
+       1,
+       1,
+       "",
+       "where to sample, [batch, height, width, 2]: theta [batch, 6], a 2x3 matrix, times (x, y, 1)",
+       {{"height", kWhole, "the images'"}, {"width", kWhole, "the images'"}, {"sampling", kSampling, "study"}},
+       build_affine_grid},
+      {"bilinear_sample",
+       kWindows,
+       2,
+       2,
+       "inputs",
+       "the first input, an image, read at the points of the second, a grid",
+       {{"sampling", kSampling, "study"}},
+       build_bilinear_sample},
   };
 }
 

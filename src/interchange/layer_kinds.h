@@ -67,6 +67,9 @@ nn::Value build_parameter(const LayerContext& layer);
 nn::Value build_conv2d(const LayerContext& layer);
 nn::Value build_max_pool(const LayerContext& layer);
 nn::Value build_avg_pool(const LayerContext& layer);
+nn::Value build_lrn(const LayerContext& layer);
+nn::Value build_affine_grid(const LayerContext& layer);
+nn::Value build_bilinear_sample(const LayerContext& layer);
 
 nn::Value build_dropout(const LayerContext& layer);
 nn::Value build_noise(const LayerContext& layer);

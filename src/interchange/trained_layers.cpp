@@ -90,6 +90,11 @@ Value build_pool(const LayerContext& layer, Value (*pool)(Value, const Window&))
   return pool(layer.x(), window_of(layer, kernel, stride));
 }
 
+graph::Sampling sampling_of(const LayerContext& layer) {
+  const bool study = layer.args.choice("sampling", {"study", "half_pixel"}) == "study";
+  return study ? graph::Sampling::study : graph::Sampling::half_pixel;
+}
+
 }  // namespace
 
 void check_size(const std::string& what, std::span<const int64_t> dims, size_t copies) {
@@ -162,5 +167,28 @@ Value build_conv2d(const LayerContext& layer) {
 
 Value build_max_pool(const LayerContext& layer) { return build_pool(layer, ops::max_pool); }
 Value build_avg_pool(const LayerContext& layer) { return build_pool(layer, ops::avg_pool); }
+
+Value build_lrn(const LayerContext& layer) {
+  require_image(layer.x());
+  const auto number = [&](std::string_view key, double fallback) {
+    return static_cast<float>(layer.args.number(key, fallback));
+  };
+  graph::LrnAttrs attrs;
+  attrs.radius = layer.args.integer("radius", attrs.radius, 0, kMostPixels);
+  attrs.alpha = number("alpha", attrs.alpha);
+  attrs.beta = number("beta", attrs.beta);
+  attrs.bias = number("bias", attrs.bias);
+  return ops::lrn(layer.x(), attrs);
+}
+
+Value build_affine_grid(const LayerContext& layer) {
+  const int64_t height = layer.args.integer("height", layer.request.image[1], 1, kMostPixels);
+  const int64_t width = layer.args.integer("width", layer.request.image[2], 1, kMostPixels);
+  return ops::affine_grid(layer.x(), height, width, sampling_of(layer));
+}
+
+Value build_bilinear_sample(const LayerContext& layer) {
+  return ops::bilinear_sample(layer.inputs[0], layer.inputs[1], sampling_of(layer));
+}
 
 }  // namespace lockstep::interchange

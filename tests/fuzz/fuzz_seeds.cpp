@@ -1,5 +1,5 @@
 // Writes the seeds of the fuzz targets: small files as they should be, for the fuzzer to damage.
-//   fuzz_seeds FOLDER
+//   fuzz_seeds FOLDER MODELS
 #include <png.h>
 
 #include <cstdio>
@@ -100,6 +100,14 @@ void write_config(const std::string& folder) {
   put_file(folder + "/small.yaml", {reinterpret_cast<const uint8_t*>(small.data()), small.size()});
 }
 
+/// The examples, whose names end in .yaml.
+void write_model_yaml(const std::string& folder, const std::string& examples) {
+  for (const auto& entry : std::filesystem::directory_iterator(examples)) {
+    std::filesystem::copy_file(entry.path(), std::filesystem::path(folder) / entry.path().filename(),
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -108,7 +116,7 @@ std::string made(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   const std::string folder = argv[1];
   try {
     write_idx(made(folder + "/idx"));
@@ -116,6 +124,7 @@ int main(int argc, char** argv) {
     write_own_data(made(folder + "/csv"), folder + "/npz");
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
+    write_model_yaml(made(folder + "/model_yaml"), argv[2]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
     return 1;
