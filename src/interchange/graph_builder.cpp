@@ -32,7 +32,7 @@ class GraphBuilder {
   };
 
   void add(const LayerSpec& layer);
-  /// Stands in for a layer that is left out: its only input takes its place.
+  /// For a layer that is left out: its name stands for its only input, and the layer before stays what it was.
   void leave_out(const std::string& name, const LayerCall& call, const LayerSpec& layer);
   Value run(const LayerSpec& layer, const std::string& name, const LayerCall& call);
   std::string name_of(const LayerSpec& layer, const std::string& op);
@@ -110,7 +110,6 @@ void GraphBuilder::leave_out(const std::string& name, const LayerCall& call, con
     const auto found = values_.find(call.inputs[0]);
     if (found == values_.end() || found->second.value.valid()) {
       stand_in = find(call.inputs[0], call.args, "inputs", name);
-      previous_ = stand_in;
     }
   }
   values_[name] = {stand_in, layer.where.line, false};

@@ -279,7 +279,7 @@ TEST(YamlModelErrors, UnknownThingsSuggestTheNearest) {
               AllOf(StartsWith("m.yaml:3:12: layer 'conv1' (conv): unknown key 'chanels'"), HasSubstr("'channels'")));
   EXPECT_THAT(error_of("layer: []\n"), HasSubstr("did you mean 'layers'"));
   EXPECT_THAT(error_of("layers: [relu]\nloss: {kind: cross_entrpy}\n"), HasSubstr("did you mean 'cross_entropy'"));
-  EXPECT_THAT(layer_error("  - dense: $clases\n"), HasSubstr("did you mean 'classes'"));
+  EXPECT_THAT(layer_error("  - flatten\n  - dense: $clases\n"), HasSubstr("did you mean 'classes'"));
   EXPECT_THAT(layer_error("  - relu: {when: {knd: 1}}\n"), HasSubstr("no option 'knd'"));
 }
 

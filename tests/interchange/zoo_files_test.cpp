@@ -36,7 +36,15 @@ std::vector<Variant> variants() {
           {"lenet", {}},
           {"lenet", {{"pool", "avg"}, {"activation", "tanh"}}},
           {"lenet-valid", {}},
-          {"lenet-valid", {{"pool", "max"}}}};
+          {"lenet-valid", {{"pool", "max"}}},
+          {"alexnet", {}},
+          {"alexnet", {{"dropout", "0"}}},
+          {"alexnet", {{"features_only", "true"}}},
+          {"autoencoder", {}},
+          {"autoencoder", {{"kind", "gaussian"}}},
+          {"autoencoder", {{"kind", "masking"}, {"hidden", "50"}}},
+          {"autoencoder", {{"kind", "variational"}}},
+          {"autoencoder-large", {}}};
 }
 
 std::string text(const Options& options) {
