@@ -26,6 +26,16 @@ bool is_name(const std::string& text) {
          std::all_of(text.begin(), text.end(), fits);
 }
 
+/// The name of a layer may be in scopes: "localisation/fc1".
+bool is_layer_name(std::string text) {
+  if (text.size() > kLongestName || text.ends_with('/')) return false;
+  for (size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/')) {
+    if (!is_name(text.substr(0, slash))) return false;
+    text.erase(0, slash + 1);
+  }
+  return is_name(text);
+}
+
 std::string checked_name(const YamlNode& node, const std::string& file, const std::string& what) {
   if (node.is(YamlNode::Kind::scalar) && is_name(node.text)) return node.text;
   reject(file, node,
@@ -117,7 +127,12 @@ class LayerReader {
   }
 
   void take_name(const YamlNode& value) {
-    spec_.name = checked_name(value, model_.file, "name");
+    if (!value.is(YamlNode::Kind::scalar) || !is_layer_name(value.text)) {
+      reject(model_.file, value,
+             fmt::format("name: {} is not a name of letters, digits, '_', '-', '.' and '/' between (at most {})",
+                         describe(value), kLongestName));
+    }
+    spec_.name = value.text;
     if (spec_.name == "images" || spec_.name == "labels" || spec_.name == "loss") {
       reject(model_.file, value, "name: '" + spec_.name + "' is taken: every model has it");
     }

@@ -265,7 +265,9 @@ TEST(YamlModelErrors, NamesMustBeEarlierOnes) {
   EXPECT_THAT(layer_error("  - relu: {name: first}\n  - tanh: {inputs: frist}\n"), HasSubstr("did you mean 'first'?"));
   EXPECT_THAT(layer_error("  - relu: {name: a}\n  - tanh: {name: a}\n"), HasSubstr("already the layer on line 3"));
   EXPECT_THAT(layer_error("  - relu: {name: images}\n"), HasSubstr("is taken"));
-  EXPECT_THAT(layer_error("  - relu: {name: a/b}\n"), HasSubstr("is not a name"));
+  for (const char* name : {"a/", "/a", "a//b", "a b", "''", "[a]", "-a"}) {
+    EXPECT_THAT(layer_error("  - relu: {name: " + std::string(name) + "}\n"), HasSubstr("is not a name")) << name;
+  }
   EXPECT_THAT(layer_error("  - add: {inputs: images}\n"), HasSubstr("has 1, needs 2"));
   EXPECT_THAT(layer_error("  - relu: {inputs: [images, images]}\n"), HasSubstr("has 2, needs 1"));
   EXPECT_THAT(layer_error("  - add: {}\n"), HasSubstr("has 1, needs 2"));

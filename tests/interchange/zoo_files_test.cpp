@@ -38,13 +38,16 @@ std::vector<Variant> variants() {
           {"lenet-valid", {}},
           {"lenet-valid", {{"pool", "max"}}},
           {"alexnet", {}},
-          {"alexnet", {{"dropout", "0"}}},
+          {"alexnet", {{"dropout", "0"}, {"lrn", "true"}}},
           {"alexnet", {{"features_only", "true"}}},
           {"autoencoder", {}},
           {"autoencoder", {{"kind", "gaussian"}}},
           {"autoencoder", {{"kind", "masking"}, {"hidden", "50"}}},
           {"autoencoder", {{"kind", "variational"}}},
-          {"autoencoder-large", {}}};
+          {"autoencoder-large", {}},
+          {"stn", {}},
+          {"stn", {{"sampling", "half_pixel"}, {"dropout", "0"}}},
+          {"stn-large", {}}};
 }
 
 std::string text(const Options& options) {
@@ -92,6 +95,10 @@ TEST(ZooFiles, EveryModelOfTheZooIsThere) {
   for (const nn::ModelDef& model : nn::zoo()) {
     const nn::ModelDef file = load(model.name);
     EXPECT_EQ(file.image, model.image) << model.name;
+    EXPECT_EQ(file.description, model.description);
+    for (const nn::ModelOption& option : file.options) {
+      EXPECT_EQ(nn::resolve_options(model, {}).at(option.name), option.default_value) << model.name << option.name;
+    }
     EXPECT_EQ(file.classes, model.classes) << model.name;
     EXPECT_EQ(file.defaults.optimizer, model.defaults.optimizer) << model.name;
     EXPECT_FLOAT_EQ(file.defaults.learning_rate, model.defaults.learning_rate) << model.name;
