@@ -15,6 +15,7 @@ struct Invocation {
 void add_train(CLI::App& program, Invocation& invocation);
 void add_eval(CLI::App& program, Invocation& invocation);
 void add_predict(CLI::App& program, Invocation& invocation);
+void add_export(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
 void add_models(CLI::App& program, Invocation& invocation);
 void add_describe(CLI::App& program, Invocation& invocation);

@@ -45,7 +45,8 @@ int run(int argc, char** argv) {
   CLI::App program("Lockstep trains neural networks.");
   describe_program(program);
   Invocation invocation{nullptr, argv};
-  for (const auto add : {add_train, add_eval, add_predict, add_data, add_models, add_describe, add_info, add_docs}) {
+  for (const auto add :
+       {add_train, add_eval, add_predict, add_export, add_data, add_models, add_describe, add_info, add_docs}) {
     add(program, invocation);
   }
   try {

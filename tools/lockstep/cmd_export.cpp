@@ -1,0 +1,80 @@
+// lockstep export: a trained model as an ONNX file.
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "command.h"
+#include "help.h"
+#include "interchange/onnx_export.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "text.h"
+#include "trained_model.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Arguments {
+  train::ModelSource source;
+  std::string file;
+  int64_t batch = 0;
+};
+
+/// What a reader of the file wants to know of the training; keys as in config.yaml.
+std::vector<std::pair<std::string, std::string>> metadata(const train::CheckpointHeader& header) {
+  std::vector<std::pair<std::string, std::string>> entries{{"model", header.model},
+                                                           {"step", std::to_string(header.state.step)}};
+  for (const auto& [name, value] : header.options) entries.emplace_back("option." + name, value);
+  for (const char* name : {"dataset", "pixels"}) {
+    const auto setting = header.settings.find(name);
+    if (setting != header.settings.end()) entries.emplace_back(name, setting->second);
+  }
+  if (!header.class_names.empty())
+    entries.emplace_back("classes", fmt::format("{}", fmt::join(header.class_names, ",")));
+  return entries;
+}
+
+int run_export(const Arguments& arguments) {
+  if (!arguments.file.ends_with(".onnx")) {
+    throw UsageError("export: '" + arguments.file + "' must end in .onnx");
+  }
+  const train::TrainedModel model = load_trained(arguments.source);
+  nn::BuildRequest request{.batch = arguments.batch,
+                           .training = false,
+                           .image = model.spec.image,
+                           .classes = model.spec.classes,
+                           .options = model.spec.options};
+  const std::span<const float> values(model.values(), model.header.parameter_count());
+  const interchange::OnnxExport file =
+      interchange::export_onnx(*model.spec.model, request, values, metadata(model.header));
+  base::write_whole_file(arguments.file, file.bytes);
+  print("{} at step {} -> {} ({}, opset {}, {}, {} parameters)\n", model.header.model, grouped(model.header.state.step),
+        arguments.file, bytes_text(file.bytes.size()), interchange::kExportOpset, counted(file.nodes, "node"),
+        grouped(file.parameters));
+  print("  input   {}\n  output  {}\n", file.input, fmt::join(file.outputs, ", "));
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("export", "A trained model as an ONNX file");
+  const auto arguments = std::make_shared<Arguments>();
+  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
+  app->add_option("FILE", arguments->file, "The file to write; it ends in .onnx")->required();
+  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+      ->type_name("NAME");
+  add_number(*app, "--batch", arguments->batch, "Fix the number of images [0: any]");
+  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
+  app->footer(
+      "The file takes `images` as they were trained on and gives a classifier's `scores` and `probabilities`, or\n"
+      "`output`. docs/onnx.md says more.\n\n"
+      "Examples:\n"
+      "  lockstep export runs/lenet-1 lenet.onnx\n"
+      "  lockstep export lenet-1 lenet.onnx --checkpoint newest --batch 1");
+  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace lockstep::tools
