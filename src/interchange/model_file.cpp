@@ -1,6 +1,7 @@
 #include "interchange/model_file.h"
 
 #include "base/file.h"
+#include "interchange/onnx_import.h"
 #include "interchange/yaml_model.h"
 #include "interchange/yaml_tree.h"
 #include "lockstep/error.h"
@@ -9,17 +10,19 @@ namespace lockstep::interchange {
 namespace {
 
 bool is_yaml(std::string_view name) { return name.ends_with(".yaml") || name.ends_with(".yml"); }
+bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
 
 }  // namespace
 
-bool is_model_file(std::string_view name) { return is_yaml(name) || name.ends_with(".onnx"); }
+bool is_model_file(std::string_view name) { return is_yaml(name) || is_onnx(name); }
 
 nn::ModelDef load_model(const std::string& path) {
   if (is_yaml(path)) {
     const std::vector<uint8_t> bytes = base::read_file(path, kLargestYaml);
     return parse_yaml_model(std::string(bytes.begin(), bytes.end()), path);
   }
-  throw UsageError("model file '" + path + "': its name must end in .yaml or .yml");
+  if (is_onnx(path)) return load_onnx_model(path);
+  throw UsageError("model file '" + path + "': its name must end in .yaml, .yml or .onnx");
 }
 
 }  // namespace lockstep::interchange

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "interchange/onnx_export_images.h"
 #include "interchange/onnx_writer.h"
 
 namespace lockstep::interchange {
@@ -164,6 +165,9 @@ constexpr std::array kTable{
     Entry{Op::conv2d, product},
     Entry{Op::max_pool, max_pool},
     Entry{Op::avg_pool, avg_pool},
+    Entry{Op::lrn, export_lrn},
+    Entry{Op::affine_grid, export_affine_grid},
+    Entry{Op::bilinear_sample, export_bilinear_sample},
     Entry{Op::relu, same<kRelu>},
     Entry{Op::tanh, same<kTanh>},
     Entry{Op::sigmoid, same<kSigmoid>},

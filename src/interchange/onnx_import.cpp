@@ -1,0 +1,75 @@
+#include "interchange/onnx_import.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include "base/file.h"
+#include "interchange/onnx_reader.h"
+#include "lockstep/error.h"
+#include "lockstep/ops.h"
+
+namespace lockstep::interchange {
+namespace {
+
+/// The image that an input of these sizes (without the batch) is: features are one square channel where they can be.
+Shape image_of(const std::vector<int64_t>& dims) {
+  if (dims.size() == 3) return {dims[0], dims[1], dims[2]};
+  if (dims.size() == 2) return {1, dims[0], dims[1]};
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(dims[0]))));
+  return side * side == dims[0] ? Shape{1, side, side} : Shape{1, 1, dims[0]};
+}
+
+nn::ModelGraph build(const OnnxFile& file, graph::Graph& graph, const nn::BuildRequest& request, bool values) {
+  const Shape image = image_of(file.input_dims);
+  const bool features = file.input_dims.size() == 1;
+  const bool fits = features ? request.image.elements() == image.elements() : request.image == image;
+  if (!fits) throw ShapeError("model file '" + file.file + "' takes images " + image.str());
+  const nn::Value images = nn::image_input(graph, request);
+  std::vector<int64_t> dims{request.batch};
+  dims.insert(dims.end(), file.input_dims.begin(), file.input_dims.end());
+  const nn::Value scores = OnnxBuilder(file, graph, request, values).build(ops::reshape(images, Shape(dims)));
+  if (scores.shape().rank() == 0 || scores.shape()[0] != request.batch) {
+    throw ShapeError("model file '" + file.file + "': its output '" + shown(file.scores) + "' " + scores.shape().str() +
+                     " must begin with the batch (" + std::to_string(request.batch) + ")");
+  }
+  return nn::classifier(images, ops::flatten(scores));
+}
+
+/// Builds the graph for a batch like no other size in it, and tells the number of classes.
+int64_t try_out(const OnnxFile& file) {
+  constexpr int64_t kBatch = 3;
+  const nn::BuildRequest request{.batch = kBatch, .training = true, .image = image_of(file.input_dims), .options = {}};
+  graph::Graph graph;
+  try {
+    return build(file, graph, request, false).scores.shape()[1];
+  } catch (const ShapeError& error) {
+    throw DataError(error.what());
+  }
+}
+
+}  // namespace
+
+nn::ModelDef load_onnx_model(const std::string& path) {
+  const std::vector<uint8_t> bytes = base::read_file(path, std::numeric_limits<int32_t>::max());
+  return parse_onnx_model(std::string(bytes.begin(), bytes.end()), path);
+}
+
+nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file) {
+  const auto source = read_onnx(bytes, file);
+  nn::ModelDef model;
+  model.name = std::filesystem::path(file).stem().string();
+  const std::string& producer = source->model.producer_name();
+  model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + shown(producer));
+  model.image = image_of(source->input_dims);
+  model.defaults = {.optimizer = "adam", .learning_rate = 1e-3F};
+  model.file = file;
+  model.classes = try_out(*source);
+  model.build = [source](graph::Graph& graph, const nn::BuildRequest& request) {
+    return build(*source, graph, request, true);
+  };
+  return model;
+}
+
+}  // namespace lockstep::interchange
