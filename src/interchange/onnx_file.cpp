@@ -27,21 +27,21 @@ void read_opset(OnnxFile& file) {
 void read_initializers(OnnxFile& file) {
   for (const auto& tensor : file.model.graph().initializer()) {
     const std::string fault = tensor_fault(tensor);
-    if (!fault.empty()) file.refuse("initializer '" + shown(tensor.name()) + "' " + fault);
+    if (!fault.empty()) file.refuse("initializer '" + printable(tensor.name()) + "' " + fault);
     if (!file.initializers.emplace(tensor.name(), &tensor).second) {
-      file.refuse("two initializers are called '" + shown(tensor.name()) + "'");
+      file.refuse("two initializers are called '" + printable(tensor.name()) + "'");
     }
   }
 }
 
 std::string dimension_text(const onnx::TensorShapeProto::Dimension& dim) {
   if (dim.has_dim_value()) return std::to_string(dim.dim_value());
-  return dim.dim_param().empty() ? "?" : shown(dim.dim_param());
+  return dim.dim_param().empty() ? "?" : printable(dim.dim_param());
 }
 
 void read_input_shape(OnnxFile& file, const onnx::ValueInfoProto& input) {
   const auto& type = input.type().tensor_type();
-  const std::string subject = "input '" + shown(input.name()) + "' ";
+  const std::string subject = "input '" + printable(input.name()) + "' ";
   if (type.elem_type() != onnx::TensorProto::FLOAT) file.refuse(subject + "must be float32");
   std::string text;
   bool open = false;
@@ -69,7 +69,7 @@ void read_input(OnnxFile& file) {
   for (const auto& input : file.model.graph().input()) {
     if (file.initializers.contains(input.name())) continue;  // older files list them among the inputs too
     if (only != nullptr) {
-      file.refuse("it has several inputs ('" + shown(only->name()) + "', '" + shown(input.name()) +
+      file.refuse("it has several inputs ('" + printable(only->name()) + "', '" + printable(input.name()) +
                   "'); one, the images, can be imported");
     }
     only = &input;
@@ -88,7 +88,7 @@ std::map<std::string, int> find_makers(OnnxFile& file) {
       if (name.empty()) continue;
       const bool fresh = makers.emplace(name, i).second;
       if (!fresh || name == file.input || file.initializers.contains(name)) {
-        file.refuse(title(graph.node(i)) + " gives '" + shown(name) + "', which is there already");
+        file.refuse(title(graph.node(i)) + " gives '" + printable(name) + "', which is there already");
       }
       file.made.insert(name);
     }
@@ -141,11 +141,11 @@ std::shared_ptr<const OnnxFile> read_onnx(const std::string& bytes, const std::s
   if (result->model.graph().output_size() == 0) result->refuse("it has no output");
   result->scores = find_scores(*result, makers);
   find_needed(*result, makers);
-  if (result->needed.empty()) result->refuse("its output '" + shown(result->scores) + "' is made by no node");
+  if (result->needed.empty()) result->refuse("its output '" + printable(result->scores) + "' is made by no node");
   return result;
 }
 
-std::string shown(std::string_view name) {
+std::string printable(std::string_view name) {
   constexpr size_t kLongest = 80;
   std::string text(name.substr(0, kLongest));
   for (char& c : text) {
@@ -164,7 +164,7 @@ std::string dims_text(std::span<const int64_t> dims) {
 
 std::string title(const NodeProto& node) {
   const std::string& name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
-  return "node '" + shown(name) + "' (" + shown(node.op_type()) + ")";
+  return "node '" + printable(name) + "' (" + printable(node.op_type()) + ")";
 }
 
 const onnx::AttributeProto* find_attribute(const NodeProto& node, std::string_view name) {

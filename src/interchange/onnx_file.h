@@ -46,7 +46,7 @@ struct OnnxFile {
 std::shared_ptr<const OnnxFile> read_onnx(const std::string& bytes, const std::string& file);
 
 /// A name from a file as it can be shown in one line.
-std::string shown(std::string_view name);
+std::string printable(std::string_view name);
 /// "[3, 4]".
 std::string dims_text(std::span<const int64_t> dims);
 /// The product, or -1 where it is negative or beyond kMostElements.

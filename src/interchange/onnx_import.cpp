@@ -31,8 +31,8 @@ nn::ModelGraph build(const OnnxFile& file, graph::Graph& graph, const nn::BuildR
   dims.insert(dims.end(), file.input_dims.begin(), file.input_dims.end());
   const nn::Value scores = OnnxBuilder(file, graph, request, values).build(ops::reshape(images, Shape(dims)));
   if (scores.shape().rank() == 0 || scores.shape()[0] != request.batch) {
-    throw ShapeError("model file '" + file.file + "': its output '" + shown(file.scores) + "' " + scores.shape().str() +
-                     " must begin with the batch (" + std::to_string(request.batch) + ")");
+    throw ShapeError("model file '" + file.file + "': its output '" + printable(file.scores) + "' " +
+                     scores.shape().str() + " must begin with the batch (" + std::to_string(request.batch) + ")");
   }
   return nn::classifier(images, ops::flatten(scores));
 }
@@ -61,7 +61,7 @@ nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file)
   nn::ModelDef model;
   model.name = std::filesystem::path(file).stem().string();
   const std::string& producer = source->model.producer_name();
-  model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + shown(producer));
+  model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + printable(producer));
   model.image = image_of(source->input_dims);
   model.defaults = {.optimizer = "adam", .learning_rate = 1e-3F};
   model.file = file;

@@ -13,7 +13,7 @@ using onnx::NodeProto;
 
 /// A name for our graphs, where '/' separates scopes: "conv1.weight" -> "conv1/weight".
 std::string parameter_name(const std::string& name) {
-  std::string result = shown(name);
+  std::string result = printable(name);
   std::replace(result.begin(), result.end(), '.', '/');
   result.erase(0, result.find_first_not_of('/'));
   return result.empty() ? "parameter" : result;
@@ -40,13 +40,13 @@ Value OnnxBuilder::build(Value images) {
   }
   const Item& scores = items_.at(file_.scores);
   if (const auto* value = std::get_if<Value>(&scores)) return *value;
-  file_.refuse("its output '" + shown(file_.scores) + "' does not depend on the input");
+  file_.refuse("its output '" + printable(file_.scores) + "' does not depend on the input");
 }
 
 void OnnxBuilder::run(const NodeProto& node) {
   NodeReader reader(*this, node);
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
-    reader.refuse("it is an operator of '" + shown(node.domain()) + "'; the standard ones can be imported");
+    reader.refuse("it is an operator of '" + printable(node.domain()) + "'; the standard ones can be imported");
   }
   bool all_known = node.input_size() > 0;
   for (const std::string& name : node.input()) {
@@ -75,7 +75,7 @@ const Item& OnnxBuilder::item(const std::string& name, const NodeProto& reader) 
   if (initializer != file_.initializers.end()) {
     return items_.emplace(name, read_initializer(name, *initializer->second)).first->second;
   }
-  const std::string subject = title(reader) + " reads '" + shown(name) + "', which ";
+  const std::string subject = title(reader) + " reads '" + printable(name) + "', which ";
   if (file_.made.contains(name)) {
     file_.refuse(subject + "no node before it makes: nodes must be in order, without cycles");
   }
@@ -86,12 +86,12 @@ Item OnnxBuilder::read_initializer(const std::string& name, const onnx::TensorPr
   if (tensor.data_type() != onnx::TensorProto::FLOAT || tensor.dims_size() == 0) {
     Known known;
     std::string why_not;
-    if (!to_known(tensor, known, why_not)) file_.refuse("initializer '" + shown(name) + "' " + why_not);
+    if (!to_known(tensor, known, why_not)) file_.refuse("initializer '" + printable(name) + "' " + why_not);
     return known;
   }
   const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   if (dims.size() > Shape::kMaxRank || checked_elements(dims) < 1) {
-    file_.refuse("initializer '" + shown(name) + "' " + dims_text(dims) + " must have elements and at most " +
+    file_.refuse("initializer '" + printable(name) + "' " + dims_text(dims) + " must have elements and at most " +
                  std::to_string(Shape::kMaxRank) + " dimensions");
   }
   auto start = values_ ? graph::Initializer::list(float_values(tensor)) : graph::Initializer::zeros();

@@ -55,7 +55,7 @@ Window read_window(NodeReader& r, const Shape& x, Ints kernel) {
   } else if (automatic == "VALID") {
     pads = {0, 0, 0, 0};
   } else if (automatic != "NOTSET") {
-    r.refuse("auto_pad '" + shown(automatic) + "' cannot be imported");
+    r.refuse("auto_pad '" + printable(automatic) + "' cannot be imported");
   }
   return {kernel[0], kernel[1], strides[0], strides[1], pads[0], pads[2], pads[1], pads[3]};
 }
@@ -124,8 +124,9 @@ void import_affine_grid(NodeReader& r) {
 void import_grid_sample(NodeReader& r) {
   const std::string mode = r.attribute("mode", std::string("linear"));
   const std::string padding = r.attribute("padding_mode", std::string("zeros"));
-  if (mode != "linear" && mode != "bilinear") r.refuse("mode '" + shown(mode) + "' cannot be imported; bilinear can");
-  if (padding != "zeros") r.refuse("padding_mode '" + shown(padding) + "' cannot be imported; zeros can");
+  if (mode != "linear" && mode != "bilinear")
+    r.refuse("mode '" + printable(mode) + "' cannot be imported; bilinear can");
+  if (padding != "zeros") r.refuse("padding_mode '" + printable(padding) + "' cannot be imported; zeros can");
   r.require("align_corners", 0);
   r.result(ops::bilinear_sample(image(r), r.value(1), graph::Sampling::half_pixel));
 }

@@ -52,7 +52,6 @@ def check(variant, path):
 def main():
     program = sys.argv[1]
     models = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-    assert len(models) >= 3, models
     failed = 0
     for model in sys.argv[2:] or models:
         with tempfile.TemporaryDirectory() as folder:

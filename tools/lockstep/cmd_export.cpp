@@ -53,7 +53,8 @@ int run_export(const Arguments& arguments) {
   print("{} at step {} -> {} ({}, opset {}, {}, {} parameters)\n", model.header.model, grouped(model.header.state.step),
         arguments.file, bytes_text(file.bytes.size()), interchange::kExportOpset, counted(file.nodes, "node"),
         grouped(file.parameters));
-  print("  input   {}\n  output  {}\n", file.input, fmt::join(file.outputs, ", "));
+  print("  input   {}\n", file.input);
+  for (const std::string& output : file.outputs) print("  output  {}\n", output);
   return 0;
 }
 
