@@ -1,11 +1,10 @@
 #include "interchange/onnx_import.h"
 
+#include <cctype>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <memory>
 
-#include "base/file.h"
 #include "interchange/onnx_reader.h"
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
@@ -49,17 +48,23 @@ int64_t try_out(const OnnxFile& file) {
   }
 }
 
-}  // namespace
-
-nn::ModelDef load_onnx_model(const std::string& path) {
-  const std::vector<uint8_t> bytes = base::read_file(path, std::numeric_limits<int32_t>::max());
-  return parse_onnx_model(std::string(bytes.begin(), bytes.end()), path);
+/// The file's name without folder and ending, as runs can be called.
+std::string name_from(const std::string& file) {
+  constexpr size_t kLongest = 64;
+  std::string name = std::filesystem::path(file).stem().string().substr(0, kLongest);
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
+  }
+  const bool fine = !name.empty() && std::isalnum(static_cast<unsigned char>(name.front())) != 0;
+  return fine ? name : "model";
 }
+
+}  // namespace
 
 nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file) {
   const auto source = read_onnx(bytes, file);
   nn::ModelDef model;
-  model.name = std::filesystem::path(file).stem().string();
+  model.name = name_from(file);
   const std::string& producer = source->model.producer_name();
   model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + printable(producer));
   model.image = image_of(source->input_dims);

@@ -110,8 +110,10 @@ void matmul(NodeReader& r) {
   }
   if (shape.rank() == 2) return r.result(ops::matmul(a, b));
   const int last = shape.rank() - 1;
+  const Shape result = shape.with(last, b.shape()[1]);
+  if (checked_elements(result.dims()) < 0) r.refuse("cannot have the sizes " + result.str());
   const Value rows = ops::reshape(a, Shape{shape.elements(0, last), shape[last]});
-  r.result(ops::reshape(ops::matmul(rows, b), shape.with(last, b.shape()[1])));
+  r.result(ops::reshape(ops::matmul(rows, b), result));
 }
 
 void softmax(NodeReader& r) {
@@ -193,7 +195,9 @@ void gather(NodeReader& r) {
   const int axis = r.axis(r.attribute("axis", int64_t{0}), static_cast<size_t>(x.shape().rank()));
   const Ints& index = r.ints(1);
   if (index.size() != 1 || !r.known(1)->dims.empty()) r.refuse("only a single constant index can be imported");
-  const int64_t at = index[0] < 0 ? index[0] + x.shape()[axis] : index[0];
+  const int64_t size = x.shape()[axis];
+  const int64_t at = index[0] < 0 ? index[0] + size : index[0];
+  if (at < 0 || at >= size) r.refuse("index " + std::to_string(index[0]) + " is outside " + x.shape().str());
   Ints dims(x.shape().dims().begin(), x.shape().dims().end());
   dims.erase(dims.begin() + axis);
   r.result(ops::reshape(ops::slice(x, axis, at, 1), Shape(dims)));

@@ -33,8 +33,8 @@ void check_defaults(const nn::TrainingDefaults& defaults, const std::string& fil
   check("pixels", defaults.pixels);
 }
 
-nn::ModelDef load(const std::string& path) {
-  nn::ModelDef model = interchange::load_model(path);
+nn::ModelDef load(const std::string& path, const std::string& original) {
+  nn::ModelDef model = interchange::load_model(path, original);
   check_defaults(model.defaults, path);
   return model;
 }
@@ -54,7 +54,7 @@ nn::ModelDef load_kept_model(const std::string& checkpoint, const std::string& n
   const fs::path folder = fs::path(checkpoint).parent_path();
   for (const std::string& path :
        {kept_model_file((folder / "..").string(), name), kept_model_file(folder.string(), name), name}) {
-    if (is_file(path)) return load(path);
+    if (is_file(path)) return load(path, name);
   }
   throw UsageError(fmt::format("checkpoint {}: its model came from {}, which is neither in its run's folder nor there",
                                checkpoint, name));
@@ -64,7 +64,7 @@ const ModelCatalog::File& ModelCatalog::file(const std::string& name) const {
   const std::string path = run_.empty() ? name : kept_model_file(run_, name);
   std::shared_ptr<const File>& entry = files_[path];
   if (!entry) {
-    nn::ModelDef model = load(path);
+    nn::ModelDef model = load(path, name);
     entry = std::make_shared<const File>(File{std::move(model), base::read_file(path)});
   }
   return *entry;

@@ -1,5 +1,5 @@
 // Writes the seeds of the fuzz targets: small files as they should be, for the fuzzer to damage.
-//   fuzz_seeds FOLDER MODELS
+//   fuzz_seeds FOLDER MODELS ONNX-FILES
 #include <png.h>
 
 #include <cstdio>
@@ -9,6 +9,7 @@
 
 #include "base/temp_dir.h"
 #include "data/formats.h"
+#include "interchange/onnx_export.h"
 #include "train/checkpoint.h"
 #include "train/configuration.h"
 
@@ -108,6 +109,22 @@ void write_model_yaml(const std::string& folder, const std::string& examples) {
   }
 }
 
+/// A file of PyTorch's, and exports of ours small enough to be damaged everywhere.
+void write_onnx(const std::string& folder, const std::string& files) {
+  std::filesystem::copy_file(files + "/small.onnx", folder + "/small.onnx",
+                             std::filesystem::copy_options::overwrite_existing);
+  for (const char* name : {"lr", "autoencoder"}) {
+    const lockstep::nn::ModelDef& model = lockstep::nn::find_model(name);
+    lockstep::nn::BuildRequest request{.batch = 1, .image = {1, 2, 2}, .classes = 2, .options = {}};
+    if (model.name == "autoencoder") request.options = {{"hidden", "3-2"}};
+    lockstep::graph::Graph graph;
+    lockstep::nn::build(graph, model, request);
+    const std::vector<float> parameters(graph.parameter_count(), 0.5F);
+    const std::string bytes = lockstep::interchange::export_onnx(model, request, parameters).bytes;
+    put_file(folder + "/" + name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  }
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -116,7 +133,7 @@ std::string made(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   const std::string folder = argv[1];
   try {
     write_idx(made(folder + "/idx"));
@@ -125,6 +142,7 @@ int main(int argc, char** argv) {
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
+    write_onnx(made(folder + "/onnx"), argv[3]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
     return 1;

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "base/temp_dir.h"
+#include "interchange/onnx_writer.h"
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
 #include "onnx.pb.h"
+#include "ops/op_table.h"
 
 namespace lockstep::interchange {
 namespace {
@@ -68,6 +70,17 @@ TEST(OnnxExport, ParametersThatInferenceDoesNotNeedAreLeftOut) {
   EXPECT_EQ(file.parameters, 471584U - (784 * 200 + 200));
   const onnx::ModelProto model = read(file);
   for (const auto& tensor : model.graph().initializer()) EXPECT_THAT(tensor.name(), Not(HasSubstr("log_variance")));
+}
+
+TEST(OnnxExport, EveryOpThatInferenceUsesHasItsExporter) {
+  using ops::Family;
+  for (const ops::OpDef& def : ops::op_table()) {
+    const bool elsewhere = def.op == graph::Op::input || def.op == graph::Op::parameter ||
+                           def.family == Family::random || def.family == Family::backward ||
+                           def.family == Family::internal;
+    const bool needs_labels = def.family == Family::softmax && def.op != graph::Op::softmax;
+    if (!elsewhere && !needs_labels) EXPECT_NE(find_exporter(def.op), nullptr) << def.name;
+  }
 }
 
 TEST(OnnxExport, AnOpThatFilesCannotHoldIsNamed) {

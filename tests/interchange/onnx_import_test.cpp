@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/temp_dir.h"
+#include "interchange/model_file.h"
 #include "interchange/model_outputs.h"
 #include "interchange/onnx_export.h"
 #include "interchange/onnx_files.h"
+#include "interchange/onnx_reader.h"
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
 
@@ -61,10 +64,11 @@ std::vector<float> scores_of(const nn::ModelDef& model, int64_t batch = 3) {
 class PyTorchFile : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PyTorchFile, GivesItsLogits) {
-  const nn::ModelDef model = load_onnx_model(data(std::string(GetParam()) + ".onnx"));
+  const nn::ModelDef model = load_model(data(std::string(GetParam()) + ".onnx"));
   EXPECT_EQ(model.image, (Shape{1, 28, 28}));
   EXPECT_EQ(model.classes, 10);
   EXPECT_EQ(model.name, GetParam());
+  EXPECT_EQ(load_model(data(std::string(GetParam()) + ".onnx"), "folder/its name.onnx").name, "its-name");
   EXPECT_THAT(model.description, HasSubstr("pytorch"));
   ModelRun run(model, request_for(model, 2), 0);
   std::vector<float> images(size_t{2} * 784);
@@ -79,7 +83,7 @@ TEST_P(PyTorchFile, GivesItsLogits) {
 INSTANTIATE_TEST_SUITE_P(BothExporters, PyTorchFile, ::testing::Values("lenet", "small"));
 
 TEST(OnnxImport, ParametersAreTheInitializersUnderTheirNames) {
-  const nn::ModelDef model = load_onnx_model(data("lenet.onnx"));
+  const nn::ModelDef model = load_model(data("lenet.onnx"));
   graph::Graph graph;
   const nn::ModelGraph built = nn::build(graph, model, request_for(model, 4));
   EXPECT_EQ(graph.parameter_count(), 61706U);
@@ -162,7 +166,7 @@ TEST(OnnxImport, GemmFactorsAndTransposes) {
 }
 
 TEST(OnnxImport, OtherImagesAreRefusedWithBothShapes) {
-  const nn::ModelDef model = load_onnx_model(data("lenet.onnx"));
+  const nn::ModelDef model = load_model(data("lenet.onnx"));
   graph::Graph graph;
   nn::BuildRequest request = request_for(model, 2);
   request.image = {3, 32, 32};
@@ -177,6 +181,13 @@ TEST(OnnxImport, AnOpThatWeLackIsNamedWithItsNodeAndWhatThereIs) {
                                     HasSubstr("AveragePool, Cast, Concat, Conv")));
   maker.model.mutable_graph()->mutable_node(0)->set_domain("com.example");
   EXPECT_THAT(refusal(maker), HasSubstr("com.example"));
+}
+
+TEST(OnnxImport, TheDocsListTheSameOps) {
+  std::string docs =
+      get_file(std::string(std::getenv("LOCKSTEP_SOURCE")) + "/docs/onnx.md");  // NOLINT(concurrency-mt-unsafe)
+  std::replace(docs.begin(), docs.end(), '\n', ' ');
+  EXPECT_THAT(docs, HasSubstr("Operators: " + importable_ops() + "."));
 }
 
 TEST(OnnxImport, WhatNobodyNeedsIsNotRead) {
@@ -197,7 +208,7 @@ TEST(OnnxImport, FilesThatAreNoneOrCutShort) {
                                    whole.substr(0, 1), whole.substr(0, 1000), whole.substr(0, whole.size() - 1)}) {
     EXPECT_THAT(message_of<DataError>([&] { (void)parse_onnx_model(bytes, "my.onnx"); }), HasSubstr("my.onnx"));
   }
-  EXPECT_THROW((void)load_onnx_model("/nowhere/my.onnx"), IoError);
+  EXPECT_THROW((void)load_model("/nowhere/my.onnx"), IoError);
 }
 
 TEST(OnnxImport, TensorsThatAreNotAsLargeAsTheyClaim) {
