@@ -60,8 +60,11 @@ TEST_F(Onnx, WhatIsWrongIsOneLineAndLeavesNoFile) {
 }
 
 TEST_F(Onnx, OtherImagesAreRefusedWithBothShapes) {
-  EXPECT_THAT(fail({"train", pytorch_lenet(), "--dataset", "images", "--train-limit", "100"}, 2),
-              AllOf(HasSubstr("[1, 28, 28]"), HasSubstr("[3, 224, 224]")));
+  std::string csv = "a,b,c,d,label\n";
+  for (int i = 0; i < 60; ++i) csv += "0.1,0.2,0.3,0.4," + std::to_string(i % 10) + "\n";
+  put_file(folder / "own.csv", {reinterpret_cast<const uint8_t*>(csv.data()), csv.size()});
+  EXPECT_THAT(fail({"train", pytorch_lenet(), "--dataset", "own.csv"}, 2),
+              AllOf(HasSubstr("[1, 1, 4]"), HasSubstr("[1, 28, 28]")));
 }
 
 }  // namespace
