@@ -1,5 +1,7 @@
 #include "interchange/model_file.h"
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "interchange/onnx_import.h"
 #include "interchange/yaml_model.h"
@@ -17,14 +19,13 @@ bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
 bool is_model_file(std::string_view name) { return is_yaml(name) || is_onnx(name); }
 
 nn::ModelDef load_model(const std::string& path, const std::string& original) {
-  const std::string& file = original.empty() ? path : original;
   if (is_yaml(path)) {
     const std::vector<uint8_t> bytes = base::read_file(path, kLargestYaml);
-    return parse_yaml_model(std::string(bytes.begin(), bytes.end()), file);
+    return parse_yaml_model(std::string(bytes.begin(), bytes.end()), path, original);
   }
   if (is_onnx(path)) {
     const std::vector<uint8_t> bytes = base::read_file(path, kLargestOnnx);
-    return parse_onnx_model(std::string(bytes.begin(), bytes.end()), file);
+    return parse_onnx_model(std::string(bytes.begin(), bytes.end()), original.empty() ? path : original);
   }
   throw UsageError("model file '" + path + "': its name must end in .yaml, .yml or .onnx");
 }

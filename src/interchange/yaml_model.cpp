@@ -214,7 +214,7 @@ std::string name_from(const std::string& file) {
   return is_name(name) ? name : "model";
 }
 
-FileModel read_model(const std::string& text, const std::string& file) {
+FileModel read_model(const std::string& text, const std::string& file, const std::string& named_after) {
   const YamlNode root = parse_yaml(text, file);
   if (root.is(YamlNode::Kind::null)) throw UsageError(file + ": is empty; a model file has at least `layers:`");
   if (!root.is(YamlNode::Kind::map))
@@ -226,7 +226,7 @@ FileModel read_model(const std::string& text, const std::string& file) {
   FileModel model;
   model.file = file;
   const YamlNode* name = root.find("name");
-  model.name = name == nullptr ? name_from(file) : checked_name(*name, file, "name");
+  model.name = name == nullptr ? name_from(named_after) : checked_name(*name, file, "name");
   if (const YamlNode* node = root.find("description")) model.description = plain_text(*node, file, "description");
   read_sizes(model, root);
   if (const YamlNode* node = root.find("options")) read_options(model, *node);
@@ -258,8 +258,9 @@ void apply_defaults(const FileModel& model, const std::map<std::string, std::str
 
 }  // namespace
 
-nn::ModelDef parse_yaml_model(const std::string& text, const std::string& file) {
-  const auto model = std::make_shared<const FileModel>(read_model(text, file));
+nn::ModelDef parse_yaml_model(const std::string& text, const std::string& file, const std::string& named_after) {
+  const auto model =
+      std::make_shared<const FileModel>(read_model(text, file, named_after.empty() ? file : named_after));
   nn::ModelDef def;
   def.name = model->name;
   def.description = model->description.empty() ? "a model from " + file : model->description;

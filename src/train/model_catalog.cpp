@@ -33,8 +33,9 @@ void check_defaults(const nn::TrainingDefaults& defaults, const std::string& fil
   check("pixels", defaults.pixels);
 }
 
-nn::ModelDef load(const std::string& path, const std::string& original) {
-  nn::ModelDef model = interchange::load_model(path, original);
+/// `name` is what the user gave; `path` may be a copy of it.
+nn::ModelDef load(const std::string& path, const std::string& name) {
+  nn::ModelDef model = interchange::load_model(path, name);
   check_defaults(model.defaults, path);
   return model;
 }

@@ -44,7 +44,7 @@ TEST_F(ModelFile, RunsGoOnWithTheirOwnCopy) {
 TEST_F(ModelFile, ACheckpointOfAnotherModelIsRefused) {
   put_small_model();
   (void)succeed(quick_train("small.yaml"));
-  put("runs/small-1/model.yaml", "name: other\nlayers: [flatten, dense: $classes]\n");
+  put("runs/small-1/model.yaml", "name: other\noptions: {units: 20}\nlayers: [flatten, dense: $classes]\n");
   EXPECT_THAT(fail({"eval", "small-1"}, 1), AllOf(HasSubstr("'small'"), HasSubstr("'other'")));
   EXPECT_THAT(fail({"train", "--resume", "small-1", "--epochs", "3"}, 1),
               AllOf(HasSubstr("small"), HasSubstr("other")));
@@ -91,6 +91,16 @@ TEST_F(ModelFile, OtherImagesThanItTakesAreRefusedWithBothShapes) {
 TEST_F(ModelFile, HugeSizesAreRefusedWithTheMemory) {
   put("huge.yaml", "layers:\n  - flatten\n  - dense: 2000000000\n  - dense: 10\n");
   EXPECT_THAT(fail({"train", "huge.yaml"}, 2), AllOf(HasSubstr("huge.yaml:3:5"), HasSubstr("GiB")));
+}
+
+TEST_F(ModelFile, OnnxFilesAreKeptInTheRunToo) {
+  const char* root = std::getenv("LOCKSTEP_SOURCE");  // NOLINT(concurrency-mt-unsafe)
+  std::filesystem::copy_file(std::string(root) + "/tests/interchange/data/lenet.onnx", folder / "net.onnx");
+  (void)succeed(quick_train("net.onnx", {"--epochs", "1"}));
+  EXPECT_EQ(get_file(folder / "runs/net-1/model.onnx"), get_file(folder / "net.onnx"));
+  remove("net.onnx");
+  (void)succeed({"train", "--resume", "net-1", "--epochs", "2"});
+  EXPECT_THAT(succeed({"eval", "net-1"}).out, HasSubstr("net at step 40"));
 }
 
 TEST_F(ModelFile, TheListOfModelsMentionsFiles) { EXPECT_THAT(succeed({"models"}).out, HasSubstr("my-model.yaml")); }
