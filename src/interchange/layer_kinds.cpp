@@ -53,14 +53,14 @@ Value build_matmul(const LayerContext& layer) {
                      layer.args.flag("trans_b", false));
 }
 
-constexpr std::string_view kTrained = "with parameters";
-constexpr std::string_view kWindows = "windows over the image";
-constexpr std::string_view kUnary = "of one value, element by element";
-constexpr std::string_view kBinary = "of two values, element by element, with broadcasting";
-constexpr std::string_view kReduce = "over axes";
-constexpr std::string_view kShape = "shape";
-constexpr std::string_view kRandom = "random, and constants";
-constexpr std::string_view kScores = "scores and labels";
+constexpr std::string_view kTrained = "With parameters";
+constexpr std::string_view kWindows = "Over the image";
+constexpr std::string_view kUnary = "Of one value, element by element";
+constexpr std::string_view kBinary = "Of two values, element by element, with broadcasting";
+constexpr std::string_view kReduce = "Over axes";
+constexpr std::string_view kShape = "Shapes";
+constexpr std::string_view kRandom = "Random numbers and constants";
+constexpr std::string_view kScores = "Scores and labels";
 
 std::vector<LayerKind> trained_kinds() {
   return {

@@ -21,6 +21,25 @@ TEST_F(Docs, SettingsAreThoseOfTheTable) {
       << "renew the part below 'All settings' with: build/release/lockstep docs settings";
 }
 
+TEST_F(Docs, ModelsAndLayersAreThoseOfTheirTables) {
+  const std::string page = source_file("docs/models.md");
+  EXPECT_THAT(page, HasSubstr(succeed({"docs", "zoo"}).out)) << "renew the table with: build/release/lockstep docs zoo";
+  EXPECT_THAT(page, HasSubstr(succeed({"docs", "layers"}).out))
+      << "renew the part below 'The kinds of layers' with: build/release/lockstep docs layers";
+}
+
+/// The example of docs/models.md.
+TEST_F(Docs, TheModelFileShownTrains) {
+  const std::string page = source_file("docs/models.md");
+  const size_t begin = page.find("# my-model.yaml");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string text = page.substr(begin, page.find("```", begin) - begin);
+  put_file(folder / "my-model.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  (void)succeed(quick_train("my-model.yaml", {"--options", "pool=avg"}));
+  (void)succeed({"train", "--resume", "runs/my-model-1", "--epochs", "4"});
+  (void)succeed({"describe", "my-model.yaml"});
+}
+
 TEST_F(Docs, EveryCommandIsMentioned) {
   const std::string page = source_file("docs/command-line.md");
   for (const char* command : {"train", "eval", "predict", "data list", "data get", "models", "describe", "info"}) {

@@ -83,12 +83,14 @@ void print_layers() {
   std::string_view group;
   for (const interchange::LayerKind& kind : interchange::layer_kinds()) {
     if (kind.group != group) {
-      print("\n### Layers {}\n\n| layer | what it computes | inputs | keys | short form |\n|---|---|---|---|---|\n",
-            kind.group);
+      print(
+          "\n### {}\n\n| layer | what it computes | inputs | keys (default) | `layer: VALUE` sets "
+          "|\n|---|---|---|---|---|\n",
+          kind.group);
     }
     group = kind.group;
     print("| `{}` | {} | {} | {} | {} |\n", kind.name, cell(kind.help), inputs_text(kind), cell(keys_text(kind)),
-          kind.main.empty() ? "" : fmt::format("`{}: {}`", kind.name, kind.main));
+          kind.main.empty() ? "" : fmt::format("`{}`", kind.main));
   }
 }
 
