@@ -1,7 +1,5 @@
 #include "interchange/model_file.h"
 
-#include <filesystem>
-
 #include "base/file.h"
 #include "interchange/onnx_import.h"
 #include "interchange/yaml_model.h"
