@@ -105,6 +105,12 @@ struct LayoutChoice {
   std::vector<graph::Layout> outputs;
 };
 
+/// Element types a node wants; inputs of another type are cast.
+struct PrecisionChoice {
+  std::vector<DType> inputs;
+  std::vector<DType> outputs;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -112,6 +118,8 @@ class Backend {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// The fastest implementation that accepts the node; throws Error where there is none.
   [[nodiscard]] virtual NamedKernel make(const KernelRequest& request) const = 0;
+  /// The element types for a node whose inputs have those that the graph says so far; nullopt: as it was built.
+  [[nodiscard]] virtual std::optional<PrecisionChoice> precisions(const KernelRequest&) const { return std::nullopt; }
   /// The layouts for a node whose inputs lie as the graph says so far; nullopt: plain everywhere.
   [[nodiscard]] virtual std::optional<LayoutChoice> layouts(const KernelRequest& request) const = 0;
 };

@@ -103,6 +103,7 @@ Work optimize(Work work, const backend::Backend& backend) {
   work = merge_common_subexpressions(work);
   work = fuse(work);
   work = remove_dead_nodes(work);
+  work = assign_precision(work, backend);
   work = assign_layouts(work, backend);
   return isolate_gradients(remove_dead_nodes(work));
 }

@@ -55,16 +55,28 @@ class LayoutAssignment {
 
   /// The value in the given layout, through a reorder if it lies differently.
   ValueId in_layout(ValueId id, const Layout& layout) {
-    const Output& output = rewriter_.result().output(id);
-    if (output.layout == layout) return id;
+    const Layout now = rewriter_.result().output(id).layout;
+    if (now == layout) return id;
+    // From one blocked layout to another the way leads through plain order, which every reorder knows.
+    if (!now.plain() && !layout.plain()) id = in_layout(id, {});
+    const Output output = rewriter_.result().output(id);
     auto [entry, fresh] = reordered_.try_emplace({id, layout.kind, layout.block});
     if (fresh) {
       const Node& source = rewriter_.result().node(id);
       Node reorder{Op::reorder, source.name + "/" + layout.str(), NoAttrs{},
                    {},          {{output.type, layout}},          source.backward};
-      entry->second = {rewriter_.result().copy(reorder, {id}), 0};
+      entry->second = {rewriter_.result().copy(reorder, {before_cast(id, layout)}), 0};
     }
     return entry->second;
+  }
+
+  /// A cast followed by a change of layout is one reorder from what the cast was given. Kernels for the batch-blocked
+  /// layout do one thing at a time.
+  ValueId before_cast(ValueId id, const Layout& layout) {
+    const Graph& graph = rewriter_.result();
+    const bool blocks_batch =
+        layout.kind == Layout::Kind::batch_blocked || graph.output(id).layout.kind == Layout::Kind::batch_blocked;
+    return graph.node(id).op == Op::reorder && !blocks_batch ? graph.node(id).inputs[0] : id;
   }
 
   const Work& work_;

@@ -219,7 +219,8 @@ class Planner {
 
 bool is_alias(const Graph& graph, const Node& node) {
   if (node.op != Op::reshape) return false;
-  return graph.output(node.inputs[0]).layout == node.outputs[0].layout;
+  const Output& input = graph.output(node.inputs[0]);
+  return input.layout == node.outputs[0].layout && input.type.dtype == node.outputs[0].type.dtype;
 }
 
 std::vector<bool> find_constants(const Work& work) {

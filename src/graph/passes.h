@@ -1,5 +1,5 @@
 // The passes that turn a graph as written into a graph as run. Each takes a Graph with the values it must keep and
-// gives a new pair; none changes what is computed.
+// gives a new pair; none changes what is computed, save rounding where a lower precision was asked for.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,11 @@ Work merge_common_subexpressions(const Work& work);
 /// Folds bias and activation into matrix products and convolutions, bias gradients into weight gradients, and
 /// softmax with cross entropy.
 Work fuse(const Work& work);
-/// Gives every value the layout its node wants on this backend and puts reorders between.
+/// Gives every value the element type its node wants on this backend and puts casts (reorders that change the type)
+/// between. The one pass that changes results: by what the narrower type rounds away.
+Work assign_precision(const Work& work, const backend::Backend& backend);
+/// Gives every value the layout its node wants on this backend and puts reorders between; a cast on the way is done by
+/// the same reorder.
 Work assign_layouts(const Work& work, const backend::Backend& backend);
 /// Makes each gradient the plain output of a node of its own, so that it can be written straight into the gradient
 /// buffer.

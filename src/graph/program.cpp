@@ -66,7 +66,7 @@ void Program::make_kernels(const backend::Backend& backend) {
     const Node& node = work_.graph.nodes()[i];
     kernels_.emplace_back();
     infos_.push_back(
-        {node.name, node.op, "", node.outputs[0].type.shape, node.outputs[0].layout, node.backward, constants[i], 0});
+        {node.name, node.op, "", node.outputs[0].type, node.outputs[0].layout, node.backward, constants[i], 0});
     if (is_source(node) || is_alias(work_.graph, node)) continue;
     backend::NamedKernel made = backend.make({work_.graph, node});
     infos_.back().implementation = std::move(made.implementation);

@@ -26,7 +26,7 @@ struct KernelInfo {
   std::string name;
   Op op = Op::identity;
   std::string implementation;
-  Shape shape;  ///< of the first output
+  TensorType type;  ///< of the first output
   Layout layout;
   bool backward = false;
   bool once = false;  ///< constant: computed before the first step only

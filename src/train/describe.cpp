@@ -168,7 +168,7 @@ ModelDescription describe(const DescribeRequest& request) {
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();
   add_layers(description, needed_part(graph, built, gradients));
-  const auto backend = make_backend(request.backend, request.threads);
+  const auto backend = make_backend(request.backend, request.threads, {.precision = request.precision});
   std::vector<graph::Value> outputs{built.loss};
   if (built.correct.valid()) outputs.push_back(built.correct);
   add_program(description, graph::Program(std::move(graph), outputs, gradients, *backend));

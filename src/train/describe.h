@@ -19,6 +19,7 @@ struct DescribeRequest {
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;
+  std::string precision = "f32";
 };
 
 /// One layer of the forward pass: the nodes under one name scope, or one node without a scope.

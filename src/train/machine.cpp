@@ -20,7 +20,11 @@ const std::vector<std::string>& backend_names() {
 }
 
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads, const BackendOptions& options) {
-  if (name == "cpu") return backend::make_cpu_backend({.threads = threads, .exact_conv = options.exact_conv});
+  const bool bf16 = options.precision == "bf16";
+  if (name == "cpu") {
+    return backend::make_cpu_backend({.threads = threads, .exact_conv = options.exact_conv, .bf16 = bf16});
+  }
+  if (bf16) throw UsageError("precision: bf16 is not for backend '" + name + "'; only f32 is allowed there");
   if (name == "null") return backend::make_null_backend();
   throw UsageError("unknown backend '" + name + "'" + base::hint(name, backend_names()));
 }

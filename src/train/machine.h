@@ -15,9 +15,11 @@ namespace lockstep::train {
 const std::vector<std::string>& backend_names();
 struct BackendOptions {
   bool exact_conv = false;
+  std::string precision = "f32";
 };
 
 /// "cpu" or "null"; UsageError that suggests the nearest name otherwise.
+/// Throws UsageError for a precision that the backend does not have on this machine.
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads,
                                                const BackendOptions& options = {});
 

@@ -86,6 +86,7 @@ struct Settings {
   int64_t threads = 0;
   std::string wait_policy = "auto";
   bool exact_conv = false;
+  std::string precision = "f32";
 };
 
 using Member = std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,

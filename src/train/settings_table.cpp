@@ -176,6 +176,17 @@ void add_run(std::vector<SettingDef>& t) {
                {"auto", "spin", "block"}});
   t.push_back({"exact-conv", machine, "", "convolutions as direct sums, without Winograd's faster algorithm for 3x3",
                &S::exact_conv, Keep::fixed});
+  t.push_back({"precision",
+               machine,
+               "NAME",
+               "of wide convolutions and large products; parameters, gradients and sums are f32 with both",
+               &S::precision,
+               Keep::fixed,
+               0,
+               0,
+               false,
+               false,
+               {"f32", "bf16"}});
 }
 
 }  // namespace

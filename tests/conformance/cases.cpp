@@ -135,6 +135,24 @@ Case stack_case(int64_t batch, int64_t channels, bool largest) {
           false};
 }
 
+/// Wide convolutions in a row with overlapping pools between, as in AlexNet: bfloat16 all the way where it is asked
+/// for.
+Case deep_case(bool largest) {
+  return {std::string("wide convolutions and ") + (largest ? "max_pool" : "avg_pool"),
+          {{{3, 3, 15, 15}}, {{40, 3, 5, 5}}, {{40}}, {{48, 40, 3, 3}}, {{33, 48, 3, 3}}},
+          [=](Values& in) {
+            const auto pool = largest ? ops::max_pool : ops::avg_pool;
+            Value y = ops::relu(ops::bias_add(ops::conv2d(in[0], in[1], ops::window(5, 1, 2)), in[2]));
+            y = pool(y, ops::window(3, 2));
+            const Value z = ops::conv2d(y, in[3], ops::window(3, 1, 1));
+            y = ops::conv2d(ops::relu(z), in[4], ops::window(3, 2, 0));
+            return ops::concat(std::vector<Value>{ops::flatten(pool(y, ops::window(2, 1))), ops::flatten(z)}, 1);
+          },
+          true,
+          5e-5,
+          false};
+}
+
 }  // namespace
 
 std::vector<Case> window_cases(base::Sequence& random) {
@@ -159,6 +177,7 @@ std::vector<Case> window_cases(base::Sequence& random) {
     cases.push_back(stack_case(2, channels, true));
     cases.push_back(stack_case(2, channels, false));
   }
+  for (const bool largest : {true, false}) cases.push_back(deep_case(largest));
   cases.push_back({"asymmetric padding", {{{8, 2, 9, 9}}, {{3, 2, 4, 4}}}, [](Values& in) {
                      return ops::conv2d(in[0], in[1], ops::same_window(4, 2, 9, 9));
                    }});

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/isa.h"
 #include "conformance/case.h"
 #include "graph/program.h"
 #include "ops/op_table.h"
@@ -193,6 +194,42 @@ TEST_P(Conformance, FastKernelsAgreeWithTheReference) {
   }
 }
 
+/// |got - want| / |want|. One element says little about bfloat16: where a maximum is nearly a tie, the gradient goes to
+/// the other one, and the slope of a saturated tanh is what rounding left of 1 - y * y.
+double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double distance = 0;
+  double norm = 1e-12;
+  for (size_t i = 0; i < got.size(); ++i) {
+    distance += std::pow(static_cast<double>(got[i]) - want[i], 2);
+    norm += std::pow(static_cast<double>(want[i]), 2);
+  }
+  return std::sqrt(distance / norm);
+}
+
+bool any_bf16(const Built& built, const backend::Backend& backend) {
+  const graph::Program program(built.graph, built.outputs, {}, backend);
+  const auto& nodes = program.graph().nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const graph::Node& node) { return node.outputs[0].type.dtype == DType::bf16; });
+}
+
+TEST_P(Conformance, Bf16StaysNearTheReference) {
+  backend::cpu::limit_isa_from_environment();
+  if (!backend::cpu::has_avx512_bf16()) return;
+  const Case& c = GetParam();
+  const Built built = build(c);
+  const auto narrow = backend::make_cpu_backend({.threads = 2, .bf16 = true});
+  if (!any_bf16(built, *narrow)) return;
+  const Data data = draw_all(c, built);
+  const auto reference = backend::make_cpu_backend({.threads = 1, .reference_only = true});
+  const auto want = run(built, data, *reference);
+  const auto got = run(built, data, *narrow);
+  for (size_t i = 0; i < want.size(); ++i) {
+    ASSERT_EQ(got[i].size(), want[i].size());
+    EXPECT_LE(relative_distance(got[i], want[i]), c.smooth ? 0.05 : 0.25) << "of result " << i;
+  }
+}
+
 TEST_P(Conformance, GradientsAgreeWithNumericDifferentiation) {
   const Case& c = GetParam();
   if (!c.differentiable || !c.smooth) return;
@@ -215,6 +252,26 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, Conformance, testing::ValuesIn(all_cases(kSeed)), test_name);
+
+TEST(ConformanceCoverage, Bf16IsExercisedInEveryOpThatKnowsIt) {
+  backend::cpu::limit_isa_from_environment();
+  if (!backend::cpu::has_avx512_bf16()) GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  const auto narrow = backend::make_cpu_backend({.threads = 1, .bf16 = true});
+  std::set<graph::Op> seen;
+  for (const Case& c : all_cases(kSeed)) {
+    const Built built = build(c);
+    const graph::Program program(built.graph, built.outputs, {}, *narrow);
+    for (const graph::Node& node : program.graph().nodes()) {
+      const bool takes = !node.inputs.empty() && program.graph().output(node.inputs[0]).type.dtype == DType::bf16;
+      if (takes) seen.insert(node.op);
+    }
+  }
+  using graph::Op;
+  for (const Op op : {Op::conv2d, Op::conv2d_grad_input, Op::conv2d_grad_weights, Op::matmul, Op::relu, Op::relu_grad,
+                      Op::max_pool, Op::max_pool_grad, Op::avg_pool, Op::avg_pool_grad, Op::reshape, Op::reorder}) {
+    EXPECT_TRUE(seen.contains(op)) << ops::name(op);
+  }
+}
 
 TEST(ConformanceCoverage, EveryOpOfTheTableIsExercised) {
   std::set<graph::Op> seen{graph::Op::parameter};

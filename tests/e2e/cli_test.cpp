@@ -70,6 +70,22 @@ TEST_F(CommandLine, DescribeShowsKernels) {
   EXPECT_THAT(out, AllOf(HasSubstr("implementation"), HasSubstr("conv2/conv2d"), HasSubstr("avg_pool")));
 }
 
+TEST_F(CommandLine, PrecisionIsRefusedInOneLineWhereItCannotBe) {
+  ProcessOptions limited = options();
+  limited.environment.emplace_back("LOCKSTEP_MAX_ISA", "avx2");
+  for (const Words& words : {Words{"train", "lenet", "--dataset", "synthetic", "--precision", "bf16"},
+                             Words{"describe", "lenet", "--precision", "bf16"}}) {
+    const Ended ended = lockstep(words, limited);
+    EXPECT_EQ(ended.code, 2) << ended.out;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("precision"), HasSubstr("AVX512_BF16"), HasSubstr("avx2")));
+  }
+  EXPECT_THAT(fail({"train", "lenet", "--dataset", "synthetic", "--backend", "null", "--precision", "bf16"}, 2),
+              AllOf(HasSubstr("precision"), HasSubstr("'null'")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
+  EXPECT_THAT(fail({"describe", "lenet", "--precision", "f16"}, 2), AllOf(HasSubstr("f32"), HasSubstr("bf16")));
+}
+
 TEST_F(CommandLine, InfoNamesMachineAndVersions) {
   EXPECT_THAT(succeed({"info"}).out, AllOf(HasSubstr("isa"), HasSubstr("onednn"), HasSubstr("highway")));
   const auto json = nlohmann::json::parse(succeed({"info", "--json"}).out);

@@ -27,6 +27,7 @@ struct Arguments {
   std::string optimizer;
   int64_t batch = 0;
   int64_t threads = 0;
+  std::string precision = "f32";
   bool kernels = false;
 };
 
@@ -68,10 +69,11 @@ void print_memory(const Terminal& terminal, const train::ModelDescription& model
 }
 
 void print_kernels(const Terminal& terminal, const train::ModelDescription& model) {
-  Table table({{"kernel"}, {"op"}, {"implementation"}, {"output"}, {"layout"}, {"when"}});
+  Table table({{"kernel"}, {"op"}, {"implementation"}, {"output"}, {"type"}, {"layout"}, {"when"}});
   for (const graph::KernelInfo& kernel : model.kernels) {
-    table.add({kernel.name, std::string(ops::name(kernel.op)), std::string(kernel.implementation), kernel.shape.str(),
-               kernel.layout.str(), kernel.once ? "once" : (kernel.backward ? "backward" : "forward")});
+    table.add({kernel.name, std::string(ops::name(kernel.op)), std::string(kernel.implementation),
+               kernel.type.shape.str(), std::string(name(kernel.type.dtype)), kernel.layout.str(),
+               kernel.once ? "once" : (kernel.backward ? "backward" : "forward")});
   }
   print("\n{}", table.text(terminal));
 }
@@ -99,12 +101,14 @@ int run_describe(const Arguments& arguments) {
   settings.threads = arguments.threads;
   const train::SettingDef& options = *train::find_setting("options");
   if (!arguments.options.empty()) train::assign(settings, options, arguments.options, "--options");
+  train::assign(settings, *train::find_setting("precision"), arguments.precision, "--precision");
   train::Configuration configuration;  // owns the model where it is a file
   train::DescribeRequest request = request_for(arguments.model, configuration);
   for (const auto& [option, value] : settings.options) request.options[option] = value;
   if (arguments.batch > 0) request.batch = arguments.batch;
   if (!arguments.optimizer.empty()) request.optimizer = arguments.optimizer;
   request.threads = train::resolve_threads(settings);
+  request.precision = settings.precision;
   const train::ModelDescription model = train::describe(request);
 
   const Terminal terminal = Terminal::detect();
@@ -127,6 +131,8 @@ void add_describe(CLI::App& program, Invocation& invocation) {
       ->type_name("KEY=VALUE");
   app->add_option("--optimizer", arguments->optimizer, "Whose state is counted [the model's]")->type_name("NAME");
   add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app->add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
+      ->type_name("NAME");
   app->add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
   app->footer(
       "Examples:\n"

@@ -11,9 +11,11 @@ namespace lockstep::backend {
 struct CpuOptions {
   int threads = 1;
   bool exact_conv = false;      ///< 3x3 convolutions as direct sums, not by Winograd's algorithm
+  bool bf16 = false;            ///< wide convolutions and large products in bfloat16; needs AVX512_BF16
   bool reference_only = false;  ///< for tests: the last, plain implementation of every op, plain layouts
 };
 
+/// Throws UsageError for bf16 where the CPU, or the instruction set it is limited to, lacks AVX512_BF16.
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 
 }  // namespace lockstep::backend

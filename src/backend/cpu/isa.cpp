@@ -52,6 +52,8 @@ std::atomic<Isa>& chosen() {
 
 Isa active_isa() { return chosen().load(std::memory_order_relaxed); }
 
+bool has_avx512_bf16() { return active_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0; }
+
 void limit_isa(Isa isa) {
   int64_t disabled = 0;
   if (isa < Isa::avx512) disabled |= kAvx512Targets;

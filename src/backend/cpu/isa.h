@@ -13,6 +13,9 @@ enum class Isa { sse4, avx2, avx512 };
 /// The instruction set in use. Throws Error on a machine without SSE4.2.
 Isa active_isa();
 
+/// Whether AVX-512 is in use and the CPU multiplies bfloat16 (AVX512_BF16).
+bool has_avx512_bf16();
+
 /// Uses `isa` or less from now on.
 void limit_isa(Isa isa);
 

@@ -33,11 +33,17 @@ std::unique_ptr<Kernel> vector_random(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> plain_broadcast_to(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> plain_transpose(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> vector_reorder(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_cast(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_relu_bf16(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_relu_grad_bf16(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_pool_bf16(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> vector_pool_grad_bf16(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_matmul(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_conv2d(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_turned_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_reorder(const KernelRequest&, const CpuOptions&);
@@ -100,19 +106,22 @@ std::span<const Implementation> implementations(graph::Op op) {
   using graph::Op;
   static constexpr Implementation kConstant[]{{"vector", vector_fill}, {"reference", reference_constant}};
   static constexpr Implementation kMatmul[]{
-      {"gemm", vector_gemm}, {"onednn", onednn_matmul}, {"reference", reference_matmul}};
+      {"gemm", vector_gemm}, {"onednn", onednn_matmul, true}, {"reference", reference_matmul}};
   static constexpr Implementation kBiasAdd[]{{"vector", vector_bias_add}, {"reference", reference_bias_add}};
   static constexpr Implementation kBiasGrad[]{{"vector", vector_bias_grad}, {"reference", reference_bias_grad}};
   static constexpr Implementation kConv[]{
-      {"batch_conv", batch_conv2d}, {"onednn", onednn_conv2d}, {"reference", reference_conv2d}};
+      {"batch_conv", batch_conv2d}, {"onednn", onednn_conv2d, true}, {"reference", reference_conv2d}};
   static constexpr Implementation kConvGradInput[]{{"batch_conv", batch_conv2d_grad_input},
-                                                   {"onednn", onednn_conv2d_grad_input},
+                                                   {"onednn turned", onednn_turned_conv2d_grad_input, true},
+                                                   {"onednn", onednn_conv2d_grad_input, true},
                                                    {"reference", reference_conv2d_grad_input}};
   static constexpr Implementation kConvGradWeights[]{{"batch_conv", batch_conv2d_grad_weights},
-                                                     {"onednn", onednn_conv2d_grad_weights},
+                                                     {"onednn", onednn_conv2d_grad_weights, true},
                                                      {"reference", reference_conv2d_grad_weights}};
-  static constexpr Implementation kPool[]{{"vector", vector_pool}, {"reference", reference_pool}};
-  static constexpr Implementation kPoolGrad[]{{"vector", vector_pool_grad}, {"reference", reference_pool_grad}};
+  static constexpr Implementation kPool[]{
+      {"vector", vector_pool_bf16, true}, {"vector", vector_pool}, {"reference", reference_pool}};
+  static constexpr Implementation kPoolGrad[]{
+      {"vector", vector_pool_grad_bf16, true}, {"vector", vector_pool_grad}, {"reference", reference_pool_grad}};
   static constexpr Implementation kLrn[]{{"vector", vector_lrn}, {"reference", reference_lrn}};
   static constexpr Implementation kLrnGrad[]{{"vector", vector_lrn_grad}, {"reference", reference_lrn_grad}};
   static constexpr Implementation kAffineGrid[]{{"vector", vector_affine_grid}, {"reference", reference_affine_grid}};
@@ -124,8 +133,10 @@ std::span<const Implementation> implementations(graph::Op op) {
                                                              {"reference", reference_bilinear_sample_grad_image}};
   static constexpr Implementation kBilinearSampleGradGrid[]{{"vector", vector_bilinear_sample_grad_grid},
                                                             {"reference", reference_bilinear_sample_grad_grid}};
-  static constexpr Implementation kUnary[]{{"vector", vector_unary}, {"reference", reference_unary}};
-  static constexpr Implementation kBinary[]{{"vector", vector_binary}, {"reference", reference_binary}};
+  static constexpr Implementation kUnary[]{
+      {"vector", vector_relu_bf16, true}, {"vector", vector_unary}, {"reference", reference_unary}};
+  static constexpr Implementation kBinary[]{
+      {"vector", vector_relu_grad_bf16, true}, {"vector", vector_binary}, {"reference", reference_binary}};
   static constexpr Implementation kMaxGrad[]{{"vector", vector_max_grad}, {"reference", reference_max_grad}};
   static constexpr Implementation kSoftmax[]{{"vector", vector_softmax}, {"reference", reference_softmax}};
   static constexpr Implementation kSoftmaxGrad[]{{"vector", vector_softmax_grad},
@@ -146,8 +157,10 @@ std::span<const Implementation> implementations(graph::Op op) {
   static constexpr Implementation kPadSlice[]{{"plain", reference_pad_slice}};
   static constexpr Implementation kDropout[]{{"vector", vector_dropout}, {"reference", reference_dropout}};
   static constexpr Implementation kRandom[]{{"vector", vector_random}, {"reference", reference_random}};
-  static constexpr Implementation kReorder[]{
-      {"vector", vector_reorder}, {"onednn", onednn_reorder}, {"reference", reference_reorder}};
+  static constexpr Implementation kReorder[]{{"vector", vector_reorder},
+                                             {"vector", vector_cast, true},
+                                             {"onednn", onednn_reorder, true},
+                                             {"reference", reference_reorder, true}};
 
   switch (op) {
     case Op::input:

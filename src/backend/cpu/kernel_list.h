@@ -17,6 +17,7 @@ using MakeKernel = std::unique_ptr<Kernel> (*)(const KernelRequest& request, con
 struct Implementation {
   std::string_view name;
   MakeKernel make;
+  bool bf16 = false;  ///< offered nodes with bfloat16 operands too
 };
 
 /// Fastest first; empty for ops that need no kernel.

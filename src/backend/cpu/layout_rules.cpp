@@ -29,8 +29,9 @@ struct ConvLayouts {
 /// oneDNN 2.6 reads past the channels' end with SSE4.1 when they do not fill its blocks of 8.
 bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || out_channels % 8 == 0; }
 
-ConvLayouts conv_layouts(const Shape& src, int64_t out_channels) {
-  if (src[1] * out_channels <= kFewChannelPairs || !onednn_is_safe(out_channels)) {
+ConvLayouts conv_layouts(const Shape& src, int64_t out_channels, DType image) {
+  const bool bf16 = image == DType::bf16;  // only where AVX-512 is in use
+  if (!bf16 && (src[1] * out_channels <= kFewChannelPairs || !onednn_is_safe(out_channels))) {
     const Layout blocked{Kind::batch_blocked, batch_lanes(std::max(src[0], kSmallestBatch))};
     return {blocked, blocked};
   }
@@ -51,7 +52,8 @@ std::optional<LayoutChoice> follow(const KernelRequest& request) {
 
 /// A pool or normalisation works in its image's layout; its gradient in the layout of the image it was given, or of dy.
 std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
-  const Layout layout = request.input(0).layout;
+  Layout layout = request.input(0).layout;
+  if (request.input(0).type.dtype == DType::bf16) layout = {Kind::channel_blocked, 16};  // the one its kernels know
   const bool wider_than_vectors = layout.kind == Kind::channel_blocked && active_isa() == Isa::sse4;
   if (wider_than_vectors) return std::nullopt;
   return LayoutChoice{std::vector<Layout>(request.node.inputs.size(), layout), {layout}};
@@ -69,15 +71,16 @@ std::optional<LayoutChoice> follow_reshape(const KernelRequest& request) {
 
 LayoutChoice conv_choice(const KernelRequest& request) {
   const Layout plain;
+  const DType image = request.input(0).type.dtype;
   if (request.node.op == Op::conv2d_grad_input) {
-    const ConvLayouts layouts = conv_layouts(request.out_shape(), request.in_shape(0)[1]);
+    const ConvLayouts layouts = conv_layouts(request.out_shape(), request.in_shape(0)[1], image);
     return {{layouts.dst, plain}, {layouts.src}};
   }
   if (request.node.op == Op::conv2d_grad_weights) {
-    const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.in_shape(1)[1]);
+    const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.in_shape(1)[1], image);
     return {{layouts.src, layouts.dst}, std::vector<Layout>(request.node.outputs.size(), plain)};
   }
-  const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.out_shape()[1]);
+  const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.out_shape()[1], image);
   std::vector<Layout> inputs(request.node.inputs.size(), plain);
   inputs[0] = layouts.src;
   return {std::move(inputs), {layouts.dst}};
@@ -116,6 +119,8 @@ std::optional<LayoutChoice> choose_layouts(const KernelRequest& request) {
     case Op::maximum:
     case Op::minimum:
       return follow(request);
+    case Op::reorder:  // a cast; the reorders of the batch-blocked layout know float32 only
+      return request.input(0).layout.kind == Kind::batch_blocked ? std::nullopt : follow(request);
     case Op::reshape:
       return follow_reshape(request);
     default:

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backend/cpu/kernel_list.h"
+#include "backend/cpu/kernels/bf16.h"
 #include "backend/cpu/strides.h"
 #include "base/parallel.h"
 
@@ -144,11 +145,20 @@ std::unique_ptr<Kernel> reference_reorder(const KernelRequest& request, const Cp
   const Shape shape = request.out_shape();
   const graph::Layout from = request.input(0).layout;
   const graph::Layout to = request.output().layout;
-  const int64_t stored = graph::stored_elements(shape, to);
+  const size_t stored = static_cast<size_t>(graph::stored_elements(shape, to)) * size_of(request.output().type.dtype);
+  const bool narrow_from = request.input(0).type.dtype == DType::bf16;
+  const bool narrow_to = request.output().type.dtype == DType::bf16;
   return make_kernel([=](const Binding& m, const StepContext&) {
-    if (!to.plain()) std::fill_n(m.out(), stored, 0.0F);
-    for (int64_t i = 0; i < shape.elements(); ++i)
-      m.out()[stored_at(shape, to, i)] = m.in(0)[stored_at(shape, from, i)];
+    if (!to.plain()) std::memset(m.out(), 0, stored);
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const int64_t at = stored_at(shape, from, i);
+      const float value = narrow_from ? widen(m.in<Bf16>(0)[at]) : m.in(0)[at];
+      if (narrow_to) {
+        m.out<Bf16>()[stored_at(shape, to, i)] = narrow(value);
+      } else {
+        m.out()[stored_at(shape, to, i)] = value;
+      }
+    }
   });
 }
 

@@ -1,0 +1,12 @@
+// Which element types each node gets on the CPU with precision bf16, by rule: ops and shapes, never timing.
+#pragma once
+
+#include <optional>
+
+#include "backend/backend.h"
+
+namespace lockstep::backend::cpu {
+
+std::optional<PrecisionChoice> choose_precisions(const KernelRequest& request);
+
+}  // namespace lockstep::backend::cpu
