@@ -121,7 +121,13 @@ std::unique_ptr<Kernel> vector_reorder(const KernelRequest& request, const CpuOp
       from_batch_blocked(lanes, batch, rest, m.in(0), m.out(), threads);
     });
   }
-  return nullptr;
+  if (from.plain() || to.plain() || from.kind == to.kind) return nullptr;
+  const bool to_channels = to.kind == Kind::channel_blocked;
+  const BothBlocked both{batch, shape[1], shape.elements(2, shape.rank()), (to_channels ? from : to).block,
+                         (to_channels ? to : from).block};
+  return make_kernel([=](const Binding& m, const StepContext&) {
+    (to_channels ? batch_to_channel_blocked : channel_to_batch_blocked)(both, m.in(0), m.out(), threads);
+  });
 }
 
 }  // namespace lockstep::backend::cpu

@@ -31,5 +31,37 @@ TEST(BatchReorder, GoesToBlocksWithZerosInPadLanesAndBack) {
   }
 }
 
+TEST(BatchReorder, GoesToChannelBlocksAndBackWithZerosAsPadding) {
+  for (const int64_t batch : {4, 9, 16, 20}) {
+    for (const int64_t channels : {1, 8, 16, 21, 40}) {
+      for (const int block : {8, 16}) {
+        SCOPED_TRACE(::testing::Message() << batch << " x " << channels << " in blocks of " << block);
+        const BothBlocked s{batch, channels, 7, batch_lanes(batch), block};
+        const int64_t blocks = (channels + block - 1) / block;
+        Buffer src = random_buffer(batch_blocked_size(batch, channels * s.inner, s.lanes), 3);
+        Buffer dst = random_buffer(batch * blocks * block * s.inner, 4);
+        batch_to_channel_blocked(s, src.data(), dst.data(), 2);
+        const auto in_batch = [&](int64_t n, int64_t c, int64_t i) {
+          return (n / s.lanes * channels + c) * s.inner * s.lanes + i * s.lanes + n % s.lanes;
+        };
+        for (int64_t at = 0; at < dst.size(); ++at) {
+          const int64_t i = at / block % s.inner;
+          const int64_t c = at / (block * s.inner) % blocks * block + at % block;
+          const int64_t n = at / (block * s.inner * blocks);
+          ASSERT_EQ(dst[at], c < channels ? src[in_batch(n, c, i)] : 0.0F) << n << ", " << c << ", " << i;
+        }
+        Buffer back = random_buffer(src.size(), 5);
+        channel_to_batch_blocked(s, dst.data(), back.data(), 2);
+        for (int64_t n = 0; n < batch_blocks(batch, s.lanes) * s.lanes; ++n) {
+          for (int64_t k = 0; k < channels * s.inner; ++k) {
+            const int64_t at = in_batch(n, k / s.inner, k % s.inner);
+            ASSERT_EQ(back[at], n < batch ? src[at] : 0.0F) << n << ", " << k;
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::backend::cpu

@@ -85,6 +85,79 @@ void to_plain_share(int lanes, int64_t batch, int64_t rest, const float* blocked
   plain_squares<std::min(kLanes, 8)>(batch, rest, blocked, plain, thread, threads);
 }
 
+/// A square of `lanes` images and `block` channels at one position.
+struct Square {
+  int64_t images;
+  int64_t channels;
+  int64_t in_batch;    ///< offset of its first channel in the batch-blocked tensor
+  int64_t in_channel;  ///< offset of its first image in the channel-blocked tensor
+  int64_t to_channel;  ///< floats to the next channel in the batch-blocked tensor
+  int64_t to_image;    ///< floats to the next image in the channel-blocked tensor
+};
+
+/// Calls fn(square) for a thread's share of the blocks of images and channels.
+template <class Fn>
+HWY_INLINE void for_blocked_squares(const BothBlocked& s, int thread, int threads, Fn fn) {
+  const int64_t channel_blocks = (s.channels + s.block - 1) / s.block;
+  const base::Range mine = base::share(batch_blocks(s.batch, s.lanes) * channel_blocks, thread, threads);
+  for (int64_t i = mine.begin; i < mine.end; ++i) {
+    const int64_t image = i / channel_blocks * s.lanes;
+    const int64_t channel = i % channel_blocks * s.block;
+    Square square{};
+    square.images = std::min<int64_t>(s.lanes, s.batch - image);
+    square.channels = std::min<int64_t>(s.block, s.channels - channel);
+    square.to_channel = s.inner * s.lanes;
+    square.to_image = channel_blocks * s.inner * s.block;
+    for (int64_t position = 0; position < s.inner; ++position) {
+      square.in_batch = (image * s.channels + channel * s.lanes) * s.inner + position * s.lanes;
+      square.in_channel = image * square.to_image + channel * s.inner + position * s.block;
+      fn(square);
+    }
+  }
+}
+
+void to_channels_share(const BothBlocked& s, const float* src, float* dst, int thread, int threads) {
+  const Full d;
+  const bool square_vectors = s.lanes == kLanes && s.block == kLanes;
+  for_blocked_squares(s, thread, threads, [&](const Square& q) HWY_ATTR {
+    if (!square_vectors) {
+      for (int64_t n = 0; n < q.images; ++n) {
+        float* to = dst + q.in_channel + n * q.to_image;
+        for (int64_t c = 0; c < s.block; ++c) {
+          to[c] = c < q.channels ? src[q.in_batch + c * q.to_channel + n] : 0.0F;
+        }
+      }
+      return;
+    }
+    hn::Vec<Full> rows[kLanes];
+    for (int64_t c = 0; c < kLanes; ++c) {
+      rows[c] = c < q.channels ? hn::LoadU(d, src + q.in_batch + c * q.to_channel) : hn::Zero(d);
+    }
+    transpose(d, rows);
+    for (int64_t n = 0; n < q.images; ++n) hn::StoreU(rows[n], d, dst + q.in_channel + n * q.to_image);
+  });
+}
+
+void from_channels_share(const BothBlocked& s, const float* src, float* dst, int thread, int threads) {
+  const Full d;
+  const bool square_vectors = s.lanes == kLanes && s.block == kLanes;
+  for_blocked_squares(s, thread, threads, [&](const Square& q) HWY_ATTR {
+    if (!square_vectors) {
+      for (int64_t c = 0; c < q.channels; ++c) {
+        float* to = dst + q.in_batch + c * q.to_channel;
+        for (int64_t n = 0; n < s.lanes; ++n) to[n] = n < q.images ? src[q.in_channel + n * q.to_image + c] : 0.0F;
+      }
+      return;
+    }
+    hn::Vec<Full> rows[kLanes];
+    for (int64_t n = 0; n < kLanes; ++n) {
+      rows[n] = n < q.images ? hn::LoadU(d, src + q.in_channel + n * q.to_image) : hn::Zero(d);
+    }
+    transpose(d, rows);
+    for (int64_t c = 0; c < q.channels; ++c) hn::StoreU(rows[c], d, dst + q.in_batch + c * q.to_channel);
+  });
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep::backend::cpu
@@ -96,6 +169,8 @@ namespace {
 
 HWY_EXPORT(to_blocked_share);
 HWY_EXPORT(to_plain_share);
+HWY_EXPORT(to_channels_share);
+HWY_EXPORT(from_channels_share);
 
 /// Elements moved that pay for one more thread.
 constexpr int64_t kGrain = 16'384;
@@ -112,6 +187,20 @@ void from_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* blo
   base::parallel(base::threads_for(batch * rest, kGrain, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(to_plain_share)(lanes, batch, rest, blocked, plain, thread, count);
   });
+}
+
+void batch_to_channel_blocked(const BothBlocked& shape, const float* src, float* dst, int threads) {
+  base::parallel(base::threads_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
+                 [&](int thread, int count) {
+                   HWY_DYNAMIC_DISPATCH(to_channels_share)(shape, src, dst, thread, count);
+                 });
+}
+
+void channel_to_batch_blocked(const BothBlocked& shape, const float* src, float* dst, int threads) {
+  base::parallel(base::threads_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
+                 [&](int thread, int count) {
+                   HWY_DYNAMIC_DISPATCH(from_channels_share)(shape, src, dst, thread, count);
+                 });
 }
 
 }  // namespace lockstep::backend::cpu
