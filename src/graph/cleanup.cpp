@@ -101,6 +101,7 @@ Work isolate_gradients(const Work& work) {
 Work optimize(Work work, const backend::Backend& backend) {
   work = remove_dead_nodes(work);
   work = merge_common_subexpressions(work);
+  work = remove_dead_nodes(simplify(work));
   work = fuse(work);
   work = remove_dead_nodes(work);
   work = assign_precision(work, backend);

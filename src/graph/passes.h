@@ -20,6 +20,8 @@ struct Work {
 Work remove_dead_nodes(const Work& work);
 /// Merges nodes that compute the same thing from the same values.
 Work merge_common_subexpressions(const Work& work);
+/// Folds constants into scalings and scalings into each other.
+Work simplify(const Work& work);
 /// Folds bias and activation into matrix products and convolutions, bias gradients into weight gradients, and
 /// softmax with cross entropy.
 Work fuse(const Work& work);

@@ -83,6 +83,27 @@ TEST(CommonSubexpressions, RandomOpsStayApart) {
   EXPECT_EQ(count(merge_common_subexpressions(work_of(g, {y})).graph, Op::dropout), 2);
 }
 
+TEST(Constants, HalfASumOfSquaresHasAGradientWithoutArithmetic) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4, 6}});
+  const Value loss = ops::scale(ops::reduce_sum(ops::square(x)), 0.5F);
+  const std::vector<Value> dx = ops::gradients(loss, std::vector<Value>{x});
+  const Work after = simplify(work_of(g, {loss, dx[0]}));
+  EXPECT_EQ(after.graph.node(after.outputs[1]).op, Op::input);
+}
+
+TEST(Constants, AProductWithOneStaysWhereItsShapeGrows) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {1, 6}});
+  const Value grown = ops::mul(ops::constant(g, {4, 6}, 3.0F), x);
+  const Value scaled = ops::scale(ops::mul(x, ops::constant(g, {}, 3.0F)), 2.0F);
+  const Work after = remove_dead_nodes(simplify(work_of(g, {grown, scaled})));
+  EXPECT_EQ(after.graph.node(after.outputs[0]).op, Op::mul);
+  ASSERT_EQ(after.graph.node(after.outputs[1]).op, Op::scale);
+  EXPECT_EQ(after.graph.node(after.outputs[1]).as<ScalarAttrs>().value, 6.0F);
+  EXPECT_EQ(count(after.graph, Op::scale), 1);
+}
+
 TEST(Fusion, BiasAndActivationJoinTheProduct) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {8, 4}});
