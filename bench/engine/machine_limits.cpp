@@ -22,7 +22,9 @@ double multiply_add(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999F);
   const auto term = hn::Set(d, 0.001F);
-  auto a = hn::Set(d, 1.0F), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a;
+  // Each begins elsewhere: compilers make one chain of equal ones.
+  auto a = hn::Set(d, 1.0F), b = hn::Set(d, 1.1F), c = hn::Set(d, 1.2F), e = hn::Set(d, 1.3F), f = hn::Set(d, 1.4F);
+  auto g = hn::Set(d, 1.5F), h = hn::Set(d, 1.6F), i = hn::Set(d, 1.7F), j = hn::Set(d, 1.8F), k = hn::Set(d, 1.9F);
   for (int64_t r = 0; r < rounds; ++r) {
     a = hn::MulAdd(a, factor, term);
     b = hn::MulAdd(b, factor, term);
