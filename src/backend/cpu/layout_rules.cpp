@@ -15,6 +15,8 @@ using Kind = graph::Layout::Kind;
 /// Up to this many (input channel, output channel) pairs our batch-blocked convolutions win: oneDNN pads every channel
 /// count to a whole vector.
 constexpr int64_t kFewChannelPairs = 512;
+/// From this many output channels on oneDNN wastes nothing, however few come in.
+constexpr int64_t kManyOutChannels = 48;
 /// oneDNN's first-layer kernels read images of this many channels in plain order.
 constexpr int64_t kPlainImageChannels = 3;
 
@@ -31,7 +33,8 @@ bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || 
 
 ConvLayouts conv_layouts(const Shape& src, int64_t out_channels, DType image) {
   const bool bf16 = image == DType::bf16;  // only where AVX-512 is in use
-  if (!bf16 && (src[1] * out_channels <= kFewChannelPairs || !onednn_is_safe(out_channels))) {
+  const bool few = src[1] * out_channels <= kFewChannelPairs && out_channels < kManyOutChannels;
+  if (!bf16 && (few || !onednn_is_safe(out_channels))) {
     const Layout blocked{Kind::batch_blocked, batch_lanes(std::max(src[0], kSmallestBatch))};
     return {blocked, blocked};
   }
@@ -74,7 +77,10 @@ LayoutChoice conv_choice(const KernelRequest& request) {
   const DType image = request.input(0).type.dtype;
   if (request.node.op == Op::conv2d_grad_input) {
     const ConvLayouts layouts = conv_layouts(request.out_shape(), request.in_shape(0)[1], image);
-    return {{layouts.dst, plain}, {layouts.src}};
+    if (layouts.src == layouts.dst) return {{layouts.dst, plain}, {layouts.src}};
+    // oneDNN reads plain images, but generates no code that writes them; with AVX2 none for their padded channels.
+    const Layout written = active_isa() == Isa::avx512 ? layouts.dst : plain;
+    return {{written, plain}, {written}};
   }
   if (request.node.op == Op::conv2d_grad_weights) {
     const ConvLayouts layouts = conv_layouts(request.in_shape(0), request.in_shape(1)[1], image);

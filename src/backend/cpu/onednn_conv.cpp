@@ -3,11 +3,9 @@
 //
 // Winograd's algorithm computes 3x3 convolutions with 4 times fewer multiplications, in tiles of 4x4 results. It rounds
 // differently (about 1e-6 of the result where the direct sum has 2e-7), so it can be turned off.
-#include <string_view>
+#include "backend/cpu/onednn_conv.h"
 
 #include "backend/cpu/kernel_list.h"
-#include "backend/cpu/onednn.h"
-#include "backend/cpu/onednn_api.h"
 
 namespace lockstep::backend::cpu {
 namespace {
@@ -17,13 +15,14 @@ using Tag = dnnl::memory::format_tag;
 
 constexpr auto kF32 = memory::data_type::f32;
 
-/// Scratch starts at whole cache lines.
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+/// Below so many tiles the transforms of the weights cost more than the tiles save (measured for 16 to 384 channels).
+constexpr int64_t kFewestTiles = 32;
+constexpr int64_t kTile = 4;
+
+}  // namespace
 
 memory::desc plain_weights(const Shape& weights) { return {dims_of(weights), kF32, Tag::oihw}; }
 
-/// The convolution of a node between two of its values. Weights, which are always kept as float32, are computed with
-/// in the type `weights_type`.
 ConvolutionSpec convolution(const graph::Window& w, const graph::Output& src, const Shape& weights,
                             memory::data_type weights_type, const graph::Output& dst, bool bias) {
   ConvolutionSpec spec;
@@ -37,10 +36,6 @@ ConvolutionSpec convolution(const graph::Window& w, const graph::Output& src, co
   return spec;
 }
 
-/// Below so many tiles the transforms of the weights cost more than the tiles save (measured for 16 to 384 channels).
-constexpr int64_t kFewestTiles = 32;
-constexpr int64_t kTile = 4;
-
 bool winograd_pays(const graph::Window& w, const Shape& dst) {
   if (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1) return false;
   const int64_t tiles = (dst[2] + kTile - 1) / kTile * ((dst[3] + kTile - 1) / kTile);
@@ -48,17 +43,7 @@ bool winograd_pays(const graph::Window& w, const Shape& dst) {
   return mostly_full && dst[0] * tiles >= kFewestTiles;
 }
 
-/// Winograd's descriptor where it is wanted and generated code computes it, else that of the direct sum.
-template <class Make>
-auto choose(const OneDnn& dnn, ConvolutionSpec spec, bool winograd, Make make) {
-  if (winograd) {
-    spec.algorithm = dnnl::algorithm::convolution_winograd;
-    const auto desc = make(dnn.engine, spec);
-    if (desc && std::string_view(desc.impl_info_str()).starts_with("jit_wino")) return desc;
-  }
-  spec.algorithm = dnnl::algorithm::convolution_direct;
-  return make(dnn.engine, spec);
-}
+namespace {
 
 memory::data_type compute_type(const graph::Output& operand) {
   return operand.type.dtype == DType::bf16 ? memory::data_type::bf16 : kF32;
