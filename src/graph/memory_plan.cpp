@@ -151,15 +151,13 @@ class Planner {
   }
 
   void add_kernel_memory() {
-    size_t workspace = 0;
-    for (const KernelMemory& kernel : kernels_) workspace = std::max(workspace, kernel.workspace);
-    workspace_block_ = static_cast<int32_t>(blocks_.size());
-    blocks_.push_back({aligned(workspace), -1, kForever, 0});
-    plan_.unshared_bytes += aligned(workspace);
-    for (const KernelMemory& kernel : kernels_) {
+    for (int32_t i = 0; i < static_cast<int32_t>(kernels_.size()); ++i) {
+      const auto [workspace, state] = kernels_[static_cast<size_t>(i)];
+      workspace_blocks_.push_back(static_cast<int32_t>(blocks_.size()));
+      blocks_.push_back({aligned(workspace), i, i, 0});
       state_blocks_.push_back(static_cast<int32_t>(blocks_.size()));
-      blocks_.push_back({aligned(kernel.state), -1, kForever, 0});
-      plan_.unshared_bytes += aligned(kernel.state);
+      blocks_.push_back({aligned(state), -1, kForever, 0});
+      plan_.unshared_bytes += aligned(workspace) + aligned(state);
     }
   }
 
@@ -199,8 +197,9 @@ class Planner {
         if (block >= 0) place({i, output}).offset = blocks_[static_cast<size_t>(block)].offset;
       }
     }
-    plan_.workspace_offset = blocks_[static_cast<size_t>(workspace_block_)].offset;
-    for (const int32_t block : state_blocks_) plan_.state_offsets.push_back(blocks_[static_cast<size_t>(block)].offset);
+    const auto offset = [&](int32_t block) { return blocks_[static_cast<size_t>(block)].offset; };
+    for (const int32_t block : workspace_blocks_) plan_.workspace_offsets.push_back(offset(block));
+    for (const int32_t block : state_blocks_) plan_.state_offsets.push_back(offset(block));
   }
 
   const Work& work_;
@@ -211,7 +210,7 @@ class Planner {
   PerOutput block_of_;
   std::vector<Block> blocks_;
   std::vector<int32_t> state_blocks_;
-  int32_t workspace_block_ = 0;
+  std::vector<int32_t> workspace_blocks_;
   MemoryPlan plan_;
 };
 

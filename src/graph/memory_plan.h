@@ -25,7 +25,7 @@ struct KernelMemory {
 struct MemoryPlan {
   std::vector<std::vector<ValuePlace>> values;  ///< [node][output]
   std::vector<size_t> state_offsets;            ///< per node, in the arena
-  size_t workspace_offset = 0;
+  std::vector<size_t> workspace_offsets;        ///< per node, in the arena: shared with values dead at that time
   size_t arena_bytes = 0;
   size_t unshared_bytes = 0;  ///< what the arena would take without reuse
 };

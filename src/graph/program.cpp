@@ -99,7 +99,7 @@ void Program::bind_kernels() {
     for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) {
       binding.outputs.push_back(locate({static_cast<int32_t>(i), k}));
     }
-    binding.workspace_at = {&bases_[kArena], plan_.workspace_offset};
+    binding.workspace_at = {&bases_[kArena], plan_.workspace_offsets[i]};
     binding.state_at = {&bases_[kArena], plan_.state_offsets[i]};
     kernels_[i]->bind(std::move(binding));
   }

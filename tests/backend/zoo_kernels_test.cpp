@@ -1,0 +1,65 @@
+// No layer of a model that comes with Lockstep may quietly take a reference kernel, ours or oneDNN's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "graph/program.h"
+#include "lockstep/nn.h"
+#include "lockstep/ops.h"
+
+namespace lockstep::backend {
+namespace {
+
+using Options = std::map<std::string, std::string>;
+
+/// The defaults, then every other allowed value of each option by itself.
+std::vector<Options> variants(const nn::ModelDef& model) {
+  std::vector<Options> all{{}};
+  for (const nn::ModelOption& option : model.options) {
+    for (const std::string& value : option.allowed) {
+      if (value != option.default_value) all.push_back({{option.name, value}});
+    }
+  }
+  return all;
+}
+
+std::string text(const Options& options) {
+  std::string all;
+  for (const auto& [name, value] : options) all.append(" ").append(name).append("=").append(value);
+  return all;
+}
+
+/// "node: implementation" of each kernel that a training step takes from a reference.
+std::vector<std::string> references(const nn::ModelDef& model, const Options& options, int64_t batch,
+                                    const Backend& backend) {
+  graph::Graph graph;
+  const nn::ModelGraph built = nn::build(graph, model, {batch, true, model.image, model.classes, options});
+  std::vector<graph::Value> outputs{built.loss};
+  if (built.correct.valid()) outputs.push_back(built.correct);
+  const auto gradients = ops::gradients(built.loss);
+  const graph::Program program(std::move(graph), outputs, gradients, backend);
+  std::vector<std::string> found;
+  for (const graph::KernelInfo& kernel : program.kernels()) {
+    if (kernel.implementation.find("ref") != std::string::npos) {
+      found.push_back(kernel.name + ": " + kernel.implementation);
+    }
+  }
+  return found;
+}
+
+TEST(ZooKernels, NoModelTakesAReferenceKernel) {
+  for (const bool exact : {false, true}) {
+    const auto backend = make_cpu_backend({.threads = 2, .exact_conv = exact});
+    for (const nn::ModelDef& model : nn::zoo()) {
+      for (const Options& options : variants(model)) {
+        for (const int64_t batch : {3, 16}) {
+          EXPECT_THAT(references(model, options, batch, *backend), testing::IsEmpty())
+              << model.name << text(options) << ", batch " << batch << (exact ? ", exact convolutions" : "");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::backend
