@@ -103,6 +103,7 @@ void Configuration::fill_model_defaults(Settings& settings) const {
   const nn::TrainingDefaults defaults = nn::defaults_for(def, nn::resolve_options(def, options.options));
   settings.model = name;
   settings.dataset = defaults.dataset;
+  assign(settings, *find_setting("pixels"), defaults.pixels, fmt::format("model '{}': pixels", name));
   settings.optimizer = defaults.optimizer;
   // Through text: 0.1F is 0.1 to whoever wrote it.
   settings.lr = std::stod(fmt::format("{}", defaults.learning_rate));

@@ -46,8 +46,7 @@ TrainedModel load_model(const ModelSource& source) {
   Checkpoint checkpoint = is_file ? read_checkpoint(source.run) : load_from_run(source, model.file);
   model.header = std::move(checkpoint.header);
   model.models = source.models;
-  const auto setting = model.header.settings.find("model");
-  const std::string named = setting == model.header.settings.end() ? "" : setting->second;
+  const std::string named = settings_of(model.header).model;
   if (interchange::is_model_file(named)) {
     model.models.insert(model.models.begin(), load_kept_model(model.file, named));
     if (model.models.front().name != model.header.model) {

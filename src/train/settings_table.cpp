@@ -44,7 +44,7 @@ void add_what(std::vector<SettingDef>& t) {
                &S::options, Keep::fixed});
 
   t.push_back({"dataset", "Data", "NAME|PATH", "the data set: a name (`lockstep data list`) or a path of own data",
-               &S::dataset, Keep::fixed, 0, 0, false, false, data::dataset_names(), data::is_own_data,
+               &S::dataset, Keep::fixed, 0, 0, false, true, data::dataset_names(), data::is_own_data,
                "the path of a .npz or .csv file"});
   t.push_back({"data", "Data", "DIR", "folder to look for the data set in first", &S::data});
   t.push_back({"label-column", "Data", "NAME|N",
@@ -59,7 +59,7 @@ void add_what(std::vector<SettingDef>& t) {
                0,
                0,
                false,
-               false,
+               true,
                {"unit", "standard"}});
   t.push_back({"batch", "Data", "N", "examples per batch", &S::batch, Keep::fixed, 1, kBatch, false, true});
   t.push_back({"accumulate", "Data", "N", "batches per update of the parameters, their gradients averaged",
