@@ -41,7 +41,8 @@ class RunClock {
 struct StartEvent {
   std::string model;
   std::string dataset;
-  std::string run_dir;  ///< empty: none is kept
+  std::string data_origin;  ///< where the data was found or how it was made, for people
+  std::string run_dir;      ///< empty: none is kept
   size_t parameters = 0;
   bool has_accuracy = true;  ///< false for models whose answers are neither right nor wrong
   int64_t train_examples = 0;

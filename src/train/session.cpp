@@ -172,6 +172,7 @@ StartEvent Session::Impl::start_event() const {
   event.threads = static_cast<int>(settings.threads);
   if (!setup_) return event;
   event.train_examples = setup_->dataset().train.count();
+  event.data_origin = setup_->dataset().origin;
   event.steps_per_epoch = setup_->steps_per_epoch();
   event.total_steps = setup_->total_steps();
   return event;

@@ -86,6 +86,7 @@ void print_opening(const Terminal& terminal, const train::Settings& settings, co
   print("{}, learning rate {}, batch {}{}, {}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
         settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
         counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
+  if (!start.data_origin.empty()) print("data: {}\n", start.data_origin);
   if (!start.run_dir.empty()) print("kept in {}\n", start.run_dir);
   if (start.first_step > 0) print("going on after step {}\n", grouped(start.first_step));
   print("\n");
