@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <span>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "data/chunk_ring.h"
+#include "data/image_copier.h"
 #include "lockstep/error.h"
 
 namespace lockstep::data {
@@ -45,25 +45,6 @@ template <class T>
 size_t aligned_count(size_t count) {
   constexpr size_t kStep = kAlignment / sizeof(T);
   return (count + kStep - 1) / kStep * kStep;
-}
-
-void scale_bytes(const uint8_t* __restrict src, float* __restrict dst, size_t count, float scale) {
-  for (size_t i = 0; i < count; ++i) dst[i] = static_cast<float>(src[i]) * scale;
-}
-
-/// With a factor and an offset for each pixel.
-template <class T>
-void scale_each(const T* __restrict src, float* __restrict dst, size_t count, const float* __restrict factor,
-                const float* __restrict offset) {
-  for (size_t i = 0; i < count; ++i) dst[i] = static_cast<float>(src[i]) * factor[i] + offset[i];
-}
-
-void scale_in_place(float* values, size_t count, const float* __restrict factor, const float* __restrict offset) {
-  for (size_t i = 0; i < count; ++i) values[i] = values[i] * factor[i] + offset[i];
-}
-
-void prefetch(const uint8_t* begin, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += kAlignment) __builtin_prefetch(begin + i);
 }
 
 /// Signals are for the threads that expect them: a thread started within its life has all of them blocked.
@@ -143,7 +124,6 @@ class Loader::Impl {
   const Batch* next_chunk();
   void check_position(Position position) const;
   void allocate();
-  void prepare_scaling();
   [[nodiscard]] size_t chunk_count() const;
 
   // On the background thread.
@@ -152,14 +132,14 @@ class Loader::Impl {
   void fill_chunk(Chunk& chunk, Position& at);
   void describe(Batch& batch, Position at) const;
   void copy_images(float* images, std::span<const uint32_t> order, base::Range range) const;
-  void copy_image(float* image, size_t index) const;
   void copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const;
 
   const Examples& examples_;
   const LoaderOptions options_;
   const BatchPlan plan_;
   const size_t pixels_;
-  const size_t stored_;        ///< the examples of a pass are these, over and over
+  const size_t stored_;  ///< the examples of a pass are these, over and over
+  const ImageCopier copier_;
   const size_t image_stride_;  ///< values between the batches of a chunk
   const size_t label_stride_;
   const size_t batches_per_chunk_;
@@ -167,8 +147,6 @@ class Loader::Impl {
   std::vector<Chunk> chunks_;
   AlignedArray<float> images_;
   AlignedArray<int32_t> labels_;
-  std::vector<float> factors_;  ///< of each pixel, where pixels are scaled; else empty
-  std::vector<float> offsets_;
 
   // The background thread's own.
   EpochOrder order_;
@@ -190,6 +168,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
       plan_(examples.count(), options_.batch, options_.shard),
       pixels_(examples.shape.size()),
       stored_(static_cast<size_t>(examples.stored())),
+      copier_(examples, options_.scale, options_.pixels),
       image_stride_(aligned_count<float>(static_cast<size_t>(options_.batch) * pixels_)),
       label_stride_(aligned_count<int32_t>(static_cast<size_t>(options_.batch))),
       batches_per_chunk_(std::clamp<size_t>(kChunkBytes / (image_stride_ * sizeof(float)), 1, kMaxBatchesPerChunk)),
@@ -198,7 +177,6 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
       start_(options_.start) {
   check_position(start_);
   allocate();
-  prepare_scaling();
   ring_.request(start_);
   const SignalsBlocked blocked;
   try {
@@ -229,17 +207,6 @@ void Loader::Impl::allocate() {
     chunks_[i].images = images_.get() + i * batches_per_chunk_ * image_stride_;
     if (labels_) chunks_[i].labels = labels_.get() + i * batches_per_chunk_ * label_stride_;
     chunks_[i].batches.resize(batches_per_chunk_);
-  }
-}
-
-/// Scaling bytes and standardising pixels are one multiplication and one addition.
-void Loader::Impl::prepare_scaling() {
-  if (options_.pixels == nullptr || options_.pixels->empty()) return;
-  const float scale = examples_.bytes.empty() ? 1.0F : options_.scale;
-  for (size_t i = 0; i < pixels_; ++i) {
-    const float inverse = options_.pixels->inverse_deviation[i];
-    factors_.push_back(scale * inverse);
-    offsets_.push_back(-options_.pixels->mean[i] * inverse);
   }
 }
 
@@ -342,26 +309,8 @@ void Loader::Impl::copy_images(float* images, std::span<const uint32_t> order, b
   constexpr size_t kAhead = 4;
   const auto end = static_cast<size_t>(range.end);
   for (auto i = static_cast<size_t>(range.begin); i < end; ++i, images += pixels_) {
-    if (i + kAhead < order.size() && !examples_.bytes.empty()) {
-      prefetch(examples_.bytes.data() + order[i + kAhead] % stored_ * pixels_, pixels_);
-    }
-    copy_image(images, order[i] % stored_);
-  }
-}
-
-void Loader::Impl::copy_image(float* image, size_t index) const {
-  const bool each = !factors_.empty();
-  if (examples_.maker) {
-    examples_.maker->make(examples_.first_made + static_cast<int64_t>(index), image);
-    if (each) scale_in_place(image, pixels_, factors_.data(), offsets_.data());
-  } else if (examples_.bytes.empty()) {
-    const float* src = examples_.floats.data() + index * pixels_;
-    if (each) return scale_each(src, image, pixels_, factors_.data(), offsets_.data());
-    std::memcpy(image, src, pixels_ * sizeof(float));
-  } else {
-    const uint8_t* src = examples_.bytes.data() + index * pixels_;
-    if (each) return scale_each(src, image, pixels_, factors_.data(), offsets_.data());
-    scale_bytes(src, image, pixels_, options_.scale);
+    if (i + kAhead < order.size()) copier_.prefetch(order[i + kAhead] % stored_);
+    copier_.copy(order[i] % stored_, images);
   }
 }
 
