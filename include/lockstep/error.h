@@ -24,6 +24,12 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+/// More memory was asked for than the machine has.
+class MemoryError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 /// A file or message whose content is not what its format promises.
 class DataError : public Error {
  public:

@@ -1,5 +1,6 @@
 #include "train/programs.h"
 
+#include "lockstep/error.h"
 #include "lockstep/ops.h"
 
 namespace lockstep::train {
@@ -14,7 +15,11 @@ nn::BuildRequest build_request(const ModelSpec& spec, int64_t batch, bool traini
 graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed) {
   graph::Graph graph;
   nn::build(graph, *spec.model, build_request(spec, 1, true));
-  return {graph.parameters(), seed};
+  try {
+    return {graph.parameters(), seed};
+  } catch (const MemoryError& error) {
+    throw MemoryError("model '" + spec.model->name + "' " + error.what() + " for its parameters alone");
+  }
 }
 
 ModelTraits traits_of(const ModelSpec& spec) {
@@ -34,6 +39,15 @@ Programs::Programs(ModelSpec spec, Purpose purpose, const backend::Backend& back
       gradients_(gradients) {}
 
 graph::Program Programs::make(int64_t batch) const {
+  try {
+    return make_program(batch);
+  } catch (const MemoryError& error) {
+    throw MemoryError("model '" + spec_.model->name + "' with a batch of " + std::to_string(batch) + " " +
+                      error.what());
+  }
+}
+
+graph::Program Programs::make_program(int64_t batch) const {
   graph::Graph graph;
   const bool training = purpose_ == Purpose::training;
   const nn::ModelGraph model = nn::build(graph, *spec_.model, build_request(spec_, batch, training));

@@ -76,6 +76,7 @@ class Programs {
 
   graph::Program& find_or_make(int64_t batch);
   [[nodiscard]] graph::Program make(int64_t batch) const;
+  [[nodiscard]] graph::Program make_program(int64_t batch) const;
 
   ModelSpec spec_;
   ModelTraits traits_;

@@ -28,6 +28,7 @@ class RunDirectory {
   [[nodiscard]] std::string evals_file() const { return path_ + "/evals.csv"; }
   [[nodiscard]] std::string summary_file() const { return path_ + "/summary.json"; }
   [[nodiscard]] std::string checkpoints() const { return path_ + "/checkpoints"; }
+  [[nodiscard]] std::string pictures() const { return path_ + "/pictures"; }
 
  private:
   RunDirectory(std::string path, base::LockFile lock) : path_(std::move(path)), lock_(std::move(lock)) {}

@@ -83,6 +83,7 @@ class Session::Impl {
   std::optional<CheckpointStore> store_;
   std::optional<Setup> setup_;
   std::optional<RunLog> log_;
+  std::unique_ptr<Hooks> pictures_;  ///< absent where the model shows nothing
   std::vector<Hooks*> hooks_;
   TrainingState start_;
   size_t parameters_ = 0;
@@ -123,6 +124,8 @@ void Session::Impl::open_outputs() {
   base::write_whole_file(directory->config_file(), to_yaml(settings));
   log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, start_.step);
   hooks_.push_back(&*log_);
+  pictures_ = setup_->picture_writer(directory->pictures());
+  if (pictures_) hooks_.push_back(pictures_.get());
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "train/machine.h"
+#include "train/pictures.h"
 
 namespace lockstep::train {
 namespace {
@@ -89,11 +90,19 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
                 settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(parameters_, exchange_options()),
       loader_(dataset_.train, loader_options(settings, pixels_, restore(checkpoint))),
-      evaluator_(spec_, *backend_, parameters_.values().data(),
-                 settings.eval_split == "validation" ? dataset_.validation : dataset_.test, settings.eval_batch,
-                 &pixels_) {
+      evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {
   check_fit();
   programs_.for_batch(settings.batch);
+}
+
+const data::Examples& Setup::evaluated_split() const {
+  return settings_.eval_split == "validation" ? dataset_.validation : dataset_.test;
+}
+
+std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder) const {
+  if (traits().picture.empty()) return nullptr;
+  return std::make_unique<PictureWriter>(spec_, *backend_, parameters_.values().data(), evaluated_split(), pixels_,
+                                         folder);
 }
 
 void Setup::check_fit() const {

@@ -29,6 +29,10 @@ class Setup {
   /// Where training starts.
   [[nodiscard]] const TrainingState& state() const { return state_; }
 
+  /// Writes what the model shows of the evaluated split into a folder at each evaluation; null where it shows nothing.
+  /// Borrows from here.
+  [[nodiscard]] std::unique_ptr<Hooks> picture_writer(const std::string& folder) const;
+
   /// A header for a checkpoint of this training; its state is still to be filled in.
   [[nodiscard]] CheckpointHeader header();
   /// What a checkpoint holds: the parameters, then the optimizer's state.
@@ -53,6 +57,7 @@ class Setup {
   /// Of model, data and settings.
   void check_fit() const;
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
+  [[nodiscard]] const data::Examples& evaluated_split() const;
 
   Settings settings_;
   data::Dataset dataset_;

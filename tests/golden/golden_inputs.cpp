@@ -51,7 +51,7 @@ struct RandomValues {
 
 void write_case(const Case& golden, const std::filesystem::path& dir) {
   std::filesystem::create_directories(dir);
-  const graph::ParameterStore store = train::make_parameters(spec_of(golden), kSeed);
+  const graph::ParameterStore store = start_of(golden);
   write<float>(dir / "parameters.f32", store.values());
   RandomValues random(golden);
   std::vector<float> dummy(static_cast<size_t>(golden.batch * golden.image.elements()));

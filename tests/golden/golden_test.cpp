@@ -37,7 +37,7 @@ std::vector<double> expected_losses(const Trajectory& trajectory) {
 std::vector<double> our_losses(const Trajectory& trajectory) {
   const Case& golden = trajectory.golden;
   const auto backend = train::make_backend("cpu", 2);
-  graph::ParameterStore store = train::make_parameters(spec_of(golden), kSeed);
+  graph::ParameterStore store = start_of(golden);
   train::Programs programs(spec_of(golden), train::Purpose::training, *backend, store.values().data(),
                            store.gradients().data());
   exchange::LocalOptions options;

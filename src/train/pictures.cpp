@@ -1,0 +1,57 @@
+#include "train/pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/loader.h"
+#include "data/picture_grid.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int64_t kImages = 32;
+constexpr int kPairsPerRow = 4;
+
+/// Pixels as they were before they were scaled.
+void unscale(const data::PixelScaling& pixels, std::span<float> images) {
+  if (!pixels.empty()) pixels.undo(images);
+}
+
+}  // namespace
+
+PictureWriter::PictureWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
+                             const data::Examples& examples, const data::PixelScaling& pixels, std::string folder)
+    : programs_(spec, Purpose::picture, backend, parameters, nullptr),
+      pixels_(pixels),
+      folder_(std::move(folder)),
+      shape_(examples.shape),
+      count_(std::min(kImages, examples.count())) {
+  data::LoaderOptions options = data::LoaderOptions::evaluation(count_);
+  options.pixels = &pixels;
+  data::Loader loader(examples, options);
+  const data::Batch* batch = loader.next();
+  images_.assign(batch->images, batch->images + static_cast<size_t>(count_) * shape_.size());
+}
+
+void PictureWriter::on_eval(const EvalEvent& event) {
+  programs_.parameters_changed();
+  graph::Program& program = programs_.for_batch(count_);
+  program.bind_input(0, images_.data());
+  program.run({});
+  const std::span<const float> shown = program.output(0).as<float>().first(images_.size());
+  std::vector<float> before = images_;
+  std::vector<float> after(shown.begin(), shown.end());
+  unscale(pixels_, before);
+  unscale(pixels_, after);
+  data::PictureGrid grid(shape_, {.columns = 2 * kPairsPerRow});
+  for (size_t i = 0; i < static_cast<size_t>(count_); ++i) {
+    grid.add(before.data() + i * shape_.size());
+    grid.add(after.data() + i * shape_.size());
+  }
+  std::filesystem::create_directories(folder_);
+  grid.write(fmt::format("{}/{}-{:08}.png", folder_, programs_.traits().picture, event.step));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,34 @@
+// The hook that shows what a model makes of some images: at each evaluation a PNG with each image beside its
+// reconstruction, or beside what the transformer attends to. Always the first images of the split, so that pictures of
+// different steps can be compared. Borrows examples, backend and parameters; for the training thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/pixel_scaling.h"
+#include "lockstep/train.h"
+#include "train/programs.h"
+
+namespace lockstep::train {
+
+class PictureWriter final : public Hooks {
+ public:
+  /// Pictures go to `folder`, which is made with the first.
+  PictureWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
+                const data::Examples& examples, const data::PixelScaling& pixels, std::string folder);
+
+  /// folder/NAME-STEP.png. Throws IoError where it cannot be written.
+  void on_eval(const EvalEvent& event) override;
+
+ private:
+  Programs programs_;
+  const data::PixelScaling& pixels_;
+  std::string folder_;
+  data::ImageShape shape_;
+  int64_t count_;
+  std::vector<float> images_;  ///< as the model sees them
+};
+
+}  // namespace lockstep::train
