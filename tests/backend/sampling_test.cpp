@@ -164,6 +164,17 @@ TEST_P(Sampling, StudyOfTheIdentityEndsBeyondTheImage) {
   expect_near(got.y, {1, 2.5, 0, 5.5, 7, 0, 0, 0, 0}, 1e-6, "y");
 }
 
+TEST_P(Sampling, StudyGivesExactZerosBeyondTheImage) {
+  // Rounding left in their place would pass a ReLU and reach the gradients behind it.
+  Values image(9 * 7);
+  base::Sequence random(5, 2);
+  for (float& v : image) v = random.uniform();
+  for (const Values& theta : {Values{0.3F, 0.1F, 2.1F, 0, 0.4F, 0.1F}, Values{0.3F, 0.1F, 0.1F, 0, 0.4F, -3.3F}}) {
+    const Results got = run({ops::Sampling::study, {1, 1, 9, 7}, 5, 6}, image, theta, Values(30, 1.0F), GetParam());
+    for (const float y : got.y) EXPECT_EQ(y, 0.0F);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, Sampling, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "Reference" : "Fast"; });
 
