@@ -75,6 +75,23 @@ TEST(MemoryPlan, LivingValuesNeverShareMemory) {
   expect_no_overlap(work, plan);
 }
 
+TEST(MemoryPlan, ScratchTakesTheMemoryOfDeadValuesOnly) {
+  const auto backend = backend::make_null_backend();
+  const Work work = lenet_work(64, *backend);
+  constexpr size_t kScratch = 100'000;
+  const size_t nodes = work.graph.nodes().size();
+  const MemoryPlan plan = plan_memory(work, std::vector<KernelMemory>(nodes, {kScratch, 0}));
+  const MemoryPlan without = plan_memory(work, std::vector<KernelMemory>(nodes));
+  EXPECT_LT(plan.arena_bytes, without.arena_bytes + 2 * kScratch);
+  for (const Lifetime& value : lifetimes(work, plan)) {
+    for (int32_t node = value.first; node <= value.last && node < static_cast<int32_t>(nodes); ++node) {
+      const size_t scratch = plan.workspace_offsets[static_cast<size_t>(node)];
+      EXPECT_TRUE(scratch >= value.end || scratch + kScratch <= value.begin)
+          << "scratch of node " << node << " and the value made at node " << value.first;
+    }
+  }
+}
+
 TEST(MemoryPlan, DeadValuesMemoryIsUsedAgain) {
   const auto backend = backend::make_null_backend();
   const Work work = lenet_work(64, *backend);
