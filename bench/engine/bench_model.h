@@ -1,8 +1,11 @@
-// A model ready to train in a benchmark: its programs, parameters, exchange and one batch of learnable images.
+// A model ready to train in a benchmark: its programs, parameters, exchange and one batch in memory. The batch is of
+// images that can be learnt (prototypes under noise), standardised for models that want it, and of plain noise for a
+// model of generated images.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,7 @@ struct BenchOptions {
   std::string optimizer = "adam";
   int threads = 1;
   bool exact_conv = false;
+  bool bf16 = false;
   train::Options options = {};  ///< of the model
 };
 
@@ -31,6 +35,8 @@ class BenchModel {
   /// The same on the built-in batch.
   float step() { return step(images_.data(), labels_.data(), options_.batch); }
 
+  [[nodiscard]] std::span<float> images() { return images_; }
+  [[nodiscard]] std::span<const int32_t> labels() const { return labels_; }
   [[nodiscard]] train::Programs& programs() { return programs_; }
   [[nodiscard]] graph::ParameterStore& parameters() { return parameters_; }
   [[nodiscard]] exchange::Exchange& exchange() { return exchange_; }
@@ -42,7 +48,6 @@ class BenchModel {
   graph::ParameterStore parameters_;
   train::Programs programs_;
   exchange::LocalExchange exchange_;
-  bool labelled_;
   std::vector<float> images_;
   std::vector<int32_t> labels_;
   uint64_t steps_ = 0;

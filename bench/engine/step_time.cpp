@@ -2,24 +2,40 @@
 //
 //   step_time --model lenet --batch 64 --optimizer adam --threads 2 --seconds 2
 //   step_time --model lenet --batch 64 --optimizer adam --threads 2 --epoch --data DIR
+//   step_time --model lenet --batch 8 --optimizer adam --threads 2 --check FILE
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
+#include <limits>
 #include <vector>
 
 #include "base/wait_policy.h"
 #include "bench_model.h"
 #include "data/catalog.h"
 #include "data/loader.h"
+#include "lockstep/error.h"
 #include "train/trainer.h"
 
 namespace lockstep::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kCheckedSteps = 3;
+
+struct Options {
+  BenchOptions model;
+  double seconds = 2;
+  uint64_t warm_up = 20;
+  bool may_rise = false;
+  bool epoch = false;
+  std::string folder;
+  std::string check;
+};
 
 struct Measured {
   double ms_per_step = 0;
@@ -30,15 +46,27 @@ struct Measured {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+/// A figure of this process from /proc, in MB: VmRSS is what it holds, VmHWM the most that it has held.
+double memory_mb(const std::string& figure) {
+  std::ifstream status("/proc/self/status");
+  std::string name;
+  double kilobytes = 0;
+  while (status >> name) {
+    if (name == figure + ":" && status >> kilobytes) return kilobytes * 1024 / 1e6;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
+
 /// Warms up, then takes the median over chunks of about 20 ms.
-Measured time_steps(BenchModel& model, double seconds) {
+Measured time_steps(BenchModel& model, double seconds, uint64_t warm_up) {
   constexpr double kWarmUpSeconds = 0.5;
   constexpr double kChunkSeconds = 0.02;
   Measured measured;
   measured.first_loss = model.step();
   uint64_t warm = 0;
   const Clock::time_point begin = Clock::now();
-  while (warm < 20 || seconds_since(begin) < kWarmUpSeconds) {
+  while (warm < warm_up || seconds_since(begin) < kWarmUpSeconds) {
     model.step();
     ++warm;
   }
@@ -87,30 +115,73 @@ Measured time_epoch(BenchModel& model, const BenchOptions& options, const std::s
   return {1e3 * seconds / static_cast<double>(steps), steps, warm.state().epoch_loss, trainer.state().epoch_loss};
 }
 
-int run(int argc, char** argv) {
-  BenchOptions options;
-  double seconds = 2;
-  bool epoch = false;
-  std::string folder;
-  CLI::App app("Time of one training step");
-  app.add_option("--model", options.model)->required();
-  app.add_option("--batch", options.batch)->required()->check(CLI::PositiveNumber);
-  app.add_option("--optimizer", options.optimizer)->required();
-  app.add_option("--threads", options.threads)->required()->check(CLI::PositiveNumber);
-  app.add_option("--seconds", seconds);
-  app.add_flag("--epoch", epoch, "a whole epoch of real data through the loader");
-  app.add_option("--data", folder, "folder of the idx files");
-  CLI11_PARSE(app, argc, argv);
-  BenchModel model(options);
-  const Measured measured = epoch ? time_epoch(model, options, folder) : time_steps(model, seconds);
-  if (!std::isfinite(measured.last_loss) || measured.last_loss >= measured.first_loss) {
+template <class T>
+void write(std::ofstream& file, std::span<T> values) {
+  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+}
+
+/// Writes the batch and the initial parameters, from which the peers start too, then prints the first losses.
+int check(BenchModel& model, const Options& options) {
+  // At its initial parameters AlexNet says the same to all faint images: stronger ones make the losses differ.
+  if (options.model.model == "alexnet") {
+    for (float& pixel : model.images()) pixel *= 100;
+  }
+  std::ofstream file(options.check, std::ios::binary);
+  write(file, model.images());
+  write(file, model.labels());
+  write(file, model.parameters().values());
+  if (!file.flush()) throw Error("cannot write " + options.check);
+  std::printf("{\"parameters\": %zu, \"losses\": [", model.parameters().count());
+  for (int i = 0; i < kCheckedSteps; ++i) std::printf("%s%.9g", i == 0 ? "" : ", ", model.step());
+  std::printf("]}\n");
+  return 0;
+}
+
+/// Two programs cannot be compared while each draws masks of its own.
+void drop_nothing(BenchOptions& options) {
+  const std::vector<nn::ModelOption>& known = nn::find_model(options.model).options;
+  const auto is_dropout = [](const nn::ModelOption& option) { return option.name == "dropout"; };
+  if (std::any_of(known.begin(), known.end(), is_dropout)) options.options["dropout"] = "0";
+}
+
+int measure(BenchModel& model, const Options& options, double memory_before) {
+  const Measured measured = options.epoch ? time_epoch(model, options.model, options.folder)
+                                          : time_steps(model, options.seconds, options.warm_up);
+  const bool fell = options.may_rise || measured.last_loss < measured.first_loss;
+  if (!std::isfinite(measured.last_loss) || !fell) {
     std::fprintf(stderr, "step_time: the loss went from %g to %g\n", measured.first_loss, measured.last_loss);
     return 1;
   }
-  std::printf("{\"ms_per_step\": %.6g, \"steps\": %llu, \"first_loss\": %.6g, \"last_loss\": %.6g}\n",
-              measured.ms_per_step, static_cast<unsigned long long>(measured.steps), measured.first_loss,
-              measured.last_loss);
+  std::printf(
+      "{\"ms_per_step\": %.6g, \"steps\": %llu, \"loss_first\": %.6g, \"loss_last\": %.6g, "
+      "\"parameters\": %zu, \"memory_mb\": %.1f, \"memory_before_mb\": %.1f}\n",
+      measured.ms_per_step, static_cast<unsigned long long>(measured.steps), measured.first_loss, measured.last_loss,
+      model.parameters().count(), memory_mb("VmHWM"), memory_before);
   return 0;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  std::string precision = "f32";
+  CLI::App app("Time of one training step");
+  app.add_option("--model", options.model.model)->required();
+  app.add_option("--batch", options.model.batch)->required()->check(CLI::PositiveNumber);
+  app.add_option("--optimizer", options.model.optimizer)->required();
+  app.add_option("--threads", options.model.threads)->required()->check(CLI::PositiveNumber);
+  app.add_option("--precision", precision)->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_flag("--exact-conv", options.model.exact_conv, "no Winograd convolutions");
+  app.add_option("--seconds", options.seconds);
+  app.add_option("--warm-up", options.warm_up, "steps before the measured ones")->check(CLI::PositiveNumber);
+  app.add_flag("--may-rise", options.may_rise, "a loss that does not fall is no failure");
+  app.add_flag("--epoch", options.epoch, "a whole epoch of real data through the loader");
+  app.add_option("--data", options.folder, "folder of the idx files");
+  app.add_option("--check", options.check, "write the batch and parameters here and print the first losses");
+  CLI11_PARSE(app, argc, argv);
+  options.model.bf16 = precision == "bf16";
+  if (!options.check.empty()) drop_nothing(options.model);
+  const double memory_before = memory_mb("VmRSS");
+  BenchModel model(options.model);
+  return options.check.empty() ? measure(model, options, memory_before) : check(model, options);
 }
 
 }  // namespace
