@@ -1,4 +1,4 @@
-"""The workloads, the contestants, and the rounds in which they are measured."""
+"""The contestants, and the rounds in which they are measured."""
 
 import dataclasses
 import json
@@ -10,7 +10,8 @@ import time
 import environment
 
 FOREIGN_CORES = 0.15  # above this, other processes have disturbed a run
-TIMEOUT_SECONDS = 600
+HOPELESS = 1.3  # a peer this much slower than the fastest one in the first round is not run again
+LOSS_TOLERANCE = 0.2  # of first losses: the same distribution of parameters, other draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,33 +27,6 @@ QUICK = Effort(rounds=1, seconds=0.5, attempts=1, quiet_wait=5)
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
-    name: str
-    model: str
-    batch: int
-    optimizer: str
-    target: float | None
-    epoch: bool = False
-
-    def arguments(self, threads, seconds, data):
-        arguments = ["--model", self.model, "--batch", str(self.batch), "--optimizer", self.optimizer,
-                     "--threads", str(threads), "--seconds", str(seconds)]
-        return arguments + (["--epoch", "--data", str(data)] if self.epoch else [])
-
-
-WORKLOADS = [
-    Workload("lr-1", "lr", 1, "sgd", 3.0),
-    Workload("lr-100", "lr", 100, "sgd", 3.5),
-    Workload("lr-512", "lr", 512, "sgd", 2.5),
-    Workload("lenet-8", "lenet", 8, "adam", 4.0),
-    Workload("lenet-64", "lenet", 64, "adam", 2.2),
-    Workload("lenet-512", "lenet", 512, "adam", 1.7),
-    Workload("epoch-lr-100", "lr", 100, "sgd", None, epoch=True),
-    Workload("epoch-lenet-64", "lenet", 64, "adam", 3.0, epoch=True),
-]
-
-
-@dataclasses.dataclass(frozen=True)
 class Contestant:
     """Contestants of one column are variants of one peer, of which the faster counts."""
 
@@ -60,23 +34,44 @@ class Contestant:
     column: str
     command: list
     unavailable: str | None = None
+    models: tuple | None = None  # None: all
+    precisions: tuple = ("f32",)
+    same_numbers: bool = True  # false: it does the same work with other results
+
+    def takes(self, workload):
+        return (self.models is None or workload.model in self.models) and workload.precision in self.precisions
+
+
+def ours(root):
+    program = root / "build/release/bench/step_time"
+    missing = None if program.exists() else (
+        f"{program.relative_to(root)} is not built: cmake --preset release -DLOCKSTEP_BENCH=ON"
+        " && cmake --build build/release --target step_time")
+    return Contestant("ours", "ours", [str(program)], missing, precisions=("f32", "bf16"))
 
 
 def contestants(root, peers, python, libtorch):
-    ours = root / "build/release/bench/step_time"
-    missing = None if ours.exists() else (
-        f"{ours.relative_to(root)} is not built: cmake --preset release -DLOCKSTEP_BENCH=ON"
-        " && cmake --build build/release --target step_time")
     program = [str(libtorch.program)] if libtorch.program else []
 
     def script(name, *options):
         return [str(python), str(peers / name), *options]
 
+    def torch(name, column, *options, **more):
+        return Contestant(name, column, script("torch_peer.py", *options), **more)
+
+    both = ("f32", "bf16")
+    plain = {"models": ("alexnet",), "precisions": both}
+    grid = {"models": ("stn",), "same_numbers": False}
+    compiled = ("--variant", "compile")
     return [
-        Contestant("ours", "ours", [str(ours)], missing),
-        Contestant("eager", "PyTorch", script("torch_peer.py")),
-        Contestant("compile", "torch.compile", script("torch_peer.py", "--variant", "compile")),
-        Contestant("libtorch", "libtorch", program, libtorch.error),
+        ours(root),
+        torch("eager", "PyTorch", precisions=both),
+        torch("eager, plain layout", "PyTorch", "--layout", "plain", **plain),
+        torch("eager, grid_sample", "PyTorch", "--sampler", "grid", **grid),
+        torch("compile", "torch.compile", *compiled, precisions=both),
+        torch("compile, plain layout", "torch.compile", *compiled, "--layout", "plain", **plain),
+        torch("compile, grid_sample", "torch.compile", *compiled, "--sampler", "grid", **grid),
+        Contestant("libtorch", "libtorch", program, libtorch.error, models=("lr", "lenet")),
         Contestant("tf.function", "TensorFlow", script("tensorflow_peer.py")),
         Contestant("tf.function XLA", "TensorFlow", script("tensorflow_peer.py", "--variant", "xla")),
         Contestant("jit", "JAX", script("jax_peer.py")),
@@ -101,75 +96,117 @@ class RunFailed(Exception):
     """Why a contestant gave no figure."""
 
 
-def run(workloads, contestants, effort, threads, data, cache):
-    """Returns (workload, records) pairs; a contestant that fails is left out of later rounds."""
-    environ = child_environment(threads, cache)
+def skip_reason(workload, contestant, environ, threads):
+    """Why ours cannot run in the workload's precision here, None if it can: it is asked with a tiny model."""
+    if workload.precision == "f32" or contestant.unavailable:
+        return None
+    arguments = ["--model", "lr", "--batch", "1", "--optimizer", "sgd", "--threads", str(threads),
+                 "--seconds", "0", "--may-rise", "--precision", workload.precision]
+    try:
+        run_once(contestant.command + arguments, environ, threads, limit=60)
+    except RunFailed as error:
+        return str(error)
+    return None
+
+
+def run(workloads, contestants, effort, threads, data, environ):
+    """Returns (workload, records, reason it was skipped) of each; who fails is left out of later rounds."""
     results = []
     for workload in workloads:
-        records = [Record(contestant) for contestant in contestants]
-        arguments = workload.arguments(threads, effort.seconds, data)
-        for number in range(1, effort.rounds + 1):
-            for record in records:
-                if not record.error:
-                    label = f"{workload.name} round {number}/{effort.rounds} {record.contestant.name}"
-                    run_round(record, label, arguments, environ, threads, effort)
-        results.append((workload, records))
+        skipped = skip_reason(workload, contestants[0], environ, threads)
+        if skipped:
+            environment.progress(f"{workload.name}: skipped: {skipped}")
+        records = [Record(contestant) for contestant in contestants if contestant.takes(workload)]
+        if not skipped:
+            run_rounds(workload, records, effort, threads, data, environ)
+            compare_starts(workload, records)
+        results.append((workload, records, skipped))
     return results
 
 
-def child_environment(threads, cache):
-    return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
-            "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+def run_rounds(workload, records, effort, threads, data, environ):
+    arguments = workload.arguments(threads, effort.seconds, data)
+    for number in range(1, effort.rounds + 1):
+        for record in worth_running(records):
+            label = f"{workload.name} round {number}/{effort.rounds} {record.contestant.name}"
+            run_round(record, label, arguments, environ, threads, effort, workload.limit)
 
 
-def run_round(record, label, arguments, environ, threads, effort):
+def worth_running(records):
+    """Ours, and every peer that may still turn out to be the fastest."""
+    bests = [record.best["ms_per_step"] for record in records[1:] if record.best]
+    limit = HOPELESS * min(bests, default=float("inf"))
+    return [record for record in records if not record.error and
+            (record is records[0] or not record.best or record.best["disturbed"]
+             or record.best["ms_per_step"] <= limit)]
+
+
+def compare_starts(workload, records):
+    """A peer with other parameters, or another loss at the start, computes something else and has failed."""
+    own = records[0].best
+    if not own:
+        return
+    for record in records[1:]:
+        theirs = record.best
+        if not theirs or "parameters" not in theirs:
+            continue
+        loss, expected = theirs["loss_first"], own["loss_first"]
+        if theirs["parameters"] != own["parameters"]:
+            record.error = f"it has {theirs['parameters']} parameters, ours {own['parameters']}"
+        elif not workload.epoch and abs(loss - expected) > LOSS_TOLERANCE * abs(expected):
+            record.error = f"its first loss is {loss:.4g}, ours {expected:.4g}"
+
+
+def run_round(record, label, arguments, environ, threads, effort, limit):
     """Repeats a run that others disturbed; every figure is kept, as the best one counts."""
     for _ in range(effort.attempts):
         wait_for_quiet(effort.quiet_wait)
         try:
-            measured = run_once(record.contestant.command + arguments, environ, threads)
+            measured = check_result(run_once(record.contestant.command + arguments, environ, threads, limit),
+                                    "--may-rise" in arguments)
         except RunFailed as error:
             record.error = str(error)
             environment.progress(f"{label}: failed: {error}")
             return
         record.runs.append(measured)
         note = f" (others used {measured['foreign_cores']:.2f} cores)" if measured["disturbed"] else ""
-        environment.progress(f"{label}: {measured['ms_per_step']:.4g} ms{note}")
+        memory = f", {measured['memory_mb']:.0f} MB" if "memory_mb" in measured else ""
+        environment.progress(f"{label}: {measured['ms_per_step']:.4g} ms{memory}{note}")
         if not measured["disturbed"]:
             return
 
 
-def run_once(command, environ, threads):
+def run_once(command, environ, threads, limit):
     cores = sorted(os.sched_getaffinity(0))[:threads]
     before = time.monotonic(), busy_seconds(), children_seconds()
     try:
-        done = subprocess.run(command, env=environ, capture_output=True, text=True,
-                              timeout=TIMEOUT_SECONDS,
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=limit,
                               preexec_fn=lambda: os.sched_setaffinity(0, cores))
     except subprocess.TimeoutExpired:
-        raise RunFailed(f"no result after {TIMEOUT_SECONDS} s") from None
+        raise RunFailed(f"no result after {limit} s") from None
     except OSError as error:
         raise RunFailed(str(error)) from None
     if done.returncode != 0:
         raise RunFailed(f"exit status {done.returncode}: {environment.last_line(done.stderr, prefer='rror')}")
-    measured = parse_result(done.stdout)
+    try:
+        measured = dict(json.loads(environment.last_line(done.stdout)))
+    except (ValueError, TypeError):
+        raise RunFailed("its output is not the expected JSON line") from None
     wall, busy, own = (now - then for now, then in
                        zip((time.monotonic(), busy_seconds(), children_seconds()), before))
     foreign = max(0.0, (busy - own) / wall)
     return {**measured, "foreign_cores": foreign, "disturbed": foreign > FOREIGN_CORES}
 
 
-def parse_result(stdout):
+def check_result(measured, may_rise):
     try:
-        measured = json.loads(environment.last_line(stdout))
         valid = measured["ms_per_step"] > 0 and measured["steps"] > 0
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise RunFailed("its output is not the expected JSON line") from None
     if not valid:
         raise RunFailed("it measured nothing")
     first, last = measured.get("loss_first", 1), measured.get("loss_last", 0)
-    if not last < first:
+    if not (last < first or may_rise and last < (1 + LOSS_TOLERANCE) * first):
         raise RunFailed(f"the loss did not fall ({first} to {last})")
     return measured
 

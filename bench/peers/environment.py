@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,17 @@ TORCH_QUERY = """
 import json, os, torch
 print(json.dumps([os.path.dirname(torch.__file__), int(torch.compiled_with_cxx11_abi())]))
 """
+
+
+# Eigen's kernels in TensorFlow have no such switch: its wheel is built for a fixed instruction set.
+AVX2_LIMITS = {
+    "LOCKSTEP_MAX_ISA": "avx2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "TORCHINDUCTOR_CPP_MARCH": "haswell",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+}
 
 
 class SetupError(Exception):
@@ -35,6 +47,21 @@ def last_line(text, prefer=""):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     preferred = [line for line in lines if prefer and prefer in line]
     return (preferred or lines or ["it said nothing"])[-1]
+
+
+def child_environment(threads, cache, isa):
+    """The environment of every contestant, limited to an instruction set unless that is the machine's own."""
+    limits = AVX2_LIMITS if isa == "avx2" else {}
+    return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
+            "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / f"inductor-{isa}"), "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            **limits}
+
+
+def machine_isa():
+    with open("/proc/cpuinfo") as file:
+        flags = next((line.split() for line in file if line.startswith("flags")), [])
+    return "avx512" if "avx512f" in flags else "avx2" if "avx2" in flags else "no avx2"
 
 
 def prepare_venv(folder, requirements):

@@ -11,34 +11,10 @@ os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(ARGS.threads)
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
-from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
-
-def convolve(x, weights, padding):
-    return lax.conv_general_dilated(
-        x, weights, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
-
-
-def max_pool(x):
-    """As a reshape and a maximum, which XLA runs faster on the CPU than reduce_window."""
-    batch, height, width, channels = x.shape
-    return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
-
-
-def forward_lr(parameters, images):
-    weights, bias = parameters
-    return images.reshape(len(images), common.PIXELS) @ weights + bias
-
-
-def forward_lenet(parameters, images):
-    w1, b1, w2, b2, w3, b3, w4, b4, w5, b5 = parameters
-    x = max_pool(jax.nn.relu(convolve(images, w1, "SAME") + b1))
-    x = max_pool(jax.nn.relu(convolve(x, w2, "VALID") + b2))
-    x = x.reshape(len(images), 400)
-    x = jax.nn.relu(x @ w3 + b3)
-    x = jax.nn.relu(x @ w4 + b4)
-    return x @ w5 + b5
+import jax_models  # noqa: E402
+import models  # noqa: E402
 
 
 def apply_sgd(parameters, state, gradients):
@@ -57,39 +33,57 @@ def apply_adam(parameters, state, gradients):
     return parameters, (means, variances, count)
 
 
+def cross_entropy(output, _images, labels):
+    scores = jax.nn.log_softmax(output)
+    return -jnp.take_along_axis(scores, labels[:, None], axis=1).mean()
+
+
+def squares(output, images, _labels):
+    return 0.5 * jnp.sum(jnp.square(output - jax_models.flatten(images)))
+
+
 class Peer:
     version = f"jax {jax.__version__}"
 
-    def __init__(self, args):
+    def __init__(self, args, parameters):
         self.batch = args.batch
-        self.forward = {"lr": forward_lr, "lenet": forward_lenet}[args.model]
+        self.dropout = args.dropout
+        self.forward = jax_models.FORWARD[args.model]
+        self.loss = squares if args.model == "autoencoder" else cross_entropy
         self.apply = {"sgd": apply_sgd, "adam": apply_adam}[args.optimizer]
-        self.parameters = [jnp.asarray(value) for value in common.initial_parameters(args.model)]
+        self.values = [jnp.asarray(value) for value in models.channels_last(args.model, parameters)]
+        self.parameters = sum(value.size for value in self.values)
         self.state = ()
         if args.optimizer == "adam":
-            zeros = [[jnp.zeros_like(p) for p in self.parameters] for _ in range(2)]
+            zeros = [[jnp.zeros_like(p) for p in self.values] for _ in range(2)]
             self.state = (*zeros, jnp.float32(0))
-        self.function = jax.jit(self.update, donate_argnums=(0, 1))
+        self.key = jax.random.key(1)
+        self.function = jax.jit(self.update, donate_argnums=(0, 1, 2))
 
-    def update(self, parameters, state, images, labels):
-        images = images[..., None]
+    def update(self, values, state, key, images, labels):
         if images.dtype == jnp.uint8:
-            images = images.astype(jnp.float32) / 255
+            images = images[..., None].astype(jnp.float32) / 255
+        key, *unused = jax.random.split(key, 3)
 
-        def loss_of(parameters):
-            scores = jax.nn.log_softmax(self.forward(parameters, images))
-            return -jnp.take_along_axis(scores, labels[:, None], axis=1).mean()
+        def drop(x):
+            kept = jax.random.bernoulli(unused.pop(), 1 - self.dropout, x.shape)
+            return jnp.where(kept, x / (1 - self.dropout), 0)
 
-        loss, gradients = jax.value_and_grad(loss_of)(parameters)
-        return *self.apply(parameters, state, gradients), loss
+        def loss_of(values):
+            output = self.forward(values, images, drop if self.dropout else lambda x: x)
+            return self.loss(output, images, labels)
+
+        loss, gradients = jax.value_and_grad(loss_of)(values)
+        return *self.apply(values, state, gradients), key, loss
 
     def train(self, images, labels):
-        self.parameters, self.state, loss = self.function(
-            self.parameters, self.state, images, labels)
+        self.values, self.state, self.key, loss = self.function(
+            self.values, self.state, self.key, images, labels)
         return loss
 
     def step(self, images, labels):
-        images, labels = jnp.asarray(images), jnp.asarray(labels.astype(np.int32))
+        images = jnp.asarray(images.transpose(0, 2, 3, 1))
+        labels = jnp.asarray(labels.astype(np.int32))
         return lambda: self.train(images, labels)
 
     def epoch(self, images, labels):
@@ -112,4 +106,4 @@ class Peer:
 
 
 if __name__ == "__main__":
-    common.run(Peer(ARGS), ARGS)
+    common.run(Peer, ARGS)

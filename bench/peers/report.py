@@ -2,36 +2,51 @@
 
 import os
 
+import environment
 
-def summarize(results, effort, threads):
+
+def summarize(results, effort, threads, isa):
     """Everything measured, as plain values ready for JSON."""
-    return {"machine": machine(), "threads": threads, "rounds": effort.rounds,
+    return {"machine": machine(), "isa": isa, "threads": threads, "rounds": effort.rounds,
             "seconds": effort.seconds, "versions": versions(results),
-            "workloads": [summarize_workload(*result) for result in results]}
+            "workloads": [summarize_workload(*result, isa) for result in results]}
 
 
-def summarize_workload(workload, records):
+def summarize_workload(workload, records, skipped, isa):
     columns = {}
     for record in records:
         columns.setdefault(record.contestant.column, []).append(record)
     best = {column: fastest(members) for column, members in columns.items()}
-    ms = {column: run and run["ms_per_step"] for column, run in best.items()}
+    ms = {column: record and record.best["ms_per_step"] for column, record in best.items()}
+    memory = {column: record and record.best.get("memory_mb") for column, record in best.items()}
     peers = {column: value for column, value in ms.items() if column != "ours" and value}
     winner = min(peers, key=peers.get, default=None)
     ratio = peers[winner] / ms["ours"] if winner and ms["ours"] else None
-    disturbed = [column for column, run in best.items() if run and run["disturbed"]]
-    decided = ratio and workload.target and not disturbed
+    disturbed = [column for column, record in best.items() if record and record.best["disturbed"]]
+    target = workload.target_for(isa)
+    decided = ratio and target and not disturbed
     return {"name": workload.name, "model": workload.model, "batch": workload.batch,
-            "optimizer": workload.optimizer, "epoch": workload.epoch, "ms_per_step": ms,
-            "disturbed": disturbed, "fastest_peer": winner, "ratio": ratio, "target": workload.target,
-            "met": ratio >= workload.target if decided else None,
+            "optimizer": workload.optimizer, "precision": workload.precision, "epoch": workload.epoch,
+            "skipped": skipped, "ms_per_step": ms, "memory_mb": memory, "disturbed": disturbed,
+            "fastest_peer": winner and f"{winner} ({best[winner].contestant.name})", "ratio": ratio,
+            "target": target, "met": ratio >= target if decided else None,
+            "memory_met": below_torch(records) if workload.below_torch else None,
             "contestants": [summarize_record(record) for record in records]}
 
 
+def below_torch(records):
+    """Whether ours, at its largest, needed less memory than every PyTorch at its smallest."""
+    peaks = [(record.contestant.column, run["memory_mb"]) for record in records for run in record.runs
+             if "memory_mb" in run]
+    own = [peak for column, peak in peaks if column == "ours"]
+    torch = [peak for column, peak in peaks if column in ("PyTorch", "torch.compile")]
+    return max(own) < min(torch) if own and torch else None
+
+
 def fastest(records):
-    """The best run of a column's contestants, None if all failed."""
-    runs = [record.best for record in records if record.best]
-    return min(runs, key=lambda run: run["ms_per_step"], default=None)
+    """The record with a column's best run, None if all failed."""
+    good = [record for record in records if record.best]
+    return min(good, key=lambda record: record.best["ms_per_step"], default=None)
 
 
 def summarize_record(record):
@@ -40,24 +55,24 @@ def summarize_record(record):
 
 
 def versions(results):
-    seen = {run["version"] for _, records in results for record in records for run in record.runs
+    seen = {run["version"] for _, records, _ in results for record in records for run in record.runs
             if "version" in run}
     return sorted(seen)
 
 
 def machine():
-    cpu = {"model name": "unknown processor", "flags": ""}
+    cpu = "unknown processor"
     with open("/proc/cpuinfo") as file:
         for line in file:
             key, _, value = line.partition(":")
-            if key.strip() in cpu:
-                cpu[key.strip()] = value.strip()
-    flags = cpu["flags"].split()
-    isa = "avx512" if "avx512f" in flags else "avx2" if "avx2" in flags else "no avx2"
-    return {"cpu": cpu["model name"], "isa": isa, "cores": len(os.sched_getaffinity(0))}
+            if key.strip() == "model name":
+                cpu = value.strip()
+    return {"cpu": cpu, "isa": environment.machine_isa(), "cores": len(os.sched_getaffinity(0))}
 
 
 def figure(workload, column):
+    if workload["skipped"] or column not in workload["ms_per_step"]:
+        return "-"
     value = workload["ms_per_step"][column]
     if value is None:
         return "failed"
@@ -65,16 +80,36 @@ def figure(workload, column):
     return (f"{value:.4f}" if value < 1 else f"{value:.2f}") + mark
 
 
-def table(summary):
+def all_columns(summary):
+    """Those of any workload, in the order of the contestants."""
+    return list(dict.fromkeys(column for workload in summary["workloads"] for column in workload["ms_per_step"]))
+
+
+def yes_or_no(met):
+    return "-" if met is None else "yes" if met else "no"
+
+
+def time_table(summary):
     """The header and the rows, as strings."""
-    columns = list(summary["workloads"][0]["ms_per_step"])
-    header = ["ms per step", *columns, "ratio", "target", "met"]
+    columns = all_columns(summary)
+    header = ["ms per step", *columns, "fastest peer", "ratio", "target", "met"]
     rows = []
     for workload in summary["workloads"]:
         figures = [figure(workload, column) for column in columns]
-        ratio, target, met = workload["ratio"], workload["target"], workload["met"]
-        rows.append([workload["name"], *figures, f"{ratio:.2f}" if ratio else "-",
-                     f"{target:.1f}" if target else "-", "-" if met is None else "yes" if met else "no"])
+        ratio, target = workload["ratio"], workload["target"]
+        rows.append([workload["name"], *figures, workload["fastest_peer"] or "-", f"{ratio:.2f}" if ratio else "-",
+                     f"{target:.1f}" if target else "-", yes_or_no(workload["met"])])
+    return header, rows
+
+
+def memory_table(summary):
+    columns = all_columns(summary)
+    header = ["peak MB", *columns, "below PyTorch"]
+    rows = []
+    for workload in summary["workloads"]:
+        peaks = [workload["memory_mb"].get(column) for column in columns]
+        rows.append([workload["name"], *(f"{peak:.0f}" if peak else "-" for peak in peaks),
+                     yes_or_no(workload["memory_met"])])
     return header, rows
 
 
@@ -90,30 +125,37 @@ def failures(summary):
 
 def description(summary):
     cpu = summary["machine"]
-    disturbed = any(workload["disturbed"] for workload in summary["workloads"])
-    notes = ["*: other processes ran beside even the best run; not to be trusted"] if disturbed else []
+    workloads = summary["workloads"]
+    notes = [f"{w['name']} skipped: {w['skipped']}" for w in workloads if w["skipped"]]
+    if any(workload["disturbed"] for workload in workloads):
+        notes.append("*: other processes ran beside even the best run; not to be trusted")
+    if summary["isa"] != cpu["isa"]:
+        notes.append(f"limited to {summary['isa']}, save TensorFlow's own Eigen kernels, which have no such switch")
     return [*notes,
             f"ratio: fastest peer / ours; rounds: {summary['rounds']}, threads: {summary['threads']}",
+            "peak MB: of the whole process, with its libraries and interpreter, in the run that is shown",
             f"machine: {cpu['cpu']}, {cpu['isa']}, {cpu['cores']} cores",
             f"versions: {', '.join(summary['versions']) or 'none ran'}"]
 
 
 def text(summary):
-    header, rows = table(summary)
-    widths = [max(map(len, column)) for column in zip(header, *rows)]
+    def lines(header, rows):
+        widths = [max(map(len, column)) for column in zip(header, *rows)]
+        for cells in (header, ["-" * width for width in widths], *rows):
+            first, *rest = (cell.ljust(w) if i == 0 else cell.rjust(w)
+                            for i, (cell, w) in enumerate(zip(cells, widths)))
+            yield "  ".join([first, *rest])
+        yield ""
 
-    def aligned(cells):
-        first, *rest = (cell.ljust(w) if i == 0 else cell.rjust(w)
-                        for i, (cell, w) in enumerate(zip(cells, widths)))
-        return "  ".join([first, *rest])
-
-    lines = [aligned(header), aligned(["-" * width for width in widths]), *map(aligned, rows)]
-    return "\n".join([*lines, "", *failures(summary), *description(summary)])
+    return "\n".join([*lines(*time_table(summary)), *lines(*memory_table(summary)),
+                      *failures(summary), *description(summary)])
 
 
 def markdown(summary):
-    header, rows = table(summary)
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    formatted = ["| " + " | ".join(cells) + " |" for cells in lines]
+    def lines(header, rows):
+        for cells in (header, ["---", *["---:"] * (len(header) - 1)], *rows):
+            yield "| " + " | ".join(cells) + " |"
+        yield ""
+
     notes = [f"- {line}" for line in failures(summary) + description(summary)]
-    return "\n".join([*formatted, "", *notes])
+    return "\n".join([*lines(*time_table(summary)), *lines(*memory_table(summary)), *notes])

@@ -3,44 +3,43 @@
 import tensorflow as tf
 
 import common
+import models
+import tensorflow_models
 
 
 class Peer:
     version = f"tensorflow {tf.__version__}"
 
-    def __init__(self, args):
+    def __init__(self, args, parameters):
         self.batch = args.batch
-        self.forward = {"lr": self.forward_lr, "lenet": self.forward_lenet}[args.model]
+        self.dropout = args.dropout
+        self.forward = tensorflow_models.FORWARD[args.model]
+        self.loss = self.squares if args.model == "autoencoder" else self.cross_entropy
         self.apply = {"sgd": self.apply_sgd, "adam": self.apply_adam}[args.optimizer]
-        self.parameters = [tf.Variable(value) for value in common.initial_parameters(args.model)]
-        self.means = [tf.Variable(tf.zeros_like(p)) for p in self.parameters]
-        self.variances = [tf.Variable(tf.zeros_like(p)) for p in self.parameters]
+        self.variables = [tf.Variable(value) for value in models.channels_last(args.model, parameters)]
+        self.parameters = sum(variable.shape.num_elements() for variable in self.variables)
+        slots = self.variables if args.optimizer == "adam" else []
+        self.means = [tf.Variable(tf.zeros_like(p)) for p in slots]
+        self.variances = [tf.Variable(tf.zeros_like(p)) for p in slots]
         self.beta1_power = tf.Variable(common.ADAM_BETA1)
         self.beta2_power = tf.Variable(common.ADAM_BETA2)
         self.function = tf.function(self.train, jit_compile=args.variant == "xla", autograph=False)
 
-    def forward_lr(self, images):
-        weights, bias = self.parameters
-        return tf.nn.bias_add(tf.reshape(images, (self.batch, common.PIXELS)) @ weights, bias)
+    @staticmethod
+    def cross_entropy(logits, _images, labels):
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
-    def forward_lenet(self, images):
-        w1, b1, w2, b2, w3, b3, w4, b4, w5, b5 = self.parameters
-        x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(images, w1, 1, "SAME"), b1))
-        x = tf.nn.max_pool2d(x, 2, 2, "VALID")
-        x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w2, 1, "VALID"), b2))
-        x = tf.nn.max_pool2d(x, 2, 2, "VALID")
-        x = tf.reshape(x, (self.batch, 400))
-        x = tf.nn.relu(tf.nn.bias_add(x @ w3, b3))
-        x = tf.nn.relu(tf.nn.bias_add(x @ w4, b4))
-        return tf.nn.bias_add(x @ w5, b5)
+    @staticmethod
+    def squares(output, images, _labels):
+        return tf.nn.l2_loss(output - tensorflow_models.flatten(images))
 
     def apply_sgd(self, gradients):
-        for parameter, gradient in zip(self.parameters, gradients):
+        for parameter, gradient in zip(self.variables, gradients):
             tf.raw_ops.ResourceApplyGradientDescent(
                 var=parameter.handle, alpha=common.SGD_RATE, delta=gradient)
 
     def apply_adam(self, gradients):
-        slots = zip(self.parameters, self.means, self.variances, gradients)
+        slots = zip(self.variables, self.means, self.variances, gradients)
         for parameter, mean, variance, gradient in slots:
             tf.raw_ops.ResourceApplyAdam(
                 var=parameter.handle, m=mean.handle, v=variance.handle,
@@ -54,14 +53,12 @@ class Peer:
         if images.dtype == tf.uint8:
             images = tf.cast(images, tf.float32) / 255
         with tf.GradientTape() as tape:
-            logits = self.forward(images)
-            loss = tf.reduce_mean(
-                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
-        self.apply(tape.gradient(loss, self.parameters))
+            loss = self.loss(self.forward(self.variables, images, self.dropout), images, labels)
+        self.apply(tape.gradient(loss, self.variables))
         return loss
 
     def step(self, images, labels):
-        images, labels = tf.constant(images[..., None]), tf.constant(labels)
+        images, labels = tf.constant(images.transpose(0, 2, 3, 1)), tf.constant(labels)
         # Calling the concrete function skips the signature lookup of every call.
         train = self.function.get_concrete_function(images, labels)
         return lambda: train(images, labels)
@@ -103,7 +100,7 @@ def main():
     args = common.parse_args(variants=("graph", "xla"))
     tf.config.threading.set_intra_op_parallelism_threads(args.threads)
     tf.config.threading.set_inter_op_parallelism_threads(args.threads)
-    common.run(Peer(args), args)
+    common.run(Peer, args)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,28 @@
-"""PyTorch on the CPU: eager, or with torch.compile."""
+"""PyTorch on the CPU: eager, or with torch.compile; in float32, or bfloat16 by autocast."""
+
+import contextlib
 
 import torch
-from torch import nn
 from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 import common
-
-
-def build_model(name):
-    if name == "lr":
-        return nn.Sequential(nn.Flatten(), nn.Linear(common.PIXELS, common.CLASSES))
-    model = nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, common.CLASSES))
-    return model.to(memory_format=torch.channels_last)
+import torch_models
 
 
 class Peer:
     version = f"torch {torch.__version__.split('+')[0]}"
 
-    def __init__(self, args):
+    def __init__(self, args, parameters):
         compiled = args.variant == "compile"
         self.batch = args.batch
-        self.model = build_model(args.model)
+        self.bf16 = args.precision == "bf16"
+        self.layout = torch.channels_last if args.layout == "last" else torch.contiguous_format
+        self.model = torch_models.build(args, parameters)
+        self.parameters = sum(parameter.numel() for parameter in self.model.parameters())
         self.optimizer = self.build_optimizer(args.optimizer, fused=not compiled)
         self.update = self.optimizer.step
+        self.loss = self.squares if args.model == "autoencoder" else self.cross_entropy
         if compiled:
             self.loss = torch.compile(self.loss)
             self.update = torch.compile(self.optimizer.step)
@@ -36,8 +32,16 @@ class Peer:
             return torch.optim.SGD(self.model.parameters(), common.SGD_RATE)
         return torch.optim.Adam(self.model.parameters(), common.ADAM_RATE, fused=fused)
 
-    def loss(self, images, labels):
-        return functional.cross_entropy(self.model(images), labels)
+    def autocast(self):
+        return torch.autocast("cpu", torch.bfloat16) if self.bf16 else contextlib.nullcontext()
+
+    def cross_entropy(self, images, labels):
+        with self.autocast():
+            return functional.cross_entropy(self.model(images), labels)
+
+    def squares(self, images, _labels):
+        with self.autocast():
+            return 0.5 * functional.mse_loss(self.model(images), images.flatten(1), reduction="sum")
 
     def train(self, images, labels):
         loss = self.loss(images, labels)
@@ -47,7 +51,8 @@ class Peer:
         return loss
 
     def step(self, images, labels):
-        images, labels = torch.from_numpy(images).unsqueeze(1), torch.from_numpy(labels)
+        images = torch.from_numpy(images).contiguous(memory_format=self.layout)
+        labels = torch.from_numpy(labels)
         return lambda: self.train(images, labels)
 
     def epoch(self, images, labels):
@@ -72,12 +77,13 @@ class Peer:
 
 
 def main():
-    args = common.parse_args(variants=("eager", "compile"))
+    args = common.parse_args(variants=("eager", "compile"), choices={
+        "layout": ("last", "plain"), "sampler": ("gather", "grid"), "precision": ("f32", "bf16")})
     # Before the thread pool starts, whose threads inherit it.
     torch.set_flush_denormal(True)
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    common.run(Peer(args), args)
+    common.run(Peer, args)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -161,11 +162,21 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+// The most memory that this process has held, in MB.
+double peak_memory() {
+  std::ifstream status("/proc/self/status");
+  double kilobytes = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) kilobytes = std::stod(line.substr(6));
+  }
+  return kilobytes * 1024 / 1e6;
+}
+
 void print(const std::vector<double>& seconds_per_step, int64_t steps, double first, double last) {
   std::printf(
       "{\"ms_per_step\": %.9g, \"steps\": %lld, \"loss_first\": %.9g, \"loss_last\": %.9g, "
-      "\"version\": \"libtorch %s\"}\n",
-      1e3 * median(seconds_per_step), static_cast<long long>(steps), first, last, TORCH_VERSION);
+      "\"memory_mb\": %.1f, \"version\": \"libtorch %s\"}\n",
+      1e3 * median(seconds_per_step), static_cast<long long>(steps), first, last, peak_memory(), TORCH_VERSION);
 }
 
 double warm_up(const std::function<Tensor()>& step) {
