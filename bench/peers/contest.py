@@ -105,7 +105,7 @@ def skip_reason(workload, contestant, environ, threads):
     try:
         run_once(contestant.command + arguments, environ, threads, limit=60)
     except RunFailed as error:
-        return str(error)
+        return str(error).removeprefix("exit status 1: ")
     return None
 
 
