@@ -41,9 +41,10 @@ std::unique_ptr<Kernel> vector_pool_grad_bf16(const KernelRequest&, const CpuOpt
 std::unique_ptr<Kernel> batch_conv2d(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> batch_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
-std::unique_ptr<Kernel> unfolded_conv2d(const KernelRequest&, const CpuOptions&);
-std::unique_ptr<Kernel> unfolded_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
-std::unique_ptr<Kernel> unfolded_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> winograd_conv2d(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> winograd_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> winograd_conv2d_grad_weights(const KernelRequest&, const CpuOptions&);
+std::unique_ptr<Kernel> onednn_unfolded_conv2d(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_matmul(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_conv2d(const KernelRequest&, const CpuOptions&);
 std::unique_ptr<Kernel> onednn_turned_conv2d_grad_input(const KernelRequest&, const CpuOptions&);
@@ -113,16 +114,17 @@ std::span<const Implementation> implementations(graph::Op op) {
   static constexpr Implementation kBiasAdd[]{{"vector", vector_bias_add}, {"reference", reference_bias_add}};
   static constexpr Implementation kBiasGrad[]{{"vector", vector_bias_grad}, {"reference", reference_bias_grad}};
   static constexpr Implementation kConv[]{{"batch_conv", batch_conv2d},
-                                          {"unfolded", unfolded_conv2d},
+                                          {"winograd", winograd_conv2d},
+                                          {"onednn unfolded", onednn_unfolded_conv2d},
                                           {"onednn", onednn_conv2d, true},
                                           {"reference", reference_conv2d}};
   static constexpr Implementation kConvGradInput[]{{"batch_conv", batch_conv2d_grad_input},
-                                                   {"unfolded", unfolded_conv2d_grad_input},
+                                                   {"winograd", winograd_conv2d_grad_input},
                                                    {"onednn turned", onednn_turned_conv2d_grad_input, true},
                                                    {"onednn", onednn_conv2d_grad_input, true},
                                                    {"reference", reference_conv2d_grad_input}};
   static constexpr Implementation kConvGradWeights[]{{"batch_conv", batch_conv2d_grad_weights},
-                                                     {"unfolded", unfolded_conv2d_grad_weights},
+                                                     {"winograd", winograd_conv2d_grad_weights},
                                                      {"onednn", onednn_conv2d_grad_weights, true},
                                                      {"reference", reference_conv2d_grad_weights}};
   static constexpr Implementation kPool[]{

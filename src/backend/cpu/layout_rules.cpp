@@ -33,7 +33,8 @@ bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || 
 
 ConvLayouts conv_layouts(const Shape& src, int64_t out_channels, DType image) {
   const bool bf16 = image == DType::bf16;  // only where AVX-512 is in use
-  const bool few = src[1] * out_channels <= kFewChannelPairs && out_channels < kManyOutChannels;
+  const bool wide = out_channels >= kManyOutChannels && active_isa() != Isa::sse4;
+  const bool few = src[1] * out_channels <= kFewChannelPairs && !wide;
   if (!bf16 && (few || !onednn_is_safe(out_channels))) {
     const Layout blocked{Kind::batch_blocked, batch_lanes(std::max(src[0], kSmallestBatch))};
     return {blocked, blocked};

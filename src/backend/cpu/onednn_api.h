@@ -21,7 +21,6 @@ struct ConvolutionSpec {
   dnnl::memory::dims stride;
   dnnl::memory::dims padding_before;
   dnnl::memory::dims padding_after;
-  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
   graph::Activation activation = graph::Activation::none;  ///< of the forward pass
 };
 

@@ -23,8 +23,8 @@ dnnl::primitive_attr attributes(graph::Activation activation) {
 /// What backward passes ask for: a forward pass over the same tensors.
 dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   const dnnl::memory::desc weights(spec.weights.dims(), spec.src.data_type(), dnnl::memory::format_tag::any);
-  return {{prop_kind::forward_training, spec.algorithm, spec.src, weights, spec.dst, spec.stride, spec.padding_before,
-           spec.padding_after},
+  return {{prop_kind::forward_training, algorithm::convolution_direct, spec.src, weights, spec.dst, spec.stride,
+           spec.padding_before, spec.padding_after},
           engine,
           kMayBeEmpty};
 }
@@ -32,8 +32,8 @@ dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const
 }  // namespace
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine, const ConvolutionSpec& spec) {
-  return {{prop_kind::forward_training, spec.algorithm, spec.src, spec.weights, spec.bias, spec.dst, spec.stride,
-           spec.padding_before, spec.padding_after},
+  return {{prop_kind::forward_training, algorithm::convolution_direct, spec.src, spec.weights, spec.bias, spec.dst,
+           spec.stride, spec.padding_before, spec.padding_after},
           attributes(spec.activation),
           engine,
           kMayBeEmpty};
@@ -43,7 +43,8 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const 
                                                                           const ConvolutionSpec& spec) {
   const auto forward = hint(engine, spec);
   if (!forward) return {};
-  return {{spec.algorithm, spec.src, spec.weights, spec.dst, spec.stride, spec.padding_before, spec.padding_after},
+  return {{algorithm::convolution_direct, spec.src, spec.weights, spec.dst, spec.stride, spec.padding_before,
+           spec.padding_after},
           attributes(graph::Activation::none),
           engine,
           forward,
@@ -54,7 +55,7 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
                                                                                 const ConvolutionSpec& spec) {
   const auto forward = hint(engine, spec);
   if (!forward) return {};
-  return {{spec.algorithm, spec.src, spec.weights, spec.bias, spec.dst, spec.stride, spec.padding_before,
+  return {{algorithm::convolution_direct, spec.src, spec.weights, spec.bias, spec.dst, spec.stride, spec.padding_before,
            spec.padding_after},
           attributes(graph::Activation::none),
           engine,

@@ -25,7 +25,7 @@ dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const
   const dnnl::memory::desc weights(spec.weights.get_dims(), spec.src.get_data_type(), dnnl::memory::format_tag::any);
   return {engine,
           prop_kind::forward_training,
-          spec.algorithm,
+          algorithm::convolution_direct,
           spec.src,
           weights,
           spec.dst,
@@ -41,7 +41,7 @@ dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const
 dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   return {engine,
           prop_kind::forward_training,
-          spec.algorithm,
+          algorithm::convolution_direct,
           spec.src,
           spec.weights,
           spec.bias,
@@ -57,9 +57,10 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(const 
                                                                           const ConvolutionSpec& spec) {
   const auto forward = hint(engine, spec);
   if (!forward) return {};
-  return {engine,      spec.algorithm,      spec.src,           spec.weights, spec.dst,
-          spec.stride, spec.padding_before, spec.padding_after, forward,      attributes(graph::Activation::none),
-          kMayBeEmpty};
+  return {
+      engine,      algorithm::convolution_direct, spec.src,           spec.weights, spec.dst,
+      spec.stride, spec.padding_before,           spec.padding_after, forward,      attributes(graph::Activation::none),
+      kMayBeEmpty};
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(const dnnl::engine& engine,
@@ -67,7 +68,7 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
   const auto forward = hint(engine, spec);
   if (!forward) return {};
   return {engine,
-          spec.algorithm,
+          algorithm::convolution_direct,
           spec.src,
           spec.weights,
           spec.bias,

@@ -1,8 +1,5 @@
 // Convolutions by oneDNN. It chooses its own weight layout; the plain weights are copied into it when the parameters
 // change (or at every run where the weights are no parameter), and weight gradients are brought back to plain order.
-//
-// Winograd's algorithm computes 3x3 convolutions with 4 times fewer multiplications, in tiles of 4x4 results. It rounds
-// differently (about 1e-6 of the result where the direct sum has 2e-7), so it can be turned off.
 #include "backend/cpu/onednn_conv.h"
 
 #include "backend/cpu/kernel_list.h"
@@ -14,10 +11,6 @@ using dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 
 constexpr auto kF32 = memory::data_type::f32;
-
-/// Below so many tiles the transforms of the weights cost more than the tiles save (measured for 16 to 384 channels).
-constexpr int64_t kFewestTiles = 32;
-constexpr int64_t kTile = 4;
 
 }  // namespace
 
@@ -34,13 +27,6 @@ ConvolutionSpec convolution(const graph::Window& w, const graph::Output& src, co
   spec.padding_before = {w.pad_top, w.pad_left};
   spec.padding_after = {w.pad_bottom, w.pad_right};
   return spec;
-}
-
-bool winograd_pays(const graph::Window& w, const Shape& dst) {
-  if (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1) return false;
-  const int64_t tiles = (dst[2] + kTile - 1) / kTile * ((dst[3] + kTile - 1) / kTile);
-  const bool mostly_full = 2 * dst[2] * dst[3] > tiles * kTile * kTile;
-  return mostly_full && dst[0] * tiles >= kFewestTiles;
 }
 
 namespace {
@@ -176,37 +162,34 @@ bool takes(const KernelRequest& request) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> onednn_conv2d(const KernelRequest& request, const CpuOptions& options) {
+std::unique_ptr<Kernel> onednn_conv2d(const KernelRequest& request, const CpuOptions&) {
   if (!takes(request)) return nullptr;
   const auto& attrs = request.node.as<graph::ConvAttrs>();
   const OneDnn dnn;
   ConvolutionSpec spec = convolution(attrs.window, request.input(0), request.in_shape(1),
                                      compute_type(request.input(0)), request.output(), attrs.bias);
   spec.activation = attrs.activation;
-  const bool winograd = !options.exact_conv && winograd_pays(attrs.window, request.out_shape());
-  const auto desc = choose(dnn, spec, winograd, convolution_forward);
+  const auto desc = convolution_forward(dnn.engine, spec);
   return desc ? std::make_unique<OneDnnConv>(dnn, request, desc) : nullptr;
 }
 
-std::unique_ptr<Kernel> onednn_conv2d_grad_input(const KernelRequest& request, const CpuOptions& options) {
+std::unique_ptr<Kernel> onednn_conv2d_grad_input(const KernelRequest& request, const CpuOptions&) {
   if (!takes(request)) return nullptr;
   const auto& attrs = request.node.as<graph::ConvAttrs>();
   const OneDnn dnn;
   const ConvolutionSpec spec = convolution(attrs.window, request.output(), request.in_shape(1),
                                            compute_type(request.input(0)), request.input(0), false);
-  const bool winograd = !options.exact_conv && winograd_pays(attrs.window, request.in_shape(0));
-  const auto desc = choose(dnn, spec, winograd, convolution_backward_data);
+  const auto desc = convolution_backward_data(dnn.engine, spec);
   return desc ? std::make_unique<OneDnnConv>(dnn, request, desc) : nullptr;
 }
 
-std::unique_ptr<Kernel> onednn_conv2d_grad_weights(const KernelRequest& request, const CpuOptions& options) {
+std::unique_ptr<Kernel> onednn_conv2d_grad_weights(const KernelRequest& request, const CpuOptions&) {
   if (!takes(request)) return nullptr;
   const auto& attrs = request.node.as<graph::ConvAttrs>();
   const OneDnn dnn;
   const ConvolutionSpec spec =
       convolution(attrs.window, request.input(0), request.out_shape(), kF32, request.input(1), attrs.bias);
-  const bool winograd = !options.exact_conv && winograd_pays(attrs.window, request.in_shape(1));
-  const auto desc = choose(dnn, spec, winograd, convolution_backward_weights);
+  const auto desc = convolution_backward_weights(dnn.engine, spec);
   return desc ? std::make_unique<OneDnnConvGradWeights>(dnn, request, desc) : nullptr;
 }
 

@@ -21,6 +21,7 @@ struct Gemm {
   int64_t ldb = 0;
   int64_t ldc = 0;
   Activation activation = Activation::none;
+  bool accumulate = false;  ///< adds to C instead; without bias, and only where n fills whole vectors
 };
 
 /// Floats of scratch that `gemm` needs for this shape (may be 0).

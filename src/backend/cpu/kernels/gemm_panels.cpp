@@ -32,6 +32,7 @@ struct Tile {
   int64_t k;
   int64_t last;  // columns of the last vector
   bool relu;
+  bool accumulate;
 };
 
 /// With Tail the last vector has only `last` columns.
@@ -55,7 +56,9 @@ void panel_tile(const Tile& tile) {
       start = partial ? load_some(d, tile.bias + v * kLanes, tile.last) : hn::LoadU(d, tile.bias + v * kLanes);
     }
     HWY_UNROLL(8)
-    for (int r = 0; r < Rows; ++r) acc[r][v] = start;
+    for (int r = 0; r < Rows; ++r) {
+      acc[r][v] = tile.accumulate ? hn::LoadU(d, tile.c + r * tile.c_row + v * kLanes) : start;
+    }
   }
   const float* HWY_RESTRICT a = tile.a;
   const float* HWY_RESTRICT b = tile.b;
@@ -162,6 +165,7 @@ void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float
   tile.k = s.k;
   tile.last = std::min<int64_t>(kLanes, s.n - (vectors.end - 1) * kLanes);
   tile.relu = s.activation == Activation::relu;
+  tile.accumulate = s.accumulate;
   const TileTable& table = tile.last < kLanes ? kTiles<true> : kTiles<false>;
   const auto parts = static_cast<int>((rows.size() + kRows - 1) / kRows);
   for (int part = 0; part < parts; ++part) {
