@@ -38,7 +38,7 @@ struct ModelGraph {
   Value loss;     ///< scalar
   Value correct;  ///< scalar: how many of the batch are right
   LossOver loss_over = LossOver::mean;
-  Value picture = {};  ///< float32 [N, C, H, W], shown beside the input at evaluations; unset: nothing to show
+  Value picture = {};             ///< of the images' shape, shown beside them at evaluations; unset: nothing to show
   std::string picture_name = {};  ///< "reconstruction", "attention"
 };
 

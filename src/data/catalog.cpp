@@ -9,6 +9,7 @@
 #include "data/clutter.h"
 #include "data/idx_sets.h"
 #include "data/own_data.h"
+#include "data/pixel_scaling.h"
 #include "data/random_images.h"
 #include "data/synthetic.h"
 #include "lockstep/error.h"
@@ -48,7 +49,8 @@ std::string find_cluttered(const SourceOptions& options) {
     if (folder.empty()) continue;
     if (std::string path = find_npz(folder + "/" + kCluttered); !path.empty()) return path;
     if (folder == options.cache_dir || folder == options.system_dir) continue;
-    if (std::string path = find_npz(folder); !path.empty()) return path;
+    const std::string path = folder + "/" + kClutteredFile;
+    if (std::filesystem::is_regular_file(path)) return path;
   }
   return {};
 }
@@ -191,6 +193,7 @@ Dataset load(const std::string& name, const LoadOptions& options, const FetchCal
   check_sizes(name, options);
   Dataset dataset = read_or_make(name, options, progress);
   hold_out(dataset, options.holdout);
+  if (options.standardise) dataset.pixels = std::make_shared<const PixelScaling>(standardise(dataset.train));
   keep_first(dataset.train, options.train_limit, "training examples");
   keep_first(dataset.test, options.test_limit, "test examples");
   rescale(dataset.train, options.scale);

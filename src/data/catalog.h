@@ -22,7 +22,8 @@ struct LoadOptions {
   int64_t holdout = 0;       ///< the last N training examples become the validation split
   int64_t train_limit = 0;   ///< then keep only the first N training examples; 0: all
   int64_t test_limit = 0;
-  double scale = 1;  ///< then so many times the training examples: rescale()
+  bool standardise = false;  ///< by all training examples that are not held out, however few of them are kept
+  double scale = 1;          ///< then so many times the training examples: rescale()
 
   // Of generated data; 0: the data set's own. test_size is also for own data without a test split.
   int64_t train_size = 0;

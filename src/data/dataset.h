@@ -53,6 +53,8 @@ struct Examples {
   [[nodiscard]] bool empty() const { return count() == 0; }
 };
 
+struct PixelScaling;
+
 struct Dataset {
   std::string name;
   std::string origin;  ///< where it was found, for people
@@ -60,6 +62,7 @@ struct Dataset {
   Examples train;
   Examples validation;  ///< empty unless the data set has one or some are held out
   Examples test;
+  std::shared_ptr<const PixelScaling> pixels;  ///< where standardising was asked for
 
   [[nodiscard]] const ImageShape& shape() const { return train.shape; }
   [[nodiscard]] int classes() const { return train.classes; }

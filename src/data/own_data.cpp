@@ -73,6 +73,13 @@ void shape_images(NpyArray& array, const ImageShape& expected, const std::string
   // One channel that comes last is the same bytes.
   const bool channel_last =
       shape.size() == 4 && shape[3] == 1 && expected.channels == 1 && shape[1] == wanted[1] && shape[2] == wanted[2];
+  const auto colours = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
+  if (shape.size() == 4 && !channel_last && colours(shape[3]) && !colours(shape[1])) {
+    throw DataError(
+        fmt::format("{}: shape ({}) looks like channels last; (n,c,h,w) is allowed, as by "
+                    "numpy.moveaxis(X, 3, 1)",
+                    source, fmt::join(shape, ",")));
+  }
   if (fits || channel_last) {
     shape = {shape[0], wanted[0], wanted[1], wanted[2]};
   } else if (flat) {

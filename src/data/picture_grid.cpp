@@ -28,7 +28,7 @@ PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& opti
     throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
   }
   if (options.columns < 1 || options.gap < 0 || options.factor < 0 || options.factor > kMostFactor ||
-      !(options.white > options.black)) {
+      options.group < 1 || !(options.white > options.black)) {
     throw UsageError(fmt::format("a grid of {} columns, gap {}, factor {}, from {} to {} cannot be drawn",
                                  options.columns, options.gap, options.factor, options.black, options.white));
   }
@@ -52,14 +52,17 @@ Bitmap PictureGrid::picture() const {
   if (images == 0) throw UsageError("a picture of no images");
   const int64_t columns = std::min<int64_t>(images, options_.columns);
   const int64_t rows = (images + columns - 1) / columns;
-  const auto extent = [&](int64_t cells, int side) {
-    const int64_t pixels = (cells * (int64_t{side} + options_.gap) + options_.gap) * options_.factor;
+  const auto extent = [&](int64_t cells, int side, int64_t more_gaps) {
+    const int64_t pixels = (cells * (int64_t{side} + options_.gap) + (1 + more_gaps) * options_.gap) * options_.factor;
     if (pixels > kMostSide) {
       throw UsageError(fmt::format("a picture of {} pixels a side; at most {} are allowed", pixels, kMostSide));
     }
     return static_cast<int>(pixels);
   };
-  Bitmap bitmap{extent(columns, shape_.width), extent(rows, shape_.height), shape_.channels, {}};
+  Bitmap bitmap{extent(columns, shape_.width, 2 * ((columns - 1) / options_.group)),
+                extent(rows, shape_.height, 0),
+                shape_.channels,
+                {}};
   bitmap.pixels.assign(
       static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels),
       kBackground);
@@ -71,11 +74,13 @@ void PictureGrid::draw(size_t index, Bitmap& bitmap) const {
   const auto factor = static_cast<size_t>(options_.factor);
   const auto channels = static_cast<size_t>(shape_.channels);
   const auto columns = static_cast<size_t>(options_.columns);
-  const auto begin_of = [&](size_t cell, int side) {
-    return (cell * static_cast<size_t>(side + options_.gap) + static_cast<size_t>(options_.gap)) * factor;
+  const auto gap = static_cast<size_t>(options_.gap);
+  const auto begin_of = [&](size_t cell, int side, size_t more_gaps) {
+    return (cell * (static_cast<size_t>(side) + gap) + (1 + more_gaps) * gap) * factor;
   };
-  const size_t top = begin_of(index / columns, shape_.height);
-  const size_t left = begin_of(index % columns, shape_.width);
+  const size_t column = index % columns;
+  const size_t top = begin_of(index / columns, shape_.height, 0);
+  const size_t left = begin_of(column, shape_.width, 2 * (column / static_cast<size_t>(options_.group)));
   const auto height = static_cast<size_t>(shape_.height) * factor;
   const auto width = static_cast<size_t>(shape_.width);
   for (size_t y = 0; y < height; ++y) {

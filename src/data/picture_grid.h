@@ -19,6 +19,7 @@ struct PictureGridOptions {
   float black = 0;  ///< values at and below are black,
   float white = 1;  ///< at and above white
   int gap = 2;      ///< pixels between the images and around them, before enlarging
+  int group = 1;    ///< so many images of a row belong together: three gaps lie between groups
   int factor = 0;   ///< each value becomes so many pixels a side; 0: so that an image is at least 96 a side
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/normal_kernels.h"
 #include "lockstep/error.h"
@@ -36,6 +37,12 @@ class NormalImages final : public ImageMaker {
 /// Makes all images now.
 void store(Examples& examples) {
   const size_t pixels = examples.shape.size();
+  try {
+    base::require_memory(examples.labels.size() * pixels * sizeof(float));
+  } catch (const MemoryError& error) {
+    throw MemoryError(
+        fmt::format("generate once: {} images {}; generate fresh takes none", examples.labels.size(), error.what()));
+  }
   std::vector<float> floats(examples.labels.size() * pixels);
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     examples.maker->make(static_cast<int64_t>(i), floats.data() + i * pixels);

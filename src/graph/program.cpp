@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/memory.h"
 #include "lockstep/error.h"
 
 namespace lockstep::graph {
@@ -61,6 +62,9 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 void Program::make_kernels(const backend::Backend& backend) {
+  for (const Node& node : work_.graph.nodes()) {
+    for (const Output& output : node.outputs) base::require_memory(output.type.bytes());
+  }
   const std::vector<bool> constants = find_constants(work_);
   for (size_t i = 0; i < work_.graph.nodes().size(); ++i) {
     const Node& node = work_.graph.nodes()[i];

@@ -30,9 +30,9 @@ void check_built(const Graph& graph, const ModelDef& model, const BuildRequest& 
           "scores " + built.scores.shape().str() + " must be " + scores.str() + " (batch, classes)");
   require(built.loss.shape() == Shape{}, "loss " + built.loss.shape().str() + " must be a scalar []");
   require(!built.correct.valid() || built.correct.shape() == Shape{}, "correct must be a scalar []");
-  const bool pictured =
-      !built.picture.valid() || (built.picture.shape().rank() == 4 && built.picture.shape()[0] == request.batch);
-  require(pictured, "picture must be [batch, channels, height, width]");
+  const bool pictured = !built.picture.valid() || built.picture.shape() == built.images.shape();
+  require(pictured, "picture " + (built.picture.valid() ? built.picture.shape().str() : std::string()) +
+                        " must be of the images' shape " + built.images.shape().str());
 }
 
 /// Other images than a model is made for are tried: what does not fit them is told in terms of the images.

@@ -13,6 +13,7 @@ data::LoadOptions data_options(const Settings& settings, const Shape& image) {
   options.train_limit = settings.train_limit;
   options.test_limit = settings.test_limit;
   options.scale = settings.data_scale;
+  options.standardise = settings.pixels == "standard";
   options.train_size = settings.train_size;
   options.test_size = settings.test_size;
   options.classes = settings.classes;

@@ -84,12 +84,14 @@ data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
 data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
                                  const data::FetchCallback& progress) {
   if (settings_of(model.header).pixels != "standard") return {};
-  return data::standardise(load_data(model, {"", folder, progress}).train);
+  return *load_data(model, {"", folder, progress}).pixels;
 }
 
 Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
   data::Dataset dataset = load_data(model, {request.dataset, request.data, request.fetch_progress});
-  const data::PixelScaling pixels = pixel_scaling(model, request.data, request.fetch_progress);
+  // A folder given for another data set may hold that under the names of the run's own.
+  const std::string folder = request.dataset.empty() ? request.data : "";
+  const data::PixelScaling pixels = pixel_scaling(model, folder, request.fetch_progress);
   data::Examples& examples = pick_split(dataset, request.split);
   examples.repeated = 0;
   if (request.limit > 0) data::keep_first(examples, request.limit, request.split + " examples");

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kImages = 32;
 constexpr int kPairsPerRow = 4;
+constexpr int kMostSide = 512;
 
 /// Pixels as they were before they were scaled.
 void unscale(const data::PixelScaling& pixels, std::span<float> images) {
@@ -20,6 +21,11 @@ void unscale(const data::PixelScaling& pixels, std::span<float> images) {
 }
 
 }  // namespace
+
+bool can_be_shown(const data::ImageShape& shape) {
+  const bool colours = shape.channels == 1 || shape.channels == 3;
+  return colours && std::min(shape.height, shape.width) > 1 && std::max(shape.height, shape.width) <= kMostSide;
+}
 
 PictureWriter::PictureWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
                              const data::Examples& examples, const data::PixelScaling& pixels, std::string folder)
@@ -45,7 +51,7 @@ void PictureWriter::on_eval(const EvalEvent& event) {
   std::vector<float> after(shown.begin(), shown.end());
   unscale(pixels_, before);
   unscale(pixels_, after);
-  data::PictureGrid grid(shape_, {.columns = 2 * kPairsPerRow});
+  data::PictureGrid grid(shape_, {.columns = 2 * kPairsPerRow, .group = 2});
   for (size_t i = 0; i < static_cast<size_t>(count_); ++i) {
     grid.add(before.data() + i * shape_.size());
     grid.add(after.data() + i * shape_.size());

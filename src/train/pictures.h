@@ -13,6 +13,9 @@
 
 namespace lockstep::train {
 
+/// Whether images of that shape can be shown: of one or three channels, not flat rows, and of moderate size.
+bool can_be_shown(const data::ImageShape& shape);
+
 class PictureWriter final : public Hooks {
  public:
   /// Pictures go to `folder`, which is made with the first.

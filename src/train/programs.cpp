@@ -18,7 +18,7 @@ graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed) {
   try {
     return {graph.parameters(), seed};
   } catch (const MemoryError& error) {
-    throw MemoryError("model '" + spec.model->name + "' " + error.what() + " for its parameters alone");
+    throw MemoryError("model '" + spec.model->name + "': its parameters alone: " + error.what());
   }
 }
 

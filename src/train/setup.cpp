@@ -70,6 +70,12 @@ Settings with_schedule_end(Settings settings, const data::Dataset& dataset) {
   return settings;
 }
 
+/// Data that comes without its scaling is scaled by what there is.
+data::PixelScaling scaling_of(const Settings& settings, const data::Dataset& dataset) {
+  if (settings.pixels != "standard") return {};
+  return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
+}
+
 void copy_into(std::span<const float> from, std::span<float> to) { std::copy(from.begin(), from.end(), to.begin()); }
 
 }  // namespace
@@ -77,7 +83,7 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint)
     : settings_(with_schedule_end(settings, dataset)),
       dataset_(std::move(dataset)),
-      pixels_(settings.pixels == "standard" ? data::standardise(dataset_.train) : data::PixelScaling{}),
+      pixels_(scaling_of(settings, dataset_)),
       threads_(resolve_threads(settings)),
       backend_(make_backend(settings.backend, threads_,
                             {.exact_conv = settings.exact_conv, .precision = settings.precision})),
@@ -89,10 +95,14 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
       programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
                 settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(parameters_, exchange_options()),
-      loader_(dataset_.train, loader_options(settings, pixels_, restore(checkpoint))),
+      loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint))),
       evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {
   check_fit();
-  programs_.for_batch(settings.batch);
+}
+
+const data::Examples& Setup::trained_split() {
+  programs_.for_batch(settings_.batch);
+  return dataset_.train;
 }
 
 const data::Examples& Setup::evaluated_split() const {
@@ -100,7 +110,7 @@ const data::Examples& Setup::evaluated_split() const {
 }
 
 std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder) const {
-  if (traits().picture.empty()) return nullptr;
+  if (traits().picture.empty() || !can_be_shown(dataset_.shape())) return nullptr;
   return std::make_unique<PictureWriter>(spec_, *backend_, parameters_.values().data(), evaluated_split(), pixels_,
                                          folder);
 }

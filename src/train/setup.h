@@ -58,6 +58,8 @@ class Setup {
   void check_fit() const;
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
   [[nodiscard]] const data::Examples& evaluated_split() const;
+  /// Prepares the program of a full batch before a loader takes memory for it: what does not fit is told by the model.
+  const data::Examples& trained_split();
 
   Settings settings_;
   data::Dataset dataset_;

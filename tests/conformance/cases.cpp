@@ -234,6 +234,18 @@ std::vector<Case> lrn_cases() {
                 5e-5,
                 channels < 16};
   };
+  // Channels that fill up a block are not 0 after softplus.
+  const auto after_softplus = [](int64_t batch, int64_t channels) {
+    return Case{"lrn after softplus, " + std::to_string(channels) + " channels",
+                {{{batch, 2, 6, 5}}, {{channels, 2, 3, 3}}},
+                [](Values& in) {
+                  const Value y = ops::softplus(ops::conv2d(in[0], in[1], ops::window(3, 1, 1)));
+                  return ops::lrn(y, {.radius = 3, .alpha = 0.5F, .beta = 0.75F, .bias = 1.0F});
+                },
+                true,
+                5e-5,
+                false};
+  };
   return {normalise({2, 7, 4, 5}, {}),
           normalise({2, 7, 4, 5}, {.radius = 2, .alpha = 0.5F, .beta = 0.75F, .bias = 1.0F}),
           normalise({3, 3, 2, 9}, {.radius = 4, .alpha = 0.5F, .beta = 0.6F, .bias = 2.0F}),
@@ -241,7 +253,8 @@ std::vector<Case> lrn_cases() {
           normalise({2, 1, 3, 3}, {.radius = 0, .alpha = 1.0F, .beta = 0.5F, .bias = 1.0F}),
           between_convolutions(9, 5),
           between_convolutions(2, 320),
-          between_convolutions(3, 277)};
+          between_convolutions(3, 277),
+          after_softplus(3, 277)};
 }
 
 std::vector<Case> elementwise_cases(base::Sequence& random) {

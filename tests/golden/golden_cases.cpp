@@ -48,20 +48,20 @@ std::vector<Case> make_cases() {
   const Shape photo{3, 224, 224};
   return {
       {"lr", "lr", {}, 16, digit, 10, Pixels::uniform, 0.02F, 1e-3F},
-      {"lenet", "lenet", {}, 16, digit, 10, Pixels::uniform, 0.05F, 1e-3F},
+      {"lenet", "lenet", {}, 16, digit, 10, Pixels::uniform, 0.01F, 2e-4F},
       {"lenet-tanh-avg", "lenet", {{"activation", "tanh"}, {"pool", "avg"}}, 16, digit, 10, Pixels::uniform, 0.05F},
       {"lenet-valid", "lenet-valid", {}, 16, digit, 10, Pixels::uniform, 0.05F, 1e-3F},
-      {"alexnet", "alexnet", {}, 16, photo, 1000, Pixels::faint, 5e-3F, 1e-5F},
-      {"alexnet-lrn", "alexnet", {{"lrn", "true"}}, 4, {3, 96, 96}, 10, Pixels::normal, 5e-3F, 2e-5F},
+      {"alexnet", "alexnet", {}, 16, photo, 1000, Pixels::faint, 1e-3F, 2e-6F},
+      {"alexnet-lrn", "alexnet", {{"lrn", "true"}}, 4, {3, 96, 96}, 10, Pixels::normal, 1e-3F, 2e-6F},
       {"alexnet-features", "alexnet", {{"features_only", "true"}}, 4, photo, 10, Pixels::normal, 1e-6F, 1e-5F},
       {"autoencoder", "autoencoder", {}, 16, digit, 10, Pixels::normal, 1e-4F, 1e-3F},
       {"autoencoder-gaussian", "autoencoder", {{"kind", "gaussian"}}, 16, digit, 10, Pixels::normal, 1e-4F, 1e-3F},
       {"autoencoder-masking", "autoencoder", {{"kind", "masking"}}, 16, digit, 10, Pixels::normal, 1e-4F, 1e-3F},
       {"autoencoder-variational", "autoencoder", {{"kind", "variational"}}, 16, digit, 10, Pixels::uniform, 1e-4F},
       {"autoencoder-large", "autoencoder-large", {}, 16, digit, 10, Pixels::normal, 1e-4F, 1e-3F},
-      {"stn", "stn", {}, 16, cluttered, 10, Pixels::wave, 2e-4F, 1e-5F},
-      {"stn-half-pixel", "stn", {{"sampling", "half_pixel"}}, 16, cluttered, 10, Pixels::wave, 2e-4F, 1e-5F},
-      {"stn-large", "stn-large", {}, 16, cluttered, 10, Pixels::wave, 2e-4F, 1e-5F},
+      {"stn", "stn", {}, 16, cluttered, 10, Pixels::wave, 1e-4F, 5e-6F},
+      {"stn-half-pixel", "stn", {{"sampling", "half_pixel"}}, 16, cluttered, 10, Pixels::wave, 1e-4F, 5e-6F},
+      {"stn-large", "stn-large", {}, 16, cluttered, 10, Pixels::wave, 1e-4F, 5e-6F},
   };
 }
 

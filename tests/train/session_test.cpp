@@ -7,10 +7,13 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/parallel.h"
+#include "data/images.h"
+#include "data/random_images.h"
 #include "support.h"
 #include "train/checkpoint_store.h"
 #include "train/run_log.h"
@@ -31,6 +34,7 @@ using ::testing::Not;
 using testing::Recorder;
 using ::testing::StartsWith;
 using testing::TempDir;
+using testing::train_session;
 using ::testing::Truly;
 
 /// A run of 5 steps per epoch on generated data.
@@ -85,6 +89,41 @@ TEST(Session, WritesEverythingAboutARun) {
   again.load_yaml(outcome.run_dir + "/config.yaml");
   EXPECT_EQ(again.resolve().batch, 64);
   EXPECT_EQ(again.resolve().threads, 1);
+}
+
+TEST(Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
+  const TempDir dir;
+  const Outcome outcome = train(request(dir, {{"model", "autoencoder"}}));
+  for (const char* step : {"00000005", "00000010"}) {
+    const data::Examples picture =
+        data::read_png(outcome.run_dir + "/pictures/reconstruction-" + std::string(step) + ".png");
+    EXPECT_GT(picture.shape.width, 8 * 28);  // four pairs of images a row
+    EXPECT_GT(picture.shape.height, 8 * 28);
+  }
+  EXPECT_TRUE(summary_of(outcome.run_dir)["test_accuracy"].is_null());
+  EXPECT_THAT(lines_of(outcome.run_dir + "/evals.csv")[1], ::testing::ContainsRegex(",,50,"));
+}
+
+TEST(Session, ImagesThatCannotBeShownTrainWithoutPictures) {
+  const TempDir dir;
+  const data::Dataset flat = data::synthetic({.train = 100, .test = 20, .shape = {1, 1, 300}});
+  Recorder recorder;
+  const Outcome outcome = train_session(
+      {{"model", "autoencoder"}, {"epochs", "1"}, {"batch", "20"}, {"runs-dir", dir / "runs"}}, recorder, {}, flat);
+  EXPECT_EQ(outcome.reason, StopReason::epochs);
+  EXPECT_FALSE(std::filesystem::exists(outcome.run_dir + "/pictures"));
+}
+
+TEST(Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
+  const TempDir dir;
+  const data::Dataset many = data::random_images({.train = 2000000, .test = 1, .classes = 10, .shape = {3, 224, 224}});
+  Recorder recorder;
+  const auto refused = [&] {
+    train_session({{"model", "alexnet"}, {"batch", "2000000"}, {"runs-dir", dir / "runs"}}, recorder, {}, many);
+  };
+  EXPECT_THAT(
+      message_of<UsageError>(refused),
+      ::testing::AllOf(HasSubstr("model 'alexnet' with a batch of 2000000 needs"), HasSubstr("this machine has")));
 }
 
 TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {

@@ -54,13 +54,21 @@ std::optional<LayoutChoice> follow(const KernelRequest& request) {
   return LayoutChoice{std::vector<Layout>(node.inputs.size(), chosen), {chosen}};
 }
 
-/// A pool or normalisation works in its image's layout; its gradient in the layout of the image it was given, or of dy.
+/// A pool works in its image's layout; its gradient in the layout of the image it was given, or of dy.
 std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
   Layout layout = request.input(0).layout;
   if (request.input(0).type.dtype == DType::bf16) layout = {Kind::channel_blocked, 16};  // the one its kernels know
   const bool wider_than_vectors = layout.kind == Kind::channel_blocked && active_isa() == Isa::sse4;
   if (wider_than_vectors) return std::nullopt;
   return LayoutChoice{std::vector<Layout>(request.node.inputs.size(), layout), {layout}};
+}
+
+/// A normalisation sums neighbouring channels: those that a block is padded with may hold anything (softplus(0) is not
+/// 0), so it takes only blocks that are full.
+std::optional<LayoutChoice> follow_full_blocks(const KernelRequest& request) {
+  const Layout& layout = request.input(0).layout;
+  if (layout.kind == Kind::channel_blocked && request.out_shape()[1] % layout.block != 0) return std::nullopt;
+  return follow_first(request);
 }
 
 /// A reshape that keeps the batch axis is free in the batch-blocked layout.
@@ -105,9 +113,10 @@ std::optional<LayoutChoice> choose_layouts(const KernelRequest& request) {
     case Op::avg_pool:
     case Op::max_pool_grad:
     case Op::avg_pool_grad:
+      return follow_first(request);
     case Op::lrn:
     case Op::lrn_grad:
-      return follow_first(request);
+      return follow_full_blocks(request);
     case Op::relu:
     case Op::tanh:
     case Op::sigmoid:

@@ -1,0 +1,22 @@
+#include "base/memory.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+#include "lockstep/error.h"
+
+namespace lockstep::base {
+
+void require_memory(size_t bytes) {
+  const double machine = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const auto needed = static_cast<double>(bytes);
+  if (machine <= 0 || needed <= machine) return;
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "needs %.1f GB of memory at once; this machine has %.1f GB", needed / 1e9,
+                machine / 1e9);
+  throw MemoryError(text.data());
+}
+
+}  // namespace lockstep::base
