@@ -4,6 +4,7 @@
 #include <array>
 
 #include "graph/passes.h"
+#include "lockstep/error.h"
 #include "lockstep/ops.h"
 #include "ops/op_table.h"
 #include "optim/optimizer.h"
@@ -171,7 +172,12 @@ ModelDescription describe(const DescribeRequest& request) {
   const auto backend = make_backend(request.backend, request.threads, {.precision = request.precision});
   std::vector<graph::Value> outputs{built.loss};
   if (built.correct.valid()) outputs.push_back(built.correct);
-  add_program(description, graph::Program(std::move(graph), outputs, gradients, *backend));
+  try {
+    add_program(description, graph::Program(std::move(graph), outputs, gradients, *backend));
+  } catch (const MemoryError& error) {
+    throw MemoryError("model '" + model.name + "' with a batch of " + std::to_string(request.batch) + " " +
+                      error.what());
+  }
   return description;
 }
 
