@@ -223,7 +223,8 @@ void add_predict(CLI::App& program, Invocation& invocation) {
   app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
   app->add_flag("--json", arguments->json, "Print JSON");
   app->footer(
-      "A PNG is made grey and must have the size of the model's images; white on black, as the digits of MNIST.\n\n"
+      "A PNG must have the size of the model's images and is made grey for one-channel models; white on black, as\n"
+      "the digits of MNIST.\n\n"
       "Examples:\n"
       "  lockstep predict runs/lenet-1 digit.png\n"
       "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"
