@@ -6,6 +6,10 @@ import subprocess
 import sys
 import tempfile
 
+if not pathlib.Path(sys.prefix, "stamp").exists():
+    print("skipped: the virtual environment could not be filled (prepare_venv.py says why)")
+    sys.exit(77)
+
 import numpy
 import onnx
 import onnxruntime
