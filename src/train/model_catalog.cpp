@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/suggest.h"
 #include "interchange/model_file.h"
 #include "lockstep/error.h"
 #include "train/settings.h"
@@ -44,7 +45,15 @@ nn::ModelDef load(const std::string& path, const std::string& name) {
 
 const nn::ModelDef& find_model(std::span<const nn::ModelDef> models, const std::string& name) {
   const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
-  return found != models.end() ? *found : nn::find_model(name);
+  if (found != models.end()) return *found;
+  std::vector<std::string> names;
+  for (const nn::ModelDef& model : nn::zoo()) {
+    if (model.name == name) return model;
+    names.push_back(model.name);
+  }
+  for (const nn::ModelDef& model : models) names.push_back(model.name);
+  throw UsageError(
+      fmt::format("unknown model '{}'{}; files end in .yaml, .yml or .onnx", name, base::hint(name, names)));
 }
 
 std::string kept_model_file(const std::string& run, const std::string& name) {

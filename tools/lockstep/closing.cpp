@@ -54,13 +54,13 @@ void print_evaluation(const Terminal& terminal, const train::Settings& settings,
   row(terminal, settings.eval_split + " loss", loss);
 }
 
-void print_commands(const Terminal& terminal, const Outcome& outcome) {
+void print_commands(const Terminal& terminal, const Outcome& outcome, const std::string& program) {
   if (outcome.run_dir.empty()) return;
   if (outcome.reason == StopReason::interrupted) {
-    print("\nto go on:  {}\n", terminal.bold("lockstep train --resume " + outcome.run_dir));
+    print("\nto go on:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
     return;
   }
-  print("\nnext:  lockstep eval {0}\n       lockstep predict {0} --test 4\n", outcome.run_dir);
+  print("\nnext:  {1} eval {0}\n       {1} predict {0} --test 4\n", outcome.run_dir, program);
 }
 
 /// Of full batches, evaluations and checkpoints included.
@@ -93,7 +93,8 @@ void print_opening(const Terminal& terminal, const train::Settings& settings, co
   flush_out();
 }
 
-void print_closing(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome) {
+void print_closing(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome,
+                   const std::string& program) {
   if (outcome.already_finished) {
     print("{} has ended already: {}. To train longer, raise what ended it, e.g. --epochs.\n", outcome.run_dir,
           why(outcome));
@@ -107,7 +108,7 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
                   rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
-  print_commands(terminal, outcome);
+  print_commands(terminal, outcome, program);
 }
 
 void print_result_line(const train::Settings& settings, const Outcome& outcome) {

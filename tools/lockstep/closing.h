@@ -10,8 +10,9 @@ namespace lockstep::tools {
 /// What is about to be trained, and how.
 void print_opening(const Terminal& terminal, const train::Settings& settings, const train::StartEvent& start);
 
-/// How it went, where it is kept, and what to do next.
-void print_closing(const Terminal& terminal, const train::Settings& settings, const train::Outcome& outcome);
+/// How it went, where it is kept, and what to do next with `program`.
+void print_closing(const Terminal& terminal, const train::Settings& settings, const train::Outcome& outcome,
+                   const std::string& program);
 
 /// The same as one line, for --quiet.
 void print_result_line(const train::Settings& settings, const train::Outcome& outcome);

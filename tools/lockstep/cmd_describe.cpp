@@ -96,13 +96,13 @@ train::DescribeRequest request_for(const std::string& name, train::Configuration
   return request;
 }
 
-int run_describe(const Arguments& arguments) {
+int run_describe(const Arguments& arguments, std::span<const nn::ModelDef> models) {
   train::Settings settings;
   settings.threads = arguments.threads;
   const train::SettingDef& options = *train::find_setting("options");
   if (!arguments.options.empty()) train::assign(settings, options, arguments.options, "--options");
   train::assign(settings, *train::find_setting("precision"), arguments.precision, "--precision");
-  train::Configuration configuration;  // owns the model where it is a file
+  train::Configuration configuration(models);  // owns the model where it is a file
   train::DescribeRequest request = request_for(arguments.model, configuration);
   for (const auto& [option, value] : settings.options) request.options[option] = value;
   if (arguments.batch > 0) request.batch = arguments.batch;
@@ -139,7 +139,9 @@ void add_describe(CLI::App& program, Invocation& invocation) {
       "  lockstep describe lenet --batch 64\n"
       "  lockstep describe lenet --options pool=avg --kernels\n"
       "  lockstep describe my-model.yaml");
-  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_describe(*arguments); }; });
+  app->callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_describe(*arguments, invocation.models); };
+  });
 }
 
 }  // namespace lockstep::tools

@@ -34,9 +34,9 @@ void print_json(const train::TrainedModel& model, const train::EvaluateRequest& 
   print("{}\n", result.dump(2));
 }
 
-int run_eval(const Arguments& arguments) {
+int run_eval(const Arguments& arguments, std::span<const nn::ModelDef> models) {
   const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = load_trained(arguments.source);
+  const train::TrainedModel model = load_trained(arguments.source, models);
   train::EvaluateRequest request = arguments.request;
   request.threads = static_cast<int>(arguments.threads);
   request.fetch_progress = fetch_display(terminal, arguments.json);
@@ -73,7 +73,9 @@ void add_eval(CLI::App& program, Invocation& invocation) {
       "  lockstep eval runs/lenet-1                        the best checkpoint on the test images\n"
       "  lockstep eval lenet-1 --checkpoint newest\n"
       "  lockstep eval lenet-1 --split train --limit 10000 --json");
-  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_eval(*arguments); }; });
+  app->callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_eval(*arguments, invocation.models); };
+  });
 }
 
 }  // namespace lockstep::tools

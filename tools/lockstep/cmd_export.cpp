@@ -36,11 +36,11 @@ std::vector<std::pair<std::string, std::string>> metadata(const train::Checkpoin
   return entries;
 }
 
-int run_export(const Arguments& arguments) {
+int run_export(const Arguments& arguments, std::span<const nn::ModelDef> models) {
   if (!arguments.file.ends_with(".onnx")) {
     throw UsageError("export: '" + arguments.file + "' must end in .onnx");
   }
-  const train::TrainedModel model = load_trained(arguments.source);
+  const train::TrainedModel model = load_trained(arguments.source, models);
   nn::BuildRequest request{.batch = arguments.batch,
                            .training = false,
                            .image = model.spec.image,
@@ -75,7 +75,9 @@ void add_export(CLI::App& program, Invocation& invocation) {
       "Examples:\n"
       "  lockstep export runs/lenet-1 lenet.onnx\n"
       "  lockstep export lenet-1 lenet.onnx --checkpoint newest --batch 1");
-  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_export(*arguments); }; });
+  app->callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_export(*arguments, invocation.models); };
+  });
 }
 
 }  // namespace lockstep::tools

@@ -1,5 +1,5 @@
 // lockstep models: what can be trained.
-#include <memory>
+#include <algorithm>
 #include <string>
 
 #include "command.h"
@@ -12,16 +12,22 @@
 namespace lockstep::tools {
 namespace {
 
-int run_models() {
+void add_row(Table& table, const nn::ModelDef& model) {
+  const Shape& image = model.image;
+  table.add({model.name, grouped(parameter_count(model)), fmt::format("{}x{}x{}", image[0], image[1], image[2]),
+             training_text(model), model.description});
+}
+
+int run_models(const Invocation& invocation) {
   const Terminal terminal = Terminal::detect();
   Table table({{"model"}, {"parameters", Table::Align::right}, {"image"}, {"trains with"}, {"what it is"}});
   for (const nn::ModelDef& model : nn::zoo()) {
-    const Shape& image = model.image;
-    table.add({model.name, grouped(parameter_count(model)), fmt::format("{}x{}x{}", image[0], image[1], image[2]),
-               training_text(model), model.description});
+    const auto same = [&](const nn::ModelDef& own) { return own.name == model.name; };
+    if (std::none_of(invocation.models.begin(), invocation.models.end(), same)) add_row(table, model);
   }
+  for (const nn::ModelDef& model : invocation.models) add_row(table, model);
   write_out(table.text(terminal));
-  print("\nA model of your own is a file: lockstep train my-model.yaml (docs/models.md).\n");
+  print("\nA model of your own is a file: {} train my-model.yaml (docs/models.md).\n", invocation.program);
   return 0;
 }
 
@@ -30,7 +36,7 @@ int run_models() {
 void add_models(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("models", "The models that can be trained");
   app->footer("Examples:\n  lockstep models\n  lockstep describe lenet    one of them in detail");
-  app->callback([&invocation] { invocation.run = run_models; });
+  app->callback([&invocation] { invocation.run = [&invocation] { return run_models(invocation); }; });
 }
 
 }  // namespace lockstep::tools

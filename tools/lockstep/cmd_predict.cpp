@@ -183,10 +183,10 @@ void check(const Arguments& arguments) {
   if (!arguments.files.empty() && test) throw UsageError("predict: either image files or --test, not both");
 }
 
-int run_predict(const Arguments& arguments) {
+int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models) {
   check(arguments);
   const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = load_trained(arguments.source);
+  const train::TrainedModel model = load_trained(arguments.source, models);
   const Names names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =
@@ -230,7 +230,9 @@ void add_predict(CLI::App& program, Invocation& invocation) {
       "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"
       "  lockstep predict runs/lenet-1 --test 6\n"
       "  lockstep predict runs/lenet-1 --test 6 --mistakes");
-  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_predict(*arguments); }; });
+  app->callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_predict(*arguments, invocation.models); };
+  });
 }
 
 }  // namespace lockstep::tools

@@ -66,8 +66,8 @@ void add_setting(CLI::App& app, const SettingDef& def, const std::shared_ptr<Arg
   option->group(std::string(def.group));
 }
 
-train::Configuration make_configuration(const Arguments& arguments) {
-  train::Configuration configuration;
+train::Configuration make_configuration(const Arguments& arguments, std::span<const nn::ModelDef> models) {
+  train::Configuration configuration(models);
   if (!arguments.config.empty()) configuration.load_yaml(arguments.config);
   if (!arguments.model.empty()) configuration.set("model", arguments.model);
   for (const auto& [name, text] : arguments.settings) configuration.set(name, text);
@@ -84,10 +84,10 @@ train::Settings resolve_early(train::Configuration configuration) {
   return configuration.resolve();
 }
 
-int run_train(const Arguments& arguments, char** argv) {
-  const train::Configuration configuration = make_configuration(arguments);
+int run_train(const Arguments& arguments, const Invocation& invocation) {
+  const train::Configuration configuration = make_configuration(arguments, invocation.models);
   const train::Settings early = resolve_early(configuration);
-  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", argv);
+  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
 
   const Terminal terminal = Terminal::detect();
   const bool quiet = early.quiet;
@@ -105,7 +105,7 @@ int run_train(const Arguments& arguments, char** argv) {
   if (quiet) {
     print_result_line(session.settings(), outcome);
   } else {
-    print_closing(terminal, session.settings(), outcome);
+    print_closing(terminal, session.settings(), outcome, invocation.program);
   }
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
@@ -125,7 +125,7 @@ void add_train(CLI::App& program, Invocation& invocation) {
   }
   app->footer(kExamples);
   app->callback([arguments, &invocation] {
-    invocation.run = [arguments, argv = invocation.argv] { return run_train(*arguments, argv); };
+    invocation.run = [arguments, &invocation] { return run_train(*arguments, invocation); };
   });
 }
 

@@ -102,7 +102,9 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, 
   if (!commands.empty()) text += "\nCommands:\n";
   for (const CLI::App* command : commands) text += entry(command->get_name(), command->get_description());
   if (!app->get_footer().empty()) text += "\n" + app->get_footer() + "\n";
-  return text;
+  const CLI::App* program = app;
+  while (program->get_parent() != nullptr) program = program->get_parent();
+  return replaced(std::move(text), "lockstep ", program->get_name() + " ");
 }
 
 void parse(CLI::App& program, int argc, const char* const* argv) {

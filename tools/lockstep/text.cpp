@@ -72,6 +72,13 @@ std::string padded_right(std::string_view text, size_t width) {
   return std::string(text) + std::string(used < width ? width - used : 0, ' ');
 }
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines{""};
   for (size_t begin = 0; begin < text.size();) {

@@ -4,7 +4,8 @@
 
 namespace lockstep::tools {
 
-train::TrainedModel load_trained(train::ModelSource source) {
+train::TrainedModel load_trained(train::ModelSource source, std::span<const nn::ModelDef> models) {
+  source.models.assign(models.begin(), models.end());
   const bool named = !source.checkpoint.empty();
   train::TrainedModel model = train::load_model(source);
   if (named || !model.header.state.best_checkpoint) return model;

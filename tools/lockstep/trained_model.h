@@ -1,11 +1,14 @@
 // The checkpoint that eval and predict use unless told otherwise.
 #pragma once
 
+#include <span>
+
 #include "train/inference.h"
 
 namespace lockstep::tools {
 
 /// The named checkpoint; without a name the best of the run, or the newest where none was evaluated.
-train::TrainedModel load_trained(train::ModelSource source);
+/// `models` are known besides the zoo's.
+train::TrainedModel load_trained(train::ModelSource source, std::span<const nn::ModelDef> models);
 
 }  // namespace lockstep::tools

@@ -1,0 +1,122 @@
+// The command line: finds the command, runs it, and turns what it throws into one line and an exit code.
+#include "lockstep/program.h"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <set>
+#include <string>
+
+#include "command.h"
+#include "help.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "text.h"
+#include "version.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+int fail(const std::string& program, std::string message, int code) {
+  message = replaced(std::move(message), "`lockstep ", "`" + program + " ");
+  for (char& c : message) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  flush_out();
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
+  return code;
+}
+
+void describe_program(CLI::App& program, const std::string& name) {
+  program.name(name);
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.set_help_flag("-h,--help", "Show this help, or that of a command");
+  program.set_version_flag("--version", std::string("lockstep ") + kVersion, "Show the version");
+  program.require_subcommand(0, 1);
+  program.footer(
+      "Examples:\n"
+      "  lockstep train lenet                       train LeNet-5 on MNIST\n"
+      "  lockstep train lr --dataset fashion-mnist  softmax regression on Fashion-MNIST\n"
+      "  lockstep eval runs/lenet-1                 accuracy and loss on the test images\n"
+      "  lockstep predict runs/lenet-1 digit.png    what does the model see?");
+}
+
+/// What `models` and `describe` rely on, whichever command it is.
+void check_models(std::span<const nn::ModelDef> models) {
+  std::set<std::string> names;
+  for (const nn::ModelDef& model : models) {
+    const auto reject = [&](const std::string& what) {
+      throw UsageError("run_program: model '" + model.name + "' " + what);
+    };
+    if (model.name.empty()) reject("has no name");
+    if (!names.insert(model.name).second) reject("is given twice");
+    if (!model.build) reject("has no function `build`");
+    if (model.image.rank() != 3) {
+      reject("is made for images " + model.image.str() + "; it takes [channels, height, width]");
+    }
+  }
+}
+
+int run(int argc, char** argv, Invocation invocation) {
+  check_models(invocation.models);
+  CLI::App program("Lockstep trains neural networks.");
+  describe_program(program, invocation.program);
+  for (const auto add :
+       {add_train, add_eval, add_predict, add_export, add_data, add_models, add_describe, add_info, add_docs}) {
+    add(program, invocation);
+  }
+  try {
+    parse(program, argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* app = &program;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    write_out(app->help());
+    return 0;
+  } catch (const CLI::Success& version) {
+    print("{}\n", version.what());
+    return 0;
+  }
+  if (invocation.run) return invocation.run();
+  write_out(program.help());
+  return 0;
+}
+
+int guarded(int argc, char** argv, const Invocation& invocation) {
+  const std::string& program = invocation.program;
+  try {
+    const int code = run(argc, argv, invocation);
+    finish_output();
+    return code;
+  } catch (const UsageError& error) {
+    return fail(program, error.what(), kWrongUsage);
+  } catch (const std::bad_alloc&) {
+    return fail(program, "out of memory", kFailed);
+  } catch (const std::exception& error) {
+    return fail(program, error.what(), kFailed);
+  }
+}
+
+/// What it was called as, without the folder.
+std::string program_name(int argc, char** argv) {
+  const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "";
+  return name.empty() ? "lockstep" : name;
+}
+
+}  // namespace
+}  // namespace lockstep::tools
+
+namespace lockstep {
+
+int run_program(int argc, char** argv, std::vector<nn::ModelDef> models) {
+  // Writing that fails is an error to report, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  return tools::guarded(argc, argv, {nullptr, argv, tools::program_name(argc, argv), models});
+}
+
+}  // namespace lockstep
