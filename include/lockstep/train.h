@@ -53,6 +53,7 @@ struct StartEvent {
   double limit_seconds = 0;
   uint64_t first_step = 0;  ///< steps made and examples seen before: not 0 when resumed
   uint64_t first_examples = 0;
+  double first_aside_seconds = 0;  ///< as in StepEvent
   int threads = 1;
   const RunClock* clock = nullptr;
 };
@@ -66,7 +67,8 @@ struct StepEvent {
   int64_t examples = 0;
   uint64_t examples_total = 0;  ///< since the start of training
   float learning_rate = 0;
-  float gradient_norm = 0;  ///< NaN unless clipping computes it
+  float gradient_norm = 0;   ///< NaN unless clipping computes it
+  double aside_seconds = 0;  ///< of the clock's seconds: evaluations, their pictures and checkpoints so far
   const RunClock* clock = nullptr;
 
   [[nodiscard]] double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
@@ -104,13 +106,15 @@ struct Outcome {
   int64_t epochs = 0;  ///< completed
   uint64_t examples = 0;
   double seconds = 0;
-  double examples_per_second = 0;
-  double train_loss = 0;      ///< mean over the examples of the latest epoch
-  double train_accuracy = 0;  ///< NaN for models without
+  double aside_seconds = 0;        ///< of `seconds`: evaluations, their pictures and checkpoints
+  double examples_per_second = 0;  ///< without the time aside
+  double train_loss = 0;           ///< mean over the examples of the latest epoch
+  double train_accuracy = 0;       ///< NaN for models without
   std::optional<EvalEvent> last_eval;
   std::optional<EvalEvent> best_eval;
   size_t parameters = 0;
   uint64_t peak_memory_bytes = 0;
+  std::string pictures;  ///< the folder of what the model shows at evaluations; empty: it shows nothing
 };
 
 class Hooks {

@@ -32,6 +32,7 @@ class Field {
     return {*found, path_.empty() ? key : path_ + "." + key, file_};
   }
 
+  [[nodiscard]] bool has(const char* key) const { return value_.is_object() && value_.contains(key); }
   [[nodiscard]] bool null() const { return value_.is_null(); }
 
   [[nodiscard]] std::string text() const {
@@ -120,6 +121,7 @@ json state_json(const TrainingState& state) {
           {"pass", state.position.pass},
           {"batch", state.position.batch},
           {"seconds", number_json(state.seconds)},
+          {"aside_seconds", number_json(state.aside_seconds)},
           {"epoch_loss_sum", number_json(state.epoch_loss_sum)},
           {"epoch_correct", state.epoch_correct},
           {"epoch_examples", state.epoch_examples},
@@ -137,6 +139,7 @@ TrainingState read_state(const Field& field) {
   state.epochs = field["epochs"].whole();
   state.position = {field["pass"].whole(), field["batch"].whole()};
   state.seconds = field["seconds"].number();
+  if (field.has("aside_seconds")) state.aside_seconds = field["aside_seconds"].number();  // older ones lack it
   state.epoch_loss_sum = field["epoch_loss_sum"].number();
   state.epoch_correct = field["epoch_correct"].count();
   state.epoch_examples = field["epoch_examples"].count();

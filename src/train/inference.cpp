@@ -106,8 +106,19 @@ Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
   return Evaluator(spec, *backend, model.values(), examples, request.batch, &pixels).run();
 }
 
+void require_classes(const TrainedModel& model) {
+  const ModelTraits traits = traits_of(model.spec);
+  if (traits.accuracy) return;
+  const auto folder = std::filesystem::path(model.file).parent_path().parent_path() / "pictures";
+  std::error_code ignored;
+  const bool shows = !traits.picture.empty() && std::filesystem::is_directory(folder, ignored);
+  throw UsageError(fmt::format("predict: model '{}' has no classes{}", model.header.model,
+                               shows ? "; its pictures are in " + folder.string() : ""));
+}
+
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads,
                                 const std::string& backend_name, const data::PixelScaling* pixels) {
+  require_classes(model);
   const Shape& image = model.spec.image;
   const data::ImageShape& shape = images.shape;
   if (image != Shape{shape.channels, shape.height, shape.width}) {

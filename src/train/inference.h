@@ -69,8 +69,11 @@ struct Prediction {
   std::vector<float> probabilities;  ///< of all classes
 };
 
+/// UsageError where the model is no classifier, whose answers predict could tell.
+void require_classes(const TrainedModel& model);
+
 /// What the model sees in each image, scaled by `pixels` where given. Throws DataError where the images are of another
-/// shape.
+/// shape, and as require_classes does.
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads = 0,
                                 const std::string& backend = "cpu", const data::PixelScaling* pixels = nullptr);
 

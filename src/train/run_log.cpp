@@ -47,6 +47,7 @@ RunLog::RunLog(const RunDirectory& run, uint64_t log_every, bool resumed, uint64
 
 void RunLog::on_start(const StartEvent& event) {
   last_seconds_ = last_flush_ = event.clock->seconds();
+  last_aside_ = event.first_aside_seconds;
   last_examples_ = event.first_examples;
   last_step_ = event.first_step;
   has_accuracy_ = event.has_accuracy;
@@ -56,12 +57,13 @@ void RunLog::on_step(const StepEvent& event) {
   const bool first = event.step == 1;  // so that a short run has a line, too
   if (log_every_ == 0 || (event.step % log_every_ != 0 && !first)) return;
   const double seconds = event.clock->seconds();
-  const double passed = seconds - last_seconds_;
+  const double passed = seconds - last_seconds_ - (event.aside_seconds - last_aside_);
   const double rate = passed > 0 ? static_cast<double>(event.examples_total - last_examples_) / passed : 0;
   const double per_step = passed / static_cast<double>(event.step - last_step_);
   add_line(steps_, "{},{},{:.6f},{},{},{},{:.1f},{:.6g}", event.step, event.epoch, seconds, event.loss,
            Accuracy(has_accuracy_ ? event.accuracy() : kNone).text(), event.learning_rate, rate, per_step);
   last_seconds_ = seconds;
+  last_aside_ = event.aside_seconds;
   last_examples_ = event.examples_total;
   last_step_ = event.step;
   if (seconds - last_flush_ < kFlushSeconds) return;

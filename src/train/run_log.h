@@ -32,6 +32,7 @@ class RunLog final : public Hooks {
   CsvFile evals_;
   uint64_t log_every_;
   double last_seconds_ = 0;  ///< when the last line was written, and the examples seen by then
+  double last_aside_ = 0;
   uint64_t last_examples_ = 0;
   uint64_t last_step_ = 0;
   double last_flush_ = 0;

@@ -87,7 +87,7 @@ class Session::Impl {
   std::vector<Hooks*> hooks_;
   TrainingState start_;
   size_t parameters_ = 0;
-  bool has_accuracy_ = true;
+  ModelTraits traits_;
   int64_t started_ = 0;
 };
 
@@ -99,15 +99,14 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
   const nn::ModelDef& model = configuration.model(settings.model);
   if (checkpoint) {
-    has_accuracy_ =
-        traits_of({&model, settings.options, checkpoint->header.image, checkpoint->header.classes}).accuracy;
+    traits_ = traits_of({&model, settings.options, checkpoint->header.image, checkpoint->header.classes});
     start_ = checkpoint->header.state;
     parameters_ = checkpoint->header.parameter_count();
     finished = find_finished(start_);
     if (finished != StopReason::none) return;
   }
   setup_.emplace(settings, model, load_data(settings, model, options_), checkpoint ? &*checkpoint : nullptr);
-  has_accuracy_ = setup_->traits().accuracy;
+  traits_ = setup_->traits();
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();
   open_outputs();
@@ -166,12 +165,13 @@ StartEvent Session::Impl::start_event() const {
   event.dataset = settings.dataset;
   event.run_dir = directory->path();
   event.parameters = parameters_;
-  event.has_accuracy = has_accuracy_;
+  event.has_accuracy = traits_.accuracy;
   event.batch = settings.batch;
   event.accumulate = settings.accumulate;
   event.limit_seconds = settings.seconds;
   event.first_step = start_.step;
   event.first_examples = start_.examples;
+  event.first_aside_seconds = start_.aside_seconds;
   event.threads = static_cast<int>(settings.threads);
   if (!setup_) return event;
   event.train_examples = setup_->dataset().train.count();
@@ -190,13 +190,15 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
   outcome.epochs = state.epochs;
   outcome.examples = state.examples;
   outcome.seconds = state.seconds;
-  outcome.examples_per_second = state.seconds > 0 ? static_cast<double>(state.examples) / state.seconds : 0;
+  outcome.aside_seconds = state.aside_seconds;
+  const double computing = state.seconds - state.aside_seconds;
+  outcome.examples_per_second = computing > 0 ? static_cast<double>(state.examples) / computing : 0;
   const auto seen = static_cast<double>(state.epoch_examples);
   outcome.train_loss = seen > 0 ? state.epoch_loss_sum / seen : state.epoch_loss;
   outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
   if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
   if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
-  if (!has_accuracy_) {
+  if (!traits_.accuracy) {
     outcome.train_accuracy = std::numeric_limits<double>::quiet_NaN();
     for (auto* eval : {&outcome.last_eval, &outcome.best_eval}) {
       if (*eval) (*eval)->accuracy = outcome.train_accuracy;
@@ -204,6 +206,7 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
   }
   outcome.parameters = parameters_;
   outcome.peak_memory_bytes = peak_memory_bytes();
+  if (!traits_.picture.empty()) outcome.pictures = directory->pictures();
   return outcome;
 }
 

@@ -25,6 +25,7 @@ struct TrainingState {
   int64_t epochs = 0;         ///< completed
   data::Position position;    ///< of the batch that comes next
   double seconds = 0;         ///< of training, over all parts of a resumed run
+  double aside_seconds = 0;   ///< of those: evaluations, their pictures and checkpoints
   double epoch_loss_sum = 0;  ///< of the current epoch: loss times examples
   uint64_t epoch_correct = 0;
   uint64_t epoch_examples = 0;

@@ -46,6 +46,7 @@ std::string to_json(const Summary& summary) {
   json["epochs"] = outcome.epochs;
   json["examples"] = outcome.examples;
   json["seconds"] = number(outcome.seconds);
+  json["aside_seconds"] = number(outcome.aside_seconds);
   json["examples_per_second"] = number(outcome.examples_per_second);
   json["train_loss"] = number(outcome.train_loss);
   json["train_accuracy"] = number(outcome.train_accuracy);

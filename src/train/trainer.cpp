@@ -145,6 +145,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) const {
   event.examples_total = state_.examples;
   event.learning_rate = result.info.learning_rate;
   event.gradient_norm = result.info.gradient_norm;
+  event.aside_seconds = state_.aside_seconds;
   event.clock = &clock;
   for (Hooks* hook : parts_.hooks) hook->on_step(event);
 }
@@ -194,6 +195,7 @@ void Trainer::evaluate(const RunClock& clock) {
   if (!metrics.has_accuracy) event.accuracy = std::numeric_limits<double>::quiet_NaN();
   event.eval_seconds = clock.seconds() - before;
   for (Hooks* hook : parts_.hooks) hook->on_eval(event);
+  state_.aside_seconds += clock.seconds() - before;
 }
 
 int64_t Trainer::epoch() const { return state_.epoch_examples == 0 ? state_.epochs : state_.epochs + 1; }
@@ -204,6 +206,7 @@ bool Trainer::best_so_far() const { return evaluated_here() && better(*state_.la
 
 void Trainer::checkpoint(const RunClock& clock) {
   if (parts_.checkpointer == nullptr) return;
+  const double start = clock.seconds();
   // A checkpoint of such parameters is worth nothing, and would push out good ones.
   if (!std::isfinite(optim::sum_of_squares(parts_.parameters->values(), options_.threads))) {
     throw_non_finite("the parameters became infinite or not a number", state_.step, epoch());
@@ -219,6 +222,7 @@ void Trainer::checkpoint(const RunClock& clock) {
   event.best = best;
   event.seconds = clock.seconds() - before;
   for (Hooks* hook : parts_.hooks) hook->on_checkpoint(event);
+  state_.aside_seconds += clock.seconds() - start;
 }
 
 }  // namespace lockstep::train

@@ -45,6 +45,20 @@ TEST_F(Predict, EvalOfANamedCheckpointAndSplit) {
   EXPECT_THAT(fail({"eval", "m-2"}, 2), HasSubstr("no run 'm-2'"));
 }
 
+TEST_F(Predict, AModelThatIsNoClassifierIsRefusedAndItsPicturesAreNamed) {
+  const std::string out = succeed(quick_train("autoencoder", {"--name", "a"})).out;
+  EXPECT_THAT(out, AllOf(Not(HasSubstr("lockstep predict")), HasSubstr("runs/a-1/pictures")));
+  write_png(folder / "digit.png");
+  for (const Words& words : {Words{"predict", "a-1", "digit.png"}, Words{"predict", "a-1", "--test", "3"}}) {
+    EXPECT_THAT(fail(words, 2), HasSubstr("model 'autoencoder' has no classes; its pictures are in runs/a-1/pictures"));
+  }
+}
+
+TEST_F(Predict, TestDataWithoutLabelsIsRefused) {
+  put_file(folder / "plain.npz", make_npz({{"X", make_npy("|u1", {12, 28, 28}, ramp(12 * 784))}}));
+  EXPECT_THAT(fail({"predict", "m-1", "--test", "2", "--dataset", "plain.npz"}, 2), HasSubstr("has no labels"));
+}
+
 TEST_F(Predict, APng) {
   write_png(folder / "digit.png");
   const auto json = predict({"digit.png"});

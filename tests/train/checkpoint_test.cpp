@@ -42,6 +42,7 @@ CheckpointHeader sample_header(uint64_t step = 120) {
   header.state.epochs = 3;
   header.state.position = {3, 7};
   header.state.seconds = 1.0 / 3.0;
+  header.state.aside_seconds = 1.0 / 7.0;
   header.state.epoch_loss_sum = 0.1 + 0.2;
   header.state.epoch_correct = 11;
   header.state.epoch_examples = 12;
@@ -174,6 +175,11 @@ TEST(Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
     for (size_t at = other.find(key); at != std::string::npos; at = other.find(key)) other[at + 1] = '_';
     EXPECT_THAT(parse_error(with_header(other)), AllOf(HasSubstr("header lacks '"), HasSubstr(field))) << field;
   }
+}
+
+TEST(Checkpoint, OlderOnesLackTheSecondsAside) {
+  const std::string json = replaced(header_to_json(sample_header()), "\"aside_seconds\"", "\"_\"");
+  EXPECT_EQ(header_from_json(json, "old.ckpt").state.aside_seconds, 0);
 }
 
 TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {

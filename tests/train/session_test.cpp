@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "base/parallel.h"
 #include "data/images.h"
@@ -251,6 +252,36 @@ TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
   EXPECT_TRUE(summary_of(outcome.run_dir)["test_loss"].is_null());
   std::string path;
   EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state.step, 3U);
+}
+
+TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
+  constexpr double kPause = 0.1;
+  class Slow : public Hooks {
+    void on_eval(const EvalEvent& /*event*/) override {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+    }
+    void on_checkpoint(const CheckpointEvent& /*event*/) override {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+    }
+  };
+  const TempDir dir;
+  Slow slow;
+  Request wanted = request(dir);
+  wanted.hooks = {&slow};
+  const Outcome outcome = train(wanted);
+  EXPECT_GE(outcome.aside_seconds, 4 * kPause) << "two evaluations and two checkpoints";
+  EXPECT_LT(outcome.aside_seconds, outcome.seconds);
+  EXPECT_DOUBLE_EQ(outcome.examples_per_second, 600 / (outcome.seconds - outcome.aside_seconds));
+  // Step 6 comes after those of epoch 1.
+  const std::string line = lines_of(outcome.run_dir + "/steps.csv")[6];
+  const std::string before = lines_of(outcome.run_dir + "/steps.csv")[5];
+  const auto seconds = [](const std::string& text) { return std::stod(text.substr(text.find(',', 2) + 1)); };
+  const double passed = seconds(line) - seconds(before);
+  EXPECT_GE(passed, 2 * kPause);
+  EXPECT_LE(std::stod(line.substr(line.rfind(',') + 1)), passed - 2 * kPause + 1e-3);
+
+  wanted.settings = {{"resume", outcome.run_dir}, {"epochs", "3"}};
+  EXPECT_GE(train(wanted).aside_seconds, outcome.aside_seconds + kPause) << "what a resumed run had before counts on";
 }
 
 TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {

@@ -60,10 +60,11 @@ void print_commands(const Terminal& terminal, const Outcome& outcome, const std:
     print("\nto go on:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
     return;
   }
-  print("\nnext:  {1} eval {0}\n       {1} predict {0} --test 4\n", outcome.run_dir, program);
+  print("\nnext:  {} eval {}\n", program, outcome.run_dir);
+  if (!std::isnan(outcome.train_accuracy)) print("       {} predict {} --test 4\n", program, outcome.run_dir);
 }
 
-/// Of full batches, evaluations and checkpoints included.
+/// Of full batches, without evaluations and checkpoints.
 double seconds_per_batch(const train::Settings& settings, const Outcome& outcome) {
   if (outcome.examples_per_second <= 0) return 0;
   return static_cast<double>(settings.batch) / outcome.examples_per_second;
@@ -108,6 +109,7 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
                   rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
+  if (!outcome.pictures.empty()) row(terminal, "pictures", outcome.pictures);
   print_commands(terminal, outcome, program);
 }
 

@@ -89,6 +89,9 @@ Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments,
   const data::FetchCallback progress = fetch_display(terminal, arguments.json);
   data::Dataset dataset = train::load_data(model, {arguments.dataset, arguments.data, progress});
   Seen seen{dataset.name, std::move(dataset.test), {}};
+  if (seen.images.labels.empty()) {
+    throw UsageError(fmt::format("predict: {} has no labels to compare with; name image files instead", dataset.name));
+  }
   if (!arguments.mistakes) {
     data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");
   }
@@ -187,6 +190,7 @@ int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models
   check(arguments);
   const Terminal terminal = Terminal::detect();
   const train::TrainedModel model = load_trained(arguments.source, models);
+  train::require_classes(model);  // before data is loaded
   const Names names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =

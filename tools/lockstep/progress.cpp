@@ -20,6 +20,7 @@ Progress::Progress(const Terminal& terminal, const std::string& split)
 void Progress::on_start(const train::StartEvent& event) {
   start_ = event;
   drawn_at_ = event.clock == nullptr ? 0 : event.clock->seconds_here();
+  drawn_aside_ = event.first_aside_seconds;
   ticker_.restart();
 }
 
@@ -53,8 +54,9 @@ std::string Progress::time_left(const train::StepEvent& event) const {
 
 void Progress::draw(const train::StepEvent& event) {
   const double now = event.clock == nullptr ? 0 : event.clock->seconds_here();
-  if (now > drawn_at_) {
-    const double rate = static_cast<double>(since_drawn_.examples) / (now - drawn_at_);
+  const double passed = now - drawn_at_ - (event.aside_seconds - drawn_aside_);
+  if (passed > 0) {
+    const double rate = static_cast<double>(since_drawn_.examples) / passed;
     rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
   }
   if (terminal_.interactive) {
@@ -63,6 +65,7 @@ void Progress::draw(const train::StepEvent& event) {
     print_line(event);
   }
   drawn_at_ = now;
+  drawn_aside_ = event.aside_seconds;
   since_drawn_ = {};
 }
 

@@ -56,8 +56,9 @@ class Progress final : public train::Hooks {
   train::StartEvent start_;
   StepMeans since_eval_;
   StepMeans since_drawn_;
-  double drawn_at_ = 0;  ///< seconds of this process
-  double rate_ = 0;      ///< examples per second lately
+  double drawn_at_ = 0;  ///< seconds of this process, and those aside
+  double drawn_aside_ = 0;
+  double rate_ = 0;  ///< examples per second lately
   bool header_printed_ = false;
   bool bar_visible_ = false;
 };
