@@ -255,7 +255,7 @@ TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
 }
 
 TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
-  constexpr double kPause = 0.1;
+  static constexpr double kPause = 0.1;
   class Slow : public Hooks {
     void on_eval(const EvalEvent& /*event*/) override {
       std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
