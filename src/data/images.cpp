@@ -5,11 +5,11 @@
 
 #include <array>
 #include <string_view>
-#include <utility>
 
 #include "base/file.h"
 #include "data/idx.h"
 #include "data/npz.h"
+#include "data/own_data.h"
 #include "lockstep/error.h"
 
 namespace lockstep::data {
@@ -18,16 +18,6 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr uint64_t kMaxNpy = uint64_t{4} << 30;
-
-/// Arrays that hold images and their labels, by the names people give them; test data first.
-constexpr std::array<std::pair<const char*, const char*>, 8> kKnownArrays{{{"x_test", "y_test"},
-                                                                           {"X_test", "y_test"},
-                                                                           {"images", "labels"},
-                                                                           {"x", "y"},
-                                                                           {"X", "y"},
-                                                                           {"x_valid", "y_valid"},
-                                                                           {"X_valid", "y_valid"},
-                                                                           {"X_train", "y_train"}}};
 
 std::string first_bytes(const std::string& path) {
   uint64_t size = 0;
@@ -40,16 +30,10 @@ std::string first_bytes(const std::string& path) {
 /// Fills in which arrays to read when the caller did not say.
 void choose_arrays(const Npz& npz, ReadImagesOptions& options, const std::string& path) {
   if (!options.array.empty()) return;
-  if (npz.names().size() == 1) {
-    options.array = npz.names()[0];
-    return;
-  }
-  for (const auto& [images, labels] : kKnownArrays) {
-    if (!npz.has(images)) continue;
-    options.array = images;
-    if (npz.has(labels)) options.label_array = labels;
-    return;
-  }
+  const ArrayNames found = arrays_to_predict(npz);
+  options.array = found.images;
+  options.label_array = found.labels;
+  if (!found.images.empty()) return;
   throw DataError(fmt::format("{}: which array holds the images? It has {}", path, fmt::join(npz.names(), ", ")));
 }
 

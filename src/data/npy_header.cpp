@@ -25,6 +25,8 @@ class DictReader {
     throw DataError(fmt::format("{}: bad npy header: {}", name_, reason));
   }
 
+  [[nodiscard]] const std::string& name() const { return name_; }
+
   bool accept(std::string_view token) {
     skip_blank();
     if (!text_.starts_with(token)) return false;
@@ -70,7 +72,10 @@ NpyType parse_type(const DictReader& reader, const std::string& descr) {
   if (descr == "<i8") return NpyType::kI8;
   if (descr == "<f4") return NpyType::kF4;
   if (descr == "<f8") return NpyType::kF8;
-  reader.fail(fmt::format("elements of type '{}'; |u1, <i4, <i8, <f4 and <f8 are allowed", descr));
+  throw DataError(
+      fmt::format("{}: elements of type '{}'; |u1, <i4, <i8, <f4 and <f8 are allowed: save "
+                  "a.astype(numpy.float32)",
+                  reader.name(), descr));
 }
 
 std::vector<int64_t> parse_shape(DictReader& reader) {

@@ -91,7 +91,8 @@ BatchPlan::BatchPlan(int64_t examples, int64_t batch, Shard shard) : examples_(e
   if (batch > examples || global_batch() > examples) {
     const std::string workers =
         shard.count == 1 ? std::string() : fmt::format(" times {} workers = {}", shard.count, batch * shard.count);
-    throw UsageError(fmt::format("batch {}{} is larger than the data set of {} examples", batch, workers, examples));
+    throw UsageError(fmt::format("batch {}{} is larger than the data set of {} example{}", batch, workers, examples,
+                                 examples == 1 ? "" : "s"));
   }
 }
 

@@ -32,11 +32,7 @@ bool is_csv(std::string_view path) {
 
 bool is_npz(std::string_view path) { return lower_case(path).ends_with(".npz"); }
 
-/// Names of a pair of arrays; empty where there is none.
-struct Pair {
-  std::string images;
-  std::string labels;
-};
+using Pair = ArrayNames;
 
 std::string first_of(const Npz& npz, std::initializer_list<std::string> names) {
   const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& name) { return npz.has(name); });
@@ -52,10 +48,14 @@ Pair find_pair(const Npz& npz, std::initializer_list<const char*> splits) {
   return {};
 }
 
+Pair find_unsplit(const Npz& npz) {
+  return {first_of(npz, {"X", "x", "images", "data", "features"}),
+          first_of(npz, {"y", "Y", "labels", "label", "target"})};
+}
+
 Pair find_only_pair(const Npz& npz) {
   if (Pair train = find_pair(npz, {"train"}); !train.images.empty()) return train;
-  Pair pair{first_of(npz, {"X", "x", "images", "data", "features"}),
-            first_of(npz, {"y", "Y", "labels", "label", "target"})};
+  Pair pair = find_unsplit(npz);
   if (pair.images.empty() && npz.names().size() == 1) pair.images = npz.names()[0];
   return pair;
 }
@@ -140,8 +140,8 @@ void split(Dataset& dataset, Examples all, int64_t test_size) {
   const int64_t count = all.stored();
   const int64_t test = test_size > 0 ? test_size : std::max<int64_t>(count / kTestShare, 1);
   if (test >= count) {
-    throw UsageError(fmt::format("{}: {} examples cannot give {} to the test split; at least 1 must stay for training",
-                                 dataset.origin, count, test));
+    throw UsageError(fmt::format("{}: {} example{} cannot give {} to the test split; at least 1 must stay for training",
+                                 dataset.origin, count, count == 1 ? "" : "s", test));
   }
   const bool sorted = std::is_sorted(all.labels.begin(), all.labels.end()) && !all.labels.empty() &&
                       all.labels.front() != all.labels.back();
@@ -243,6 +243,16 @@ Dataset from_csv(CsvTable table, const std::string& path, const OwnDataOptions& 
 
 bool is_own_data(std::string_view name) {
   return is_npz(name) || is_csv(name) || name.find('/') != std::string_view::npos;
+}
+
+bool has_columns(std::string_view path) { return is_csv(path); }
+
+ArrayNames arrays_to_predict(const Npz& npz) {
+  for (const Pair& pair :
+       {find_pair(npz, {"test"}), find_unsplit(npz), find_pair(npz, {"valid", "val", "validation"})}) {
+    if (!pair.images.empty()) return pair;
+  }
+  return find_only_pair(npz);
 }
 
 Dataset read_own_data(const std::string& path, const OwnDataOptions& options) {

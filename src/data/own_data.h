@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "data/dataset.h"
+#include "data/npz.h"
 
 namespace lockstep::data {
 
@@ -30,6 +31,16 @@ struct OwnDataOptions {
 
 /// Whether this is a path of own data rather than a name: it ends in .npz, .csv or .csv.gz, or has a '/'.
 bool is_own_data(std::string_view name);
+/// Whether it is CSV by its name: data with a label column.
+bool has_columns(std::string_view path);
+
+/// The arrays of an npz file that hold images and their labels; empty where there are none.
+struct ArrayNames {
+  std::string images;
+  std::string labels;
+};
+/// By the same names as for training: the test data where there is some, else what is not split, else the others.
+ArrayNames arrays_to_predict(const Npz& npz);
 
 Dataset read_own_data(const std::string& path, const OwnDataOptions& options);
 

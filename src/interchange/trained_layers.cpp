@@ -24,9 +24,8 @@ double machine_memory() {
 }
 
 std::string bytes_text(double bytes) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  if (bytes < kGiB) return fmt::format("{:.1f} MiB", bytes / (1024.0 * 1024.0));
-  return bytes < 1e6 * kGiB ? fmt::format("{:.1f} GiB", bytes / kGiB) : fmt::format("{:.1g} GiB", bytes / kGiB);
+  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return bytes < 1e15 ? fmt::format("{:.1f} GB", bytes / 1e9) : fmt::format("{:.1g} GB", bytes / 1e9);
 }
 
 std::string dims_text(std::span<const int64_t> dims) {

@@ -150,7 +150,8 @@ class LayerReader {
 };
 
 void read_layers(FileModel& model, const YamlNode& list) {
-  if (!list.is(YamlNode::Kind::list) || list.items.empty()) {
+  if (list.is(YamlNode::Kind::list) && list.items.empty()) reject(model.file, list, "layers: is empty");
+  if (!list.is(YamlNode::Kind::list)) {
     reject(model.file, list, "layers: must be a list of layers, not " + describe(list));
   }
   if (list.items.size() > kMostLayers) {

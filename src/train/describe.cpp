@@ -169,7 +169,8 @@ ModelDescription describe(const DescribeRequest& request) {
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();
   add_layers(description, needed_part(graph, built, gradients));
-  const auto backend = make_backend(request.backend, request.threads, {.precision = request.precision});
+  const auto backend = make_backend(request.backend, request.threads,
+                                    {.exact_conv = request.exact_conv, .precision = request.precision});
   std::vector<graph::Value> outputs{built.loss};
   if (built.correct.valid()) outputs.push_back(built.correct);
   try {

@@ -20,6 +20,7 @@ struct DescribeRequest {
   std::string backend = "cpu";
   int threads = 1;
   std::string precision = "f32";
+  bool exact_conv = false;
 };
 
 /// One layer of the forward pass: the nodes under one name scope, or one node without a scope.

@@ -1,10 +1,12 @@
 #include "train/inference.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "data/own_data.h"
 #include "interchange/model_file.h"
 #include "lockstep/error.h"
 #include "train/checkpoint_store.h"
@@ -27,6 +29,20 @@ int threads_or_all(int threads) {
   Settings settings;
   settings.threads = threads;
   return resolve_threads(settings);
+}
+
+/// A label must mean the same as in training.
+void check_class_names(const TrainedModel& model, const data::Dataset& dataset) {
+  const std::vector<std::string>& trained = model.header.class_names;
+  const bool known = !trained.empty() && !dataset.class_names.empty();
+  if (!known || trained == dataset.class_names || !traits_of(model.spec).labels) return;
+  const auto shown = [](const std::vector<std::string>& names) {
+    const auto count = std::min<size_t>(names.size(), 10);
+    return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                       names.size() > count ? ", ..." : "");
+  };
+  throw UsageError(fmt::format("model '{}' was trained on classes {}; {} has {}", model.header.model, shown(trained),
+                               dataset.name, shown(dataset.class_names)));
 }
 
 data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
@@ -77,8 +93,13 @@ data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
     settings.dataset = request.dataset;
     settings.holdout = settings.train_limit = settings.test_limit = 0;
     settings.data_scale = 1;
+    settings.label_column = data::has_columns(request.dataset) ? run.label_column : "";
   }
-  return data::load(settings.dataset, data_options(settings, model.header.image), request.fetch_progress);
+  if (!request.label_column.empty()) settings.label_column = request.label_column;
+  data::Dataset dataset =
+      data::load(settings.dataset, data_options(settings, model.header.image), request.fetch_progress);
+  check_class_names(model, dataset);
+  return dataset;
 }
 
 data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
@@ -88,7 +109,8 @@ data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& f
 }
 
 Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
-  data::Dataset dataset = load_data(model, {request.dataset, request.data, request.fetch_progress});
+  data::Dataset dataset =
+      load_data(model, {request.dataset, request.data, request.fetch_progress, request.label_column});
   // A folder given for another data set may hold that under the names of the run's own.
   const std::string folder = request.dataset.empty() ? request.data : "";
   const data::PixelScaling pixels = pixel_scaling(model, folder, request.fetch_progress);
@@ -98,7 +120,8 @@ Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
   const auto backend = make_backend(request.backend, threads_or_all(request.threads));
   ModelSpec spec = model.spec;
   const data::ImageShape& shape = examples.shape;
-  if (spec.image != Shape{shape.channels, shape.height, shape.width} || spec.classes != dataset.classes()) {
+  if (spec.image != Shape{shape.channels, shape.height, shape.width} ||
+      (traits_of(spec).labels && spec.classes != dataset.classes())) {
     throw UsageError(fmt::format("model '{}' was trained on images {} of {} classes; {} has {} of {}",
                                  model.header.model, spec.image.str(), spec.classes, dataset.name,
                                  data::to_string(shape), dataset.classes()));

@@ -39,9 +39,11 @@ struct DataRequest {
   std::string dataset = {};  ///< empty: the run's, with the run's splits
   std::string data = {};     ///< folder; empty: the run's
   data::FetchCallback fetch_progress = {};
+  std::string label_column = {};  ///< of a CSV file; empty: the run's
 };
 
-/// The data that the model was trained on, or another data set. Throws as data::load does.
+/// The data that the model was trained on, or another data set. Throws as data::load does, and UsageError where the
+/// classes have other names.
 data::Dataset load_data(const TrainedModel& model, const DataRequest& request);
 
 /// What the run scaled pixels by, from its training examples in `folder` (empty: the run's); empty unless its setting
@@ -58,6 +60,7 @@ struct EvaluateRequest {
   int threads = 0;    ///< 0: one per core
   std::string backend = "cpu";
   data::FetchCallback fetch_progress = {};
+  std::string label_column = {};  ///< of a CSV file; empty: the run's
 };
 
 /// Loss and accuracy of the model on a split. Throws as data::load and Evaluator do.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <filesystem>
 #include <limits>
 
 #include "train/checkpoint_store.h"
@@ -206,7 +207,8 @@ Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) co
   }
   outcome.parameters = parameters_;
   outcome.peak_memory_bytes = peak_memory_bytes();
-  if (!traits_.picture.empty()) outcome.pictures = directory->pictures();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(directory->pictures(), ignored)) outcome.pictures = directory->pictures();
   return outcome;
 }
 

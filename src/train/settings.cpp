@@ -91,9 +91,6 @@ std::string options_text(const Options& options) {
 std::string number_text(const SettingDef& def, bool whole) {
   const std::string kind = whole ? "a whole number" : "a number";
   if (!limited(def)) return kind;
-  const bool no_upper = def.most >= 1e6;
-  if (no_upper && def.above) return fmt::format("{} above {}", kind, def.least);
-  if (no_upper) return fmt::format("{}, {} or more", kind, def.least);
   return fmt::format("{} {} {} to {}", kind, def.above ? "above" : "from", def.least, def.most);
 }
 

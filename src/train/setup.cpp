@@ -96,11 +96,10 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
                 settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(parameters_, exchange_options()),
       loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint))),
-      evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {
-  check_fit();
-}
+      evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {}
 
 const data::Examples& Setup::trained_split() {
+  check_fit();
   programs_.for_batch(settings_.batch);
   return dataset_.train;
 }

@@ -53,7 +53,7 @@ TEST(Npy, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(npy_error({1, 2, 3}), "f: not a npy array: it does not start with \\x93NUMPY");
   EXPECT_EQ(npy_error(make_npy(npy_dict("|u1", "(1,)"), {1}, 3)), "f: npy format 3.0; 1 and 2 are allowed");
   EXPECT_EQ(npy_error(make_npy(npy_dict(">f4", "(1,)"), ramp(4))),
-            "f: bad npy header: elements of type '>f4'; |u1, <i4, <i8, <f4 and <f8 are allowed");
+            "f: elements of type '>f4'; |u1, <i4, <i8, <f4 and <f8 are allowed: save a.astype(numpy.float32)");
   EXPECT_EQ(npy_error(make_npy(npy_dict("<f4", "(1,)", true), ramp(4))),
             "f: bad npy header: Fortran order; only C order is allowed: save numpy.ascontiguousarray(a)");
   EXPECT_EQ(npy_error(make_npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", ramp(4))),

@@ -90,7 +90,7 @@ TEST_F(ModelFile, OtherImagesThanItTakesAreRefusedWithBothShapes) {
 
 TEST_F(ModelFile, HugeSizesAreRefusedWithTheMemory) {
   put("huge.yaml", "layers:\n  - flatten\n  - dense: 2000000000\n  - dense: 10\n");
-  EXPECT_THAT(fail({"train", "huge.yaml"}, 2), AllOf(HasSubstr("huge.yaml:3:5"), HasSubstr("GiB")));
+  EXPECT_THAT(fail({"train", "huge.yaml"}, 2), AllOf(HasSubstr("huge.yaml:3:5"), HasSubstr("GB")));
 }
 
 TEST_F(ModelFile, OnnxFilesAreKeptInTheRunToo) {

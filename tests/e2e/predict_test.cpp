@@ -54,9 +54,52 @@ TEST_F(Predict, AModelThatIsNoClassifierIsRefusedAndItsPicturesAreNamed) {
   }
 }
 
-TEST_F(Predict, TestDataWithoutLabelsIsRefused) {
-  put_file(folder / "plain.npz", make_npz({{"X", make_npy("|u1", {12, 28, 28}, ramp(12 * 784))}}));
-  EXPECT_THAT(fail({"predict", "m-1", "--test", "2", "--dataset", "plain.npz"}, 2), HasSubstr("has no labels"));
+/// Twelve images, under that name in an npz file.
+Bytes images_npz(const std::string& array) {
+  return make_zip({{array + ".npy", make_npy(npy_dict("|u1", "(12, 28, 28)"), ramp(12 * 784))}});
+}
+
+TEST_F(Predict, DataWithoutLabelsIsToldByModelAndFile) {
+  put_file(folder / "plain.npz", images_npz("X"));
+  EXPECT_THAT(fail({"predict", "m-1", "--test", "2", "--dataset", "plain.npz"}, 2),
+              HasSubstr("plain.npz has no labels"));
+  EXPECT_THAT(fail({"train", "lr", "--dataset", "plain.npz", "--batch", "2"}, 2),
+              HasSubstr("model 'lr' learns from labels; plain.npz has none"));
+}
+
+TEST_F(Predict, EvalOfAModelWithoutLabelsTakesDataWithoutLabels) {
+  (void)succeed(quick_train("autoencoder", {"--name", "a"}));
+  put_file(folder / "plain.npz", images_npz("X"));
+  EXPECT_THAT(succeed({"eval", "a-1", "--dataset", "plain.npz", "--limit", "1"}).out, HasSubstr("on 1 test example: "));
+}
+
+TEST_F(Predict, NpzArraysHaveTheNamesThatTrainingKnows) {
+  for (const char* array : {"data", "test_images", "x_val", "features"}) {
+    const Bytes other = make_npy(npy_dict("|u1", "(1,)"), {1});
+    put_file(folder / "named.npz",
+             make_zip({{"other.npy", other},
+                       {std::string(array) + ".npy", make_npy(npy_dict("|u1", "(12, 28, 28)"), ramp(12 * 784))}}));
+    EXPECT_EQ(predict({"named.npz"}).size(), 12U) << array;
+  }
+}
+
+TEST_F(Predict, EvalOfAnotherCsvKeepsTheLabelColumnAndAsksForTheSameClasses) {
+  const auto csv = [&](const std::string& name, const std::string& a, const std::string& b, const std::string& title) {
+    std::string text = title + ",p,q\n";
+    for (int i = 0; i < 12; ++i) text += (i % 2 == 0 ? a + ",1,2.5\n" : b + ",2.5,1\n");
+    put_file(folder / name, Bytes(text.begin(), text.end()));
+  };
+  csv("one.csv", "cat", "dog", "kind");
+  csv("same.csv", "cat", "dog", "kind");
+  csv("titled.csv", "cat", "dog", "animal");
+  csv("other.csv", "cow", "dog", "kind");
+  (void)succeed({"train", "lr", "--dataset", "one.csv", "--label-column", "kind", "--batch", "2", "--epochs", "1",
+                 "--name", "c", "--threads", "1"});
+  EXPECT_THAT(succeed({"eval", "c-1", "--dataset", "same.csv"}).out, HasSubstr("accuracy"));
+  EXPECT_THAT(succeed({"eval", "c-1", "--dataset", "titled.csv", "--label-column", "animal"}).out,
+              HasSubstr("accuracy"));
+  EXPECT_THAT(fail({"eval", "c-1", "--dataset", "other.csv"}, 2),
+              HasSubstr("was trained on classes cat, dog; other.csv has cow, dog"));
 }
 
 TEST_F(Predict, APng) {

@@ -86,12 +86,12 @@ TEST(Precedence, AnotherLimitReplacesTheModelsEpochsUnlessTheyWereGiven) {
 }
 
 TEST(Flags, NameTheFlagTheValueAndWhatIsAllowed) {
-  EXPECT_EQ(flag_error("batch", "0"), "--batch: '0' is not allowed; it takes a whole number, 1 or more");
-  EXPECT_EQ(flag_error("lr", "fast"), "--lr: 'fast' is not allowed; it takes a number above 0");
-  EXPECT_EQ(flag_error("lr", "nan"), "--lr: 'nan' is not allowed; it takes a number above 0");
-  EXPECT_EQ(flag_error("lr", "0"), "--lr: '0' is not allowed; it takes a number above 0");
+  EXPECT_EQ(flag_error("batch", "0"), "--batch: '0' is not allowed; it takes a whole number from 1 to 10000000");
+  EXPECT_EQ(flag_error("lr", "fast"), "--lr: 'fast' is not allowed; it takes a number above 0 to 1000000");
+  EXPECT_EQ(flag_error("lr", "nan"), "--lr: 'nan' is not allowed; it takes a number above 0 to 1000000");
+  EXPECT_EQ(flag_error("lr", "0"), "--lr: '0' is not allowed; it takes a number above 0 to 1000000");
   EXPECT_EQ(flag_error("stop-accuracy", "92"), "--stop-accuracy: '92' is not allowed; it takes a number from 0 to 1");
-  EXPECT_EQ(flag_error("epochs", "1.5"), "--epochs: '1.5' is not allowed; it takes a whole number, 0 or more");
+  EXPECT_EQ(flag_error("epochs", "1.5"), "--epochs: '1.5' is not allowed; it takes a whole number from 0 to 10000000");
   EXPECT_EQ(flag_error("seed", "-1"), "--seed: '-1' is not allowed; it takes a whole number, 0 or more");
   EXPECT_EQ(flag_error("optimizer", "adma"),
             "--optimizer: 'adma' is not allowed (did you mean 'adam'?); it takes one of sgd, momentum, adam");
@@ -110,11 +110,12 @@ TEST(Yaml, UnknownKeysNameFileLineAndTheNearestKey) {
 
 TEST(Yaml, WrongTypesAndRangesNameFileLineKeyAndWhatIsAllowed) {
   EXPECT_EQ(yaml_error("model: lr\nbatch: many\n"),
-            "my.yaml:2:1: batch: 'many' is not allowed; it takes a whole number, 1 or more");
-  EXPECT_EQ(yaml_error("batch: 0\n"), "my.yaml:1:1: batch: '0' is not allowed; it takes a whole number, 1 or more");
-  EXPECT_EQ(yaml_error("batch: [1, 2]\n"), "my.yaml:1:1: batch: is a list; it takes a whole number, 1 or more");
-  EXPECT_EQ(yaml_error("lr: {value: 1}\n"), "my.yaml:1:1: lr: is a map; it takes a number above 0");
-  EXPECT_EQ(yaml_error("lr:\n"), "my.yaml:1:1: lr: has no value; it takes a number above 0");
+            "my.yaml:2:1: batch: 'many' is not allowed; it takes a whole number from 1 to 10000000");
+  EXPECT_EQ(yaml_error("batch: 0\n"),
+            "my.yaml:1:1: batch: '0' is not allowed; it takes a whole number from 1 to 10000000");
+  EXPECT_EQ(yaml_error("batch: [1, 2]\n"), "my.yaml:1:1: batch: is a list; it takes a whole number from 1 to 10000000");
+  EXPECT_EQ(yaml_error("lr: {value: 1}\n"), "my.yaml:1:1: lr: is a map; it takes a number above 0 to 1000000");
+  EXPECT_EQ(yaml_error("lr:\n"), "my.yaml:1:1: lr: has no value; it takes a number above 0 to 1000000");
   EXPECT_EQ(yaml_error("nesterov: maybe\n"), "my.yaml:1:1: nesterov: 'maybe' is not allowed; it takes true or false");
 }
 

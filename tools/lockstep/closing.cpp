@@ -81,9 +81,9 @@ std::string model_text(const train::Settings& settings) {
 }  // namespace
 
 void print_opening(const Terminal& terminal, const train::Settings& settings, const train::StartEvent& start) {
-  print("{} on {}: {} parameters, {} training examples\n", terminal.bold(model_text(settings)),
-        terminal.bold(settings.dataset), grouped(start.parameters),
-        grouped(static_cast<uint64_t>(start.train_examples)));
+  print("{} on {}: {}, {}\n", terminal.bold(model_text(settings)), terminal.bold(settings.dataset),
+        counted(start.parameters, "parameter"),
+        counted(static_cast<uint64_t>(start.train_examples), "training example"));
   print("{}, learning rate {}, batch {}{}, {}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
         settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
         counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);

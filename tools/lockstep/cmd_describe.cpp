@@ -28,6 +28,7 @@ struct Arguments {
   int64_t batch = 0;
   int64_t threads = 0;
   std::string precision = "f32";
+  bool exact_conv = false;
   bool kernels = false;
 };
 
@@ -38,7 +39,8 @@ void print_heading(const Terminal& terminal, const nn::ModelDef& def, const trai
   print("images {}, batch {}\n", model.image.str(), model.batch);
   for (const nn::ModelOption& option : def.options) {
     const std::string allowed = option.allowed.empty() ? "" : fmt::format(" ({})", fmt::join(option.allowed, " or "));
-    print("option {}={}{}: {}\n", option.name, model.options.at(option.name), allowed, option.description);
+    const std::string description = option.description.empty() ? "" : ": " + option.description;
+    print("option {}={}{}{}\n", option.name, model.options.at(option.name), allowed, description);
   }
   print("\n");
 }
@@ -109,6 +111,7 @@ int run_describe(const Arguments& arguments, std::span<const nn::ModelDef> model
   if (!arguments.optimizer.empty()) request.optimizer = arguments.optimizer;
   request.threads = train::resolve_threads(settings);
   request.precision = settings.precision;
+  request.exact_conv = arguments.exact_conv;
   const train::ModelDescription model = train::describe(request);
 
   const Terminal terminal = Terminal::detect();
@@ -133,6 +136,7 @@ void add_describe(CLI::App& program, Invocation& invocation) {
   add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
   app->add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
       ->type_name("NAME");
+  app->add_flag("--exact-conv", arguments->exact_conv, std::string(train::find_setting("exact-conv")->help));
   app->add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
   app->footer(
       "Examples:\n"

@@ -99,7 +99,7 @@ std::string options_text(const nn::ModelDef& model) {
   for (const nn::ModelOption& option : model.options) {
     text += fmt::format("{}`{}={}`", text.empty() ? "" : "; ", option.name, option.default_value);
     if (!option.allowed.empty()) text += fmt::format(" ({})", fmt::join(option.allowed, ", "));
-    text += ": " + option.description;
+    if (!option.description.empty()) text += ": " + option.description;
   }
   return text;
 }

@@ -47,8 +47,9 @@ int run_eval(const Arguments& arguments, std::span<const nn::ModelDef> models) {
   }
   const std::string accuracy =
       metrics.has_accuracy ? fmt::format("accuracy {}, ", terminal.bold(percent(metrics.accuracy))) : "";
-  print("{} at step {} on {} {} examples: {}loss {}\n", model.header.model, grouped(model.header.state.step),
-        grouped(static_cast<uint64_t>(metrics.examples)), request.split, accuracy, loss_text(metrics.loss));
+  print("{} at step {} on {}: {}loss {}\n", model.header.model, grouped(model.header.state.step),
+        counted(static_cast<uint64_t>(metrics.examples), request.split + " example"), accuracy,
+        loss_text(metrics.loss));
   return 0;
 }
 
@@ -62,6 +63,9 @@ void add_eval(CLI::App& program, Invocation& invocation) {
       ->type_name("NAME");
   app->add_option("--split", arguments->request.split, "test, validation or train [test]")->type_name("NAME");
   app->add_option("--dataset", arguments->request.dataset, "Another data set than the run's")->type_name("NAME");
+  app->add_option("--label-column", arguments->request.label_column,
+                  "Labels of a CSV file: a column's name or number, or none [the run's]")
+      ->type_name("NAME|N");
   app->add_option("--data", arguments->request.data, "Folder to look for the data set in first")->type_name("DIR");
   add_number(*app, "--limit", arguments->request.limit, "Only the first N examples [0: all]");
   add_number(*app, "--batch", arguments->request.batch, "Examples per batch [500]", 1);
