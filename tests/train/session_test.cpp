@@ -281,7 +281,8 @@ TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_LE(std::stod(line.substr(line.rfind(',') + 1)), passed - 2 * kPause + 1e-3);
 
   wanted.settings = {{"resume", outcome.run_dir}, {"epochs", "3"}};
-  EXPECT_GE(train(wanted).aside_seconds, outcome.aside_seconds + kPause) << "what a resumed run had before counts on";
+  // The checkpoint it goes on from does not know yet what writing it took.
+  EXPECT_GE(train(wanted).aside_seconds, 5 * kPause) << "three before and two since";
 }
 
 TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {
