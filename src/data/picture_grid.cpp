@@ -28,7 +28,7 @@ PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& opti
     throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
   }
   if (options.columns < 1 || options.gap < 0 || options.factor < 0 || options.factor > kMostFactor ||
-      options.group < 1 || !(options.white > options.black)) {
+      options.group < 0 || !(options.white > options.black)) {
     throw UsageError(fmt::format("a grid of {} columns, gap {}, factor {}, from {} to {} cannot be drawn",
                                  options.columns, options.gap, options.factor, options.black, options.white));
   }
@@ -47,6 +47,10 @@ void PictureGrid::add(const float* image) {
   }
 }
 
+int64_t PictureGrid::gaps_before(int64_t column) const {
+  return options_.group == 0 ? 0 : 2 * (column / options_.group);
+}
+
 Bitmap PictureGrid::picture() const {
   const int64_t images = count();
   if (images == 0) throw UsageError("a picture of no images");
@@ -59,10 +63,8 @@ Bitmap PictureGrid::picture() const {
     }
     return static_cast<int>(pixels);
   };
-  Bitmap bitmap{extent(columns, shape_.width, 2 * ((columns - 1) / options_.group)),
-                extent(rows, shape_.height, 0),
-                shape_.channels,
-                {}};
+  Bitmap bitmap{
+      extent(columns, shape_.width, gaps_before(columns - 1)), extent(rows, shape_.height, 0), shape_.channels, {}};
   bitmap.pixels.assign(
       static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels),
       kBackground);
@@ -80,7 +82,7 @@ void PictureGrid::draw(size_t index, Bitmap& bitmap) const {
   };
   const size_t column = index % columns;
   const size_t top = begin_of(index / columns, shape_.height, 0);
-  const size_t left = begin_of(column, shape_.width, 2 * (column / static_cast<size_t>(options_.group)));
+  const size_t left = begin_of(column, shape_.width, static_cast<size_t>(gaps_before(static_cast<int64_t>(column))));
   const auto height = static_cast<size_t>(shape_.height) * factor;
   const auto width = static_cast<size_t>(shape_.width);
   for (size_t y = 0; y < height; ++y) {

@@ -19,7 +19,7 @@ struct PictureGridOptions {
   float black = 0;  ///< values at and below are black,
   float white = 1;  ///< at and above white
   int gap = 2;      ///< pixels between the images and around them, before enlarging
-  int group = 1;    ///< so many images of a row belong together: three gaps lie between groups
+  int group = 0;    ///< so many images of a row belong together, three gaps apart from the next; 0: none do
   int factor = 0;   ///< each value becomes so many pixels a side; 0: so that an image is at least 96 a side
 };
 
@@ -39,6 +39,8 @@ class PictureGrid {
 
  private:
   void draw(size_t index, Bitmap& bitmap) const;
+  /// Besides one per image, to the left of a column.
+  [[nodiscard]] int64_t gaps_before(int64_t column) const;
 
   ImageShape shape_;
   PictureGridOptions options_;
