@@ -96,7 +96,7 @@ check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
 step "release: build"
 build release all -DLOCKSTEP_BENCH=ON
 step "release: test"
-if $all; then run_tests release; else run_tests release -LE slow; fi
+if $all; then run_tests release -j "$jobs"; else run_tests release -LE slow -j "$jobs"; fi
 
 step "asan and fuzzing: build (clang, everything, warnings are errors)"
 build asan all
