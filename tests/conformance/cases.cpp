@@ -188,18 +188,20 @@ std::vector<Case> window_cases(base::Sequence& random) {
 
 std::vector<Case> sampling_cases() {
   std::vector<Case> cases;
-  for (const auto& [name, sampling] :
+  for (const auto& convention :
        {std::pair{"study", ops::Sampling::study}, std::pair{"half_pixel", ops::Sampling::half_pixel}}) {
-    const auto grid_case = [&, s = sampling](int64_t batch, int64_t height, int64_t width) {
-      cases.push_back({std::string("affine_grid ") + name + " " + Shape{batch, height, width}.str(),
+    const std::string name = convention.first;
+    const ops::Sampling s = convention.second;
+    const auto grid_case = [&, s](int64_t batch, int64_t height, int64_t width) {
+      cases.push_back({"affine_grid " + name + " " + Shape{batch, height, width}.str(),
                        {{{batch, 6}}},
                        [=](Values& in) { return ops::affine_grid(in[0], height, width, s); }});
     };
     grid_case(3, 5, 7);
     grid_case(1, 1, 1);
     grid_case(7, 40, 40);
-    const auto sample_case = [&, s = sampling](const Shape& image, int64_t height, int64_t width) {
-      cases.push_back({std::string("bilinear_sample ") + name + " " + image.str() + " to " + Shape{height, width}.str(),
+    const auto sample_case = [&, s](const Shape& image, int64_t height, int64_t width) {
+      cases.push_back({"bilinear_sample " + name + " " + image.str() + " to " + Shape{height, width}.str(),
                        {{image}, {{image[0], height, width, 2}}},
                        [=](Values& in) { return ops::bilinear_sample(in[0], in[1], s); }});
     };
@@ -207,10 +209,9 @@ std::vector<Case> sampling_cases() {
     sample_case({1, 1, 1, 1}, 2, 2);
     sample_case({2, 1, 2, 3}, 1, 17);
     sample_case({5, 1, 40, 40}, 33, 35);
-    cases.push_back(
-        {std::string("bilinear_sample of affine_grid ") + name, {{{4, 3, 6, 8}}, {{4, 6}}}, [s = sampling](Values& in) {
-           return ops::bilinear_sample(in[0], ops::affine_grid(in[1], 2, 3, s), s);
-         }});
+    cases.push_back({"bilinear_sample of affine_grid " + name, {{{4, 3, 6, 8}}, {{4, 6}}}, [s](Values& in) {
+                       return ops::bilinear_sample(in[0], ops::affine_grid(in[1], 2, 3, s), s);
+                     }});
   }
   return cases;
 }
