@@ -7,6 +7,7 @@
 
 #include "data/loader.h"
 #include "data/picture_grid.h"
+#include "lockstep/error.h"
 
 namespace lockstep::train {
 namespace {
@@ -56,7 +57,9 @@ void PictureWriter::on_eval(const EvalEvent& event) {
     grid.add(before.data() + i * shape_.size());
     grid.add(after.data() + i * shape_.size());
   }
-  std::filesystem::create_directories(folder_);
+  std::error_code failed;
+  std::filesystem::create_directories(folder_, failed);
+  if (failed) throw IoError(fmt::format("cannot create folder {}: {}", folder_, failed.message()));
   grid.write(fmt::format("{}/{}-{:08}.png", folder_, programs_.traits().picture, event.step));
 }
 
