@@ -87,6 +87,32 @@ struct Settings {
   std::string wait_policy = "auto";
   bool exact_conv = false;
   std::string precision = "f32";
+
+  // Cluster.
+  int64_t workers = 0;
+  int64_t ps = 1;
+  std::string mode = "sync";
+  int64_t max_staleness = -1;
+  int64_t aggregate = 0;
+  std::string reduce = "mean";
+  std::string apply = "locked";
+  bool evaluator = false;
+  std::string evaluate = "chief";
+  int64_t global_batch = 0;
+  std::string shard = "example";
+  std::string placement = "balanced";
+  std::string wire = "f32";
+  std::string durability = "process";
+  std::string layout;
+  std::string cluster;
+  std::string task;
+  std::string tls;
+  bool insecure = false;
+  int64_t restarts = 10;
+  double patience = 600;
+  double start_wait = 60;
+  double cpu_quota = 0;
+  std::string report = "text";
 };
 
 using Member = std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,

@@ -189,6 +189,71 @@ void add_run(std::vector<SettingDef>& t) {
                {"f32", "bf16"}});
 }
 
+constexpr std::string_view kCluster = "Cluster";
+
+SettingDef choice(std::string_view name, std::string_view value, std::string_view help, std::string Settings::*member,
+                  Keep keep, std::vector<std::string> choices) {
+  return {name, kCluster, value, help, member, keep, 0, 0, false, false, std::move(choices)};
+}
+
+/// How the workers' gradients meet.
+void add_semantics(std::vector<SettingDef>& t) {
+  t.push_back(choice("mode", "NAME", "one update of all workers' gradients, or one of each as it comes", &S::mode,
+                     Keep::fixed, {"sync", "async"}));
+  t.push_back({"max-staleness", kCluster, "N",
+               "async: most batches that the fastest worker may be ahead of the slowest; -1: no limit",
+               &S::max_staleness, Keep::free, -1, 1e9});
+  t.push_back({"aggregate", kCluster, "N",
+               "sync: gradients per update; fewer than the workers: the rest are backups; 0: one of each worker",
+               &S::aggregate, Keep::free, 0, 1e6});
+  t.push_back(choice("reduce", "mean|sum", "what becomes of the gradients of an update", &S::reduce, Keep::fixed,
+                     {"mean", "sum"}));
+  t.push_back(choice("apply", "NAME", "async: updates one after the other, or all at once in the same memory (Hogwild)",
+                     &S::apply, Keep::free, {"locked", "lock-free"}));
+  t.push_back({"global-batch", kCluster, "N", "examples per batch over all workers; 0: each has --batch",
+               &S::global_batch, Keep::fixed, 0, kBatch});
+  t.push_back(choice("shard", "NAME", "each worker sees its share of the examples, or all of them", &S::shard,
+                     Keep::fixed, {"example", "none"}));
+  t.push_back(choice("evaluate", "NAME", "who evaluates while training", &S::evaluate, Keep::free, {"chief", "all"}));
+}
+
+void add_cluster(std::vector<SettingDef>& t) {
+  t.push_back({"workers", kCluster, "N", "start N workers on this machine; 0: train in this process", &S::workers,
+               Keep::free, 0, 1000});
+  t.push_back({"ps", kCluster, "N", "parameter servers to start with them", &S::ps, Keep::free, 1, 1000});
+  t.push_back({"evaluator", kCluster, "", "start an evaluator: it evaluates each checkpoint, instead of the chief",
+               &S::evaluator, Keep::free});
+  add_semantics(t);
+  t.push_back(choice("placement", "NAME", "parameters over several servers: equal parts, or whole ones in turn",
+                     &S::placement, Keep::free, {"balanced", "round-robin"}));
+  t.push_back(choice("wire", "NAME", "element type of gradients and parameters on the network", &S::wire, Keep::free,
+                     {"f32", "bf16", "f16"}));
+  t.push_back(choice("durability", "NAME",
+                     "what a parameter server survives without loss: kill -9, a power cut, neither", &S::durability,
+                     Keep::free, {"process", "machine", "checkpoint"}));
+  t.push_back({"layout", kCluster, "TEXT",
+               "roles of each node, e.g. PW-W: server and worker on one, a worker on the next", &S::layout,
+               Keep::free});
+  t.push_back({"cluster", kCluster, "FILE",
+               "the cluster's addresses (docs/cluster.md); or TF_CONFIG in the environment", &S::cluster,
+               Keep::call_only});
+  t.push_back(
+      {"task", kCluster, "ROLE:N", "which of its roles this process is, e.g. worker:1", &S::task, Keep::call_only});
+  t.push_back({"tls", kCluster, "DIR", "keys for encrypted connections (`lockstep keys new DIR`)", &S::tls});
+  t.push_back(
+      {"insecure", kCluster, "", "allow addresses beyond this machine without --tls", &S::insecure, Keep::call_only});
+  t.push_back({"restarts", kCluster, "N", "how often each role is started again when it dies", &S::restarts, Keep::free,
+               0, 1e6});
+  t.push_back({"patience", kCluster, "X", "give up after X seconds of waiting for a role that is away", &S::patience,
+               Keep::free, 1, 1e9});
+  t.push_back({"start-wait", kCluster, "X", "at the start, wait up to X seconds for all workers", &S::start_wait,
+               Keep::free, 0, 1e9});
+  t.push_back({"cpu-quota", kCluster, "X", "cores that each role may use, e.g. 0.25 (needs root); 0: no limit",
+               &S::cpu_quota, Keep::free, 0, 1024});
+  t.push_back(choice("report", "NAME", "what a role prints: text for people, or JSON lines for a launcher", &S::report,
+                     Keep::call_only, {"text", "json"}));
+}
+
 }  // namespace
 
 const std::vector<SettingDef>& settings_table() {
@@ -198,6 +263,7 @@ const std::vector<SettingDef>& settings_table() {
     add_optimizer(made);
     add_length(made);
     add_run(made);
+    add_cluster(made);
     return made;
   }();
   return table;

@@ -1,0 +1,1 @@
+#include "emulate/cpu_quota.h"

@@ -1,0 +1,31 @@
+// Which parameter server holds which elements of the parameter buffer.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/program.h"
+#include "lockstep/graph.h"
+
+namespace lockstep::ps {
+
+enum class Placement : uint8_t {
+  balanced,    ///< equal parts of the buffer, cut at multiples of 16 elements: large tensors are split
+  round_robin  ///< whole parameters in creation order, parameter i on server i % servers, as TensorFlow does
+};
+Placement parse_placement(std::string_view text);
+
+/// Ranges of each server, ascending, covering all elements once. A server may get none.
+std::vector<std::vector<graph::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
+                                                      Placement placement);
+
+/// The part of `ranges` that lies in `within`, both in the whole buffer's positions, and where it starts among `ranges`
+/// laid one after the other.
+struct Slice {
+  graph::ParameterRange global;
+  size_t local = 0;
+};
+std::vector<Slice> intersect(const std::vector<graph::ParameterRange>& ranges, graph::ParameterRange within);
+
+}  // namespace lockstep::ps

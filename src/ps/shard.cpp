@@ -1,0 +1,1 @@
+#include "ps/shard.h"

@@ -1,0 +1,95 @@
+// One parameter server's part of the parameters: versioned buffers, the optimizer, and durability.
+//
+// A Shard serves ranges of the whole parameter buffer (placement.h), which lie one after the other in its own buffers.
+// Every update reads version v and writes version v + 1 into a buffer that nobody holds, parameters and optimizer state
+// alike, then commits: one store that makes v + 1 the current version together with its Ledger bytes. So a version that
+// is being sent (a View) never changes underneath, and a process killed at any moment comes back with the last
+// committed version. Buffers are reference-counted by their Views and reused; another one is made when all are held.
+//
+// Threads: `apply` by one thread at a time (the caller's lock); `current` and Views from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "optim/optimizer.h"
+
+namespace lockstep::ps {
+
+enum class Durability : uint8_t {
+  process,    ///< in a mapped file: survives kill -9 of the process
+  machine,    ///< the same, synced before an update is acknowledged: survives the machine
+  checkpoint  ///< memory only
+};
+
+/// A committed version, held: its memory does not change while the View lives.
+class View {
+ public:
+  uint64_t version = 0;
+  std::span<const float> parameters;          ///< of the shard, in the order of its ranges
+  std::vector<std::span<const float>> slots;  ///< optimizer state, in the optimizer's order
+  std::span<const std::byte> ledger;          ///< what was committed with it
+  std::shared_ptr<const void> hold;
+};
+
+struct ShardOptions {
+  optim::OptimizerSettings optimizer;
+  size_t parameters = 0;  ///< of this shard
+  Durability durability = Durability::process;
+  std::string file;            ///< of the mapped state; not for `checkpoint`
+  uint64_t identity = 0;       ///< of run, placement and optimizer: a file with another one is refused
+  size_t ledger_bytes = 4096;  ///< the most that a commit may carry
+  int threads = 1;
+};
+
+/// One contributor's gradient, as long as the shard.
+struct Contribution {
+  std::span<const float> gradient;
+  float weight = 1;  ///< relative to the first contributor
+};
+
+class Shard {
+ public:
+  /// Reserves all it needs, so that a full disk is found here: IoError names the file and the bytes. An existing file
+  /// of the same identity is taken over with its newest committed version; a damaged or other one is a DataError.
+  explicit Shard(const ShardOptions& options);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  /// Whether there is a version at all: after `initialise`, or from the file.
+  [[nodiscard]] bool initialised() const;
+  /// Commits `version` with these values; slots may be empty (zeros).
+  void initialise(uint64_t version, std::span<const float> parameters, std::span<const std::span<const float>> slots,
+                  std::span<const std::byte> ledger);
+
+  [[nodiscard]] View current() const;
+  /// A buffer for a contributor's gradient, as long as the shard, 64-byte aligned; reused by its key.
+  std::span<float> staging(size_t key);
+
+  /// Sums the contributions in order as the trainer's accumulation does ((sum + weight * gradient) * scale at the last,
+  /// where scale is `mean_scale`), applies the optimizer and commits version + 1 with `ledger`. One contribution is
+  /// applied where it lies. Gives the new version.
+  View apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
+             std::span<const std::byte> ledger);
+  /// The aggregated gradient's sum of squares, for clipping, before `apply` with the same contributions.
+  double sum_of_squares(std::span<const Contribution> contributions, float mean_scale);
+  /// Lock-free: changes the current version in place; several threads at once. Counts as a version.
+  uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
+
+  [[nodiscard]] const std::vector<std::string>& slot_names() const;
+  /// Bytes that updates copied besides what the optimizer must read and write, so far.
+  [[nodiscard]] uint64_t bytes_copied() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,122 @@
+// Frames over gRPC: the one way in which processes of a cluster talk. A frame is a fixed header and a payload of bytes.
+// A Stream is one side of a bidirectional gRPC stream of frames; payloads are sent from where they lie, without a copy,
+// and kept alive by `hold` until the transport has let go of them.
+//
+// Threads: one thread may read and one may write at the same time; `cancel` may be called from any. A Server runs each
+// accepted stream's handler on a thread of its own. What a peer sends is checked before anyone sees it: a frame with an
+// unknown magic number or a payload larger than the limit ends the stream with a reason.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep::transport {
+
+/// What every frame starts with, little-endian, 64 bytes on the wire (with magic number and format version before these
+/// fields). What the fields mean is the kind's (ps/messages.h); the transport only checks that sizes fit.
+struct Header {
+  uint16_t kind = 0;
+  uint16_t flags = 0;
+  uint32_t element = 0;  ///< type of the payload's elements
+  uint64_t sequence = 0;
+  uint64_t version = 0;
+  uint64_t offset = 0;
+  uint64_t count = 0;
+  uint64_t extra = 0;
+};
+constexpr size_t kHeaderBytes = 64;
+
+/// A received frame. The payload may lie in several pieces, as it came from the network; it lives as long as the frame.
+class Frame {
+ public:
+  Header header;
+
+  [[nodiscard]] size_t payload_size() const;
+  /// The pieces in order.
+  [[nodiscard]] std::span<const std::span<const std::byte>> pieces() const;
+  /// Copies all of it; `to` is exactly as long.
+  void copy_to(std::span<std::byte> to) const;
+  [[nodiscard]] std::string text() const;
+
+ private:
+  friend class FrameAccess;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::shared_ptr<const void> owner_;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  /// Blocks until a frame has come. A failure says why there will be none: the peer ended, the connection broke,
+  /// cancel().
+  virtual base::Result<Frame> read() = 0;
+  /// Sends a frame whose payload is the bytes of `pieces`; returns when the transport has taken it, which may wait for
+  /// the peer to read. The memory must not change until `hold` (may be null: then until the peer is known to have read
+  /// it) has been released by the transport.
+  virtual base::Result<bool> write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                                   std::shared_ptr<const void> hold) = 0;
+  base::Result<bool> write(const Header& header, std::span<const std::byte> payload = {},
+                           std::shared_ptr<const void> hold = nullptr);
+  /// Ends the stream at once: reads and writes under way fail. Any thread.
+  virtual void cancel(const std::string& why) = 0;
+  /// "127.0.0.1:4000"
+  [[nodiscard]] virtual std::string peer() const = 0;
+};
+
+struct Security {
+  std::string keys;  ///< folder with ca.pem, node.pem and node.key (`lockstep keys new`); empty: no TLS
+};
+
+struct ConnectOptions {
+  Security security;
+  std::chrono::milliseconds patience{1000};  ///< to get a connection; waits are by events, not by sleeping
+  size_t largest_payload = size_t{64} << 20;
+};
+
+/// A new connection (never shared with another stream) to "host:port". The failure names the address and the reason.
+/// `give_up` is looked at some ten times a second; null: never.
+base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const ConnectOptions& options,
+                                              const std::function<bool()>& give_up = {});
+
+struct ServerOptions {
+  std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
+  Security security;
+  size_t largest_payload = size_t{64} << 20;
+  int most_streams = 1024;  ///< more are refused
+};
+
+class Server {
+ public:
+  using Handler = std::function<void(Stream&)>;  ///< the stream ends when it returns
+
+  /// Listens at once; throws IoError naming the address if it cannot, UsageError for keys that are missing or damaged.
+  Server(const ServerOptions& options, Handler handler);
+  /// Cancels all streams and waits for their handlers.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  [[nodiscard]] int port() const;
+  void shutdown();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Counters of this process, for reports: bytes of payload sent, received and copied in user space.
+struct Traffic {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
+}  // namespace lockstep::transport
