@@ -1,1 +1,232 @@
 #include "cluster/spec.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <map>
+
+#include "base/suggest.h"
+#include "lockstep/error.h"
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr std::array<Role, 4> kRoles{Role::chief, Role::worker, Role::ps, Role::evaluator};
+constexpr size_t kLongestHost = 253;
+constexpr size_t kShown = 80;
+
+/// A number without sign, or -1.
+int parse_number(std::string_view text, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && text[0] != '-';
+  return whole && number <= most ? number : -1;
+}
+
+bool is_ipv6(std::string_view host) {
+  const std::string plain(host.substr(0, host.find('%')));  // a zone, as in fe80::1%eth0
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, plain.c_str(), &address) == 1;
+}
+
+bool is_ipv4(std::string_view host) {
+  in_addr address{};
+  return ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_ipv4(host));
+}
+
+void append(std::vector<Task>& tasks, Role role, size_t count) {
+  for (size_t i = 0; i < count; ++i) tasks.push_back({role, static_cast<int>(i)});
+}
+
+/// Two ways of writing one address are one address.
+std::string normal(const std::string& address) {
+  std::string text = address;
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  const Address parts = parse_address(text);
+  return join_address(parts.host, parts.port);
+}
+
+[[noreturn]] void reject_address(std::string_view text, const char* what) {
+  throw UsageError(fmt::format("'{}' {}; an address is HOST:PORT, for IPv6 [HOST]:PORT", text.substr(0, kShown), what));
+}
+
+}  // namespace
+
+std::string_view name(Role role) {
+  switch (role) {
+    case Role::chief:
+      return "chief";
+    case Role::worker:
+      return "worker";
+    case Role::ps:
+      return "ps";
+    case Role::evaluator:
+      return "evaluator";
+  }
+  return "";
+}
+
+std::optional<Role> find_role(std::string_view text) {
+  if (text == "master") return Role::chief;
+  for (const Role role : kRoles) {
+    if (text == name(role)) return role;
+  }
+  return std::nullopt;
+}
+
+std::string role_hint(std::string_view text) {
+  std::vector<std::string> names;
+  for (const Role role : kRoles) names.emplace_back(name(role));
+  return base::hint(text.substr(0, kShown), names);
+}
+
+std::string Task::str() const { return fmt::format("{}:{}", name(role), index); }
+std::string Task::folder() const { return fmt::format("{}-{}", name(role), index); }
+
+Task parse_task(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view role_text = text.substr(0, colon);
+  const std::string_view index_text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  const std::optional<Role> role = find_role(role_text);
+  const int index = parse_number(index_text, kMostTasks - 1);
+  const bool single = role == Role::chief || role == Role::evaluator;
+  if (role && index >= 0 && (!single || index == 0)) return {*role, index};
+
+  std::vector<std::string> names;
+  for (const Role known : kRoles) names.emplace_back(name(known));
+  const std::string nearest = role ? "" : base::nearest(role_text.substr(0, kShown), names);
+  const std::string hint =
+      nearest.empty() ? "" : fmt::format(" (did you mean '{}:{}'?)", nearest, index < 0 ? 0 : index);
+  throw UsageError(
+      fmt::format("'{}' is not a task{}; chief:0, worker:N, ps:N or evaluator:0 is", text.substr(0, kShown), hint));
+}
+
+std::vector<Task> Spec::members() const {
+  std::vector<Task> tasks;
+  append(tasks, Role::chief, chief.size());
+  append(tasks, Role::worker, workers.size());
+  return tasks;
+}
+
+int Spec::member_index(const Task& task) const {
+  if (!contains(task)) return -1;
+  if (task.role == Role::chief) return task.index;
+  if (task.role == Role::worker) return static_cast<int>(chief.size()) + task.index;
+  return -1;
+}
+
+Task Spec::chief_task() const { return chief.empty() ? Task{Role::worker, 0} : Task{Role::chief, 0}; }
+
+std::vector<Task> Spec::tasks() const {
+  std::vector<Task> tasks;
+  append(tasks, Role::ps, ps.size());
+  const std::vector<Task> training = members();
+  tasks.insert(tasks.end(), training.begin(), training.end());
+  append(tasks, Role::evaluator, evaluator.size());
+  return tasks;
+}
+
+const std::vector<std::string>& Spec::of(Role role) const {
+  switch (role) {
+    case Role::chief:
+      return chief;
+    case Role::worker:
+      return workers;
+    case Role::ps:
+      return ps;
+    case Role::evaluator:
+      break;
+  }
+  return evaluator;
+}
+
+std::vector<std::string>& Spec::of(Role role) {
+  return const_cast<std::vector<std::string>&>(static_cast<const Spec&>(*this).of(role));
+}
+
+bool Spec::contains(const Task& task) const {
+  return task.index >= 0 && static_cast<size_t>(task.index) < of(task.role).size();
+}
+
+const std::string& Spec::address(const Task& task) const {
+  static const std::string unknown;
+  return contains(task) ? of(task.role)[static_cast<size_t>(task.index)] : unknown;
+}
+
+bool Spec::loopback_only() const {
+  const std::vector<Task> all = tasks();
+  return std::all_of(all.begin(), all.end(), [&](const Task& task) {
+    const std::string& text = address(task);
+    return text.empty() || is_loopback(parse_address(text).host);
+  });
+}
+
+bool is_host(std::string_view host) {
+  if (host.empty() || host.size() > kLongestHost) return false;
+  if (host.find(':') != std::string_view::npos) return is_ipv6(host);
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
+  if (!std::all_of(host.begin(), host.end(), allowed) || host.front() == '-' || host.front() == '.') return false;
+  // Names do not end in a number; what does is meant as an IPv4 address.
+  const std::string_view last = host.substr(host.rfind('.') + 1);
+  const bool number = host.find('.') != std::string_view::npos && parse_number(last, 1 << 30) >= 0;
+  return !number || is_ipv4(host);
+}
+
+Address parse_address(std::string_view text) {
+  const bool bracketed = text.starts_with('[');
+  const size_t colon = bracketed ? text.find("]:") + 1 : text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    reject_address(text, text.starts_with(':') ? "has no host" : "has no port");
+  }
+  const std::string_view host = bracketed ? text.substr(1, colon - 2) : text.substr(0, colon);
+  if (!bracketed && host.find(':') != std::string_view::npos) reject_address(text, "has more than one colon");
+  if (!is_host(host) || bracketed != (host.find(':') != std::string_view::npos))
+    reject_address(text, "has no valid host");
+  const int port = parse_number(text.substr(colon + 1), 65535);
+  if (port < 1) reject_address(text, "has no port from 1 to 65535");
+  return {std::string(host), port};
+}
+
+std::string join_address(std::string_view host, int port) {
+  const bool bracketed = host.find(':') != std::string_view::npos;
+  return fmt::format("{}{}{}:{}", bracketed ? "[" : "", host, bracketed ? "]" : "", port);
+}
+
+std::optional<Problem> find_problem(const Spec& spec) {
+  std::map<std::string, Task> seen;
+  for (const Task& task : spec.tasks()) {
+    const std::string& address = spec.address(task);
+    if (address.empty()) continue;
+    try {
+      const auto [first, added] = seen.emplace(normal(address), task);
+      if (!added) return Problem{task, fmt::format("'{}' is the address of {} too", address, first->second.str())};
+    } catch (const UsageError& error) {
+      return Problem{task, error.what()};
+    }
+  }
+  for (const Role role : {Role::chief, Role::evaluator}) {
+    const size_t count = spec.of(role).size();
+    if (count > 1)
+      return Problem{Task{role, 1}, fmt::format("a cluster has at most one {}, not {}", name(role), count)};
+  }
+  for (const Role role : {Role::worker, Role::ps}) {
+    const size_t count = spec.of(role).size();
+    if (count > kMostTasks) {
+      return Problem{std::nullopt, fmt::format("{} of role {}; at most {} are allowed", count, name(role), kMostTasks)};
+    }
+  }
+  if (spec.members().empty() && !spec.partial) {
+    return Problem{std::nullopt, "nobody trains: it needs a chief or at least one worker"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::cluster

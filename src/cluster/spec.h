@@ -1,5 +1,8 @@
 // The cluster: which role listens where. The same structure whether it comes from flags (local processes), a YAML file,
-// TF_CONFIG, Slurm or an MPI launcher. A plain value, checked when made; any thread.
+// TF_CONFIG, Slurm or an MPI launcher. A plain value that its reader has checked (`find_problem`); any thread.
+//
+// An address is "host:port", an IPv6 one "[::1]:4000". Where the reader was not told one it is "": in the sparse form
+// of TF_CONFIG a worker knows the ps and itself, and of MPI ranks nobody says where they run. Such a spec is `partial`.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +13,15 @@
 
 namespace lockstep::cluster {
 
+/// Most tasks of one role: a wrong index must not become a huge list.
+inline constexpr int kMostTasks = 10000;
+
 enum class Role : uint8_t { chief, worker, ps, evaluator };
 std::string_view name(Role role);
+/// The role of that name, also by its older name "master" for the chief.
+std::optional<Role> find_role(std::string_view name);
+/// " (did you mean 'worker'?)" for a name that is no role.
+std::string role_hint(std::string_view name);
 
 /// One process of the cluster. "worker:1"; the folder of its files is "worker-1".
 struct Task {
@@ -22,7 +32,7 @@ struct Task {
   [[nodiscard]] std::string folder() const;
   friend bool operator==(const Task&, const Task&) = default;
 };
-/// Throws UsageError: 'wroker:1' is not a task; chief:0, worker:N, ps:N or evaluator:0 is.
+/// Throws UsageError: 'wroker:1' is not a task (did you mean 'worker:1'?); chief:0, worker:N, ps:N or evaluator:0 is.
 Task parse_task(std::string_view text);
 
 struct Spec {
@@ -30,16 +40,44 @@ struct Spec {
   std::vector<std::string> workers;
   std::vector<std::string> ps;
   std::vector<std::string> evaluator;
+  /// There may be more workers than are listed here; how many, ps:0 learns as they join.
+  bool partial = false;
 
   /// Those that train, the chief first: their places are the worker numbers of the protocol.
   [[nodiscard]] std::vector<Task> members() const;
-  /// The place of a task among members(); -1 for a ps or the evaluator.
+  /// The place of a task among members(); -1 for a ps or the evaluator. A partial spec cannot say: ask ps:0 by task.
   [[nodiscard]] int member_index(const Task& task) const;
   [[nodiscard]] Task chief_task() const;
   /// All tasks: ps, members, evaluator.
   [[nodiscard]] std::vector<Task> tasks() const;
+  [[nodiscard]] bool contains(const Task& task) const;
+  /// "" where it is not known or the task is not there.
   [[nodiscard]] const std::string& address(const Task& task) const;
+  /// Whether all known addresses are of this machine alone.
   [[nodiscard]] bool loopback_only() const;
+
+  [[nodiscard]] const std::vector<std::string>& of(Role role) const;
+  [[nodiscard]] std::vector<std::string>& of(Role role);
+  friend bool operator==(const Spec&, const Spec&) = default;
 };
+
+struct Address {
+  std::string host;  ///< without the brackets of an IPv6 address
+  int port = 0;
+};
+/// Throws UsageError: '10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT.
+Address parse_address(std::string_view text);
+/// "host:port", with brackets where the host has colons.
+std::string join_address(std::string_view host, int port);
+/// Whether the host is a name or address that a connection can be made to; says nothing of whether it exists.
+bool is_host(std::string_view host);
+
+/// What is wrong with a spec, for its reader, who knows how to name the place.
+struct Problem {
+  std::optional<Task> task;  ///< whose entry it is; absent: the whole's
+  std::string text;
+};
+/// The first of: an address that is none, one that is there twice, two chiefs or evaluators, nobody who trains.
+std::optional<Problem> find_problem(const Spec& spec);
 
 }  // namespace lockstep::cluster

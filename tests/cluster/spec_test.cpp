@@ -1,0 +1,115 @@
+#include "cluster/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/temp_dir.h"
+#include "lockstep/error.h"
+
+namespace lockstep::cluster {
+namespace {
+
+using ::lockstep::testing::message_of;
+using ::testing::HasSubstr;
+
+TEST(Task, ReadsWhatItWrites) {
+  for (const Task task : {Task{Role::ps, 0}, Task{Role::worker, 17}, Task{Role::chief, 0}, Task{Role::evaluator, 0}}) {
+    EXPECT_EQ(parse_task(task.str()), task) << task.str();
+  }
+  EXPECT_EQ(parse_task("worker:1").folder(), "worker-1");
+  EXPECT_EQ(parse_task("master:0"), (Task{Role::chief, 0}));
+}
+
+TEST(Task, AWrongOneGetsALineThatSaysWhatIsAllowed) {
+  EXPECT_EQ(message_of<UsageError>([] { parse_task("wroker:1"); }),
+            "'wroker:1' is not a task (did you mean 'worker:1'?); chief:0, worker:N, ps:N or evaluator:0 is");
+  for (const char* text :
+       {"", ":", "worker", "worker:", "worker:-1", "worker:+1", "worker:1x", "worker: 1", "worker:1:2", "worker:10000",
+        "worker:99999999999999999999", "chief:1", "evaluator:1", "banana:0"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { parse_task(text); }), HasSubstr("is not a task")) << text;
+  }
+}
+
+TEST(Spec, TheChiefIsTheFirstMember) {
+  const Spec named{{"a:1"}, {"b:1", "c:1"}, {"p:1"}, {"e:1"}};
+  EXPECT_EQ(named.members(), (std::vector<Task>{{Role::chief, 0}, {Role::worker, 0}, {Role::worker, 1}}));
+  EXPECT_EQ(named.member_index({Role::worker, 1}), 2);
+  EXPECT_EQ(named.chief_task(), (Task{Role::chief, 0}));
+  EXPECT_EQ(named.address({Role::worker, 1}), "c:1");
+
+  const Spec unnamed{{}, {"b:1", "c:1"}, {"p:1"}, {}};
+  EXPECT_EQ(unnamed.chief_task(), (Task{Role::worker, 0}));
+  EXPECT_EQ(unnamed.member_index({Role::worker, 0}), 0);
+  EXPECT_EQ(unnamed.member_index({Role::chief, 0}), -1);
+}
+
+TEST(Spec, ListsServersThenMembersThenTheEvaluator) {
+  const Spec spec{{"a:1"}, {"b:1"}, {"p:1", "q:1"}, {"e:1"}};
+  std::string all;
+  for (const Task& task : spec.tasks()) all += task.str() + " ";
+  EXPECT_EQ(all, "ps:0 ps:1 chief:0 worker:0 evaluator:0 ");
+  EXPECT_EQ(spec.member_index({Role::ps, 0}), -1);
+  EXPECT_EQ(spec.member_index({Role::evaluator, 0}), -1);
+  EXPECT_FALSE(spec.contains({Role::worker, 1}));
+  EXPECT_EQ(spec.address({Role::worker, 1}), "");
+  EXPECT_EQ(spec.address({Role::worker, -1}), "");
+}
+
+TEST(Spec, KnowsWhetherItStaysOnThisMachine) {
+  EXPECT_TRUE((Spec{{}, {"127.0.0.1:1", "127.0.0.2:1"}, {"[::1]:1", "localhost:2"}, {}}.loopback_only()));
+  EXPECT_TRUE((Spec{{}, {"", "127.0.0.1:1"}, {"localhost:2"}, {}}.loopback_only()));
+  EXPECT_FALSE((Spec{{}, {"127.0.0.1:1", "10.0.0.1:1"}, {"localhost:2"}, {}}.loopback_only()));
+  EXPECT_FALSE((Spec{{}, {"127.evil.example:1"}, {}, {}}.loopback_only()));
+}
+
+TEST(Address, EveryFormIsRead) {
+  EXPECT_EQ(parse_address("host:4000").host, "host");
+  EXPECT_EQ(parse_address("host:4000").port, 4000);
+  EXPECT_EQ(parse_address("[::1]:4000").host, "::1");
+  EXPECT_EQ(parse_address("[fe80::1%eth0]:65535").host, "fe80::1%eth0");
+  EXPECT_EQ(parse_address("job-worker-0.ns.svc.cluster.local:1").host, "job-worker-0.ns.svc.cluster.local");
+  for (const char* text : {"10.0.0.1:80", "[2001:db8::7]:4000", "node01:4000"}) {
+    const Address address = parse_address(text);
+    EXPECT_EQ(join_address(address.host, address.port), text);
+  }
+}
+
+TEST(Address, AWrongOneSaysWhatIsMissing) {
+  const auto said = [](const std::string& text) { return message_of<UsageError>([&] { parse_address(text); }); };
+  EXPECT_EQ(said("10.0.0.1"), "'10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT");
+  EXPECT_THAT(said(":4000"), HasSubstr("has no host"));
+  EXPECT_THAT(said("::1:4000"), HasSubstr("more than one colon"));
+  EXPECT_THAT(said("h:0"), HasSubstr("port from 1 to 65535"));
+  EXPECT_THAT(said("h:65536"), HasSubstr("port from 1 to 65535"));
+  EXPECT_THAT(said("h:"), HasSubstr("port from 1 to 65535"));
+  for (const char* text : {"", "[::1]", "[::1]4000", "[]:1", "[h]:1", "[1.2.3.4]:1", "a b:1", "h:-1", "h:+1", "1.2.3:1",
+                           "1.2.3.999:1", "-h:1", "http://h:1", "[::1]:4:5", "[", "]:1", "[::g]:1"}) {
+    EXPECT_THAT(said(text), HasSubstr("HOST:PORT")) << text;
+  }
+  EXPECT_LT(said(std::string(100000, 'x') + ":1").size(), 200U);
+}
+
+TEST(FindProblem, AGoodSpecHasNone) {
+  EXPECT_FALSE(find_problem({{"a:1"}, {"b:1"}, {"c:1"}, {"d:1"}}));
+  EXPECT_FALSE(find_problem({{}, {"b:1"}, {}, {}}));
+  EXPECT_FALSE(find_problem({{"a:1"}, {}, {}, {}}));
+  EXPECT_FALSE(find_problem({{}, {"", "", "b:1"}, {"c:1"}, {}, true}));
+  EXPECT_FALSE(find_problem({{}, {}, {"c:1"}, {}, true}));
+}
+
+TEST(FindProblem, NamesTheTaskWhoseEntryIsWrong) {
+  const auto twice = find_problem({{}, {"b:1", "B:1"}, {"c:1"}, {}});
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->task, (Task{Role::worker, 1}));
+  EXPECT_EQ(twice->text, "'B:1' is the address of worker:0 too");
+  EXPECT_EQ(find_problem({{"a:1", "b:1"}, {"c:1"}, {}, {}})->text, "a cluster has at most one chief, not 2");
+  EXPECT_EQ(find_problem({{}, {"c:1"}, {}, {"a:1", "b:1"}})->text, "a cluster has at most one evaluator, not 2");
+  EXPECT_THAT(find_problem({{}, {}, {"c:1"}, {}})->text, HasSubstr("nobody trains"));
+  EXPECT_THAT(find_problem({{}, {"c"}, {}, {}})->text, HasSubstr("has no port"));
+}
+
+}  // namespace
+}  // namespace lockstep::cluster
