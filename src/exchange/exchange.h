@@ -2,14 +2,20 @@
 // is the only thing that differs between one process, all-reduce and a parameter server, and the trainer does not
 // know which one it has. One training thread calls it; implementations may use threads of their own.
 //
-//   begin(step) -> ready(range) for each gradient, in the order they become final -> finish()
+//   join() -> { begin(step) -> ready(range) for each gradient, in the order they become final -> finish() } -> leave()
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "data/plan.h"
 #include "graph/program.h"
+#include "lockstep/train.h"
 #include "optim/optimizer.h"
 
 namespace lockstep::exchange {
@@ -20,26 +26,67 @@ struct Event {};
 struct StepStart {
   uint64_t step = 0;      ///< updates made before this one
   uint64_t examples = 0;  ///< behind the gradients of this process: their weight in an average
+  int64_t batches = 1;    ///< of the data plan that they come from
+};
+
+/// What the batches of a step showed.
+struct BatchReport {
+  double loss_sum = 0;  ///< loss times examples
+  uint64_t correct = 0;
+  uint64_t examples = 0;
 };
 
 struct StepInfo {
   uint64_t step = 0;  ///< updates made so far, this one included
   float learning_rate = 0;
   float gradient_norm = 0;  ///< before clipping; NaN unless clipping asked for it
+  /// False: the gradients came too late and were dropped. Without a new plan the same batch is computed again.
+  bool applied = true;
+  train::StopReason stop = train::StopReason::none;  ///< everyone ends
+  std::optional<data::Plan> plan;                    ///< the data from the next batch on
+  int64_t batches_per_step = 0;                      ///< with a plan: how many of its batches make a step; 0: as set
+  BatchReport group;                                 ///< of all whose gradients are in the update
+  uint64_t examples_total = 0;  ///< of everyone since the start of training; 0: those of this process
+  uint64_t staleness = 0;       ///< updates by others since the parameters came
+  double wait_seconds = 0;      ///< spent in finish()
+};
+
+/// A whole state of the training, for a checkpoint. The spans live until the next call.
+struct Snapshot {
+  uint64_t step = 0;
+  std::span<const float> parameters;
+  std::vector<optim::StateSlot> slots;
+  /// Of a group, whose members do not know it all themselves; absent where the trainer does.
+  struct Group {
+    uint64_t examples = 0;
+    data::Remainder data;
+  };
+  std::optional<Group> group;
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  /// Takes part: brings the parameters up to date. The info says where the group is; `applied` means nothing in it.
+  virtual base::Result<StepInfo> join(const StepInfo& here) { return here; }
+
   virtual void begin(const StepStart& start) = 0;
   /// The gradients of `range` are final once `event` has happened.
   virtual void ready(graph::ParameterRange range, Event event) = 0;
   /// Waits until the parameters are updated.
-  virtual base::Result<StepInfo> finish() = 0;
+  virtual base::Result<StepInfo> finish(const BatchReport& report) = 0;
 
-  /// The optimizer's state for checkpoints: named spans in a fixed order, each as long as the parameters.
-  [[nodiscard]] virtual std::vector<optim::StateSlot> state() = 0;
+  /// Ends taking part: this process is out of data (`data`, `epochs`) or met a rule that ends all. A plan in the
+  /// answer is work left by others: go on with it.
+  virtual base::Result<StepInfo> leave(train::StopReason reason, const StepInfo& here) {
+    static_cast<void>(reason);
+    return here;
+  }
+
+  /// The names of the optimizer's state, in order.
+  [[nodiscard]] virtual std::vector<std::string> slot_names() const = 0;
+  virtual base::Result<Snapshot> snapshot() = 0;
 };
 
 }  // namespace lockstep::exchange

@@ -24,7 +24,7 @@ void LocalExchange::begin(const StepStart& start) {
 
 void LocalExchange::ready(graph::ParameterRange range, Event /*event*/) { announced_ += range.count; }
 
-base::Result<StepInfo> LocalExchange::finish() {
+base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
   if (announced_ != parameters_.count()) {
     throw Error("exchange: step " + std::to_string(step_) + " announced " + std::to_string(announced_) + " of " +
                 std::to_string(parameters_.count()) + " gradients");
@@ -33,7 +33,12 @@ base::Result<StepInfo> LocalExchange::finish() {
   float norm = std::numeric_limits<float>::quiet_NaN();
   if (options_.clip_norm > 0) update.gradient_scale = clip(norm);
   optimizer_->apply(parameters_.values(), parameters_.gradients(), update);
-  return StepInfo{step_ + 1, update.learning_rate, norm};
+  StepInfo info;
+  info.step = ++step_;
+  info.learning_rate = update.learning_rate;
+  info.gradient_norm = norm;
+  info.group = report;
+  return info;
 }
 
 float LocalExchange::clip(float& norm) const {
@@ -45,5 +50,19 @@ float LocalExchange::clip(float& norm) const {
 }
 
 std::vector<optim::StateSlot> LocalExchange::state() { return optimizer_->state(); }
+
+std::vector<std::string> LocalExchange::slot_names() const {
+  std::vector<std::string> names;
+  for (const optim::StateSlot& slot : optimizer_->state()) names.emplace_back(slot.name);
+  return names;
+}
+
+base::Result<Snapshot> LocalExchange::snapshot() {
+  Snapshot snapshot;
+  snapshot.step = step_;
+  snapshot.parameters = parameters_.values();
+  snapshot.slots = state();
+  return snapshot;
+}
 
 }  // namespace lockstep::exchange

@@ -24,8 +24,12 @@ class LocalExchange final : public Exchange {
   void begin(const StepStart& start) override;
   void ready(graph::ParameterRange range, Event event) override;
   /// Throws Error if some gradients were never announced.
-  base::Result<StepInfo> finish() override;
-  std::vector<optim::StateSlot> state() override;
+  base::Result<StepInfo> finish(const BatchReport& report) override;
+  [[nodiscard]] std::vector<std::string> slot_names() const override;
+  /// The live parameters and state.
+  base::Result<Snapshot> snapshot() override;
+  /// The optimizer's state: named spans in a fixed order, each as long as the parameters.
+  std::vector<optim::StateSlot> state();
 
  private:
   /// The factor that brings the gradients' norm down to the limit; tells the norm.

@@ -115,7 +115,10 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
 }
 
 void Trainer::finish_update(StepResult& result) {
-  result.info = parts_.exchange->finish().value_or_throw();
+  result.info =
+      parts_.exchange
+          ->finish({result.loss_sum, static_cast<uint64_t>(result.correct), static_cast<uint64_t>(result.examples)})
+          .value_or_throw();
   parts_.programs->parameters_changed();
 }
 

@@ -22,7 +22,7 @@ StepInfo one_step(LocalExchange& exchange, graph::ParameterStore& store, uint64_
   std::fill(store.gradients().begin(), store.gradients().end(), gradient);
   exchange.ready({3, 4}, {});
   exchange.ready({0, 3}, {});
-  return exchange.finish().value_or_throw();
+  return exchange.finish({}).value_or_throw();
 }
 
 TEST(LocalExchange, AppliesTheOptimizerWhenAllGradientsAreReady) {
@@ -58,7 +58,7 @@ TEST(LocalExchange, RefusesToFinishWithAGradientMissing) {
   LocalExchange exchange(store, {});
   exchange.begin({0, 1});
   exchange.ready({0, 3}, {});
-  EXPECT_THROW((void)exchange.finish(), Error);
+  EXPECT_THROW((void)exchange.finish({}), Error);
 }
 
 TEST(LocalExchange, ExposesTheOptimizersStateAsLongAsTheParameters) {

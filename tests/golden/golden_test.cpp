@@ -56,7 +56,7 @@ std::vector<double> our_losses(const Trajectory& trajectory) {
     exchange.begin({step, static_cast<uint64_t>(golden.batch)});
     program.run({kSeed, step, 0}, [&](graph::ParameterRange range) { exchange.ready(range, {}); });
     losses.push_back(static_cast<double>(program.output(0).as<float>()[0]));
-    exchange.finish().value_or_throw();
+    exchange.finish({}).value_or_throw();
     programs.parameters_changed();
   }
   return losses;

@@ -1,0 +1,112 @@
+// What the frames between workers and servers mean, and the conversion of plain values to protocol buffers and back.
+// What comes from the network is checked here: `parse` and the from_wire functions reject what makes no sense with a
+// DataError. Free functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster.pb.h"
+#include "data/plan.h"
+#include "graph/program.h"
+#include "lockstep/error.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "ps/coordinator.h"
+#include "transport/stream.h"
+
+namespace lockstep::ps {
+
+constexpr uint32_t kProtocol = 1;
+
+/// Kinds of frames. The payload is `count` elements, then a message of proto/cluster.proto where the kind has one.
+enum class Kind : uint16_t {
+  hello = 1,     ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
+  welcome,       ///< Welcome
+  refuse,        ///< text: why; the stream ends
+  heartbeat,     ///< control, both ways
+  notice,        ///< control: Notice
+  received,      ///< control: a server has a whole push: offset is the member, extra its incarnation
+  commit,        ///< control: Commit, to the other servers
+  init_begin,    ///< JobConfig
+  init,          ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
+  init_end,      ///< Ledger, for the coordinator; version; answered by ok
+  join,          ///< take part; answered by parameters
+  pull,          ///< parameters of at least `version`; answered by parameters
+  push,          ///< elements of a gradient at `offset` of the shard; flag kLast: with PushEnd
+  parameters,    ///< elements at `offset` of the shard; flag kLast: with Reply
+  leave,         ///< Leave; answered by ok at once, or by parameters when there is work left
+  wait_end,      ///< answered by snapshot_end (Snapshot) when all have ended, or by parameters when there is work left
+  snapshot,      ///< all state: answered by state frames and snapshot_end; flag kHold: nothing changes until release
+  release,       ///< of a held snapshot
+  state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
+  snapshot_end,  ///< Snapshot; version
+  follow,        ///< the evaluator: the next snapshot after `version`; flag kExact: that one
+  end,           ///< the chief has all it needs: everyone may go; answered by ok
+  ok,
+};
+constexpr uint16_t kControl = 1;
+constexpr uint16_t kLast = 1;
+constexpr uint16_t kHold = 1;
+constexpr uint16_t kExact = 1;
+
+/// Types of elements on the wire.
+enum class Element : uint32_t { f32 = 0, bf16 = 1, f16 = 2 };
+Element parse_element(const std::string& text);
+size_t element_size(Element element);
+
+/// Elements per frame: a large transfer goes in slices of this size.
+constexpr size_t kSliceElements = size_t{1} << 20;
+
+transport::Header header(Kind kind);
+inline Kind kind_of(const transport::Frame& frame) { return static_cast<Kind>(frame.header.kind); }
+
+/// The bytes after a frame's elements; a DataError where the elements do not fit into it.
+std::string message_of(const transport::Frame& frame);
+/// The message after a frame's elements; a DataError where it is not one of that type.
+template <class Message>
+Message parse(const transport::Frame& frame) {
+  Message message;
+  if (!message.ParseFromString(message_of(frame)))
+    throw DataError("a damaged message in a frame of kind " + std::to_string(frame.header.kind));
+  return message;
+}
+base::Result<bool> send(transport::Stream& stream, const transport::Header& header,
+                        const google::protobuf::MessageLite& message);
+base::Result<bool> send_text(transport::Stream& stream, const transport::Header& header, const std::string& text);
+
+/// Sends `values` as frames of `kind` from `header.offset` on, in slices, in the element type. `last` (may be null)
+/// goes with the last of them, which has flag kLast then; there is at least one frame. In f32 nothing is copied: the
+/// values must not change until `hold` is released.
+base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
+                                 Element element, const std::shared_ptr<const void>& hold,
+                                 const google::protobuf::MessageLite* last);
+/// Writes a frame's elements to their place: `to` begins at element 0 of what `offset` counts in. A DataError where
+/// they do not fit. Gives how many.
+size_t take_elements(const transport::Frame& frame, std::span<float> to);
+
+void to_wire(const data::PassPart& part, wire::PassPart& to);
+void to_wire(const data::Remainder& data, wire::Remainder& to);
+void to_wire(const data::Plan& plan, wire::Plan& to);
+void to_wire(const Commit& commit, wire::Commit& to);
+data::PassPart from_wire(const wire::PassPart& part);
+data::Remainder from_wire(const wire::Remainder& data);
+data::Plan from_wire(const wire::Plan& plan);
+Commit from_wire(const wire::Commit& commit);
+
+/// Optimizer, schedule and clipping of a job.
+struct Rules {
+  optim::OptimizerSettings optimizer;
+  optim::Schedule schedule;
+  float clip_norm = 0;
+};
+void to_wire(const Rules& rules, wire::Optimizer& to);
+Rules from_wire(const wire::Optimizer& optimizer);
+
+void to_wire(const CoordinatorOptions& options, wire::JobConfig& to);
+CoordinatorOptions coordinator_options(const wire::JobConfig& job);
+std::vector<graph::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges);
+/// Checks numbers that sizes depend on; a DataError names what is wrong.
+void check(const wire::JobConfig& job);
+
+}  // namespace lockstep::ps
