@@ -23,6 +23,7 @@ struct Range {
   int64_t end = 0;
 
   [[nodiscard]] int64_t size() const { return end - begin; }
+  friend bool operator==(const Range&, const Range&) = default;
 };
 
 /// Share `part` of `parts` of [0, count): contiguous, sizes differing by at most one grain.

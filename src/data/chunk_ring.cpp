@@ -20,7 +20,7 @@ std::optional<ChunkRing::Request> ChunkRing::wait_for_request(uint64_t generatio
   const base::MutexLock lock(mutex_);
   while (!stopped_ && generation == generation_) space_.wait(mutex_);
   if (stopped_) return std::nullopt;
-  return Request{start_, generation_};
+  return Request{rounds_, generation_};
 }
 
 std::optional<size_t> ChunkRing::acquire(uint64_t generation) {
@@ -66,11 +66,11 @@ void ChunkRing::fail(uint64_t generation, std::exception_ptr error) {
   data_.notify_one();
 }
 
-void ChunkRing::request(Position start) {
+void ChunkRing::request(std::shared_ptr<const Rounds> rounds) {
   {
     const base::MutexLock lock(mutex_);
     ++generation_;
-    start_ = start;
+    rounds_.swap(rounds);
     error_ = nullptr;
     published_.store(0, std::memory_order_relaxed);
     released_ = 0;

@@ -11,10 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 
 #include "base/mutex.h"
-#include "data/loader.h"
+#include "data/plan.h"
 
 namespace lockstep::data {
 
@@ -25,7 +26,7 @@ class ChunkRing {
   // The producer's side.
 
   struct Request {
-    Position start;
+    std::shared_ptr<const Rounds> rounds;
     uint64_t generation = 0;
   };
 
@@ -43,7 +44,7 @@ class ChunkRing {
 
   // The consumer's side.
 
-  void request(Position start);
+  void request(std::shared_ptr<const Rounds> rounds);
   void stop();
 
   /// Waits for the next chunk and gives its number.
@@ -72,7 +73,7 @@ class ChunkRing {
   std::atomic<uint64_t> published_{0};  ///< written under mutex_, also read without it, to spin on
   uint64_t released_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  Position start_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::shared_ptr<const Rounds> rounds_ LOCKSTEP_GUARDED_BY(mutex_);
   std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
   bool stopped_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool producer_sleeps_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -84,6 +84,11 @@ LoaderOptions checked(const Examples& examples, LoaderOptions options) {
   return options;
 }
 
+Plan first_plan(const Examples& examples, const LoaderOptions& options) {
+  check_batch(examples.count(), options.batch, options.shard.count);
+  return {0, options.start, options.shard, options.batch, examples.count(), options.rounds_done};
+}
+
 }  // namespace
 
 LoaderOptions LoaderOptions::evaluation(int64_t batch) {
@@ -102,14 +107,16 @@ class Loader::Impl {
   ~Impl();
 
   const Batch* next() {
-    if (cursor_ != cursor_end_) return last_ = cursor_++;
-    return next_chunk();
+    if (cursor_ == cursor_end_ && !next_chunk()) return nullptr;
+    ++given_;
+    return cursor_++;
   }
 
-  void restart(Position position);
-  [[nodiscard]] Position position() const;
-  [[nodiscard]] const BatchPlan& plan() const { return plan_; }
-  [[nodiscard]] const LoaderOptions& options() const { return options_; }
+  void restart(std::shared_ptr<const Rounds> rounds);
+  void restart() { restart(rounds_); }
+  [[nodiscard]] Remainder remainder() const;
+  [[nodiscard]] const Plan& plan() const { return rounds_->plan(); }
+  [[nodiscard]] int64_t examples() const { return examples_.count(); }
   [[nodiscard]] const ChunkRing& ring() const { return ring_; }
 
  private:
@@ -121,43 +128,44 @@ class Loader::Impl {
     bool ends_stream = false;
   };
 
-  const Batch* next_chunk();
-  void check_position(Position position) const;
-  void allocate();
+  bool next_chunk();
+  [[nodiscard]] size_t batch_bytes() const;
   [[nodiscard]] size_t chunk_count() const;
 
   // On the background thread.
   void run();
+  void allocate(int64_t batch);
   void produce(const ChunkRing::Request& request);
-  void fill_chunk(Chunk& chunk, Position& at);
-  void describe(Batch& batch, Position at) const;
-  void copy_images(float* images, std::span<const uint32_t> order, base::Range range) const;
-  void copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const;
+  void fill_chunk(Chunk& chunk, const Rounds& rounds, int64_t& at);
+  void describe(Batch& batch, const Plan& plan, int64_t index) const;
+  void copy_images(float* images);
+  void copy_labels(int32_t* labels);
 
   const Examples& examples_;
   const LoaderOptions options_;
-  const BatchPlan plan_;
+  std::shared_ptr<const Rounds> rounds_;  ///< the consumer's
   const size_t pixels_;
   const size_t stored_;  ///< the examples of a pass are these, over and over
   const ImageCopier copier_;
-  const size_t image_stride_;  ///< values between the batches of a chunk
-  const size_t label_stride_;
   const size_t batches_per_chunk_;
   ChunkRing ring_;
   std::vector<Chunk> chunks_;
   AlignedArray<float> images_;
   AlignedArray<int32_t> labels_;
 
-  // The background thread's own.
+  // The background thread's own, once it runs.
+  int64_t room_ = 0;         ///< examples that a batch has room for
+  size_t image_stride_ = 0;  ///< values between the batches of a chunk
+  size_t label_stride_ = 0;
   EpochOrder order_;
+  Round round_;
 
   // The consumer's own.
   const Batch* cursor_ = nullptr;
   const Batch* cursor_end_ = nullptr;
-  const Batch* last_ = nullptr;
+  int64_t given_ = 0;  ///< rounds of the plan
   bool holds_chunk_ = false;
   bool ended_ = false;
-  Position start_;
 
   std::thread thread_;
 };
@@ -165,19 +173,17 @@ class Loader::Impl {
 Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
     : examples_(examples),
       options_(checked(examples, options)),
-      plan_(examples.count(), options_.batch, options_.shard),
+      rounds_(std::make_shared<const Rounds>(first_plan(examples, options_))),
       pixels_(examples.shape.size()),
       stored_(static_cast<size_t>(examples.stored())),
       copier_(examples, options_.scale, options_.pixels),
-      image_stride_(aligned_count<float>(static_cast<size_t>(options_.batch) * pixels_)),
-      label_stride_(aligned_count<int32_t>(static_cast<size_t>(options_.batch))),
-      batches_per_chunk_(std::clamp<size_t>(kChunkBytes / (image_stride_ * sizeof(float)), 1, kMaxBatchesPerChunk)),
+      batches_per_chunk_(std::clamp<size_t>(kChunkBytes / batch_bytes(), 1, kMaxBatchesPerChunk)),
       ring_(chunk_count()),
-      order_(examples.count(), options_.shuffle, options_.seed),
-      start_(options_.start) {
-  check_position(start_);
-  allocate();
-  ring_.request(start_);
+      order_(examples.count(), options_.shuffle, options_.seed) {
+  chunks_.resize(chunk_count());
+  for (Chunk& chunk : chunks_) chunk.batches.resize(batches_per_chunk_);
+  allocate(options_.batch);
+  ring_.request(rounds_);
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
@@ -191,37 +197,34 @@ Loader::Impl::~Impl() {
   thread_.join();
 }
 
+size_t Loader::Impl::batch_bytes() const {
+  return aligned_count<float>(static_cast<size_t>(options_.batch) * pixels_) * sizeof(float);
+}
+
 size_t Loader::Impl::chunk_count() const {
-  const size_t bytes = batches_per_chunk_ * image_stride_ * sizeof(float);
+  const size_t bytes = batches_per_chunk_ * batch_bytes();
   const size_t for_depth = (static_cast<size_t>(options_.depth) + batches_per_chunk_ - 1) / batches_per_chunk_ + 1;
   const size_t affordable = std::max<size_t>(kMostBytes / bytes, 2);
   return std::min(affordable, std::max(for_depth, std::min(kRingBytes / bytes, kMaxChunks)));
 }
 
-void Loader::Impl::allocate() {
-  const size_t batches = chunk_count() * batches_per_chunk_;
+void Loader::Impl::allocate(int64_t batch) {
+  const size_t batches = chunks_.size() * batches_per_chunk_;
+  image_stride_ = aligned_count<float>(static_cast<size_t>(batch) * pixels_);
+  label_stride_ = aligned_count<int32_t>(static_cast<size_t>(batch));
+  room_ = 0;
+  images_.reset();
   images_ = make_aligned<float>(batches * image_stride_);
   if (!examples_.labels.empty()) labels_ = make_aligned<int32_t>(batches * label_stride_);
-  chunks_.resize(chunk_count());
   for (size_t i = 0; i < chunks_.size(); ++i) {
     chunks_[i].images = images_.get() + i * batches_per_chunk_ * image_stride_;
     if (labels_) chunks_[i].labels = labels_.get() + i * batches_per_chunk_ * label_stride_;
-    chunks_[i].batches.resize(batches_per_chunk_);
   }
+  room_ = batch;
 }
 
-void Loader::Impl::check_position(Position position) const {
-  const bool at_end = options_.repeat != 0 && position.pass == options_.repeat && position.batch == 0;
-  const bool within = position.pass >= 0 && position.batch >= 0 && position.batch < plan_.batches() &&
-                      (options_.repeat == 0 || position.pass < options_.repeat);
-  if (within || at_end) return;
-  throw UsageError(fmt::format("cannot start at batch {} of pass {}: there are {} batches in a pass and {} passes",
-                               position.batch, position.pass, plan_.batches(),
-                               options_.repeat == 0 ? "endless" : std::to_string(options_.repeat)));
-}
-
-const Batch* Loader::Impl::next_chunk() {
-  if (ended_) return nullptr;
+bool Loader::Impl::next_chunk() {
+  if (ended_) return false;
   if (holds_chunk_) ring_.release();
   holds_chunk_ = false;
   const Chunk& chunk = chunks_[ring_.take()];
@@ -229,21 +232,22 @@ const Batch* Loader::Impl::next_chunk() {
   ended_ = chunk.ends_stream;
   cursor_ = chunk.batches.data();
   cursor_end_ = cursor_ + chunk.used;
-  return cursor_ == cursor_end_ ? nullptr : last_ = cursor_++;
+  return cursor_ != cursor_end_;
 }
 
-void Loader::Impl::restart(Position position) {
-  check_position(position);
-  start_ = position;
-  cursor_ = cursor_end_ = last_ = nullptr;
+void Loader::Impl::restart(std::shared_ptr<const Rounds> rounds) {
+  cursor_ = cursor_end_ = nullptr;
+  given_ = 0;
   holds_chunk_ = ended_ = false;
-  ring_.request(position);
+  rounds_ = std::move(rounds);
+  ring_.request(rounds_);
 }
 
-Position Loader::Impl::position() const {
-  if (last_ == nullptr) return start_;
-  const Position next{last_->pass, last_->index_in_pass + 1};
-  return next.batch < plan_.batches() ? next : Position{next.pass + 1, 0};
+Remainder Loader::Impl::remainder() const {
+  if (plan().shard.count != 1) {
+    throw UsageError(fmt::format("a loader of {} members cannot know what is left", plan().shard.count));
+  }
+  return unapplied(plan(), {&given_, 1});
 }
 
 void Loader::Impl::run() {
@@ -262,66 +266,82 @@ void Loader::Impl::run() {
 }
 
 void Loader::Impl::produce(const ChunkRing::Request& request) {
-  Position at = request.start;
+  if (request.rounds->plan().batch > room_) allocate(request.rounds->plan().batch);
+  int64_t at = 0;
   bool more = true;
   while (more) {
     const auto slot = ring_.acquire(request.generation);
     if (!slot) return;
     Chunk& chunk = chunks_[*slot];
-    fill_chunk(chunk, at);
+    fill_chunk(chunk, *request.rounds, at);
     more = ring_.publish(request.generation) && !chunk.ends_stream;
   }
 }
 
-void Loader::Impl::fill_chunk(Chunk& chunk, Position& at) {
+void Loader::Impl::fill_chunk(Chunk& chunk, const Rounds& rounds, int64_t& at) {
   chunk.used = 0;
-  const auto ended = [&] { return options_.repeat != 0 && at.pass >= options_.repeat; };
-  while (chunk.used < batches_per_chunk_ && !ended()) {
+  const auto read_round = [&] {
+    rounds.read(at, round_);
+    return options_.repeat == 0 || round_.pass < options_.repeat;
+  };
+  bool more = read_round();
+  while (chunk.used < batches_per_chunk_ && more) {
     Batch& batch = chunk.batches[chunk.used];
-    describe(batch, at);
-    batch.images = chunk.images + chunk.used * image_stride_;
-    copy_images(chunk.images + chunk.used * image_stride_, order_.pass(at.pass), plan_.range(at.batch));
+    describe(batch, rounds.plan(), at);
+    float* images = chunk.images + chunk.used * image_stride_;
+    batch.images = images;
+    copy_images(images);
     if (chunk.labels != nullptr) {
-      batch.labels = chunk.labels + chunk.used * label_stride_;
-      copy_labels(chunk.labels + chunk.used * label_stride_, order_.pass(at.pass), plan_.range(at.batch));
+      int32_t* labels = chunk.labels + chunk.used * label_stride_;
+      batch.labels = labels;
+      copy_labels(labels);
     }
     ++chunk.used;
-    if (++at.batch == plan_.batches()) at = {at.pass + 1, 0};
+    ++at;
+    more = read_round();
   }
-  chunk.ends_stream = ended();
+  chunk.ends_stream = !more;
 }
 
-void Loader::Impl::describe(Batch& batch, Position at) const {
-  const int64_t per_epoch = options_.steps_per_epoch != 0 ? options_.steps_per_epoch : plan_.batches();
-  const int64_t index = at.pass * plan_.batches() + at.batch;
-  const base::Range all = plan_.global_range(at.batch);
-  batch.count = plan_.range(at.batch).size();
-  batch.global_count = all.size();
-  batch.first_row = plan_.range(at.batch).begin - all.begin;
-  batch.pass = at.pass;
-  batch.index_in_pass = at.batch;
-  batch.epoch = index / per_epoch;
-  batch.index_in_epoch = index % per_epoch;
-  batch.last_in_epoch = batch.index_in_epoch == per_epoch - 1;
+void Loader::Impl::describe(Batch& batch, const Plan& plan, int64_t index) const {
+  batch.count = round_.count;
+  batch.global_count = round_.global_count;
+  batch.first_row = round_.first_row;
+  batch.round = index;
+  batch.pass = round_.pass;
+  if (options_.steps_per_epoch == 0) {
+    batch.epoch = round_.pass;
+    batch.last_in_epoch = round_.index_in_part == round_.rounds_in_part - 1;
+  } else {
+    const int64_t made = plan.rounds_done + index;
+    batch.epoch = made / options_.steps_per_epoch;
+    batch.last_in_epoch = (made + 1) % options_.steps_per_epoch == 0;
+  }
 }
 
-void Loader::Impl::copy_images(float* images, std::span<const uint32_t> order, base::Range range) const {
+void Loader::Impl::copy_images(float* images) {
   constexpr size_t kAhead = 4;
-  const auto end = static_cast<size_t>(range.end);
-  for (auto i = static_cast<size_t>(range.begin); i < end; ++i, images += pixels_) {
-    if (i + kAhead < order.size()) copier_.prefetch(order[i + kAhead] % stored_);
-    copier_.copy(order[i] % stored_, images);
+  const std::span<const uint32_t> order = order_.pass(round_.pass);
+  for (const base::Range& range : round_.ranges) {
+    const auto end = static_cast<size_t>(range.end);
+    for (auto i = static_cast<size_t>(range.begin); i < end; ++i, images += pixels_) {
+      if (i + kAhead < order.size()) copier_.prefetch(order[i + kAhead] % stored_);
+      copier_.copy(order[i] % stored_, images);
+    }
   }
 }
 
-void Loader::Impl::copy_labels(int32_t* labels, std::span<const uint32_t> order, base::Range range) const {
-  for (const uint32_t index : order.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()))) {
-    const int32_t label = examples_.labels[index % stored_];
-    if (examples_.classes > 0 && (label < 0 || label >= examples_.classes)) {
-      throw DataError(fmt::format("label {} of example {} is out of range; 0 to {} are allowed", label, index,
-                                  examples_.classes - 1));
+void Loader::Impl::copy_labels(int32_t* labels) {
+  const std::span<const uint32_t> order = order_.pass(round_.pass);
+  for (const base::Range& range : round_.ranges) {
+    for (const uint32_t index : order.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size()))) {
+      const int32_t label = examples_.labels[index % stored_];
+      if (examples_.classes > 0 && (label < 0 || label >= examples_.classes)) {
+        throw DataError(fmt::format("label {} of example {} is out of range; 0 to {} are allowed", label, index,
+                                    examples_.classes - 1));
+      }
+      *labels++ = label;
     }
-    *labels++ = label;
   }
 }
 
@@ -331,19 +351,16 @@ Loader::Loader(const Examples& examples, const LoaderOptions& options)
 Loader::~Loader() = default;
 
 const Batch* Loader::next() { return impl_->next(); }
-void Loader::restart(Position position) { impl_->restart(position); }
-Position Loader::position() const { return impl_->position(); }
-int64_t Loader::batches_per_pass() const { return impl_->plan().batches(); }
+void Loader::restart() { impl_->restart(); }
+const Plan& Loader::plan() const { return impl_->plan(); }
+Remainder Loader::remainder() const { return impl_->remainder(); }
 double Loader::seconds_waited() const { return impl_->ring().seconds_waited(); }
 
-int64_t Loader::batches_per_epoch() const {
-  const int64_t steps = impl_->options().steps_per_epoch;
-  return steps != 0 ? steps : batches_per_pass();
-}
-
-int64_t Loader::batches_in_stream() const {
-  const int64_t repeat = impl_->options().repeat;
-  return repeat == 0 ? -1 : repeat * batches_per_pass();
+void Loader::restart(Plan plan) {
+  if (plan.examples != impl_->examples()) {
+    throw UsageError(fmt::format("a plan for {} examples, but there are {}", plan.examples, impl_->examples()));
+  }
+  impl_->restart(std::make_shared<const Rounds>(std::move(plan)));
 }
 
 }  // namespace lockstep::data

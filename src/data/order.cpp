@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <numeric>
@@ -79,32 +80,6 @@ void EpochOrder::shuffle_buffer(int64_t pass) {
       slot = window_[--held];
     }
   }
-}
-
-BatchPlan::BatchPlan(int64_t examples, int64_t batch, Shard shard) : examples_(examples), batch_(batch), shard_(shard) {
-  if (shard.count < 1 || shard.index < 0 || shard.index >= shard.count) {
-    throw UsageError(
-        fmt::format("shard {} of {}: the index must be 0 to {}", shard.index, shard.count, shard.count - 1));
-  }
-  if (examples < 1) throw UsageError("the data set is empty: there is nothing to make batches of");
-  if (batch < 1) throw UsageError(fmt::format("batch {}; at least 1 is allowed", batch));
-  if (batch > examples || global_batch() > examples) {
-    const std::string workers =
-        shard.count == 1 ? std::string() : fmt::format(" times {} workers = {}", shard.count, batch * shard.count);
-    throw UsageError(fmt::format("batch {}{} is larger than the data set of {} example{}", batch, workers, examples,
-                                 examples == 1 ? "" : "s"));
-  }
-}
-
-base::Range BatchPlan::global_range(int64_t index) const {
-  const int64_t begin = index * global_batch();
-  return {begin, std::min(begin + global_batch(), examples_)};
-}
-
-base::Range BatchPlan::range(int64_t index) const {
-  const base::Range all = global_range(index);
-  const base::Range mine = base::share(all.size(), shard_.index, shard_.count);
-  return {all.begin + mine.begin, all.begin + mine.end};
 }
 
 }  // namespace lockstep::data

@@ -1,18 +1,13 @@
-// In which order a pass goes through the examples, and which of them a worker takes.
+// In which order a pass goes through the examples.
 //
 // The order of pass p is a permutation that depends on (count, shuffle, seed, p) alone, so every worker computes the
-// same one. With N workers and batch B, global batch b is the N*B consecutive positions from b*N*B on, and worker i
-// takes slice i of them. The last global batch of a pass is short when the count is not a multiple; it is split as
-// evenly as possible, earlier workers taking one more, and some may get nothing. So over all workers every example is
-// seen exactly once per pass, and what a global batch holds does not depend on how it is cut.
+// same one. Which of its positions a worker takes is a Plan's (plan.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "base/parallel.h"
 
 namespace lockstep::data {
 
@@ -47,32 +42,6 @@ class EpochOrder {
   int64_t made_ = -1;
   std::vector<uint32_t> order_;
   std::vector<uint32_t> window_;
-};
-
-/// Worker `index` of `count`.
-struct Shard {
-  int index = 0;
-  int count = 1;
-};
-
-/// Which positions of a pass belong to which batch of which worker.
-class BatchPlan {
- public:
-  /// UsageError when batch or shard make no sense, or the global batch is larger than `examples`.
-  BatchPlan(int64_t examples, int64_t batch, Shard shard = {});
-
-  /// Global batches in a pass, the short last one included.
-  [[nodiscard]] int64_t batches() const { return (examples_ + global_batch() - 1) / global_batch(); }
-  [[nodiscard]] int64_t global_batch() const { return batch_ * shard_.count; }
-
-  /// All workers' positions of batch `index`, and this worker's.
-  [[nodiscard]] base::Range global_range(int64_t index) const;
-  [[nodiscard]] base::Range range(int64_t index) const;
-
- private:
-  int64_t examples_;
-  int64_t batch_;
-  Shard shard_;
 };
 
 }  // namespace lockstep::data

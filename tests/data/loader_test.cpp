@@ -78,7 +78,6 @@ TEST(Loader, RepeatedExamplesAreSeenAsOftenAsTheyCount) {
   Examples examples = numbered(10);
   rescale(examples, 2.5);
   Loader loader(examples, {.batch = 4});
-  EXPECT_EQ(loader.batches_per_pass(), 7);
   std::vector<int> seen(10);
   while (const Batch* batch = loader.next()) {
     for (int64_t i = 0; i < batch->count; ++i) {
@@ -111,8 +110,6 @@ TEST(Loader, EvaluationReadsInOrderOnceWithAShortLastBatch) {
   const Examples examples = numbered(10);
   Loader loader(examples, LoaderOptions::evaluation(4));
   EXPECT_THAT(read(loader), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7), ElementsAre(8, 9)));
-  EXPECT_EQ(loader.batches_per_pass(), 3);
-  EXPECT_EQ(loader.batches_in_stream(), 3);
 }
 
 TEST(Loader, EvaluationCutsABatchLargerThanTheData) {
@@ -127,7 +124,7 @@ TEST(Loader, EveryPassHasEveryExampleOnceInItsOwnOrder) {
     Loader loader(examples, {.batch = batch, .repeat = 3});
     std::vector<std::vector<int32_t>> passes;
     for (int pass = 0; pass < 3; ++pass) {
-      passes.push_back(flat(read(loader, loader.batches_per_pass())));
+      passes.push_back(flat(read(loader, (1000 + batch - 1) / batch)));
       auto all = passes.back();
       std::sort(all.begin(), all.end());
       EXPECT_EQ(all, counting(1000));
@@ -190,31 +187,27 @@ TEST(Loader, StepsPerEpochGoesOnWhereTheStreamStopped) {
   const Examples examples = numbered(10);
   Loader plain(examples, {.batch = 4, .repeat = 3});
   Loader stepped(examples, {.batch = 4, .steps_per_epoch = 2, .repeat = 3});
-  EXPECT_EQ(stepped.batches_per_epoch(), 2);
   std::vector<int64_t> epochs;
   std::vector<int64_t> passes;
-  std::vector<int64_t> in_epoch;
+  std::vector<bool> last;
   while (const Batch* batch = stepped.next()) {
     EXPECT_EQ(labels_of(*batch), labels_of(*plain.next()));
     epochs.push_back(batch->epoch);
     passes.push_back(batch->pass);
-    in_epoch.push_back(batch->index_in_epoch);
-    EXPECT_EQ(batch->last_in_epoch, batch->index_in_epoch == 1);
+    last.push_back(batch->last_in_epoch);
   }
   EXPECT_THAT(epochs, ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4));
   EXPECT_THAT(passes, ElementsAre(0, 0, 0, 1, 1, 1, 2, 2, 2));
-  EXPECT_THAT(in_epoch, ElementsAre(0, 1, 0, 1, 0, 1, 0, 1, 0));
-  EXPECT_EQ(stepped.batches_in_stream(), 9);
+  EXPECT_THAT(last, ElementsAre(false, true, false, true, false, true, false, true, false));
 }
 
 TEST(Loader, RepeatZeroGoesOnForEver) {
   const Examples examples = numbered(10);
   Loader loader(examples, {.batch = 3, .repeat = 0});
   EXPECT_EQ(read(loader, 5000).size(), 5000U);
-  EXPECT_EQ(loader.batches_in_stream(), -1);
 }
 
-TEST(Loader, ContinuesExactlyFromAPosition) {
+TEST(Loader, ContinuesExactlyFromARemainder) {
   const Examples examples = numbered(100);
   for (const int64_t batch : {1, 7, 50}) {
     const LoaderOptions options{.batch = batch, .seed = 9, .steps_per_epoch = 5, .repeat = 4};
@@ -224,9 +217,10 @@ TEST(Loader, ContinuesExactlyFromAPosition) {
       Loader first(examples, options);
       read(first, static_cast<int64_t>(stop));
       LoaderOptions rest = options;
-      rest.start = first.position();
+      rest.start = first.remainder();
+      rest.rounds_done = static_cast<int64_t>(stop);
       Loader second(examples, rest);
-      EXPECT_EQ(second.position(), first.position());
+      EXPECT_EQ(second.remainder(), first.remainder());
       const Batch* next = second.next();
       if (stop == all.size()) {
         EXPECT_EQ(next, nullptr);
@@ -245,12 +239,115 @@ TEST(Loader, RestartsAnywhereAnyTime) {
   const auto all = read(loader);
   for (int turn = 0; turn < 50; ++turn) {
     loader.restart();
-    EXPECT_EQ(loader.position(), (Position{0, 0}));
+    EXPECT_EQ(loader.remainder(), Remainder{});
     const int64_t some = turn % 7;
     EXPECT_EQ(read(loader, some), std::vector(all.begin(), all.begin() + some));
   }
-  loader.restart({1, 10});
+  Plan later = loader.plan();
+  later.data = remainder_after(1, 10, 3, 200);
+  loader.restart(later);
   EXPECT_EQ(read(loader), std::vector(all.begin() + 67 + 10, all.end()));
+}
+
+TEST(Loader, GoesOverToPlansOfOtherMembersWithoutLossOrRepeat) {
+  const Examples examples = numbered(1000);
+  Plan plan{.batch = 16, .examples = 1000};
+  std::vector<int32_t> seen;
+  Loader loader(examples, {.batch = 16, .repeat = 2});
+  for (const int members : {1, 3, 2, 5}) {
+    plan.shard.count = members;
+    ++plan.id;
+    std::vector<int64_t> done;
+    for (int member = 0; member < members; ++member) {
+      plan.shard.index = member;
+      loader.restart(plan);
+      EXPECT_EQ(loader.plan(), plan);
+      done.push_back(member + 5);
+      for (const int32_t label : flat(read(loader, done.back()))) seen.push_back(label);
+    }
+    plan.data = unapplied(plan, done);
+  }
+  plan.shard = {};
+  loader.restart(plan);
+  for (const int32_t label : flat(read(loader))) seen.push_back(label);
+  std::sort(seen.begin(), seen.end());
+  std::vector<int32_t> twice;
+  for (int32_t i = 0; i < 1000; ++i) twice.insert(twice.end(), 2, i);
+  EXPECT_EQ(seen, twice);
+}
+
+TEST(Loader, ABatchOverSeveralRangesHasTheImagesOfItsLabels) {
+  const Examples examples = numbered(100);
+  Loader loader(examples, {.batch = 10, .shuffle = Shuffle::none()});
+  Plan plan = loader.plan();
+  plan.data = {{{0, {{3, 5}, {20, 26}, {40, 43}, {90, 100}}}}, 1};
+  loader.restart(plan);
+  EXPECT_THAT(labels_of(*loader.next()), ElementsAre(3, 4, 20, 21, 22, 23, 24, 25, 40, 41));
+  const Batch* second = loader.next();
+  EXPECT_THAT(labels_of(*second), ElementsAre(42, 90, 91, 92, 93, 94, 95, 96, 97, 98));
+  for (size_t i = 0; i < 10; ++i) {
+    const auto label = static_cast<size_t>(second->labels[i]);
+    EXPECT_FLOAT_EQ(second->images[i * 15 + 2], static_cast<float>(examples.bytes[label * 15 + 2]) / 255.0F);
+  }
+  EXPECT_FALSE(second->last_in_epoch);
+  EXPECT_EQ(loader.remainder(), (Remainder{{{0, {{99, 100}}}}, 1}));
+  const Batch* third = loader.next();
+  EXPECT_EQ(third->count, 1);
+  EXPECT_EQ(third->round, 2);
+  EXPECT_TRUE(third->last_in_epoch);
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(Loader, AMemberWithNothingInTheLastRoundStillSeesTheEpochEnd) {
+  const Examples examples = numbered(9);
+  Loader loader(examples, {.batch = 2, .shard = {3, 4}, .repeat = 1});
+  EXPECT_EQ(loader.next()->count, 2);
+  const Batch* last = loader.next();
+  EXPECT_EQ(last->count, 0);
+  EXPECT_EQ(last->global_count, 1);
+  EXPECT_TRUE(last->last_in_epoch);
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(Loader, EpochsOfAFixedLengthCountOnOverPlans) {
+  const Examples examples = numbered(50);
+  Loader loader(examples, {.batch = 5, .steps_per_epoch = 4, .repeat = 0});
+  Plan plan = loader.plan();
+  plan.shard = {1, 2};
+  plan.rounds_done = 6;
+  loader.restart(plan);
+  std::vector<bool> last;
+  for (int i = 0; i < 7; ++i) {
+    const Batch* batch = loader.next();
+    EXPECT_EQ(batch->epoch, (6 + i) / 4);
+    last.push_back(batch->last_in_epoch);
+  }
+  EXPECT_THAT(last, ElementsAre(false, true, false, false, false, true, false));
+}
+
+TEST(Loader, APlanMayHaveLargerBatches) {
+  const Examples examples = numbered(1000, {1, 28, 28});
+  Loader loader(examples, {.batch = 4, .shuffle = Shuffle::none()});
+  read(loader, 3);
+  Plan plan = loader.plan();
+  for (const int64_t batch : {100, 7, 1000}) {
+    plan.batch = batch;
+    loader.restart(plan);
+    int64_t at = 0;
+    while (const Batch* given = loader.next()) {
+      for (int64_t i = 0; i < given->count; ++i, ++at) {
+        ASSERT_EQ(given->labels[i], at);
+        ASSERT_FLOAT_EQ(given->images[i * 784], static_cast<float>((at * 7) % 256) / 255.0F);
+      }
+    }
+    EXPECT_EQ(at, 1000);
+  }
+}
+
+TEST(Loader, AStartBehindTheLastPassIsTheEnd) {
+  const Examples examples = numbered(50);
+  Loader loader(examples, {.batch = 5, .repeat = 2, .start = {{}, 7}});
+  EXPECT_EQ(loader.next(), nullptr);
 }
 
 TEST(Loader, StopsPromptlyAtAnyMoment) {
@@ -300,7 +397,15 @@ TEST(Loader, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error({.repeat = -2}), "repeat -2; 0 or more is allowed");
   EXPECT_EQ(error({.depth = 0}), "depth 0; at least 1 is allowed");
   EXPECT_EQ(error({.shuffle = Shuffle::of_buffer(0)}), "a shuffle buffer of 0; at least 1 is allowed");
-  EXPECT_EQ(error({.start = {0, 4}}), "cannot start at batch 4 of pass 0: there are 4 batches in a pass and 1 passes");
+  EXPECT_EQ(error({.batch = 30, .shard = {0, 4}}),
+            "batch 30 times 4 workers = 120 is larger than the data set of 100 examples");
+  EXPECT_THAT(error({.start = {{{0, {{90, 101}}}}, 1}}), HasSubstr("positions 90 to 101 of pass 0"));
+  Loader loader(examples, {.batch = 10});
+  EXPECT_EQ(message_of<UsageError>([&] { loader.restart(Plan{.examples = 99}); }),
+            "a plan for 99 examples, but there are 100");
+  loader.restart(Plan{.shard = {0, 2}, .batch = 10, .examples = 100});
+  EXPECT_EQ(message_of<UsageError>([&] { (void)loader.remainder(); }),
+            "a loader of 2 members cannot know what is left");
   EXPECT_THAT(message_of<UsageError>([] { Loader(Examples{}, {}); }), HasSubstr("the data set is empty"));
 }
 

@@ -88,59 +88,5 @@ TEST(Shuffle, ParsesWhatUsersWrite) {
   }
 }
 
-TEST(BatchPlan, OneWorkerTakesConsecutiveBatches) {
-  const BatchPlan plan(10, 4);
-  ASSERT_EQ(plan.batches(), 3);
-  EXPECT_EQ(plan.range(0).begin, 0);
-  EXPECT_EQ(plan.range(1).begin, 4);
-  EXPECT_EQ(plan.range(2).begin, 8);
-  EXPECT_EQ(plan.range(2).end, 10);
-}
-
-TEST(BatchPlan, WorkersTakeSlicesOfTheSamePositions) {
-  const BatchPlan second(100, 8, {1, 3});
-  EXPECT_EQ(second.batches(), 5);
-  EXPECT_EQ(second.global_range(1).begin, 24);
-  EXPECT_EQ(second.range(1).begin, 32);
-  EXPECT_EQ(second.range(1).size(), 8);
-}
-
-TEST(BatchPlan, EveryPositionOnceOverAllWorkers) {
-  for (const int64_t examples : {7, 64, 100, 101, 1000}) {
-    for (const int workers : {1, 2, 3, 7}) {
-      for (const int64_t batch : {1, 2, 5, 16}) {
-        if (batch * workers > examples) continue;
-        std::vector<int> seen(static_cast<size_t>(examples));
-        for (int worker = 0; worker < workers; ++worker) {
-          const BatchPlan plan(examples, batch, {worker, workers});
-          for (int64_t b = 0; b < plan.batches(); ++b) {
-            const base::Range range = plan.range(b);
-            EXPECT_LE(range.size(), batch);
-            for (int64_t i = range.begin; i < range.end; ++i) ++seen.at(static_cast<size_t>(i));
-          }
-        }
-        EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
-      }
-    }
-  }
-}
-
-TEST(BatchPlan, SplitsTheShortBatchEvenly) {
-  std::vector<int64_t> sizes;
-  for (int worker = 0; worker < 4; ++worker) sizes.push_back(BatchPlan(18, 4, {worker, 4}).range(1).size());
-  EXPECT_THAT(sizes, ::testing::ElementsAre(1, 1, 0, 0));
-}
-
-TEST(BatchPlan, RefusesWhatMakesNoSense) {
-  const auto error = [](int64_t examples, int64_t batch, Shard shard) {
-    return message_of<UsageError>([&] { BatchPlan(examples, batch, shard); });
-  };
-  EXPECT_EQ(error(100, 128, {}), "batch 128 is larger than the data set of 100 examples");
-  EXPECT_EQ(error(100, 30, {0, 4}), "batch 30 times 4 workers = 120 is larger than the data set of 100 examples");
-  EXPECT_EQ(error(100, 0, {}), "batch 0; at least 1 is allowed");
-  EXPECT_EQ(error(0, 1, {}), "the data set is empty: there is nothing to make batches of");
-  EXPECT_EQ(error(100, 1, {2, 2}), "shard 2 of 2: the index must be 0 to 1");
-}
-
 }  // namespace
 }  // namespace lockstep::data
