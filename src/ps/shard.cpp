@@ -1,1 +1,266 @@
 #include "ps/shard.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "base/mutex.h"
+#include "base/parallel.h"
+#include "lockstep/error.h"
+#include "optim/update_kernels.h"
+#include "ps/optimizer_pass.h"
+#include "ps/state_memory.h"
+#include "ps/versioned_buffers.h"
+#include "tensor/buffer.h"
+
+namespace lockstep::ps {
+namespace {
+
+/// Elements that are summed and applied before the next ones are fetched: their gradients stay in the cache.
+constexpr size_t kBlock = 16384;
+constexpr size_t kBuffers = 3;  // one current, one being sent, one being written
+
+size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::unique_ptr<StateMemory> make_memory(const ShardOptions& /*options*/, const BufferLayout& layout) {
+  return std::make_unique<PlainMemory>(layout, kBuffers);
+}
+
+bool same(std::span<const Contribution> a, std::span<const Contribution> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Contribution& x, const Contribution& y) {
+    return x.gradient.data() == y.gradient.data() && x.weight == y.weight;
+  });
+}
+
+}  // namespace
+
+class Shard::Impl {
+ public:
+  explicit Impl(const ShardOptions& options);
+
+  View view(const std::shared_ptr<const VersionedBuffers::Hold>& hold) const;
+  View initialise(uint64_t version, std::span<const float> parameters, std::span<const std::span<const float>> slots,
+                  std::span<const std::byte> ledger);
+  std::span<float> staging(size_t key);
+  View apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
+             std::span<const std::byte> ledger);
+  double sum_of_squares(std::span<const Contribution> contributions, float mean_scale);
+  uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
+
+  VersionedBuffers& buffers() { return *buffers_; }
+  void check_ledger(std::span<const std::byte> ledger) const;
+  void require_version() const;
+  [[nodiscard]] const std::vector<std::string>& slot_names() const { return slot_names_; }
+  [[nodiscard]] uint64_t copied() const { return copied_.load(std::memory_order_relaxed); }
+
+ private:
+  void check(std::span<const Contribution> contributions) const;
+  void sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
+                 std::span<float> sum) const;
+  template <class Block>
+  void for_blocks(const Block& block) const;
+  [[nodiscard]] VersionSpans spans(std::byte* memory, size_t first, size_t count) const;
+
+  const ShardOptions options_;
+  const std::vector<std::string> slot_names_;
+  const BufferLayout layout_;
+  const std::shared_ptr<VersionedBuffers> buffers_;
+  std::vector<Buffer> scratch_;  // a block of sums per thread
+  base::Mutex staging_mutex_;
+  std::map<size_t, Buffer> staging_ LOCKSTEP_GUARDED_BY(staging_mutex_);
+  Buffer sum_;                        // of the contributions that sum_of_squares saw, until they are applied
+  std::vector<Contribution> summed_;  // which those were; empty when none
+  float summed_scale_ = 1;
+  std::atomic<uint64_t> copied_{0};
+};
+
+Shard::Impl::Impl(const ShardOptions& options)
+    : options_(options),
+      slot_names_(slot_names_of(options.optimizer)),
+      layout_(options.parameters, slot_names_.size(), page_bytes()),
+      buffers_(std::make_shared<VersionedBuffers>(make_memory(options, layout_), layout_)) {
+  for (int i = 0; i < options.threads; ++i) scratch_.emplace_back(kBlock * sizeof(float));
+}
+
+View Shard::Impl::view(const std::shared_ptr<const VersionedBuffers::Hold>& hold) const {
+  View view;
+  view.version = hold->version();
+  view.parameters = layout_.parameters(hold->memory());
+  for (size_t i = 0; i < layout_.slots(); ++i) view.slots.emplace_back(layout_.slot(hold->memory(), i));
+  view.ledger = hold->ledger();
+  view.hold = hold;
+  return view;
+}
+
+View Shard::Impl::initialise(uint64_t version, std::span<const float> parameters,
+                             std::span<const std::span<const float>> slots, std::span<const std::byte> ledger) {
+  check_ledger(ledger);
+  const auto fits = [&](std::span<const float> values) { return values.size() == layout_.count(); };
+  if (!fits(parameters) || (!slots.empty() && slots.size() != layout_.slots()) || !std::ranges::all_of(slots, fits)) {
+    throw UsageError(fmt::format("shard of {} parameters and {} slots: given {} parameters and {} slots",
+                                 layout_.count(), layout_.slots(), parameters.size(), slots.size()));
+  }
+  std::byte* memory = buffers_->begin();
+  std::ranges::copy(parameters, layout_.parameters(memory).begin());
+  for (size_t i = 0; i < layout_.slots(); ++i) {
+    if (slots.empty()) {
+      std::ranges::fill(layout_.slot(memory, i), 0.0F);
+    } else {
+      std::ranges::copy(slots[i], layout_.slot(memory, i).begin());
+    }
+  }
+  return view(buffers_->commit(version, ledger));
+}
+
+std::span<float> Shard::Impl::staging(size_t key) {
+  const base::MutexLock lock(staging_mutex_);
+  Buffer& buffer = staging_[key];
+  if (buffer.data() == nullptr) buffer = Buffer(std::max<size_t>(layout_.count(), 1) * sizeof(float));
+  return buffer.as<float>().first(layout_.count());
+}
+
+/// Calls block(thread, first, count) for all blocks, each thread its share.
+template <class Block>
+void Shard::Impl::for_blocks(const Block& block) const {
+  const auto count = static_cast<int64_t>(layout_.count());
+  const int threads = base::threads_for(count, kBlock, options_.threads);
+  base::parallel(threads, [&](int thread, int of) {
+    const base::Range mine = base::share(count, thread, of, kBlock);
+    for (int64_t at = mine.begin; at < mine.end; at += kBlock) {
+      block(static_cast<size_t>(thread), static_cast<size_t>(at),
+            static_cast<size_t>(std::min<int64_t>(kBlock, mine.end - at)));
+    }
+  });
+}
+
+void Shard::Impl::sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
+                            std::span<float> sum) const {
+  const auto part = [&](size_t i) { return contributions[i].gradient.subspan(first, sum.size()); };
+  std::ranges::copy(part(0), sum.begin());
+  for (size_t i = 1; i < contributions.size(); ++i) {
+    const bool last = i + 1 == contributions.size();
+    optim::add_weighted(contributions[i].weight, last ? mean_scale : 1.0F, part(i).data(), sum.data(), sum.size(), 1);
+  }
+}
+
+View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
+                        std::span<const std::byte> ledger) {
+  check(contributions);
+  check_ledger(ledger);
+  const auto from = buffers_->current();
+  std::byte* to = buffers_->begin();
+  const bool one = contributions.size() == 1;
+  const bool summed = !one && mean_scale == summed_scale_ && same(contributions, summed_);
+  const std::span<const float> whole = summed ? sum_.as<float>() : contributions[0].gradient;
+  for_blocks([&](size_t thread, size_t first, size_t count) {
+    std::span<const float> gradient;
+    if (one || summed) {
+      gradient = whole.subspan(first, count);
+    } else {
+      const auto sum = scratch_[thread].as<float>().first(count);
+      sum_block(contributions, mean_scale, first, sum);
+      gradient = sum;
+    }
+    update_version(options_.optimizer, spans(from->memory(), first, count), spans(to, first, count), gradient, update);
+  });
+  if (!one && !summed) copied_ += layout_.count() * sizeof(float);
+  summed_.clear();
+  return view(buffers_->commit(from->version() + 1, ledger));
+}
+
+double Shard::Impl::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
+  check(contributions);
+  if (contributions.size() == 1) return optim::sum_of_squares(contributions[0].gradient, options_.threads);
+  if (sum_.data() == nullptr) sum_ = Buffer(std::max<size_t>(layout_.count(), 1) * sizeof(float));
+  const auto sum = sum_.as<float>().first(layout_.count());
+  for_blocks([&](size_t /*thread*/, size_t first, size_t count) {
+    sum_block(contributions, mean_scale, first, sum.subspan(first, count));
+  });
+  copied_ += sum.size_bytes();
+  summed_.assign(contributions.begin(), contributions.end());
+  summed_scale_ = mean_scale;
+  return optim::sum_of_squares(sum, options_.threads);
+}
+
+uint64_t Shard::Impl::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+  const Contribution one{gradient};
+  check({&one, 1});
+  const auto hold = buffers_->current();
+  for (size_t first = 0; first < layout_.count(); first += kBlock) {
+    const size_t count = std::min(kBlock, layout_.count() - first);
+    update_in_place(options_.optimizer, spans(hold->memory(), first, count), gradient.subspan(first, count), update);
+  }
+  const uint64_t version = buffers_->count_in_place(*hold);
+  buffers_->sync_current();
+  return version;
+}
+
+VersionSpans Shard::Impl::spans(std::byte* memory, size_t first, size_t count) const {
+  VersionSpans spans{layout_.parameters(memory).subspan(first, count), {}};
+  for (size_t i = 0; i < layout_.slots(); ++i) spans.slots[i] = layout_.slot(memory, i).subspan(first, count);
+  return spans;
+}
+
+void Shard::Impl::check(std::span<const Contribution> contributions) const {
+  require_version();
+  if (contributions.empty()) throw UsageError("shard: an update without contributions");
+  for (const Contribution& contribution : contributions) {
+    if (contribution.gradient.size() == layout_.count()) continue;
+    throw UsageError(
+        fmt::format("shard of {} parameters: a gradient of {}", layout_.count(), contribution.gradient.size()));
+  }
+}
+
+void Shard::Impl::check_ledger(std::span<const std::byte> ledger) const {
+  if (ledger.size() <= options_.ledger_bytes) return;
+  throw UsageError(
+      fmt::format("shard: a ledger of {} bytes; at most {} is allowed", ledger.size(), options_.ledger_bytes));
+}
+
+void Shard::Impl::require_version() const {
+  if (!buffers_->initialised()) throw UsageError("shard: asked for a version before it was initialised");
+}
+
+Shard::Shard(const ShardOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Shard::~Shard() = default;
+
+bool Shard::initialised() const { return impl_->buffers().initialised(); }
+
+void Shard::initialise(uint64_t version, std::span<const float> parameters,
+                       std::span<const std::span<const float>> slots, std::span<const std::byte> ledger) {
+  impl_->initialise(version, parameters, slots, ledger);
+}
+
+View Shard::current() const {
+  impl_->require_version();
+  return impl_->view(impl_->buffers().current());
+}
+
+std::span<float> Shard::staging(size_t key) { return impl_->staging(key); }
+
+View Shard::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
+                  std::span<const std::byte> ledger) {
+  return impl_->apply(contributions, mean_scale, update, ledger);
+}
+
+double Shard::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
+  return impl_->sum_of_squares(contributions, mean_scale);
+}
+
+uint64_t Shard::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+  return impl_->apply_in_place(gradient, update);
+}
+
+void Shard::commit_ledger(std::span<const std::byte> ledger) {
+  impl_->require_version();
+  impl_->check_ledger(ledger);
+  impl_->buffers().commit_ledger(ledger);
+}
+
+const std::vector<std::string>& Shard::slot_names() const { return impl_->slot_names(); }
+uint64_t Shard::bytes_copied() const { return impl_->copied(); }
+
+}  // namespace lockstep::ps

@@ -6,7 +6,12 @@
 // is being sent (a View) never changes underneath, and a process killed at any moment comes back with the last
 // committed version. Buffers are reference-counted by their Views and reused; another one is made when all are held.
 //
-// Threads: `apply` by one thread at a time (the caller's lock); `current` and Views from any thread.
+// In durability `process` and `machine` the buffers lie in a mapped file (state_file.h). A file of `process` from
+// before the machine was last started is refused: nothing says which of its pages had reached the disk.
+//
+// Threads: `initialise`, `sum_of_squares` and `apply` by one thread at a time (the caller's lock), and not while others
+// are in `apply_in_place` or `commit_ledger`; `current`, `staging` and Views from any thread. Views may outlive the
+// Shard.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +39,7 @@ class View {
   uint64_t version = 0;
   std::span<const float> parameters;          ///< of the shard, in the order of its ranges
   std::vector<std::span<const float>> slots;  ///< optimizer state, in the optimizer's order
-  std::span<const std::byte> ledger;          ///< what was committed with it
+  std::span<const std::byte> ledger;          ///< what was committed with it; not changed underneath either
   std::shared_ptr<const void> hold;
 };
 
@@ -65,23 +70,31 @@ class Shard {
 
   /// Whether there is a version at all: after `initialise`, or from the file.
   [[nodiscard]] bool initialised() const;
-  /// Commits `version` with these values; slots may be empty (zeros).
+  /// Commits `version` with these values, whatever was there before; slots may be empty (zeros).
   void initialise(uint64_t version, std::span<const float> parameters, std::span<const std::span<const float>> slots,
                   std::span<const std::byte> ledger);
 
+  /// UsageError when there is none.
   [[nodiscard]] View current() const;
   /// A buffer for a contributor's gradient, as long as the shard, 64-byte aligned; reused by its key.
   std::span<float> staging(size_t key);
 
   /// Sums the contributions in order as the trainer's accumulation does ((sum + weight * gradient) * scale at the last,
   /// where scale is `mean_scale`), applies the optimizer and commits version + 1 with `ledger`. One contribution is
-  /// applied where it lies. Gives the new version.
+  /// applied where it lies, without scale or weight. Gives the new version. Where no buffer is free and there is no
+  /// room for another, waits until a View ends: the caller should not keep Views of its own meanwhile.
   View apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
              std::span<const std::byte> ledger);
-  /// The aggregated gradient's sum of squares, for clipping, before `apply` with the same contributions.
+  /// The aggregated gradient's sum of squares, for clipping. `apply` with the same contributions then uses the sum made
+  /// here, so their memory must not change in between.
   double sum_of_squares(std::span<const Contribution> contributions, float mean_scale);
-  /// Lock-free: changes the current version in place; several threads at once. Counts as a version.
+  /// Lock-free: changes the current version in place, Views of it included; several threads at once, who may overwrite
+  /// each other's changes of single elements. Counts as a version, which is given. A process killed in the middle
+  /// leaves a part of this update without counting it; if it is sent again, that part is applied twice. What was
+  /// counted is kept.
   uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
+  /// Commits another ledger with the current version: for `apply_in_place`. Any thread.
+  void commit_ledger(std::span<const std::byte> ledger);
 
   [[nodiscard]] const std::vector<std::string>& slot_names() const;
   /// Bytes that updates copied besides what the optimizer must read and write, so far.

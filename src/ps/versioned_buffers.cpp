@@ -1,0 +1,117 @@
+#include "ps/versioned_buffers.h"
+
+#include <utility>
+
+namespace lockstep::ps {
+namespace {
+
+constexpr size_t kNone = SIZE_MAX;
+
+}  // namespace
+
+VersionedBuffers::Hold::Hold(std::shared_ptr<VersionedBuffers> owner, size_t buffer, uint64_t version, Ledger ledger)
+    : owner_(std::move(owner)),
+      buffer_(buffer),
+      memory_(owner_->memory_->buffer(buffer)),
+      version_(version),
+      ledger_(std::move(ledger)) {}
+
+VersionedBuffers::Hold::~Hold() { owner_->release(buffer_); }
+
+VersionedBuffers::VersionedBuffers(std::unique_ptr<StateMemory> memory, const BufferLayout& layout)
+    : layout_(layout), memory_(std::move(memory)), current_(kNone), previous_(kNone), writing_(kNone) {
+  holds_.resize(memory_->buffers());
+  if (auto found = memory_->recovered()) {
+    current_ = found->buffer;
+    version_ = found->version;
+    ledger_ = std::make_shared<const std::vector<std::byte>>(std::move(found->ledger));
+  }
+}
+
+bool VersionedBuffers::initialised() const {
+  const base::MutexLock lock(mutex_);
+  return current_ != kNone;
+}
+
+std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::current() {
+  const base::MutexLock lock(mutex_);
+  return hold_current();
+}
+
+std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::hold_current() {
+  const uint64_t in_place = layout_.updates_in_place(memory_->buffer(current_)).load(std::memory_order_acquire);
+  auto hold = std::make_shared<const Hold>(shared_from_this(), current_, version_ + in_place, ledger_);
+  ++holds_[current_];
+  return hold;
+}
+
+size_t VersionedBuffers::find_free() const {
+  const size_t kept = memory_->keeps_previous() ? previous_ : kNone;
+  for (size_t i = 0; i < holds_.size(); ++i) {
+    if (holds_[i] == 0 && i != current_ && i != kept) return i;
+  }
+  return kNone;
+}
+
+std::byte* VersionedBuffers::begin() {
+  const base::MutexLock lock(mutex_);
+  while ((writing_ = find_free()) == kNone) {
+    if (memory_->grow()) {
+      holds_.resize(memory_->buffers());
+    } else {
+      released_.wait(mutex_);
+    }
+  }
+  return memory_->buffer(writing_);
+}
+
+std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::commit(uint64_t version,
+                                                                       std::span<const std::byte> ledger) {
+  const base::MutexLock commit_lock(committing_);
+  const size_t buffer = writing();
+  layout_.updates_in_place(memory_->buffer(buffer)).store(0, std::memory_order_relaxed);
+  memory_->sync(buffer);
+  memory_->commit({version, buffer, ledger});
+  auto copy = std::make_shared<const std::vector<std::byte>>(ledger.begin(), ledger.end());
+  const base::MutexLock lock(mutex_);
+  previous_ = std::exchange(current_, std::exchange(writing_, kNone));
+  version_ = version;
+  ledger_ = std::move(copy);
+  return hold_current();
+}
+
+void VersionedBuffers::commit_ledger(std::span<const std::byte> ledger) {
+  const base::MutexLock commit_lock(committing_);
+  memory_->commit(in_place(ledger));
+  auto copy = std::make_shared<const std::vector<std::byte>>(ledger.begin(), ledger.end());
+  const base::MutexLock lock(mutex_);
+  ledger_ = std::move(copy);
+}
+
+uint64_t VersionedBuffers::count_in_place(const Hold& hold) {
+  const uint64_t before = layout_.updates_in_place(hold.memory()).fetch_add(1, std::memory_order_acq_rel);
+  const base::MutexLock lock(mutex_);
+  return version_ + before + 1;
+}
+
+void VersionedBuffers::sync_current() {
+  const base::MutexLock commit_lock(committing_);
+  memory_->sync(in_place({}).buffer);
+}
+
+size_t VersionedBuffers::writing() const {
+  const base::MutexLock lock(mutex_);
+  return writing_;
+}
+
+Commit VersionedBuffers::in_place(std::span<const std::byte> ledger) const {
+  const base::MutexLock lock(mutex_);
+  return {version_, current_, ledger};
+}
+
+void VersionedBuffers::release(size_t buffer) {
+  const base::MutexLock lock(mutex_);
+  if (--holds_[buffer] == 0) released_.notify_all();
+}
+
+}  // namespace lockstep::ps
