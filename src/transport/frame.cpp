@@ -1,1 +1,112 @@
-#include "transport/stream.h"
+#include "transport/frame.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace lockstep::transport {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian, and so is every machine so far");
+
+constexpr uint32_t kMagic = 0x314b534c;  // "LSK1"
+constexpr uint16_t kFormat = 1;
+
+struct Wire {
+  uint32_t magic = kMagic;
+  uint16_t format = kFormat;
+  uint16_t kind = 0;
+  uint16_t flags = 0;
+  uint16_t unused = 0;
+  uint32_t element = 0;
+  uint64_t sequence = 0;
+  uint64_t version = 0;
+  uint64_t offset = 0;
+  uint64_t count = 0;
+  uint64_t extra = 0;
+  uint64_t payload_bytes = 0;
+};
+static_assert(sizeof(Wire) == kHeaderBytes);
+
+}  // namespace
+
+HeaderBytes encode_header(const Header& header, size_t payload_bytes) {
+  Wire wire;
+  wire.kind = header.kind;
+  wire.flags = header.flags;
+  wire.element = header.element;
+  wire.sequence = header.sequence;
+  wire.version = header.version;
+  wire.offset = header.offset;
+  wire.count = header.count;
+  wire.extra = header.extra;
+  wire.payload_bytes = payload_bytes;
+  return std::bit_cast<HeaderBytes>(wire);
+}
+
+base::Result<Header> decode_header(std::span<const std::byte> message, size_t message_bytes, size_t largest_payload) {
+  if (message.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
+    return base::Failure{fmt::format("a message of {} bytes is no frame: a header alone has {}",
+                                     std::min(message.size(), message_bytes), kHeaderBytes)};
+  }
+  Wire wire;
+  std::memcpy(&wire, message.data(), sizeof(wire));
+  if (wire.magic != kMagic) {
+    return base::Failure{fmt::format(
+        "a message starts with {:08x} and not with {:08x}: the peer speaks another protocol", wire.magic, kMagic)};
+  }
+  if (wire.format != kFormat) {
+    return base::Failure{fmt::format(
+        "a frame of format {}, but this program speaks format {}: the peer is another version", wire.format, kFormat)};
+  }
+  if (wire.payload_bytes != message_bytes - kHeaderBytes) {
+    return base::Failure{fmt::format("a frame announces {} bytes of payload and carries {}", wire.payload_bytes,
+                                     message_bytes - kHeaderBytes)};
+  }
+  if (wire.payload_bytes > largest_payload) {
+    return base::Failure{
+        fmt::format("a frame with {} bytes of payload; at most {} are allowed", wire.payload_bytes, largest_payload)};
+  }
+  return Header{.kind = wire.kind,
+                .flags = wire.flags,
+                .element = wire.element,
+                .sequence = wire.sequence,
+                .version = wire.version,
+                .offset = wire.offset,
+                .count = wire.count,
+                .extra = wire.extra};
+}
+
+size_t Frame::payload_size() const {
+  size_t size = 0;
+  for (const auto& piece : pieces_) size += piece.size();
+  return size;
+}
+
+std::span<const std::span<const std::byte>> Frame::pieces() const { return pieces_; }
+
+void Frame::copy_to(std::span<std::byte> to) const {
+  if (to.size() != payload_size()) {
+    throw UsageError(fmt::format("a payload of {} bytes does not fill a place of {}", payload_size(), to.size()));
+  }
+  size_t at = 0;
+  for (const auto& piece : pieces_) {
+    std::memcpy(to.data() + at, piece.data(), piece.size());
+    at += piece.size();
+  }
+}
+
+std::string Frame::text() const {
+  std::string result;
+  result.reserve(payload_size());
+  for (const auto& piece : pieces_) result.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  return result;
+}
+
+base::Result<bool> Stream::write(const Header& header, std::span<const std::byte> payload,
+                                 std::shared_ptr<const void> hold) {
+  return write(header, std::span(&payload, payload.empty() ? 0 : 1), std::move(hold));
+}
+
+}  // namespace lockstep::transport

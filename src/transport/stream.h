@@ -52,6 +52,12 @@ class Frame {
   std::shared_ptr<const void> owner_;
 };
 
+/// Bytes of payload that a stream has sent and received, for reports. Any thread.
+struct Traffic {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -68,8 +74,12 @@ class Stream {
                            std::shared_ptr<const void> hold = nullptr);
   /// Ends the stream at once: reads and writes under way fail. Any thread.
   virtual void cancel(const std::string& why) = 0;
+  /// Says that this side writes no more: after what is under way the peer's read() fails with "the peer ended the
+  /// stream". On the server's side only the end of the handler does that.
+  virtual void close_writes() = 0;
   /// "127.0.0.1:4000"
   [[nodiscard]] virtual std::string peer() const = 0;
+  [[nodiscard]] virtual Traffic traffic() const = 0;
 };
 
 struct Security {
@@ -80,10 +90,12 @@ struct ConnectOptions {
   Security security;
   std::chrono::milliseconds patience{1000};  ///< to get a connection; waits are by events, not by sleeping
   size_t largest_payload = size_t{64} << 20;
+  std::chrono::microseconds spin{0};  ///< how long a wait polls before it sleeps
 };
 
-/// A new connection (never shared with another stream) to "host:port". The failure names the address and the reason.
-/// `give_up` is looked at some ten times a second; null: never.
+/// A new connection (never shared with another stream) to "host:port", accepted by a Server there. The failure names
+/// the address and the reason. `give_up` is looked at some ten times a second; null: never. Throws UsageError for keys
+/// that are missing or damaged. Destroying the stream cancels it: frames that the peer has not read yet may be lost.
 base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const ConnectOptions& options,
                                               const std::function<bool()>& give_up = {});
 
@@ -91,12 +103,15 @@ struct ServerOptions {
   std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
   Security security;
   size_t largest_payload = size_t{64} << 20;
-  int most_streams = 1024;  ///< more are refused
+  int most_streams = 1024;            ///< more are refused
+  std::chrono::microseconds spin{0};  ///< how long a wait polls before it sleeps
 };
 
 class Server {
  public:
-  using Handler = std::function<void(Stream&)>;  ///< the stream ends when it returns
+  /// The stream ends when it returns, in order: the peer gets all that was written. What it throws the peer gets as
+  /// the reason.
+  using Handler = std::function<void(Stream&)>;
 
   /// Listens at once; throws IoError naming the address if it cannot, UsageError for keys that are missing or damaged.
   Server(const ServerOptions& options, Handler handler);
@@ -111,12 +126,6 @@ class Server {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
-};
-
-/// Counters of this process, for reports: bytes of payload sent, received and copied in user space.
-struct Traffic {
-  uint64_t sent = 0;
-  uint64_t received = 0;
 };
 
 }  // namespace lockstep::transport

@@ -1,0 +1,162 @@
+#include "transport/call_stream.h"
+
+#include <fmt/format.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+
+#include <cstring>
+
+#include "transport/frame.h"
+
+namespace lockstep::transport {
+
+/// Makes frames of what gRPC received.
+class FrameAccess {
+ public:
+  static base::Result<Frame> make(core::BufferPtr buffer, size_t largest_payload) {
+    const grpc_slice_buffer& slices = buffer->data.raw.slice_buffer;
+    HeaderBytes start;
+    size_t filled = 0;
+    size_t slice = 0;
+    size_t rest = 0;  // where the payload starts in its first slice
+    for (; slice < slices.count && filled < kHeaderBytes; ++slice) {
+      const std::span<const std::byte> bytes = bytes_of(slices.slices[slice]);
+      const size_t taken = std::min(kHeaderBytes - filled, bytes.size());
+      std::memcpy(start.data() + filled, bytes.data(), taken);
+      filled += taken;
+      rest = taken;
+      if (taken < bytes.size()) break;
+      rest = 0;
+    }
+    base::Result<Header> header = decode_header(std::span(start).first(filled), slices.length, largest_payload);
+    if (!header) return header.failure();
+    Frame frame;
+    frame.header = header.value();
+    frame.pieces_.reserve(slices.count - slice);
+    for (; slice < slices.count; ++slice, rest = 0) {
+      const std::span<const std::byte> bytes = bytes_of(slices.slices[slice]).subspan(rest);
+      if (!bytes.empty()) frame.pieces_.push_back(bytes);
+    }
+    frame.owner_ = std::shared_ptr<grpc_byte_buffer>(std::move(buffer));
+    return frame;
+  }
+
+ private:
+  static std::span<const std::byte> bytes_of(const grpc_slice& slice) {
+    return {reinterpret_cast<const std::byte*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+  }
+};
+
+namespace {
+
+/// A slice over memory of the caller's, which `hold` keeps.
+grpc_slice borrow(std::span<const std::byte> bytes, const std::shared_ptr<const void>& hold) {
+  if (!hold) return grpc_slice_from_static_buffer(bytes.data(), bytes.size());
+  using Hold = std::shared_ptr<const void>;
+  return grpc_slice_new_with_user_data(
+      const_cast<std::byte*>(bytes.data()), bytes.size(), [](void* held) { delete static_cast<Hold*>(held); },
+      new Hold(hold));
+}
+
+core::BufferPtr make_message(const HeaderBytes& header, std::span<const std::span<const std::byte>> pieces,
+                             const std::shared_ptr<const void>& hold) {
+  std::vector<grpc_slice> slices;
+  slices.reserve(1 + pieces.size());
+  slices.push_back(grpc_slice_from_copied_buffer(reinterpret_cast<const char*>(header.data()), header.size()));
+  for (const auto& piece : pieces) {
+    if (!piece.empty()) slices.push_back(borrow(piece, hold));
+  }
+  core::BufferPtr buffer(grpc_raw_byte_buffer_create(slices.data(), slices.size()));
+  for (const grpc_slice& slice : slices) grpc_slice_unref(slice);
+  return buffer;
+}
+
+}  // namespace
+
+CallStream::CallStream(core::CallPtr call, core::QueuePtr queue, const Options& options)
+    : options_(options), queue_(std::move(queue)), call_(std::move(call)) {}
+
+bool CallStream::start(std::span<const grpc_op> ops, Tag tag) {
+  return grpc_call_start_batch(call_.get(), ops.data(), ops.size(), address_of(tag), nullptr) == GRPC_CALL_OK;
+}
+
+bool CallStream::wait(Tag tag, gpr_timespec deadline, bool& success) {
+  const grpc_event event = grpc_completion_queue_pluck(queue_.get(), address_of(tag), deadline, nullptr);
+  success = event.type == GRPC_OP_COMPLETE && event.success != 0;
+  return event.type == GRPC_OP_COMPLETE;
+}
+
+bool CallStream::wait(Tag tag) {
+  bool success = false;
+  if (options_.spin.count() > 0) {
+    const auto until = std::chrono::steady_clock::now() + options_.spin;
+    do {
+      if (wait(tag, gpr_inf_past(GPR_CLOCK_MONOTONIC), success)) return success;
+    } while (std::chrono::steady_clock::now() < until);
+  }
+  wait(tag, gpr_inf_future(GPR_CLOCK_MONOTONIC), success);
+  return success;
+}
+
+base::Result<Frame> CallStream::read() {
+  grpc_byte_buffer* received = nullptr;
+  grpc_op op{};
+  op.op = GRPC_OP_RECV_MESSAGE;
+  op.data.recv_message.recv_message = &received;
+  if (!start({&op, 1}, Tag::kRead)) return ended(true);
+  const bool success = wait(Tag::kRead);
+  core::BufferPtr buffer(received);
+  if (!success || !buffer) return ended(true);
+  base::Result<Frame> frame = FrameAccess::make(std::move(buffer), options_.largest_payload);
+  if (!frame) {
+    cancel(frame.failure().message);
+    return frame;
+  }
+  received_.fetch_add(frame.value().payload_size(), std::memory_order_relaxed);
+  return frame;
+}
+
+base::Result<bool> CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                                     std::shared_ptr<const void> hold) {
+  size_t payload = 0;
+  for (const auto& piece : pieces) payload += piece.size();
+  if (payload > options_.largest_payload) {
+    return base::Failure{fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
+                                     payload, options_.largest_payload)};
+  }
+  const core::BufferPtr message = make_message(encode_header(header, payload), pieces, hold);
+  hold.reset();
+  grpc_op op{};
+  op.op = GRPC_OP_SEND_MESSAGE;
+  op.data.send_message.send_message = message.get();
+  if (!start({&op, 1}, Tag::kWrite) || !wait(Tag::kWrite)) return ended(false);
+  sent_.fetch_add(payload, std::memory_order_relaxed);
+  return true;
+}
+
+base::Failure CallStream::ended(bool reading) {
+  const std::string local = cancelled();
+  if (!local.empty()) return {fmt::format("stream with {}: {}", peer_, local)};
+  return {fmt::format("stream with {}: {}", peer_, why_ended(reading))};
+}
+
+std::string CallStream::cancelled() {
+  const base::MutexLock lock(mutex_);
+  return cancelled_;
+}
+
+void CallStream::cancel(const std::string& why) {
+  {
+    const base::MutexLock lock(mutex_);
+    if (!cancelled_.empty()) return;
+    cancelled_ = why.empty() ? "cancelled" : why;
+  }
+  grpc_call_cancel_with_status(call_.get(), GRPC_STATUS_CANCELLED, why.c_str(), nullptr);
+}
+
+Traffic CallStream::traffic() const {
+  return {sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace lockstep::transport

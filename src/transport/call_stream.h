@@ -1,0 +1,64 @@
+// One side of a stream over one gRPC call: what the client's and the server's side have in common. Internal.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "base/mutex.h"
+#include "transport/core.h"
+#include "transport/stream.h"
+
+namespace lockstep::transport {
+
+class CallStream : public Stream {
+ public:
+  struct Options {
+    size_t largest_payload = 0;
+    std::chrono::microseconds spin{0};
+  };
+
+  CallStream(core::CallPtr call, core::QueuePtr queue, const Options& options);
+
+  base::Result<Frame> read() final;
+  base::Result<bool> write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                           std::shared_ptr<const void> hold) final;
+  using Stream::write;
+  void cancel(const std::string& why) final;
+  [[nodiscard]] std::string peer() const final { return peer_; }
+  [[nodiscard]] Traffic traffic() const final;
+
+ protected:
+  /// Operations under way, by which thread waits for them. Their addresses are the tags.
+  enum class Tag : char { kStart, kRead, kWrite, kEnd };
+
+  bool start(std::span<const grpc_op> ops, Tag tag);
+  /// Whether the operation has ended before the deadline; `success` says how.
+  bool wait(Tag tag, gpr_timespec deadline, bool& success);
+  /// Waits for as long as it takes.
+  bool wait(Tag tag);
+
+  /// Why there is nothing more to read or write, after one of them has failed.
+  virtual std::string why_ended(bool reading) = 0;
+  /// The reason that cancel() was given; empty: it was not called.
+  [[nodiscard]] std::string cancelled();
+
+  [[nodiscard]] grpc_call* call() { return call_.get(); }
+  std::string peer_;
+
+ private:
+  void* address_of(Tag tag) { return &tags_[static_cast<size_t>(tag)]; }
+  base::Failure ended(bool reading);
+
+  const Options options_;
+  core::QueuePtr queue_;
+  core::CallPtr call_;
+  char tags_[4] = {};
+  std::atomic<uint64_t> sent_{0};
+  std::atomic<uint64_t> received_{0};
+
+  base::Mutex mutex_;
+  std::string cancelled_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::transport

@@ -1,0 +1,64 @@
+// gRPC's C core behind owning types, and what every connection of ours is made with: credentials and channel arguments.
+// The C core and not the C++ classes, because every wait here needs a deadline and the slices that come and go must be
+// ours. Internal to this room.
+#pragma once
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "transport/stream.h"
+
+namespace lockstep::transport::core {
+
+template <auto release>
+struct Release {
+  template <class T>
+  void operator()(T* handle) const {
+    release(handle);
+  }
+};
+
+/// Shuts the queue down and takes out what is left.
+void destroy_queue(grpc_completion_queue* queue);
+
+using QueuePtr = std::unique_ptr<grpc_completion_queue, Release<destroy_queue>>;
+using CallPtr = std::unique_ptr<grpc_call, Release<grpc_call_unref>>;
+using ChannelPtr = std::unique_ptr<grpc_channel, Release<grpc_channel_destroy>>;
+using ServerPtr = std::unique_ptr<grpc_server, Release<grpc_server_destroy>>;
+using BufferPtr = std::unique_ptr<grpc_byte_buffer, Release<grpc_byte_buffer_destroy>>;
+using ChannelCredentialsPtr = std::unique_ptr<grpc_channel_credentials, Release<grpc_channel_credentials_release>>;
+using ServerCredentialsPtr = std::unique_ptr<grpc_server_credentials, Release<grpc_server_credentials_release>>;
+
+constexpr const char* kMethod = "/lockstep.Cluster/Stream";
+/// No server has this method: a call of it says why a channel has no connection, and never opens a stream.
+constexpr const char* kProbeMethod = "/lockstep.Cluster/Probe";
+/// In a server's first metadata, so that a client knows that it was accepted.
+constexpr const char* kAcceptedKey = "lockstep-accepted";
+
+/// Makes gRPC ready and silent; before anything else of this header, any thread, any number of times.
+void start_library();
+
+/// For calls of one stream, whose threads each wait for their own operation.
+QueuePtr make_pluck_queue();
+
+gpr_timespec deadline_in(std::chrono::nanoseconds wait);
+
+/// A slice's text, which the slice no longer owns.
+std::string take_text(grpc_slice& slice);
+
+/// Throw UsageError for keys that are missing or damaged.
+ChannelCredentialsPtr channel_credentials(const Security& security);
+ServerCredentialsPtr server_credentials(const Security& security);
+
+ChannelPtr make_channel(const std::string& address, const Security& security, size_t largest_payload);
+ServerPtr make_server(size_t largest_payload);
+
+/// "ipv4:127.0.0.1:4000" without the kind and the escapes.
+std::string plain_address(const std::string& uri);
+
+}  // namespace lockstep::transport::core
