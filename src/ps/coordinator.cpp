@@ -66,7 +66,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const wire::Ledger& 
   plan_.examples = options.examples;
   plan_.shard = {0, std::max(ledger.plan_count(), 1)};
   latest_ = {ledger.loss_sum(), ledger.correct(), 0};
-  if (ledger.has_commit()) commit_ = from_wire(ledger.commit());
+  if (ledger.has_commit()) decision_ = from_wire(ledger.commit());
   const int known = std::min(options.members, ledger.members_size());
   for (int i = 0; i < known; ++i) load_member(at(i), ledger.members(i));
   for (int i = known; i < options.members; ++i) at(i).presence = Presence::gone;
@@ -133,7 +133,7 @@ void Coordinator::save(wire::Ledger& ledger, double now) const {
   ledger.set_plan_count(plan_.shard.count);
   ledger.set_loss_sum(latest_.loss_sum);
   ledger.set_correct(latest_.correct);
-  if (commit_) to_wire(*commit_, *ledger.mutable_commit());
+  if (decision_) to_wire(*decision_, *ledger.mutable_commit());
   for (const Member& member : members_) save_member(member, *ledger.add_members());
 }
 
@@ -343,39 +343,39 @@ bool Coordinator::complete(const Member& member) const {
          std::all_of(member.servers.begin(), member.servers.end(), [](bool has) { return has; });
 }
 
-std::optional<Commit> Coordinator::decide() const {
+std::optional<Decision> Coordinator::decide() const {
   if (!options_.sync || stop_ != train::StopReason::none) return std::nullopt;
   int64_t expected = 0;
-  Commit commit{version_ + 1, {}, 1};
+  Decision decision{version_ + 1, {}, 1};
   for (int i = 0; i < options_.members; ++i) {
     const Member& member = at(i);
     if (!counts(member)) continue;
     ++expected;
-    if (complete(member)) commit.contributors.push_back({i, member.incarnation, member.pending->sequence, 1});
+    if (complete(member)) decision.contributors.push_back({i, member.incarnation, member.pending->sequence, 1});
   }
   const int64_t enough = options_.aggregate == 0 ? expected : std::min(expected, options_.aggregate);
-  if (commit.contributors.empty() || static_cast<int64_t>(commit.contributors.size()) < enough) return std::nullopt;
-  commit.contributors.resize(static_cast<size_t>(enough));
-  weigh(commit);
-  return commit;
+  if (decision.contributors.empty() || static_cast<int64_t>(decision.contributors.size()) < enough) return std::nullopt;
+  decision.contributors.resize(static_cast<size_t>(enough));
+  weigh(decision);
+  return decision;
 }
 
 /// As the trainer weighs accumulated batches: means of batches count by their examples, relative to the first.
-void Coordinator::weigh(Commit& commit) const {
+void Coordinator::weigh(Decision& decision) const {
   const auto examples = [&](const Contributor& c) { return static_cast<float>(at(c.member).pending->report.examples); };
-  std::erase_if(commit.contributors, [&](const Contributor& c) { return examples(c) == 0; });
-  if (commit.contributors.empty() || !options_.mean) return;
+  std::erase_if(decision.contributors, [&](const Contributor& c) { return examples(c) == 0; });
+  if (decision.contributors.empty() || !options_.mean) return;
   if (!options_.mean_loss) {
-    commit.mean_scale = 1.0F / static_cast<float>(commit.contributors.size());
+    decision.mean_scale = 1.0F / static_cast<float>(decision.contributors.size());
     return;
   }
-  const float first = examples(commit.contributors.front());
+  const float first = examples(decision.contributors.front());
   uint64_t total = 0;
-  for (Contributor& c : commit.contributors) {
+  for (Contributor& c : decision.contributors) {
     c.weight = examples(c) / first;
     total += at(c.member).pending->report.examples;
   }
-  commit.mean_scale = first / static_cast<float>(total);
+  decision.mean_scale = first / static_cast<float>(total);
 }
 
 void Coordinator::count_applied(Member& member, const Push& push, uint64_t staleness) {
@@ -404,15 +404,15 @@ void Coordinator::applied(const Push& push) {
   check_limit();
 }
 
-void Coordinator::committed(const Commit& commit) {
+void Coordinator::committed(const Decision& decision) {
   latest_ = {};
-  version_ = commit.version;
-  commit_ = commit;
+  version_ = decision.version;
+  decision_ = decision;
   for (Member& member : members_) {
     if (!member.pending) continue;
     const auto number = static_cast<int>(&member - members_.data());
     const bool in =
-        member.pending->report.examples == 0 || std::any_of(commit.contributors.begin(), commit.contributors.end(),
+        member.pending->report.examples == 0 || std::any_of(decision.contributors.begin(), decision.contributors.end(),
                                                             [&](const Contributor& c) { return c.member == number; });
     if (in && complete(member)) {
       count_applied(member, *member.pending, 0);

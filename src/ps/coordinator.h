@@ -68,7 +68,7 @@ struct Contributor {
   uint64_t sequence = 0;
   float weight = 1;  ///< relative to the first
 };
-struct Commit {
+struct Decision {
   uint64_t version = 0;  ///< that it makes
   std::vector<Contributor> contributors;
   float mean_scale = 1;  ///< for the sum
@@ -133,8 +133,8 @@ class Coordinator {
   void received(int server, int member, uint64_t incarnation, uint64_t sequence);
   void forget(int server);
   /// Sync: the gradients of the next version, once there are enough.
-  [[nodiscard]] std::optional<Commit> decide() const;
-  void committed(const Commit& commit);
+  [[nodiscard]] std::optional<Decision> decide() const;
+  void committed(const Decision& decision);
   /// Whose push the current version is waiting for (sync), or who holds the fast ones back (bounded staleness).
   [[nodiscard]] std::vector<int> awaited() const;
   /// Whether its latest push is in a version.
@@ -151,7 +151,8 @@ class Coordinator {
   // Records.
   [[nodiscard]] const exchange::BatchReport& latest() const { return latest_; }  ///< of the latest version
   [[nodiscard]] uint64_t examples() const { return examples_; }
-  [[nodiscard]] const std::optional<Commit>& last_commit() const { return commit_; }
+  void set_examples(uint64_t examples) { examples_ = examples; }  ///< seen before this job
+  [[nodiscard]] const std::optional<Decision>& last_decision() const { return decision_; }
   [[nodiscard]] MemberRecord& record(int member) { return at(member).record; }
   [[nodiscard]] uint64_t latest_staleness(int member) const { return at(member).latest_staleness; }
   [[nodiscard]] uint64_t applied_sequence(int member) const { return at(member).applied; }
@@ -185,7 +186,7 @@ class Coordinator {
   [[nodiscard]] bool data_left() const;
   [[nodiscard]] data::Remainder left(bool with_living) const;
   void activate(Member& member);
-  void weigh(Commit& commit) const;
+  void weigh(Decision& decision) const;
   void load_member(Member& member, const wire::MemberState& saved);
   void save_member(const Member& member, wire::MemberState& saved) const;
   void count_applied(Member& member, const Push& push, uint64_t staleness);
@@ -201,7 +202,7 @@ class Coordinator {
   std::vector<Member> members_;
   data::Plan plan_;
   bool plan_is_old_ = false;
-  std::optional<Commit> commit_;
+  std::optional<Decision> decision_;
   exchange::BatchReport latest_;
   uint64_t examples_ = 0;
   train::StopReason stop_ = train::StopReason::none;

@@ -168,7 +168,7 @@ void to_wire(const data::Plan& plan, wire::Plan& to) {
   to.set_examples(plan.examples);
 }
 
-void to_wire(const Commit& commit, wire::Commit& to) {
+void to_wire(const Decision& commit, wire::Commit& to) {
   to.set_version(commit.version);
   to.set_mean_scale(commit.mean_scale);
   for (const Contributor& contributor : commit.contributors) {
@@ -224,8 +224,8 @@ data::Plan from_wire(const wire::Plan& plan) {
   return made;
 }
 
-Commit from_wire(const wire::Commit& commit) {
-  Commit made{commit.version(), {}, commit.mean_scale()};
+Decision from_wire(const wire::Commit& commit) {
+  Decision made{commit.version(), {}, commit.mean_scale()};
   for (const wire::Contributor& c : commit.contributors()) {
     if (c.member() < 0 || c.member() >= kMostMembers) throw DataError(fmt::format("contributor {}", c.member()));
     made.contributors.push_back({c.member(), c.incarnation(), c.sequence(), c.weight()});

@@ -88,11 +88,11 @@ size_t take_elements(const transport::Frame& frame, std::span<float> to);
 void to_wire(const data::PassPart& part, wire::PassPart& to);
 void to_wire(const data::Remainder& data, wire::Remainder& to);
 void to_wire(const data::Plan& plan, wire::Plan& to);
-void to_wire(const Commit& commit, wire::Commit& to);
+void to_wire(const Decision& commit, wire::Commit& to);
 data::PassPart from_wire(const wire::PassPart& part);
 data::Remainder from_wire(const wire::Remainder& data);
 data::Plan from_wire(const wire::Plan& plan);
-Commit from_wire(const wire::Commit& commit);
+Decision from_wire(const wire::Commit& commit);
 
 /// Optimizer, schedule and clipping of a job.
 struct Rules {

@@ -1,0 +1,451 @@
+#include "ps/server.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <random>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr double kStraggler = 5;       ///< seconds after which a wait for someone is worth a line
+constexpr double kLostGradient = 10;   ///< seconds that a commit waits for the gradient of a worker that died
+constexpr double kFarewell = 20;       ///< seconds for the evaluator to take the last snapshot, and others to go
+
+uint64_t random_number() {
+  std::random_device device;
+  return (uint64_t{device()} << 32U) | device();
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options) : options_(std::move(options)), incarnation_(random_number()), alone_since_(now()) {
+  base::make_directories(options_.folder);
+  take_over_state();
+  transport::ServerOptions listen;
+  listen.address = options_.spec.address({cluster::Role::ps, options_.index});
+  listen.security = options_.security;
+  listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
+}
+
+Server::~Server() {
+  {
+    const base::MutexLock lock(mutex_);
+    end({});
+    if (coordinator_stream_ != nullptr) coordinator_stream_->cancel("this server ends");
+  }
+  if (listener_) listener_->shutdown();
+  if (monitor_.joinable()) monitor_.join();
+  if (follower_.joinable()) follower_.join();
+}
+
+double Server::now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+void Server::log(std::string_view level, const std::string& text) const {
+  if (options_.log) options_.log(level, text);
+}
+
+std::string Server::member_name(int member) const {
+  const std::vector<cluster::Task> members = options_.spec.members();
+  if (member < 0 || static_cast<size_t>(member) >= members.size()) return "?";
+  const std::string& address = options_.spec.address(members[static_cast<size_t>(member)]);
+  return members[static_cast<size_t>(member)].str() + (address.empty() ? "" : " at " + address);
+}
+
+void Server::run() {
+  monitor_ = std::thread([this] { monitor(); });
+  if (!coordinates()) follower_ = std::thread([this] { follow_coordinator(); });
+  std::string error;
+  {
+    const base::MutexLock lock(mutex_);
+    while (!ended_) changed_.wait(mutex_);
+    error = error_;
+  }
+  if (!error.empty()) throw Error(error);
+}
+
+void Server::end(const std::string& error) {
+  if (!ended_) error_ = error;
+  ended_ = true;
+  changed_.notify_all();
+}
+
+Server::Progress Server::progress() const {
+  const base::MutexLock lock(mutex_);
+  Progress progress;
+  progress.initialised = initialised_;
+  progress.pushes = pushes_;
+  if (!initialised_) {
+    progress.state = "waiting for the chief";
+    return progress;
+  }
+  progress.version = coordinator_ ? coordinator_->version() : shard_->current().version;
+  progress.active = coordinator_ ? coordinator_->active() : static_cast<int>(sessions_.size());
+  progress.state = finishing_ ? "done" : "serving";
+  return progress;
+}
+
+// Streams.
+
+void Server::handle(transport::Stream& stream) {
+  base::Result<transport::Frame> first = stream.read();
+  if (!first) return;
+  try {
+    if (kind_of(first.value()) != Kind::hello) throw DataError("the first frame is not a hello");
+    const auto hello = parse<wire::Hello>(first.value());
+    if (hello.protocol() != kProtocol) {
+      throw DataError(fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
+    }
+    if (hello.job() != options_.job) {
+      throw DataError(fmt::format("{} trains something else than ps:{}: model, data or settings differ", hello.role(),
+                                  options_.index));
+    }
+    if (hello.member() < -1 || hello.member() >= static_cast<int>(options_.spec.members().size())) {
+      throw DataError(fmt::format("{} is member {} of {}", hello.role(), hello.member(), options_.spec.members().size()));
+    }
+    if ((first.value().header.flags & kControl) != 0) {
+      serve_control(stream, hello);
+    } else {
+      serve_data(stream, hello);
+    }
+  } catch (const std::exception& error) {
+    static_cast<void>(send_text(stream, header(Kind::refuse), error.what()));
+  }
+}
+
+wire::Welcome Server::welcome() const {
+  wire::Welcome welcome;
+  welcome.set_run(options_.run);
+  welcome.set_generation(generation_);
+  welcome.set_initialised(initialised_);
+  if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : shard_->current().version);
+  for (const graph::ParameterRange& range : ranges_) {
+    wire::Range& added = *welcome.add_ranges();
+    added.set_offset(range.offset);
+    added.set_count(range.count);
+  }
+  return welcome;
+}
+
+void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) {
+  wire::Welcome greeting;
+  std::optional<Decision> missed;
+  const bool server = hello.role().starts_with("ps:");
+  {
+    const base::MutexLock lock(mutex_);
+    greeting = welcome();
+    if (server && coordinator_) {
+      const cluster::Task task = cluster::parse_task(hello.role());
+      if (task.index >= coordinator_->options().servers) throw DataError(hello.role() + " is not one of the servers");
+      coordinator_->forget(task.index);
+      const std::optional<Decision>& latest = coordinator_->last_decision();
+      if (latest && hello.initialised() && hello.version() < latest->version) missed = latest;
+    }
+  }
+  Peers::Entry entry(peers_, {hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
+  if (!send(stream, header(Kind::welcome), greeting)) return;
+  if (missed) {
+    wire::Commit commit;
+    to_wire(*missed, commit);
+    if (!send(stream, header(Kind::commit), commit)) return;
+  }
+  for (;;) {
+    const base::Result<transport::Frame> frame = stream.read();
+    if (!frame) break;
+    entry.heard();
+    if (kind_of(frame.value()) != Kind::received || !server) continue;
+    const transport::Header& h = frame.value().header;
+    const base::MutexLock lock(mutex_);
+    if (!coordinator_ || h.offset >= static_cast<uint64_t>(coordinator_->options().members)) continue;
+    coordinator_->received(cluster::parse_task(hello.role()).index, static_cast<int>(h.offset), h.extra, h.sequence);
+    commit_if_ready();
+  }
+  const std::string why = entry.why();
+  departed(hello, why.empty() ? "its connection closed" : why);
+}
+
+void Server::departed(const wire::Hello& hello, const std::string& why) {
+  const base::MutexLock lock(mutex_);
+  if (ended_ || finishing_) return;
+  bool counted = hello.member() < 0;
+  if (hello.member() >= 0 && coordinator_) {
+    const bool finished = coordinator_->finished(hello.member());
+    counted = coordinator_->depart(hello.member(), hello.incarnation()) && !finished;
+    commit_if_ready();
+  }
+  const auto session = sessions_.find(hello.member());
+  if (session != sessions_.end() && session->second->hello.incarnation() == hello.incarnation()) {
+    session->second->given_up = true;
+    session->second->stream.cancel(why);
+  }
+  changed_.notify_all();
+  const std::string name = hello.member() >= 0 ? member_name(hello.member()) : hello.role();
+  if (counted && coordinates()) log("warning", fmt::format("{}: {}; training goes on", name, why));
+}
+
+void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
+  const auto session = std::make_shared<Session>(stream);
+  session->hello = hello;
+  admit(session);
+  struct Dismissal {
+    Server& server;
+    const SessionPtr& session;
+    ~Dismissal() { server.dismiss(session); }
+  } dismissal{*this, session};
+  wire::Welcome greeting;
+  {
+    const base::MutexLock lock(mutex_);
+    greeting = welcome();
+    session->told_generation = generation_;
+  }
+  if (!send(stream, header(Kind::welcome), greeting)) return;
+  for (;;) {
+    const base::Result<transport::Frame> frame = stream.read();
+    if (!frame) return;
+    answer(session, frame.value());
+  }
+}
+
+void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
+  const bool trains = session->hello.member() >= 0;
+  const auto only = [&](bool allowed) {
+    if (!allowed) throw DataError(fmt::format("a frame of kind {} from {}", frame.header.kind, session->hello.role()));
+  };
+  switch (kind_of(frame)) {
+    case Kind::push:
+      only(trains);
+      return on_push(session, frame);
+    case Kind::join:
+      only(trains && coordinates());
+      return on_join(session);
+    case Kind::pull:
+      return on_pull(session, frame);
+    case Kind::init_begin:
+    case Kind::init:
+    case Kind::init_end:
+      only(session->hello.member() == 0);
+      return on_init(session, frame);
+    case Kind::leave:
+      only(trains && coordinates());
+      return on_leave(session, frame);
+    case Kind::wait_end:
+      only(trains && coordinates());
+      return on_wait_end(session);
+    case Kind::snapshot:
+      only(session->hello.member() == 0);
+      return on_snapshot(session, frame);
+    case Kind::release: {
+      const base::MutexLock lock(mutex_);
+      return release(session);
+    }
+    case Kind::follow:
+      return on_follow(session, frame);
+    case Kind::end: {
+      only(session->hello.member() == 0);
+      static_cast<void>(session->stream.write(header(Kind::ok)));
+      const base::MutexLock lock(mutex_);
+      finishing_ = true;
+      finishing_since_ = now();
+      changed_.notify_all();
+      return;
+    }
+    default:
+      only(false);
+  }
+}
+
+/// A worker has one data stream: a newer one takes the place of an older one.
+void Server::admit(const SessionPtr& session) {
+  if (session->hello.member() < 0) return;
+  const base::MutexLock lock(mutex_);
+  SessionPtr& place = sessions_[session->hello.member()];
+  if (place) place->given_up = true;
+  if (place) place->stream.cancel("a newer connection of " + session->hello.role());
+  place = session;
+}
+
+void Server::dismiss(const SessionPtr& session) {
+  bool depart = false;
+  {
+    const base::MutexLock lock(mutex_);
+    release(session);
+    const auto found = sessions_.find(session->hello.member());
+    if (found != sessions_.end() && found->second == session) {
+      sessions_.erase(found);
+      depart = true;
+    }
+    changed_.notify_all();
+  }
+  // Its control stream tells of its death; without one, this is all there is to know.
+  const wire::Hello& hello = session->hello;
+  const auto itself = [&](const Peer& peer) { return peer.role == hello.role() && peer.incarnation == hello.incarnation(); };
+  if (depart && !peers_.any(itself)) departed(hello, "its connection closed");
+}
+
+// Heartbeats.
+
+std::map<int, std::string> Server::awaited() {
+  const base::MutexLock lock(mutex_);
+  std::map<int, std::string> awaited;
+  if (!coordinator_) return awaited;
+  for (const int member : coordinator_->awaited()) {
+    awaited[member] = fmt::format("its push of step {}", coordinator_->version() + 1);
+  }
+  return awaited;
+}
+
+void Server::expire_and_warn() {
+  if (coordinator_) {
+    for (const int member : coordinator_->expire(now())) {
+      log("warning", fmt::format("{} has not come; training goes on without it", member_name(member)));
+    }
+    commit_if_ready();
+    const bool waits = coordinator_->options().sync && !finishing_ && now() - version_since_ > kStraggler;
+    if (waits && !warned_ && coordinator_->active() > 0 && held_ == 0) {
+      std::string names;
+      for (const int member : coordinator_->awaited()) names += (names.empty() ? "" : ", ") + member_name(member);
+      if (!names.empty()) {
+        log("warning", fmt::format("step {} has waited {:.0f} s for {}", coordinator_->version() + 1,
+                                   now() - version_since_, names));
+      }
+      warned_ = true;
+    }
+  }
+  if (!orders_.empty() && now() - order_since_ > kLostGradient) apply_orders(true);
+}
+
+void Server::look_after() {
+  expire_and_warn();
+  if (!sessions_.empty()) alone_since_ = now();
+  const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
+  if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
+  if (interrupted && sessions_.empty()) end({});
+  if (now() - alone_since_ > options_.patience) {
+    end(fmt::format("ps:{}: nobody has trained for {:.0f} s; giving up", options_.index, options_.patience));
+  }
+}
+
+bool Server::alone_after_the_end() {
+  wire::Notice notice;
+  notice.set_ended(true);
+  peers_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
+  const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
+  const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
+  const base::MutexLock lock(mutex_);
+  const bool wait = others || (evaluator && !snapshots_.empty());
+  return !wait || now() - finishing_since_ > kFarewell;
+}
+
+void Server::monitor() {
+  for (;;) {
+    bool finishing = false;
+    {
+      const base::MutexLock lock(mutex_);
+      const Clock::time_point next = Clock::now() + kHeartbeat;
+      while (!ended_ && !finishing_ && Clock::now() < next) changed_.wait_for(mutex_, next - Clock::now());
+      if (finishing_ && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
+      look_after();
+      if (ended_) return;
+      finishing = finishing_;
+    }
+    peers_.tick(awaited());
+    if (!finishing || !alone_after_the_end()) continue;
+    const base::MutexLock lock(mutex_);
+    return end({});
+  }
+}
+
+// The other servers.
+
+void Server::follow_coordinator() {
+  const std::string& address = options_.spec.ps.front();
+  double away_since = now();
+  for (;;) {
+    {
+      const base::MutexLock lock(mutex_);
+      if (ended_) return;
+    }
+    transport::ConnectOptions connect;
+    connect.security = options_.security;
+    base::Result<std::unique_ptr<transport::Stream>> stream = transport::connect(address, connect, [this] {
+      const base::MutexLock lock(mutex_);
+      return ended_;
+    });
+    if (!stream) {
+      const base::MutexLock lock(mutex_);
+      if (now() - away_since > options_.patience) {
+        end(fmt::format("ps:{}: ps:0 at {}: {} for {:.0f} s; giving up", options_.index, address,
+                        stream.failure().message, options_.patience));
+      }
+      continue;
+    }
+    serve_coordinator(*stream.value());
+    away_since = now();
+  }
+}
+
+void Server::serve_coordinator(transport::Stream& stream) {
+  wire::Hello hello;
+  hello.set_protocol(kProtocol);
+  hello.set_role("ps:" + std::to_string(options_.index));
+  hello.set_member(-1);
+  hello.set_incarnation(incarnation_);
+  hello.set_job(options_.job);
+  {
+    const base::MutexLock lock(mutex_);
+    hello.set_initialised(initialised_);
+    hello.set_generation(generation_);
+    if (initialised_) hello.set_version(shard_->current().version);
+  }
+  transport::Header first = header(Kind::hello);
+  first.flags = kControl;
+  if (!send(stream, first, hello)) return;
+  base::Result<transport::Frame> greeting = stream.read();
+  if (!greeting) return;
+  if (kind_of(greeting.value()) != Kind::welcome) {
+    const base::MutexLock lock(mutex_);
+    return end(fmt::format("ps:{}: ps:0 at {} refused: {}", options_.index, stream.peer(), greeting.value().text()));
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    coordinator_stream_ = &stream;
+    tell_received_again();
+  }
+  listen_to_coordinator(stream);
+  const base::MutexLock lock(mutex_);
+  coordinator_stream_ = nullptr;
+}
+
+void Server::listen_to_coordinator(transport::Stream& stream) {
+  for (;;) {
+    const base::Result<transport::Frame> frame = stream.read();
+    if (!frame) return;
+    switch (kind_of(frame.value())) {
+      case Kind::heartbeat: {
+        const base::MutexLock lock(mutex_);
+        if (!stream.write(header(Kind::heartbeat))) return;
+        break;
+      }
+      case Kind::commit: {
+        const base::MutexLock lock(mutex_);
+        const Decision order = from_wire(parse<wire::Commit>(frame.value()));
+        if (orders_.empty()) order_since_ = now();
+        orders_.push_back(order);
+        apply_orders(false);
+        break;
+      }
+      case Kind::notice: {
+        const base::MutexLock lock(mutex_);
+        if (parse<wire::Notice>(frame.value()).ended()) return end({});
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,202 @@
+// A parameter server: holds its shard of the parameters, applies what workers push, and answers with new parameters.
+// ps:0 is the coordinator of the job as well; the others follow its commits. It learns what to hold from the chief, or
+// from its own folder after a restart, and ends when the chief says that training has ended.
+//
+// Owned by one thread, which calls run(). Each stream has a handler thread; one mutex guards the job, the coordinator
+// and the shard's updates. A handler that waits for others waits on `changed_`; nothing polls.
+//
+//   server.cpp           life of a server, streams, heartbeats
+//   server_updates.cpp   pushes, versions, commits
+//   server_requests.cpp  first parameters, snapshots, the end
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "cluster/spec.h"
+#include "ps/coordinator.h"
+#include "ps/messages.h"
+#include "ps/peers.h"
+#include "ps/shard.h"
+#include "transport/stream.h"
+
+namespace lockstep::ps {
+
+/// A line for people: level "info", "warning" or "error".
+using Log = std::function<void(std::string_view level, const std::string& text)>;
+
+struct ServerOptions {
+  int index = 0;                     ///< ps:index
+  cluster::Spec spec;
+  transport::Security security;
+  std::string folder;                ///< of this role, for its state
+  Durability durability = Durability::process;
+  std::string job;                   ///< a digest of what all roles must agree on
+  std::string run;                   ///< the run's name; the others learn it from ps:0
+  int threads = 1;
+  double patience = 600;
+  Log log;
+  const std::atomic<bool>* interrupt = nullptr;
+};
+
+class Server {
+ public:
+  /// Listens at once, and takes over the state in its folder where there is some. Throws IoError, UsageError or
+  /// DataError.
+  explicit Server(ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Serves until training has ended. Throws Error where it gave up.
+  void run();
+  [[nodiscard]] int port() const { return listener_->port(); }
+  /// What a status line shows.
+  struct Progress {
+    bool initialised = false;
+    uint64_t version = 0;
+    uint64_t pushes = 0;
+    int active = 0;
+    std::string state;
+  };
+  [[nodiscard]] Progress progress() const;
+
+ private:
+  /// One data stream.
+  struct Session {
+    explicit Session(transport::Stream& s) : stream(s) {}
+    transport::Stream& stream;
+    wire::Hello hello;
+    std::vector<float> staging;  ///< its gradient
+    size_t staged = 0;           ///< elements of it that have come
+    uint64_t coming = 0;         ///< sequence of the push that is on its way
+    uint64_t sequence = 0;       ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
+    bool given_up = false;       ///< the same mutex
+    bool holds = false;          ///< keeps everyone from changing anything (a snapshot)
+    uint64_t told_generation = 0;
+  };
+  using SessionPtr = std::shared_ptr<Session>;
+
+  [[nodiscard]] bool coordinates() const { return options_.index == 0; }
+  [[nodiscard]] static double now();
+  void log(std::string_view level, const std::string& text) const;
+  [[nodiscard]] std::string member_name(int member) const;
+
+  // Streams.
+  void handle(transport::Stream& stream);
+  void serve_control(transport::Stream& stream, const wire::Hello& hello);
+  void serve_data(transport::Stream& stream, const wire::Hello& hello);
+  void answer(const SessionPtr& session, const transport::Frame& frame);
+  [[nodiscard]] wire::Welcome welcome() const LOCKSTEP_REQUIRES(mutex_);
+  void admit(const SessionPtr& session);
+  void dismiss(const SessionPtr& session);
+  void departed(const wire::Hello& hello, const std::string& why);
+  /// What the members that hold the next version up should send.
+  [[nodiscard]] std::map<int, std::string> awaited();
+
+  // The other servers' side of the connection to ps:0.
+  void follow_coordinator();
+  void serve_coordinator(transport::Stream& stream);
+  void listen_to_coordinator(transport::Stream& stream);
+  void tell_received(const Session& session) LOCKSTEP_REQUIRES(mutex_);
+  void tell_received_again() LOCKSTEP_REQUIRES(mutex_);
+
+  // Updates.
+  void on_push(const SessionPtr& session, const transport::Frame& frame);
+  void on_push_complete(const SessionPtr& session, const transport::Frame& frame);
+  void on_join(const SessionPtr& session);
+  void on_pull(const SessionPtr& session, const transport::Frame& frame);
+  [[nodiscard]] wire::Reply push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
+                                                View& view);
+  [[nodiscard]] wire::Reply push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
+                                             View& view);
+  /// Whether the push is to be applied without a lock (Hogwild), now.
+  [[nodiscard]] bool in_place(const Push& push);
+  void apply_one(const SessionPtr& session, const Push& push, float scale) LOCKSTEP_REQUIRES(mutex_);
+  void commit_if_ready() LOCKSTEP_REQUIRES(mutex_);
+  /// False: a contributor's gradient is not here.
+  bool apply_decision(const Decision& decision, bool without_missing) LOCKSTEP_REQUIRES(mutex_);
+  void apply_orders(bool without_missing) LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] wire::Reply reply_for(int member) LOCKSTEP_REQUIRES(mutex_);
+  void send_parameters(const SessionPtr& session, const View& view, const wire::Reply& reply, uint64_t sequence);
+  /// Waits on `changed_` until `done`; throws when the session or the server ends first.
+  template <class Done>
+  void wait_until(const SessionPtr& session, Done done) LOCKSTEP_REQUIRES(mutex_);
+
+  // Requests.
+  void on_init(const SessionPtr& session, const transport::Frame& frame);
+  void begin_init(const SessionPtr& session, const wire::JobConfig& job);
+  void end_init(const SessionPtr& session, const transport::Frame& frame);
+  void on_leave(const SessionPtr& session, const transport::Frame& frame);
+  void on_wait_end(const SessionPtr& session);
+  void on_snapshot(const SessionPtr& session, const transport::Frame& frame);
+  void on_follow(const SessionPtr& session, const transport::Frame& frame);
+  void send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end);
+  void release(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
+  void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
+  void take_over_state();
+  [[nodiscard]] std::string state_file() const { return options_.folder + "/state"; }
+  [[nodiscard]] std::string job_file() const { return options_.folder + "/job"; }
+
+  void monitor();
+  /// Whether everyone is gone who should go before this server, after the end.
+  [[nodiscard]] bool alone_after_the_end();
+  void look_after() LOCKSTEP_REQUIRES(mutex_);
+  void expire_and_warn() LOCKSTEP_REQUIRES(mutex_);
+  void end(const std::string& error) LOCKSTEP_REQUIRES(mutex_);
+
+  ServerOptions options_;
+  uint64_t incarnation_;
+  Peers peers_;
+
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::optional<wire::JobConfig> job_ LOCKSTEP_GUARDED_BY(mutex_);
+  Rules rules_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::vector<graph::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::shared_ptr<Shard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
+  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);       ///< by member
+  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                             ///< snapshots that nothing may change
+  float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
+  uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  double version_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  /// Of the other servers: what they applied, and the commits that wait for a gradient.
+  std::map<int, std::pair<uint64_t, uint64_t>> applied_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::deque<Decision> orders_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  double order_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
+  /// For the evaluator: snapshots that it has not had yet.
+  std::deque<View> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool finishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  double finishing_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  std::string error_ LOCKSTEP_GUARDED_BY(mutex_);
+  /// First parameters under way.
+  std::optional<wire::JobConfig> coming_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::vector<std::vector<float>> coming_values_ LOCKSTEP_GUARDED_BY(mutex_);
+
+  std::unique_ptr<transport::Server> listener_;
+  std::thread monitor_;
+  std::thread follower_;
+};
+
+/// Whether the state in a server's folder can be gone on with, without opening it.
+bool has_state(const std::string& folder);
+
+}  // namespace lockstep::ps

@@ -1,0 +1,262 @@
+// A parameter server's other requests: the first parameters, snapshots, leaving and the end.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+#include "ps/server.h"
+#include "ps/server_wait.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr size_t kLedgerBytes = size_t{256} << 10;
+constexpr size_t kMostSnapshots = 4;  ///< kept for an evaluator that is slower than the checkpoints
+
+size_t count_of(const std::vector<graph::ParameterRange>& ranges) {
+  size_t count = 0;
+  for (const graph::ParameterRange& range : ranges) count += range.count;
+  return count;
+}
+
+/// A file of state belongs to this job's parameters alone.
+uint64_t identity_of(const wire::JobConfig& job) {
+  uint64_t hash = 1469598103934665603ULL;
+  const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
+  for (const char c : job.job()) add(static_cast<unsigned char>(c));
+  add(job.parameters());
+  add(job.optimizer().method());
+  for (const wire::Range& range : job.ranges()) {
+    add(range.offset());
+    add(range.count());
+  }
+  return hash;
+}
+
+}  // namespace
+
+bool has_state(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder + "/state", ignored) && std::filesystem::exists(folder + "/job", ignored);
+}
+
+void Server::adopt(const wire::JobConfig& job) {
+  check(job);
+  job_ = job;
+  rules_ = from_wire(job.optimizer());
+  ranges_ = ranges_of(job.ranges());
+  generation_ = job.generation();
+  ShardOptions shard;
+  shard.optimizer = rules_.optimizer;
+  shard.parameters = count_of(ranges_);
+  shard.durability = options_.durability;
+  shard.file = state_file();
+  shard.identity = identity_of(job);
+  shard.ledger_bytes = kLedgerBytes;
+  shard.threads = options_.threads;
+  shard_ = std::make_shared<Shard>(shard);
+}
+
+/// After a restart: what the folder holds, if anything.
+void Server::take_over_state() {
+  const base::MutexLock lock(mutex_);
+  if (options_.durability == Durability::checkpoint || !has_state(options_.folder)) return;
+  wire::JobConfig job;
+  const std::vector<uint8_t> bytes = base::read_file(job_file(), size_t{64} << 20);
+  if (!job.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    throw DataError(job_file() + ": not the description of a job");
+  }
+  if (job.job() != options_.job) {
+    throw UsageError(fmt::format("{}: the state in it is of other settings; give another --run-dir", options_.folder));
+  }
+  adopt(job);
+  if (!shard_->initialised()) {
+    shard_.reset();
+    job_.reset();
+    return;
+  }
+  const View view = shard_->current();
+  wire::Ledger ledger;
+  if (!ledger.ParseFromArray(view.ledger.data(), static_cast<int>(view.ledger.size()))) {
+    throw DataError(state_file() + ": damaged ledger");
+  }
+  if (coordinates()) {
+    ledger.set_version(view.version);
+    coordinator_ = std::make_unique<Coordinator>(coordinator_options(job), ledger, now());
+  } else {
+    for (int i = 0; i < ledger.members_size(); ++i) {
+      applied_[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
+    }
+  }
+  initialised_ = true;
+  log("info", fmt::format("ps:{} is back at step {} with all that it had acknowledged", options_.index, view.version));
+}
+
+void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
+  if (kind_of(frame) == Kind::init_begin) return begin_init(session, parse<wire::JobConfig>(frame));
+  if (kind_of(frame) == Kind::init_end) return end_init(session, frame);
+  const base::MutexLock lock(mutex_);
+  if (!coming_ || frame.header.extra >= coming_values_.size()) throw DataError("parameters that were not announced");
+  take_elements(frame, coming_values_[frame.header.extra]);
+}
+
+void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
+  check(job);
+  if (job.job() != session->hello.job() || job.members() != static_cast<int>(options_.spec.members().size()) ||
+      job.servers() != static_cast<int>(options_.spec.ps.size())) {
+    throw DataError(fmt::format("a job of {} members and {} servers; this cluster has {} and {}", job.members(),
+                                job.servers(), options_.spec.members().size(), options_.spec.ps.size()));
+  }
+  const base::MutexLock lock(mutex_);
+  coming_ = job;
+  const size_t count = count_of(ranges_of(job.ranges()));
+  const int slots = optim::state_slots(from_wire(job.optimizer()).optimizer.method);
+  coming_values_.assign(static_cast<size_t>(slots) + 1, {});
+  for (std::vector<float>& values : coming_values_) values.resize(count);
+}
+
+void Server::end_init(const SessionPtr& session, const transport::Frame& frame) {
+  const auto ledger = parse<wire::Ledger>(frame);
+  const base::MutexLock lock(mutex_);
+  if (!coming_) throw DataError("the end of parameters that were not announced");
+  const wire::JobConfig job = *coming_;
+  coming_.reset();
+  // The state of before is another generation's: a new file, so that nothing of it can be taken for this one's.
+  initialised_ = false;
+  shard_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(state_file(), ignored);
+  base::write_whole_file(job_file(), job.SerializeAsString());
+  adopt(job);
+  applied_.clear();
+  orders_.clear();
+  for (const auto& [member, other] : sessions_) {
+    if (other != session) other->stream.cancel("the parameters were set anew");
+  }
+  if (coordinates()) {
+    const data::Remainder data = from_wire(ledger.plan());
+    coordinator_ = std::make_unique<Coordinator>(coordinator_options(job), frame.header.version, data, now());
+    coordinator_->set_examples(ledger.examples());
+  }
+  std::vector<std::span<const float>> slots(coming_values_.begin() + 1, coming_values_.end());
+  const std::string bytes = ledger_bytes();
+  shard_->initialise(frame.header.version, coming_values_.front(), slots, std::as_bytes(std::span(bytes)));
+  coming_values_.clear();
+  initialised_ = true;
+  version_since_ = now();
+  changed_.notify_all();
+  static_cast<void>(session->stream.write(header(Kind::ok)));
+}
+
+void Server::on_leave(const SessionPtr& session, const transport::Frame& frame) {
+  const auto leave = parse<wire::Leave>(frame);
+  if (leave.stop() > static_cast<uint32_t>(train::StopReason::error) || leave.rounds() < 0) {
+    throw DataError(fmt::format("leaving for reason {} after {} rounds", leave.stop(), leave.rounds()));
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    wait_until(session, [&] { return initialised_; });
+    const int member = session->hello.member();
+    MemberRecord& record = coordinator_->record(member);
+    record.loss = leave.loss();
+    record.accuracy = leave.accuracy();
+    coordinator_->finish(member, session->hello.incarnation(), static_cast<train::StopReason>(leave.stop()),
+                         leave.rounds(), now());
+    commit_if_ready();
+    changed_.notify_all();
+  }
+  static_cast<void>(session->stream.write(header(Kind::ok)));
+}
+
+void Server::on_wait_end(const SessionPtr& session) {
+  const int member = session->hello.member();
+  bool again = false;
+  wire::Snapshot end;
+  {
+    const base::MutexLock lock(mutex_);
+    wait_until(session, [&] { return initialised_; });
+    wait_until(session, [&] { return coordinator_->all_done() || coordinator_->needed_again(member); });
+    again = !coordinator_->all_done();
+    coordinator_->save(*end.mutable_ledger(), now());
+    end.set_version(coordinator_->version());
+  }
+  transport::Header answer = header(Kind::snapshot_end);
+  answer.flags = again ? kLast : 0;
+  static_cast<void>(send(session->stream, answer, end));
+}
+
+void Server::release(const SessionPtr& session) {
+  if (!session->holds) return;
+  session->holds = false;
+  --held_;
+  commit_if_ready();
+  apply_orders(false);
+  changed_.notify_all();
+}
+
+void Server::on_snapshot(const SessionPtr& session, const transport::Frame& frame) {
+  View view;
+  wire::Snapshot end;
+  {
+    const base::MutexLock lock(mutex_);
+    wait_until(session, [&] { return initialised_ && shard_->current().version >= frame.header.version; });
+    if ((frame.header.flags & kHold) != 0 && !session->holds) {
+      session->holds = true;
+      ++held_;
+    }
+    view = shard_->current();
+    if (coordinator_) coordinator_->save(*end.mutable_ledger(), now());
+    end.set_version(view.version);
+    if (!options_.spec.evaluator.empty()) {
+      if (snapshots_.empty() || snapshots_.back().version < view.version) snapshots_.push_back(view);
+      if (snapshots_.size() > kMostSnapshots) snapshots_.pop_front();
+      changed_.notify_all();
+    }
+  }
+  send_state(session, view, true, end);
+}
+
+void Server::on_follow(const SessionPtr& session, const transport::Frame& frame) {
+  View view;
+  wire::Snapshot end;
+  {
+    const base::MutexLock lock(mutex_);
+    const uint64_t version = frame.header.version;
+    const bool exact = (frame.header.flags & kExact) != 0;
+    const auto gone = [&](const View& v) { return v.version <= version; };
+    if (!exact) {
+      while (!snapshots_.empty() && gone(snapshots_.front()) && !frame.header.extra) snapshots_.pop_front();
+    }
+    wait_until(session, [&] { return !snapshots_.empty() || finishing_; });
+    if (snapshots_.empty()) {
+      transport::Header over = header(Kind::end);
+      static_cast<void>(session->stream.write(over));
+      return;
+    }
+    view = snapshots_.front();
+    if (exact) {
+      for (const View& v : snapshots_) {
+        if (v.version == version) view = v;
+      }
+    }
+    if (coordinator_) coordinator_->save(*end.mutable_ledger(), now());
+    end.set_version(view.version);
+  }
+  send_state(session, view, false, end);
+}
+
+void Server::send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end) {
+  transport::Header part = header(Kind::state);
+  part.version = view.version;
+  if (!send_elements(session->stream, part, view.parameters, Element::f32, view.hold, nullptr)) return;
+  for (size_t i = 0; slots && i < view.slots.size(); ++i) {
+    part.extra = i + 1;
+    if (!send_elements(session->stream, part, view.slots[i], Element::f32, view.hold, nullptr)) return;
+  }
+  transport::Header last = header(Kind::snapshot_end);
+  last.version = view.version;
+  static_cast<void>(send(session->stream, last, end));
+}
+
+}  // namespace lockstep::ps
