@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/yaml_tree.h"
 #include "interchange/layer_kinds.h"
-#include "interchange/yaml_tree.h"
 #include "lockstep/nn.h"
 
 namespace lockstep::interchange {

@@ -9,10 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "interchange/yaml_tree.h"
+#include "base/yaml_tree.h"
 #include "lockstep/graph.h"
 
 namespace lockstep::interchange {
+
+using base::describe;
+using base::place;
+using base::reject;
+using base::shown;
+using base::YamlNode;
 
 using Variables = std::map<std::string, std::string>;
 

@@ -1,9 +1,9 @@
 #include "interchange/model_file.h"
 
 #include "base/file.h"
+#include "base/yaml_tree.h"
 #include "interchange/onnx_import.h"
 #include "interchange/yaml_model.h"
-#include "interchange/yaml_tree.h"
 #include "lockstep/error.h"
 
 namespace lockstep::interchange {
@@ -18,7 +18,7 @@ bool is_model_file(std::string_view name) { return is_yaml(name) || is_onnx(name
 
 nn::ModelDef load_model(const std::string& path, const std::string& original) {
   if (is_yaml(path)) {
-    const std::vector<uint8_t> bytes = base::read_file(path, kLargestYaml);
+    const std::vector<uint8_t> bytes = base::read_file(path, base::kLargestYaml);
     return parse_yaml_model(std::string(bytes.begin(), bytes.end()), path, original);
   }
   if (is_onnx(path)) {

@@ -216,7 +216,7 @@ std::string name_from(const std::string& file) {
 }
 
 FileModel read_model(const std::string& text, const std::string& file, const std::string& named_after) {
-  const YamlNode root = parse_yaml(text, file);
+  const YamlNode root = base::parse_yaml(text, file);
   if (root.is(YamlNode::Kind::null)) throw UsageError(file + ": is empty; a model file has at least `layers:`");
   if (!root.is(YamlNode::Kind::map))
     reject(file, root, "a model file has keys such as `layers:`, not " + describe(root));

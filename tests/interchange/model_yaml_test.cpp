@@ -334,7 +334,7 @@ TEST(YamlModelErrors, WhatIsNoModelAtAll) {
   EXPECT_THAT(error_of("layers: &a [relu]\nname: *a\n"), HasSubstr("anchors"));
   EXPECT_THAT(error_of("layers: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested deeper"));
   EXPECT_THAT(error_of("layers: " + std::string(100000, '[')), Not(HasSubstr("no error")));
-  EXPECT_THAT(error_of(std::string(kLargestYaml + 1, '#')), HasSubstr("at most"));
+  EXPECT_THAT(error_of(std::string(base::kLargestYaml + 1, '#')), HasSubstr("at most"));
   EXPECT_THAT(error_of("? [a]\n: b\n"), HasSubstr("plain text"));
 }
 

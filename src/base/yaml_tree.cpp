@@ -1,4 +1,4 @@
-#include "interchange/yaml_tree.h"
+#include "base/yaml_tree.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep::interchange {
+namespace lockstep::base {
 namespace {
 
 constexpr size_t kDeepest = 16;
@@ -21,7 +21,7 @@ class TreeBuilder final : public YAML::EventHandler {
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) reject(file_, at(mark), "goes on after the end of the model");
+    if (++documents_ > 1) reject(file_, at(mark), "goes on after its end");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(node(mark, anchor)); }
@@ -53,7 +53,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return mark.is_null() ? YamlNode{kind} : YamlNode{kind, mark.line + 1, mark.column + 1};
   }
   [[noreturn]] void refuse_reference(const YamlNode& where) const {
-    reject(file_, where, "anchors (&) and aliases (*) are not allowed in model files");
+    reject(file_, where, "anchors (&) and aliases (*) are not allowed");
   }
   [[nodiscard]] YamlNode node(const YAML::Mark& mark, YAML::anchor_t anchor,
                               YamlNode::Kind kind = YamlNode::Kind::null) const {
@@ -134,7 +134,7 @@ void reject(const std::string& file, const YamlNode& node, const std::string& me
 
 YamlNode parse_yaml(const std::string& text, const std::string& file) {
   if (text.size() > kLargestYaml) {
-    throw UsageError(fmt::format("{}: has {} bytes; a model file has at most {}", file, text.size(), kLargestYaml));
+    throw UsageError(fmt::format("{}: has {} bytes; at most {} are allowed", file, text.size(), kLargestYaml));
   }
   TreeBuilder builder(file);
   try {
@@ -150,4 +150,4 @@ YamlNode parse_yaml(const std::string& text, const std::string& file) {
   return builder.take();
 }
 
-}  // namespace lockstep::interchange
+}  // namespace lockstep::base

@@ -1,4 +1,4 @@
-// A YAML text as a tree of plain values that remember where they stand. Stricter than YAML, since model files come from
+// A YAML text as a tree of plain values that remember where they stand. Stricter than YAML, since files come from
 // anyone: one document, no anchors or aliases, limited size and depth, keys that are plain and not repeated. What is
 // wrong is a UsageError "file:line:column: ...". Free functions and values; any thread.
 #pragma once
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep::interchange {
+namespace lockstep::base {
 
-/// Bytes of the largest model file in YAML.
+/// Bytes of the largest text.
 constexpr size_t kLargestYaml = size_t{1} << 20;
 
 struct YamlNode {
@@ -38,4 +38,4 @@ std::string place(const std::string& file, const YamlNode& node);
 /// The root; of kind null for an empty text.
 YamlNode parse_yaml(const std::string& text, const std::string& file);
 
-}  // namespace lockstep::interchange
+}  // namespace lockstep::base
