@@ -41,7 +41,7 @@ struct CheckpointHeader {
   Options options;
   Shape image;  ///< [channels, height, width]
   int64_t classes = 0;
-  int64_t train_examples = 0;              ///< that the position counts in
+  int64_t train_examples = 0;              ///< in a pass
   std::vector<std::string> class_names;    ///< may be empty
   std::vector<ParameterEntry> parameters;  ///< in the order of the parameter buffer
   std::string optimizer;

@@ -1,6 +1,7 @@
 // The header of a checkpoint as JSON. Writing and reading stand side by side, so that they cannot drift apart.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ using nlohmann::json;
 constexpr int64_t kLargest = int64_t{1} << 53;  // what JSON numbers hold exactly
 constexpr uint64_t kMostValues = uint64_t{1} << 40;
 constexpr size_t kMostArrays = 64;
+constexpr size_t kMostRanges = size_t{1} << 24;
 
 /// A value of the header with its path, so that what is wrong can be named.
 class Field {
@@ -114,12 +116,66 @@ std::optional<EvalRecord> read_eval(const Field& field) {
                     field["examples"].whole()};
 }
 
+json remainder_json(const data::Remainder& left) {
+  json parts = json::array();
+  for (const data::PassPart& part : left.parts) {
+    json ranges = json::array();
+    for (const base::Range& range : part.ranges) ranges.push_back({range.begin, range.end});
+    parts.push_back({{"pass", part.pass}, {"ranges", std::move(ranges)}});
+  }
+  return {{"next_pass", left.next_pass}, {"parts", std::move(parts)}};
+}
+
+std::vector<base::Range> read_ranges(const Field& field, int64_t examples) {
+  std::vector<base::Range> ranges;
+  int64_t least = 0;
+  for (const Field& item : field.list(kMostRanges)) {
+    const std::vector<Field> ends = item.list(2);
+    if (ends.size() != 2 || least >= examples) {
+      item.reject(fmt::format("two ascending positions of the {} of a pass, behind those before", examples));
+    }
+    const int64_t begin = ends[0].whole(least, examples - 1);
+    ranges.push_back({begin, ends[1].whole(begin + 1, examples)});
+    least = ranges.back().end + 1;
+  }
+  if (ranges.empty()) field.reject("at least one range");
+  return ranges;
+}
+
+data::Remainder read_remainder(const Field& field, int64_t examples) {
+  data::Remainder left;
+  left.next_pass = field["next_pass"].whole();
+  int64_t least = 0;
+  for (const Field& item : field["parts"].list(kMostRanges)) {
+    if (least >= left.next_pass) item.reject("no part of next_pass or later");
+    const int64_t pass = item["pass"].whole(least, left.next_pass - 1);
+    left.parts.push_back({pass, read_ranges(item["ranges"], examples)});
+    least = pass + 1;
+  }
+  return left;
+}
+
+/// As older programs wrote it: the number of a batch in a pass.
+data::Remainder read_position(const Field& state, const CheckpointHeader& header) {
+  const int64_t pass = state["pass"].whole();
+  const int64_t batches = state["batch"].whole();
+  if (batches == 0) return {{}, pass};
+  const auto found = header.settings.find("batch");
+  const std::string text = found == header.settings.end() ? "" : found->second;
+  int64_t size = 0;
+  std::from_chars(text.data(), text.data() + text.size(), size);
+  if (size < 1 || batches > (header.train_examples - 1) / size) {
+    state["batch"].reject(
+        fmt::format("a batch of {} examples in batches of settings.batch '{}'", header.train_examples, text));
+  }
+  return data::remainder_after(pass, batches, size, header.train_examples);
+}
+
 json state_json(const TrainingState& state) {
   return {{"step", state.step},
           {"examples", state.examples},
           {"epochs", state.epochs},
-          {"pass", state.position.pass},
-          {"batch", state.position.batch},
+          {"remainder", remainder_json(state.data)},
           {"seconds", number_json(state.seconds)},
           {"aside_seconds", number_json(state.aside_seconds)},
           {"epoch_loss_sum", number_json(state.epoch_loss_sum)},
@@ -132,12 +188,13 @@ json state_json(const TrainingState& state) {
           {"best_checkpoint", eval_json(state.best_checkpoint)}};
 }
 
-TrainingState read_state(const Field& field) {
+TrainingState read_state(const Field& field, const CheckpointHeader& header) {
   TrainingState state;
   state.step = field["step"].count();
   state.examples = field["examples"].count();
   state.epochs = field["epochs"].whole();
-  state.position = {field["pass"].whole(), field["batch"].whole()};
+  state.data =
+      field.has("remainder") ? read_remainder(field["remainder"], header.train_examples) : read_position(field, header);
   state.seconds = field["seconds"].number();
   if (field.has("aside_seconds")) state.aside_seconds = field["aside_seconds"].number();  // older ones lack it
   state.epoch_loss_sum = field["epoch_loss_sum"].number();
@@ -206,7 +263,7 @@ CheckpointHeader header_from_json(std::string_view text, const std::string& file
   header.optimizer = root["optimizer"].text();
   header.slots = read_texts(root["slots"], kMostArrays);
   header.settings = root["settings"].texts();
-  header.state = read_state(root["state"]);
+  header.state = read_state(root["state"], header);
   header.version = root["version"].text();
   return header;
 }

@@ -156,7 +156,7 @@ std::optional<Checkpoint> Session::Impl::load_checkpoint() {
 
 StopReason Session::Impl::find_finished(const TrainingState& state) const {
   const StopReason reason = StopRules::from(settings).check(state, RunClock(state.seconds));
-  const bool out_of_data = settings.repeat > 0 && state.position.pass >= settings.repeat;
+  const bool out_of_data = settings.repeat > 0 && state.data.first_pass() >= settings.repeat;
   return reason == StopReason::none && out_of_data ? StopReason::data : reason;
 }
 

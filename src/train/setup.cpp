@@ -17,7 +17,8 @@ Shape image_of(const data::Dataset& dataset) {
   return {shape.channels, shape.height, shape.width};
 }
 
-data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels, data::Position start) {
+data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels,
+                                   const TrainingState& state) {
   data::LoaderOptions options;
   options.pixels = &pixels;
   options.batch = settings.batch;
@@ -25,7 +26,11 @@ data::LoaderOptions loader_options(const Settings& settings, const data::PixelSc
   options.seed = settings.seed;
   options.steps_per_epoch = settings.steps_per_epoch * settings.accumulate;
   options.repeat = settings.repeat;
-  options.start = start;
+  options.start = state.data;
+  // Epochs of a fixed length end with an update, so that every update before took as many batches.
+  options.rounds_done =
+      static_cast<int64_t>(std::min(state.step, kMostSteps / static_cast<uint64_t>(settings.accumulate))) *
+      settings.accumulate;
   return options;
 }
 
@@ -151,13 +156,13 @@ void Setup::check_match(const CheckpointHeader& header) {
   }
 }
 
-data::Position Setup::restore(const Checkpoint* checkpoint) {
-  if (checkpoint == nullptr) return {};
+const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
+  if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
   const std::vector<optim::StateSlot> slots = exchange_.state();
   for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
-  return state_.position;
+  return state_;
 }
 
 exchange::LocalOptions Setup::exchange_options() const {

@@ -51,8 +51,8 @@ class Setup {
   [[nodiscard]] uint64_t total_steps() const;
 
  private:
-  /// Checks the checkpoint, takes over what it holds and tells where in the data it is; the beginning without one.
-  data::Position restore(const Checkpoint* checkpoint);
+  /// Checks the checkpoint, where there is one, and takes over what it holds; gives the state.
+  const TrainingState& restore(const Checkpoint* checkpoint);
   void check_match(const CheckpointHeader& header);
   /// Of model, data and settings.
   void check_fit() const;

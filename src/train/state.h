@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "data/loader.h"
+#include "data/plan.h"
 #include "lockstep/train.h"
 
 namespace lockstep::train {
@@ -23,7 +23,7 @@ struct TrainingState {
   uint64_t step = 0;          ///< updates made
   uint64_t examples = 0;      ///< seen
   int64_t epochs = 0;         ///< completed
-  data::Position position;    ///< of the batch that comes next
+  data::Remainder data;       ///< what is left of it
   double seconds = 0;         ///< of training, over all parts of a resumed run
   double aside_seconds = 0;   ///< of those: evaluations, their pictures and checkpoints
   double epoch_loss_sum = 0;  ///< of the current epoch: loss times examples

@@ -29,7 +29,7 @@ bool due(uint64_t every, uint64_t step) { return every > 0 && step % every == 0;
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
-    : parts_(std::move(parts)), options_(options), state_(state), saved_step_(state.step) {
+    : parts_(std::move(parts)), options_(options), state_(std::move(state)), saved_step_(state_.step) {
   if (options_.accumulate > 1 && parts_.micro_gradients.size() != parts_.parameters->count()) {
     throw UsageError(fmt::format("trainer: accumulating {} parameters needs as many micro gradients, got {}",
                                  parts_.parameters->count(), parts_.micro_gradients.size()));
@@ -218,7 +218,7 @@ void Trainer::checkpoint(const RunClock& clock) {
   const double before = clock.seconds();
   const bool best = best_so_far();
   if (best) state_.best_checkpoint = state_.last_eval;
-  state_.position = parts_.loader->position();
+  state_.data = parts_.loader->remainder();
   state_.seconds = before;
   CheckpointEvent event = parts_.checkpointer->save(state_);
   saved_step_ = state_.step;

@@ -86,7 +86,9 @@ void write_checkpoint(const std::string& folder) {
   header.optimizer = "momentum";
   header.slots = {"velocity"};
   header.settings = {{"lr", "0.5"}};
+  header.train_examples = 50;
   header.state.step = 7;
+  header.state.data = {{{2, {{0, 4}, {9, 50}}}, {3, {{7, 8}}}}, 4};
   const std::vector<float> values(10, 0.5F);
   const std::vector<std::span<const float>> arrays{values, values};
   lockstep::train::write_checkpoint(folder + "/small.ckpt", header, arrays);

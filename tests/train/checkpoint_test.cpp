@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -40,7 +41,7 @@ CheckpointHeader sample_header(uint64_t step = 120) {
   header.state.step = step;
   header.state.examples = 15360;
   header.state.epochs = 3;
-  header.state.position = {3, 7};
+  header.state.data = {{{3, {{128, 256}, {900, 60000}}}, {5, {{0, 59999}}}}, 6};
   header.state.seconds = 1.0 / 3.0;
   header.state.aside_seconds = 1.0 / 7.0;
   header.state.epoch_loss_sum = 0.1 + 0.2;
@@ -118,6 +119,58 @@ TEST(Checkpoint, ReadsBackExactlyWhatWasWritten) {
   EXPECT_EQ(read.header.parameters, sample_header().parameters);
 }
 
+/// The header of a program that wrote the number of a batch instead of what is left.
+std::string header_with_position(const std::string& pass, const std::string& batch) {
+  std::string json = header_to_json(sample_header());
+  const size_t begin = json.find("\"remainder\"");
+  const size_t end = json.find("]}", json.find("\"pass\":5")) + 4;
+  return json.replace(begin, end - begin, fmt::format("\"pass\":{},\"batch\":{}", pass, batch));
+}
+
+TEST(Checkpoint, OlderOnesTellTheNextBatchInstead) {
+  const auto left = [](const std::string& pass, const std::string& batch) {
+    return header_from_json(header_with_position(pass, batch), "x").state.data;
+  };
+  EXPECT_EQ(left("3", "7"), (data::Remainder{{{3, {{7 * 128, 60000}}}}, 4}));
+  EXPECT_EQ(left("3", "468"), (data::Remainder{{{3, {{468 * 128, 60000}}}}, 4}));
+  EXPECT_EQ(left("3", "0"), (data::Remainder{{}, 3}));
+  const auto error = [&](const std::string& pass, const std::string& batch) {
+    return message_of<DataError>([&] { (void)left(pass, batch); });
+  };
+  EXPECT_EQ(error("3", "469"),
+            "checkpoint x: header has 469 for 'state.batch', expected a batch of 60000 examples in batches of "
+            "settings.batch '128'");
+  EXPECT_THAT(error("-1", "4"), HasSubstr("header has -1 for 'state.pass'"));
+  EXPECT_THAT(error("0", "9007199254740992"), HasSubstr("for 'state.batch'"));
+}
+
+TEST(Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
+  const std::string json = header_to_json(sample_header());
+  const auto error = [&](const std::string& from, const std::string& to) {
+    return message_of<DataError>([&] { header_from_json(replaced(json, from, to), "x"); });
+  };
+  EXPECT_EQ(error("[128,256]", "[128,128]"),
+            "checkpoint x: header has 128 for 'state.remainder.parts[0].ranges[0][1]', expected a whole number from "
+            "129 to 60000");
+  const std::string second = "'state.remainder.parts[0].ranges[1]";
+  EXPECT_THAT(error("[900,60000]", "[256,60000]"), HasSubstr("has 256 for " + second + "[0]', expected a whole"));
+  EXPECT_THAT(error("[900,60000]", "[100,60000]"), HasSubstr("has 100 for " + second + "[0]'"));
+  EXPECT_THAT(error("[900,60000]", "[900,60001]"), HasSubstr("has 60001 for " + second + "[1]'"));
+  EXPECT_THAT(error("[900,60000]", "[900,1e3]"), HasSubstr("for " + second + "[1]', expected a whole number"));
+  EXPECT_THAT(error("[900,60000]", "[900]"), HasSubstr("has [900] for " + second + "', expected two ascending"));
+  EXPECT_THAT(error("[900,60000]", "[900,901,902]"), HasSubstr("expected a list of at most 2"));
+  EXPECT_THAT(error("[128,256]", "[128,60000]"), HasSubstr("for " + second + "', expected two ascending positions"));
+  EXPECT_THAT(error("[[0,59999]]", "[]"), HasSubstr("'state.remainder.parts[1].ranges', expected at least one range"));
+  EXPECT_THAT(error("[[0,59999]]", "7"), HasSubstr("'state.remainder.parts[1].ranges', expected a list"));
+  EXPECT_THAT(error("\"pass\":5", "\"pass\":3"),
+              HasSubstr("has 3 for 'state.remainder.parts[1].pass', expected a whole number from 4 to 5"));
+  EXPECT_THAT(error("\"next_pass\":6", "\"next_pass\":5"), HasSubstr("'state.remainder.parts[1].pass'"));
+  EXPECT_THAT(error("\"next_pass\":6", "\"next_pass\":4"), HasSubstr("parts[1]', expected no part of next_pass"));
+  EXPECT_THAT(error("\"next_pass\":6", "\"next_pass\":-6"), HasSubstr("'state.remainder.next_pass'"));
+  EXPECT_THAT(error("\"next_pass\"", "\"last_pass\""), HasSubstr("header lacks 'state.remainder.next_pass'"));
+  EXPECT_THAT(error("\"remainder\"", "\"rest\""), HasSubstr("header lacks 'state.pass'"));
+}
+
 TEST(Checkpoint, EveryTruncationIsRefused) {
   const std::vector<uint8_t> file = sample_file();
   for (size_t size = 0; size < file.size(); ++size) {
@@ -165,12 +218,13 @@ TEST(Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
 TEST(Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
   const std::string json = header_to_json(sample_header());
   for (const char* field :
-       {"model",      "options",        "image",     "classes",   "train_examples",  "class_names",   "parameters",
-        "optimizer",  "slots",          "settings",  "state",     "version",         "step",          "examples",
-        "epochs",     "pass",           "batch",     "seconds",   "epoch_loss_sum",  "epoch_correct", "epoch_examples",
-        "epoch_loss", "epoch_accuracy", "last_eval", "best_eval", "best_checkpoint", "name",          "shape"}) {
+       {"model",          "options",   "image",          "classes",         "train_examples", "class_names",
+        "parameters",     "optimizer", "slots",          "settings",        "state",          "version",
+        "step",           "examples",  "epochs",         "next_pass",       "parts",          "pass",
+        "ranges",         "seconds",   "epoch_loss_sum", "epoch_correct",   "epoch_examples", "epoch_loss",
+        "epoch_accuracy", "last_eval", "best_eval",      "best_checkpoint", "name",           "shape"}) {
     const std::string key = "\"" + std::string(field) + "\":";
-    // "batch" and "model" are settings too: rename every one.
+    // "model" is a setting too: rename every one.
     std::string other = json;
     for (size_t at = other.find(key); at != std::string::npos; at = other.find(key)) other[at + 1] = '_';
     EXPECT_THAT(parse_error(with_header(other)), AllOf(HasSubstr("header lacks '"), HasSubstr(field))) << field;

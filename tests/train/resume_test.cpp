@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cmath>
+#include <cstring>
 #include <sstream>
 
 #include "support.h"
@@ -111,6 +113,48 @@ INSTANTIATE_TEST_SUITE_P(
                       Flags{{"model", "lr"}, {"accumulate", "3"}, {"batch", "16"}},
                       Flags{{"model", "lr"}, {"steps-per-epoch", "7"}, {"optimizer", "adam"}, {"clip-norm", "0.5"}},
                       Flags{{"model", "dropout"}, {"batch", "64"}}));
+
+/// The checkpoint as an older program would have written it: with the number of the next batch.
+void make_older(const std::string& path, const std::string& position) {
+  std::string file = get_file(path);
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, file.data() + 12, 4);
+  const size_t begin = file.find("\"remainder\":");
+  const size_t end = file.find("},", begin) + 1;
+  file.replace(begin, end - begin, position);
+  bytes -= static_cast<uint32_t>(end - begin - position.size());
+  std::memcpy(file.data() + 12, &bytes, 4);
+  const auto sum = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(file.data()), file.size() - 4));
+  std::memcpy(file.data() + file.size() - 4, &sum, 4);
+  put_file(path, {reinterpret_cast<const uint8_t*>(file.data()), file.size()});
+}
+
+TEST(ResumeFromAnOlderProgram, GoesOnWithTheSameBits) {
+  for (const Flags& flags : {Flags{}, Flags{{"steps-per-epoch", "7"}}}) {
+    const TempDir dir;
+    Flags all = base_flags(dir, {{"model", "lr"}});
+    all.insert(flags.begin(), flags.end());
+    const Result whole = run(all);
+    const Result first = run(all, 13);
+    make_older(CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(13), R"("pass":1,"batch":3)");
+    run({{"resume", first.outcome.run_dir}});
+    expect_same_run(whole.outcome.run_dir, first.outcome.run_dir);
+  }
+}
+
+TEST(ResumeFromACluster, WhatIsLeftNeedNotBeWholeBatches) {
+  const TempDir dir;
+  const Result first = run(base_flags(dir, {{"model", "lr"}}), 3);
+  Checkpoint checkpoint = newest(first.outcome.run_dir);
+  EXPECT_EQ(checkpoint.header.state.data, (data::Remainder{{{0, {{192, 600}}}}, 1}));
+  checkpoint.header.state.data = {{{0, {{192, 250}, {300, 600}}}, {1, {{7, 600}}}}, 2};
+  const std::vector<std::span<const float>> arrays{checkpoint.parameters()};
+  write_checkpoint(CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(3), checkpoint.header, arrays);
+  const Result rest = run({{"resume", first.outcome.run_dir}});
+  EXPECT_EQ(rest.outcome.epochs, 3);
+  EXPECT_EQ(rest.losses.size(), 6U + 10U + 10U);
+  EXPECT_EQ(rest.outcome.examples, 3U * 64U + 358U + 593U + 600U);
+}
 
 TEST(ResumeTwice, StillGivesTheSameBits) {
   const TempDir dir;
