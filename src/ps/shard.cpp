@@ -12,6 +12,7 @@
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
 #include "ps/optimizer_pass.h"
+#include "ps/state_file.h"
 #include "ps/state_memory.h"
 #include "ps/versioned_buffers.h"
 #include "tensor/buffer.h"
@@ -25,8 +26,12 @@ constexpr size_t kBuffers = 3;  // one current, one being sent, one being writte
 
 size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
-std::unique_ptr<StateMemory> make_memory(const ShardOptions& /*options*/, const BufferLayout& layout) {
-  return std::make_unique<PlainMemory>(layout, kBuffers);
+std::unique_ptr<StateMemory> make_memory(const ShardOptions& options, const BufferLayout& layout) {
+  if (options.durability == Durability::checkpoint) return std::make_unique<PlainMemory>(layout, kBuffers);
+  if (options.file.empty()) throw UsageError("shard: a durable one needs a file");
+  const StateFileOptions file{options.file, options.identity, options.ledger_bytes, kBuffers,
+                              options.durability == Durability::machine};
+  return std::make_unique<StateFile>(file, layout, page_bytes());
 }
 
 bool same(std::span<const Contribution> a, std::span<const Contribution> b) {

@@ -1,0 +1,150 @@
+// Real processes that update a shard and are killed with SIGKILL at random moments.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "base/file.h"
+#include "base/temp_dir.h"
+#include "ps/shard.h"
+#include "ps/shard_support.h"
+
+namespace lockstep::ps {
+namespace {
+
+using testing::bytes_of;
+using testing::numbered_update;
+using testing::numbered_values;
+using testing::settings_of;
+using testing::text_of;
+using testing::Undisturbed;
+
+struct Case {
+  optim::Method method;
+  Durability durability;
+  size_t count;
+  int kills;
+};
+
+ShardOptions options_of(const Case& c, const std::string& file) {
+  ShardOptions options;
+  options.optimizer = settings_of(c.method);
+  options.parameters = c.count;
+  options.durability = c.durability;
+  options.file = file;
+  options.identity = 42;
+  return options;
+}
+
+std::string ledger_of(uint64_t version) { return "ledger of version " + std::to_string(version); }
+
+/// What the child does until it is killed: goes on where the file ends and tells every version it has made.
+[[noreturn]] void update_for_ever(const Case& c, const std::string& file, int acknowledged) {
+  Shard shard(options_of(c, file));
+  if (!shard.initialised()) shard.initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0)));
+  std::vector<View> held;
+  for (uint64_t number = shard.current().version;; ++number) {
+    const auto gradient = numbered_values(number, c.count);
+    const Contribution one{gradient};
+    const View made = shard.apply({&one, 1}, 1, numbered_update(number), bytes_of(ledger_of(number + 1)));
+    if (::write(acknowledged, &made.version, sizeof(made.version)) < 0) ::_exit(1);
+    if (number % 5 == 0) held.push_back(made);  // other buffers are used, and more made
+    if (held.size() > 3) held.clear();
+  }
+}
+
+/// Starts a child, kills it after `delay` and gives the last version that it acknowledged.
+uint64_t run_and_kill(const Case& c, const std::string& file, std::chrono::microseconds delay) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const base::FileHandle read_end(ends[0]);
+  base::FileHandle write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      update_for_ever(c, file, write_end.get());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    ::_exit(1);
+  }
+  write_end.reset();
+  // The pipe holds less than the child may write while we sleep, so it is drained on a thread of its own.
+  uint64_t last = 0;
+  std::thread drain([&] {
+    uint64_t version = 0;
+    while (::read(read_end.get(), &version, sizeof(version)) == sizeof(version)) last = version;
+  });
+  std::this_thread::sleep_for(delay);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  drain.join();
+  EXPECT_TRUE(WIFSIGNALED(status)) << "the child ended by itself";
+  return last;
+}
+
+class Kills : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Kills, NothingAcknowledgedIsLostAndNothingIsHalfDone) {
+  const Case& c = GetParam();
+  const lockstep::testing::TempDir folder;
+  const std::string file = folder / "state";
+  std::mt19937 random(static_cast<unsigned>(c.kills) * 31 + static_cast<unsigned>(c.count));
+  Undisturbed expected(settings_of(c.method), c.count);
+  uint64_t reached = 0;
+  for (int kill = 0; kill < c.kills; ++kill) {
+    const uint64_t acknowledged = run_and_kill(c, file, std::chrono::microseconds(random() % 12000));
+    Shard shard(options_of(c, file));
+    if (!shard.initialised()) {
+      EXPECT_EQ(std::max(acknowledged, reached), 0U);
+      continue;
+    }
+    const View found = shard.current();
+    ASSERT_GE(found.version, std::max(acknowledged, reached)) << "kill " << kill;
+    reached = found.version;
+    expected.advance_to(reached);
+    ASSERT_TRUE(expected.equals(found)) << "kill " << kill << " at version " << reached;
+    ASSERT_EQ(text_of(found.ledger), ledger_of(reached));
+  }
+  EXPECT_GT(reached, 0U) << "no child ever came to update";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kills,
+                         ::testing::Values(Case{optim::Method::sgd, Durability::process, 500, 15},
+                                           Case{optim::Method::sgd, Durability::process, 60000, 10},
+                                           Case{optim::Method::momentum, Durability::process, 20000, 15},
+                                           Case{optim::Method::adam, Durability::process, 20000, 15},
+                                           Case{optim::Method::adam, Durability::machine, 2000, 10}),
+                         [](const auto& tested) {
+                           return std::string(optim::name(tested.param.method)) + "_" +
+                                  std::to_string(tested.param.count) +
+                                  (tested.param.durability == Durability::machine ? "_machine" : "_process");
+                         });
+
+TEST(LockFreeKills, KeepEveryUpdateThatWasCounted) {
+  const lockstep::testing::TempDir folder;
+  const Case c{optim::Method::sgd, Durability::process, 3000, 1};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Shard shard(options_of(c, folder / "state"));
+    shard.initialise(7, numbered_values(1000000, c.count), {}, {});
+    for (uint64_t i = 0; i < 20; ++i) shard.apply_in_place(numbered_values(i, c.count), numbered_update(i));
+    shard.commit_ledger(bytes_of("twenty"));
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  const Shard shard(options_of(c, folder / "state"));
+  Undisturbed expected(settings_of(c.method), c.count);
+  expected.advance_to(20);
+  EXPECT_EQ(shard.current().version, 27U);
+  EXPECT_EQ(text_of(shard.current().ledger), "twenty");
+  EXPECT_TRUE(expected.equals(shard.current()));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
