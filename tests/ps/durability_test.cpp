@@ -204,6 +204,19 @@ TEST(Durability, ARecordTornByAPowerCutLeavesTheVersionBefore) {
   expect_version(Shard(options), 4);
 }
 
+TEST(Durability, TheVersionBeforeIsNotOverwrittenWhereItMayBeNeeded) {
+  const TempDir folder;
+  Shard shard(file_options(folder / "state", Durability::machine));
+  shard.initialise(0, numbered_values(1000000, kCount), {}, {});
+  std::vector<const float*> places{shard.current().parameters.data()};
+  for (uint64_t i = 0; i < 10; ++i) {
+    places.push_back(apply_numbered(shard, i).parameters.data());
+    for (size_t back = 1; back <= std::min<size_t>(2, i + 1); ++back) {
+      EXPECT_NE(places.back(), places[places.size() - 1 - back]);
+    }
+  }
+}
+
 TEST(Durability, AfterTheMachineStartedAnewOnlyASyncedStateCounts) {
   const TempDir folder;
   for (const auto durability : {Durability::process, Durability::machine}) {

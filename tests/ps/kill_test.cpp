@@ -1,10 +1,13 @@
 // Real processes that update a shard and are killed with SIGKILL at random moments.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -125,6 +128,81 @@ INSTANTIATE_TEST_SUITE_P(All, Kills,
                                   std::to_string(tested.param.count) +
                                   (tested.param.durability == Durability::machine ? "_machine" : "_process");
                          });
+
+/// What the stepped child does: one update between two stops.
+[[noreturn]] void update_between_stops(const Case& c, const std::string& file) {
+  ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  Shard shard(options_of(c, file));
+  const auto gradient = numbered_values(shard.current().version, c.count);
+  const std::string ledger = ledger_of(shard.current().version + 1);
+  const Contribution one{gradient};
+  const optim::Update update = numbered_update(shard.current().version);
+  ::raise(SIGSTOP);
+  shard.apply({&one, 1}, 1, update, bytes_of(ledger));
+  ::raise(SIGSTOP);
+  ::_exit(0);
+}
+
+/// Lets the child execute one instruction; false at its next SIGSTOP.
+bool step(pid_t child) {
+  int status = 0;
+  if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) throw std::runtime_error("cannot step");
+  ::waitpid(child, &status, 0);
+  if (!WIFSTOPPED(status)) throw std::runtime_error("the child ended while stepped");
+  return WSTOPSIG(status) == SIGTRAP;
+}
+
+/// Stops the child at every instruction of its update; calls `look` with the file as it is then whenever it changed.
+template <class Look>
+void step_through(pid_t child, const std::string& file, const Look& look) {
+  std::string before = lockstep::testing::get_file(file);
+  uint64_t size = 0;
+  const auto handle = base::open_for_reading(file, size);
+  const char* now = static_cast<const char*>(::mmap(nullptr, size, PROT_READ, MAP_SHARED, handle.get(), 0));
+  ASSERT_NE(now, MAP_FAILED);
+  while (step(child)) {
+    if (std::memcmp(before.data(), now, size) == 0) continue;
+    before.assign(now, size);
+    look(before);
+    if (::testing::Test::HasFatalFailure()) break;
+  }
+  ::munmap(const_cast<char*>(now), size);
+}
+
+TEST(KillAtEveryInstruction, LeavesTheOldOrTheNewVersionWhole) {
+  for (const auto method : {optim::Method::sgd, optim::Method::adam}) {
+    const lockstep::testing::TempDir folder;
+    const Case c{method, Durability::process, 40, 1};
+    const std::string file = folder / "state";
+    { Shard(options_of(c, file)).initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0))); }
+    for (uint64_t version = 0; version < 3; ++version) {
+      const pid_t child = ::fork();
+      if (child == 0) update_between_stops(c, file);
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      if (!WIFSTOPPED(status)) GTEST_SKIP() << "this system does not let a process trace its child";
+      int seen = 0;
+      uint64_t newest = version;
+      step_through(child, file, [&](const std::string& bytes) {
+        const std::string copy = folder / "copy";
+        lockstep::testing::put_file(copy, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+        const Shard shard(options_of(c, copy));
+        const View found = shard.current();
+        ASSERT_TRUE(found.version == newest || found.version == version + 1);
+        newest = found.version;
+        Undisturbed expected(settings_of(c.method), c.count);
+        expected.advance_to(newest);
+        ASSERT_TRUE(expected.equals(found)) << "version " << newest;
+        ASSERT_EQ(text_of(found.ledger), ledger_of(newest));
+        ++seen;
+      });
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      ASSERT_EQ(newest, version + 1);
+      EXPECT_GT(seen, 5);
+    }
+  }
+}
 
 TEST(LockFreeKills, KeepEveryUpdateThatWasCounted) {
   const lockstep::testing::TempDir folder;
