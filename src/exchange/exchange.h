@@ -64,12 +64,19 @@ struct Snapshot {
   std::optional<Group> group;
 };
 
+/// Why a process ends taking part, and what it found last.
+struct Farewell {
+  train::StopReason reason = train::StopReason::none;
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< of its own evaluation
+  double accuracy = std::numeric_limits<double>::quiet_NaN();
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  /// Takes part: brings the parameters up to date. The info says where the group is; `applied` means nothing in it.
-  virtual base::Result<StepInfo> join(const StepInfo& here) { return here; }
+  /// Takes part: brings the parameters up to date and says where the group is. Nothing to tell for one process.
+  virtual base::Result<std::optional<StepInfo>> join() { return std::optional<StepInfo>(); }
 
   virtual void begin(const StepStart& start) = 0;
   /// The gradients of `range` are final once `event` has happened.
@@ -77,15 +84,16 @@ class Exchange {
   /// Waits until the parameters are updated.
   virtual base::Result<StepInfo> finish(const BatchReport& report) = 0;
 
-  /// Ends taking part: this process is out of data (`data`, `epochs`) or met a rule that ends all. A plan in the
-  /// answer is work left by others: go on with it.
-  virtual base::Result<StepInfo> leave(train::StopReason reason, const StepInfo& here) {
-    static_cast<void>(reason);
-    return here;
+  /// Ends taking part, as one that is out of data (`data`, `epochs`) or met a rule that ends all, and waits for the end
+  /// of all. Then the parameters are the final ones; or there is work that others left, and the info has a plan for it.
+  virtual base::Result<std::optional<StepInfo>> leave(const Farewell& farewell) {
+    static_cast<void>(farewell);
+    return std::optional<StepInfo>();
   }
 
   /// The names of the optimizer's state, in order.
   [[nodiscard]] virtual std::vector<std::string> slot_names() const = 0;
+  /// The whole state at one version, which the parameters are brought to.
   virtual base::Result<Snapshot> snapshot() = 0;
 };
 

@@ -302,6 +302,7 @@ std::optional<data::Plan> Coordinator::news(int number) {
   member.told_plan = plan_.id;
   data::Plan plan = plan_;
   plan.shard.index = member.place;
+  plan.rounds_done = static_cast<int64_t>(member.record.iterations);
   if (!options_.sharded) plan.shard = {0, 1};
   return plan;
 }

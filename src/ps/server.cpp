@@ -15,6 +15,8 @@ constexpr double kStraggler = 5;       ///< seconds after which a wait for someo
 constexpr double kLostGradient = 10;   ///< seconds that a commit waits for the gradient of a worker that died
 constexpr double kFarewell = 20;       ///< seconds for the evaluator to take the last snapshot, and others to go
 
+constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
+
 uint64_t random_number() {
   std::random_device device;
   return (uint64_t{device()} << 32U) | device();
@@ -240,6 +242,13 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
     case Kind::release: {
       const base::MutexLock lock(mutex_);
       return release(session);
+    }
+    case Kind::stop: {
+      only(session->hello.member() < 0 && coordinates() && frame.header.extra <= kMostReasons);
+      const base::MutexLock lock(mutex_);
+      if (coordinator_) coordinator_->stop(static_cast<train::StopReason>(frame.header.extra));
+      changed_.notify_all();
+      return;
     }
     case Kind::follow:
       return on_follow(session, frame);

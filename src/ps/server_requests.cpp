@@ -206,7 +206,10 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
       ++held_;
     }
     view = shard_->current();
-    if (coordinator_) coordinator_->save(*end.mutable_ledger(), now());
+    if (coordinator_) {
+      coordinator_->save(*end.mutable_ledger(), now());
+      to_wire(coordinator_->remaining(), *end.mutable_remaining());
+    }
     end.set_version(view.version);
     if (!options_.spec.evaluator.empty()) {
       if (snapshots_.empty() || snapshots_.back().version < view.version) snapshots_.push_back(view);

@@ -1,0 +1,163 @@
+#include "ps/link.h"
+
+#include <fmt/format.h>
+
+namespace lockstep::ps {
+namespace {
+
+constexpr double kWorthALine = 5;  ///< seconds of waiting
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+Link::Link(LinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
+  control_thread_ = std::thread([this] { keep_control(); });
+  watch_thread_ = std::thread([this] { watch(); });
+}
+
+Link::~Link() {
+  stopping_ = true;
+  {
+    const base::MutexLock lock(mutex_);
+    if (control_ != nullptr) control_->cancel("this process ends");
+    if (data_) data_->cancel("this process ends");
+    wake_.notify_all();
+  }
+  control_thread_.join();
+  watch_thread_.join();
+}
+
+bool Link::leaving() const {
+  return stopping_ || ended_ || (options_.interrupt != nullptr && options_.interrupt->load());
+}
+
+base::Result<bool> Link::connect() {
+  transport::ConnectOptions connect;
+  connect.security = options_.security;
+  base::Result<std::unique_ptr<transport::Stream>> made =
+      transport::connect(options_.address, connect, [this] { return leaving(); });
+  if (!made) return made.failure();
+  const std::shared_ptr<transport::Stream> stream = std::move(made.value());
+  {
+    // From here on silence of the server cancels it.
+    const base::MutexLock lock(mutex_);
+    data_ = stream;
+    lost_.clear();
+  }
+  base::Result<bool> sent = send(*stream, header(Kind::hello), options_.hello);
+  if (!sent) return sent;
+  base::Result<transport::Frame> answer = stream->read();
+  if (!answer) return answer.failure();
+  if (kind_of(answer.value()) == Kind::refuse) {
+    throw UsageError(fmt::format("{} at {} refused {}: {}", options_.server, options_.address, options_.hello.role(),
+                                 answer.value().text()));
+  }
+  welcome_ = parse<wire::Welcome>(answer.value());
+  ++connections_;
+  return true;
+}
+
+base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
+  std::string why;
+  {
+    const base::MutexLock lock(mutex_);
+    if (data_ && lost_.empty()) return data_.get();
+    why = lost_;
+  }
+  const Clock::time_point start = Clock::now();
+  bool told = false;
+  for (;;) {
+    base::Result<bool> connected = connect();
+    if (connected) {
+      if (told) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
+      const base::MutexLock lock(mutex_);
+      return data_.get();
+    }
+    drop(connected.failure().message);
+    const std::string what = fmt::format("{} at {}: {} while waiting for {}", options_.server, options_.address,
+                                         connected.failure().message, awaited);
+    if (leaving()) return base::Failure{what};
+    if (seconds_since(start) > options_.patience) {
+      return base::Failure{fmt::format("{} for {:.0f} s", what, options_.patience)};
+    }
+    if (!told && seconds_since(start) > kWorthALine) {
+      options_.log("warning", fmt::format("{}; trying on for {:.0f} s", what, options_.patience));
+      told = true;
+    }
+  }
+}
+
+void Link::drop(const std::string& why) {
+  const base::MutexLock lock(mutex_);
+  if (data_) {
+    const transport::Traffic traffic = data_->traffic();
+    traffic_before_.sent += traffic.sent;
+    traffic_before_.received += traffic.received;
+    data_->cancel(why);
+  }
+  data_.reset();
+  lost_ = why;
+}
+
+transport::Traffic Link::traffic() const {
+  transport::Traffic traffic = traffic_before_;
+  return traffic;
+}
+
+void Link::keep_control() {
+  while (!stopping_ && !ended_) {
+    transport::ConnectOptions connect;
+    connect.security = options_.security;
+    base::Result<std::unique_ptr<transport::Stream>> made =
+        transport::connect(options_.address, connect, [this] { return stopping_ || ended_; });
+    if (!made) continue;
+    {
+      const base::MutexLock lock(mutex_);
+      control_ = made.value().get();
+      heard_ = Clock::now();
+    }
+    listen(*made.value());
+    const base::MutexLock lock(mutex_);
+    control_ = nullptr;
+  }
+}
+
+void Link::listen(transport::Stream& stream) {
+  transport::Header first = header(Kind::hello);
+  first.flags = kControl;
+  if (!send(stream, first, options_.hello)) return;
+  while (!stopping_) {
+    const base::Result<transport::Frame> frame = stream.read();
+    if (!frame) return;
+    {
+      const base::MutexLock lock(mutex_);
+      heard_ = Clock::now();
+    }
+    try {
+      if (kind_of(frame.value()) == Kind::notice && parse<wire::Notice>(frame.value()).ended()) ended_ = true;
+    } catch (const Error&) {
+      return;
+    }
+    if (kind_of(frame.value()) == Kind::heartbeat && !stream.write(header(Kind::heartbeat))) return;
+  }
+}
+
+/// Cancels what waits for a server that has been silent for too long.
+void Link::watch() {
+  const base::MutexLock lock(mutex_);
+  while (!stopping_) {
+    wake_.wait_for(mutex_, kHeartbeat / 4);
+    if (control_ == nullptr || Clock::now() - heard_ < kSilence) continue;
+    const std::string why = fmt::format("no heartbeat for {:.1f} s", seconds_since(heard_));
+    if (data_ && lost_.empty()) {
+      lost_ = why;
+      data_->cancel(why);
+      options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
+    }
+    control_->cancel(why);
+    heard_ = Clock::now();
+  }
+}
+
+}  // namespace lockstep::ps

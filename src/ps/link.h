@@ -1,0 +1,79 @@
+// A worker's connection to one server: a data stream that the training thread uses, and a control stream on a thread of
+// its own, whose heartbeats tell whether the server lives. When the server is silent or gone, the data stream is cancelled,
+// so that whoever waits on it wakes; `stream` connects again, for as long as the patience lasts.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "ps/messages.h"
+#include "ps/peers.h"
+#include "transport/stream.h"
+
+namespace lockstep::ps {
+
+/// A line for people: level "info", "warning" or "error".
+using Log = std::function<void(std::string_view level, const std::string& text)>;
+
+struct LinkOptions {
+  std::string server;   ///< "ps:0"
+  std::string address;
+  wire::Hello hello;    ///< of this process
+  transport::Security security;
+  double patience = 600;
+  Log log;
+  const std::atomic<bool>* interrupt = nullptr;
+};
+
+class Link {
+ public:
+  explicit Link(LinkOptions options);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  /// The data stream, connected and welcomed, again if it was lost. The failure names the server, the address and what
+  /// was awaited. For the training thread.
+  base::Result<transport::Stream*> stream(const std::string& awaited);
+  /// How often it was connected: a change means that what was sent before may be lost.
+  [[nodiscard]] uint64_t connections() const { return connections_; }
+  [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
+  /// Gives the data stream up; the next `stream` connects again.
+  void drop(const std::string& why);
+  /// Whether the server said that training has ended.
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const std::string& name() const { return options_.server; }
+  [[nodiscard]] const std::string& address() const { return options_.address; }
+  [[nodiscard]] transport::Traffic traffic() const;
+
+ private:
+  /// One try to connect and to be welcomed.
+  base::Result<bool> connect();
+  void keep_control();
+  void listen(transport::Stream& stream);
+  void watch();
+  [[nodiscard]] bool leaving() const;
+
+  LinkOptions options_;
+  wire::Welcome welcome_;
+  uint64_t connections_ = 0;
+  transport::Traffic traffic_before_;
+  std::atomic<bool> ended_ = false;
+  std::atomic<bool> stopping_ = false;
+
+  base::Mutex mutex_;
+  base::Condition wake_;
+  std::shared_ptr<transport::Stream> data_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why the data stream was given up
+  transport::Stream* control_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
+  Clock::time_point heard_ LOCKSTEP_GUARDED_BY(mutex_);
+
+  std::thread control_thread_;
+  std::thread watch_thread_;
+};
+
+}  // namespace lockstep::ps

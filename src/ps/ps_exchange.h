@@ -1,0 +1,128 @@
+// The exchange of a worker with parameter servers. Gradients are pushed in buckets while the backward pass still runs;
+// finish() sends the rest, waits for the new parameters and writes them into the parameter store. A push is kept until
+// its answer is there: after a failure the same push is sent again, and the servers know whether they had it.
+// Borrows the parameter store. For the training thread; heartbeats have threads of their own (link.h).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/spec.h"
+#include "exchange/exchange.h"
+#include "graph/parameters.h"
+#include "ps/coordinator.h"
+#include "ps/link.h"
+#include "ps/messages.h"
+#include "ps/placement.h"
+
+namespace lockstep::ps {
+
+/// What training starts with: from the model's own initialisation, or a checkpoint.
+struct Initial {
+  uint64_t version = 0;
+  uint64_t examples = 0;
+  std::span<const float> parameters;
+  std::vector<std::span<const float>> slots;  ///< may be empty: zeros
+  data::Remainder data;
+};
+
+struct PsOptions {
+  cluster::Spec spec;
+  cluster::Task task;
+  transport::Security security;
+  std::string job;  ///< a digest of what all roles must agree on
+  Rules rules;
+  CoordinatorOptions coordination;  ///< the chief tells it to the servers
+  bool lock_free = false;
+  Placement placement = Placement::balanced;
+  Element wire = Element::f32;
+  double patience = 600;
+  int threads = 1;
+  size_t bucket_bytes = size_t{1} << 20;
+  Log log;
+  const std::atomic<bool>* interrupt = nullptr;
+  /// The chief: called when a server holds nothing; the spans live until the next call.
+  std::function<Initial()> initial;
+};
+
+class PsExchange final : public exchange::Exchange {
+ public:
+  PsExchange(graph::ParameterStore& parameters, PsOptions options);
+  ~PsExchange() override;
+
+  base::Result<std::optional<exchange::StepInfo>> join() override;
+  void begin(const exchange::StepStart& start) override;
+  void ready(graph::ParameterRange range, exchange::Event event) override;
+  base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override;
+  base::Result<std::optional<exchange::StepInfo>> leave(const exchange::Farewell& farewell) override;
+  [[nodiscard]] std::vector<std::string> slot_names() const override;
+  base::Result<exchange::Snapshot> snapshot() override;
+
+  /// The chief, after leave(): everyone may go.
+  void end();
+  /// The run's name, known after join().
+  [[nodiscard]] const std::string& run() const { return run_; }
+  /// What the coordinator knew of all members when the latest snapshot or the end came.
+  [[nodiscard]] const std::vector<MemberRecord>& records() const { return records_; }
+  [[nodiscard]] double job_seconds() const { return job_seconds_; }
+  /// Of this process: seconds in finish(), and in between.
+  [[nodiscard]] double wait_seconds() const { return wait_seconds_; }
+  [[nodiscard]] double busy_seconds() const { return busy_seconds_; }
+
+ private:
+  struct ServerPart;
+
+  [[nodiscard]] bool chief() const { return member_ == 0; }
+  base::Result<bool> connect_all(const std::string& awaited);
+  base::Result<bool> initialise_if_needed();
+  base::Result<bool> send_initial(ServerPart& part, const Initial& initial, uint64_t generation);
+  /// Reads one answer of parameters into the store.
+  base::Result<wire::Reply> read_parameters(ServerPart& part);
+  base::Result<bool> pull(ServerPart& part, uint64_t version);
+  /// All servers at one version (sync).
+  base::Result<bool> level();
+  void push_bucket();
+  base::Result<bool> push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range, bool last);
+  base::Result<bool> push_rest(ServerPart& part);
+  /// Sends what is missing and reads the answer, again after a failure.
+  base::Result<wire::Reply> complete(ServerPart& part);
+  [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
+  /// One try to take part.
+  base::Result<exchange::StepInfo> try_to_join();
+  base::Result<bool> read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
+  void take_records(const wire::Ledger& ledger);
+  [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
+
+  graph::ParameterStore& parameters_;
+  PsOptions options_;
+  int member_;
+  uint64_t incarnation_;
+  std::vector<std::unique_ptr<ServerPart>> parts_;
+  std::string run_;
+
+  // The push under way.
+  uint64_t sequence_ = 0;
+  uint64_t plan_ = 0;
+  int64_t rounds_ = 0;  ///< of the plan since the last push
+  exchange::StepStart start_;
+  graph::ParameterRange bucket_;
+  std::shared_ptr<int> hold_;  ///< of the gradients' memory: the transport has let go when this is the only one
+  exchange::BatchReport report_;
+  float gradient_scale_ = 1;
+  float gradient_norm_ = 0;
+
+  Clock::time_point left_finish_;
+  double last_wait_ = 0;
+  double last_busy_ = 0;
+  double wait_seconds_ = 0;
+  double busy_seconds_ = 0;
+  std::vector<std::vector<float>> state_;  ///< of the latest snapshot: parameters, then slots
+  std::vector<MemberRecord> records_;
+  double job_seconds_ = 0;
+};
+
+}  // namespace lockstep::ps
