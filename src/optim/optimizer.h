@@ -1,13 +1,14 @@
-// Optimizers: how gradients change parameters. An Optimizer is one fused pass over contiguous buffers; it owns its
-// state (momentum, moments) and borrows parameters and gradients for the call only. It runs where the parameters live:
-// in the worker, or on a parameter server that holds a slice. One thread calls it at a time; large passes use the
-// process's thread pool. Each element's result depends on that element alone, so any split of the work gives the same
-// bits.
+// Optimizers: how gradients change parameters. `apply_update` is one fused pass over contiguous buffers that the caller
+// owns, from one set into another or in place; an Optimizer adds the state (momentum, moments), which it owns, and
+// borrows parameters and gradients for the call only. They run where the parameters live: in the worker, or on a
+// parameter server that holds a slice. One thread calls an Optimizer at a time; large passes use the process's thread
+// pool. Each element's result depends on that element alone, so any split of the work gives the same bits.
 //
-// To add an optimizer: a Method and its name here, its arithmetic in update_kernels.{h,cpp}, its class in
+// To add an optimizer: a Method, its name and its slots here, its arithmetic in update_kernels.{h,cpp}, its case in
 // optimizer.cpp.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tensor/buffer.h"
 
 namespace lockstep::optim {
 
@@ -42,7 +45,29 @@ struct Update {
   float gradient_scale = 1;  ///< multiplies every gradient first: clipping, averaging
 };
 
-/// A named part of an optimizer's state, one value per parameter.
+/// Throws UsageError for settings out of range.
+void check(const OptimizerSettings& settings);
+
+constexpr size_t kMostSlots = 2;
+
+/// The parts of a method's state, one value per parameter each, in a fixed order; none for plain SGD.
+std::span<const std::string_view> slot_names(Method method);
+
+/// Parameters and as many slots as the method has, all of one length.
+template <class Float>
+struct Block {
+  std::span<Float> parameters;
+  std::array<std::span<Float>, kMostSlots> slots{};
+
+  operator Block<const float>() const { return {parameters, {slots[0], slots[1]}}; }
+};
+
+/// Reads `from` and writes `to`, which may be the same but must not overlap otherwise; the bits are the same. Throws
+/// UsageError where lengths differ. Settings are not checked.
+void apply_update(const OptimizerSettings& settings, const Update& update, const Block<const float>& from,
+                  std::span<const float> gradients, const Block<float>& to, int threads = 1);
+
+/// A named part of an optimizer's state.
 struct StateSlot {
   std::string_view name;
   std::span<float> values;
@@ -50,18 +75,24 @@ struct StateSlot {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  /// Checks the settings.
+  Optimizer(const OptimizerSettings& settings, size_t count, int threads);
 
   /// Updates parameters [first, first + parameters.size()) of those this optimizer serves; both spans hold just that
   /// range. Throws UsageError where the spans differ in length or reach past the end.
-  virtual void apply(size_t first, std::span<float> parameters, std::span<const float> gradients,
-                     const Update& update) = 0;
+  void apply(size_t first, std::span<float> parameters, std::span<const float> gradients, const Update& update);
   void apply(std::span<float> parameters, std::span<const float> gradients, const Update& update) {
     apply(0, parameters, gradients, update);
   }
 
-  /// The state in a fixed order, for checkpoints; empty for plain SGD.
-  [[nodiscard]] virtual std::vector<StateSlot> state() = 0;
+  /// The state, for checkpoints.
+  [[nodiscard]] std::vector<StateSlot> state();
+
+ private:
+  OptimizerSettings settings_;
+  size_t count_;
+  int threads_;
+  std::vector<Buffer> slots_;
 };
 
 /// An optimizer for `count` parameters that may use `threads` threads. Throws UsageError for settings out of range.

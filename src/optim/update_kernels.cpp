@@ -21,12 +21,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 constexpr size_t kLanes = HWY_LANES(float);
 
-// Each update below is one vector's worth of work. Whole vectors are done in place; the rest goes through aligned
-// buffers and the same instructions, so that an element's bits do not depend on where it lies.
+// Each update below is one vector's worth of work, from element i on. Whole vectors are done where they lie; the rest
+// goes through aligned buffers and the same instructions, so that an element's bits do not depend on where it lies.
 
-HWY_INLINE void sgd_vector(Tag d, SgdUpdate u, float* p, const float* g) {
-  const auto kept = hn::Mul(hn::LoadU(d, p), hn::Set(d, u.keep));
-  hn::StoreU(hn::NegMulAdd(hn::LoadU(d, g), hn::Set(d, u.rate), kept), d, p);
+HWY_INLINE void sgd_vector(Tag d, SgdUpdate u, Source from, const float* g, Target to, size_t i) {
+  const auto kept = hn::Mul(hn::LoadU(d, from.params + i), hn::Set(d, u.keep));
+  hn::StoreU(hn::NegMulAdd(hn::LoadU(d, g + i), hn::Set(d, u.rate), kept), d, to.params + i);
 }
 
 /// scale * g + decay * p.
@@ -35,100 +35,99 @@ HWY_INLINE hn::Vec<Tag> effective_gradient(Tag d, float scale, float decay, hn::
 }
 
 template <bool Nesterov>
-HWY_INLINE void momentum_vector(Tag d, MomentumUpdate u, float* p, float* m, const float* g) {
-  const auto params = hn::LoadU(d, p);
-  const auto grads = effective_gradient(d, u.scale, u.decay, hn::LoadU(d, g), params);
+HWY_INLINE void momentum_vector(Tag d, MomentumUpdate u, Source from, const float* g, Target to, size_t i) {
+  const auto params = hn::LoadU(d, from.params + i);
+  const auto grads = effective_gradient(d, u.scale, u.decay, hn::LoadU(d, g + i), params);
   const auto factor = hn::Set(d, u.momentum);
-  const auto velocity = hn::MulAdd(hn::LoadU(d, m), factor, grads);
-  hn::StoreU(velocity, d, m);
+  const auto velocity = hn::MulAdd(hn::LoadU(d, from.first + i), factor, grads);
+  hn::StoreU(velocity, d, to.first + i);
   const auto direction = Nesterov ? hn::MulAdd(velocity, factor, grads) : velocity;
-  hn::StoreU(hn::NegMulAdd(direction, hn::Set(d, u.rate), params), d, p);
+  hn::StoreU(hn::NegMulAdd(direction, hn::Set(d, u.rate), params), d, to.params + i);
 }
 
-HWY_INLINE void adam_vector(Tag d, AdamUpdate u, float* p, float* m, float* v, const float* g) {
-  const auto params = hn::LoadU(d, p);
-  const auto grads = effective_gradient(d, u.scale, u.decay, hn::LoadU(d, g), params);
-  const auto old_first = hn::LoadU(d, m);
+HWY_INLINE void adam_vector(Tag d, AdamUpdate u, Source from, const float* g, Target to, size_t i) {
+  const auto params = hn::LoadU(d, from.params + i);
+  const auto grads = effective_gradient(d, u.scale, u.decay, hn::LoadU(d, g + i), params);
+  const auto old_first = hn::LoadU(d, from.first + i);
   const auto first = hn::MulAdd(hn::Sub(grads, old_first), hn::Set(d, u.rest1), old_first);
   const auto new_square = hn::Mul(hn::Mul(grads, grads), hn::Set(d, u.rest2));
-  const auto second = hn::MulAdd(hn::LoadU(d, v), hn::Set(d, u.beta2), new_square);
-  hn::StoreU(first, d, m);
-  hn::StoreU(second, d, v);
+  const auto second = hn::MulAdd(hn::LoadU(d, from.second + i), hn::Set(d, u.beta2), new_square);
+  hn::StoreU(first, d, to.first + i);
+  hn::StoreU(second, d, to.second + i);
   const auto divisor = hn::MulAdd(hn::Sqrt(second), hn::Set(d, u.root), hn::Set(d, u.epsilon));
-  hn::StoreU(hn::NegMulAdd(hn::Div(first, divisor), hn::Set(d, u.rate), params), d, p);
+  hn::StoreU(hn::NegMulAdd(hn::Div(first, divisor), hn::Set(d, u.rate), params), d, to.params + i);
 }
 
-/// An aligned vector that holds the last few elements of an array while they are worked on.
+/// An aligned vector that holds the last few elements of an array, where there is one, while they are worked on.
 class Rest {
  public:
-  Rest(const float* src, size_t count) : count_(count) { std::copy_n(src, count, values_); }
+  Rest(const float* src, size_t begin, size_t end) : begin_(begin), count_(end - begin) {
+    if (src != nullptr) std::copy_n(src + begin, count_, values_);
+  }
   float* data() { return values_; }
-  void give_back(float* dst) const { std::copy_n(values_, count_, dst); }
+  void give_back(float* dst) const {
+    if (dst != nullptr) std::copy_n(values_, count_, dst + begin_);
+  }
 
  private:
   HWY_ALIGN float values_[kLanes] = {};
+  size_t begin_;
   size_t count_;
 };
 
-void sgd_part(SgdUpdate u, float* p, const float* g, size_t count) {
-  const Tag d;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) sgd_vector(d, u, p + i, g + i);
-  if (i == count) return;
-  Rest params(p + i, count - i);
-  Rest grads(g + i, count - i);
-  sgd_vector(d, u, params.data(), grads.data());
-  params.give_back(p + i);
+/// Calls vector(from, g, to, i) for each vector's worth of the elements [i, end).
+template <class Vector>
+HWY_INLINE void for_vectors(Source from, const float* g, Target to, size_t i, size_t end, const Vector& vector) {
+  for (; i + kLanes <= end; i += kLanes) vector(from, g, to, i);
+  if (i == end) return;
+  Rest params(from.params, i, end);
+  Rest first(from.first, i, end);
+  Rest second(from.second, i, end);
+  Rest grads(g, i, end);
+  vector(Source{params.data(), first.data(), second.data()}, grads.data(),
+         Target{params.data(), first.data(), second.data()}, size_t{0});
+  params.give_back(to.params);
+  first.give_back(to.first);
+  second.give_back(to.second);
+}
+
+void sgd_part(SgdUpdate u, Source from, const float* g, Target to, size_t begin, size_t end) {
+  for_vectors(from, g, to, begin, end,
+              [u](Source f, const float* grads, Target t, size_t i) HWY_ATTR { sgd_vector(Tag(), u, f, grads, t, i); });
 }
 
 template <bool Nesterov>
-void momentum_loop(MomentumUpdate u, float* p, float* m, const float* g, size_t count) {
-  const Tag d;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) momentum_vector<Nesterov>(d, u, p + i, m + i, g + i);
-  if (i == count) return;
-  Rest params(p + i, count - i);
-  Rest velocity(m + i, count - i);
-  Rest grads(g + i, count - i);
-  momentum_vector<Nesterov>(d, u, params.data(), velocity.data(), grads.data());
-  params.give_back(p + i);
-  velocity.give_back(m + i);
+void momentum_loop(MomentumUpdate u, Source from, const float* g, Target to, size_t begin, size_t end) {
+  for_vectors(from, g, to, begin, end, [u](Source f, const float* grads, Target t, size_t i) HWY_ATTR {
+    momentum_vector<Nesterov>(Tag(), u, f, grads, t, i);
+  });
 }
 
-void momentum_part(MomentumUpdate u, float* p, float* m, const float* g, size_t count) {
-  if (u.nesterov) return momentum_loop<true>(u, p, m, g, count);
-  momentum_loop<false>(u, p, m, g, count);
+void momentum_part(MomentumUpdate u, Source from, const float* g, Target to, size_t begin, size_t end) {
+  if (u.nesterov) return momentum_loop<true>(u, from, g, to, begin, end);
+  momentum_loop<false>(u, from, g, to, begin, end);
 }
 
-void adam_part(AdamUpdate u, float* p, float* m, float* v, const float* g, size_t count) {
-  const Tag d;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) adam_vector(d, u, p + i, m + i, v + i, g + i);
-  if (i == count) return;
-  Rest params(p + i, count - i);
-  Rest first(m + i, count - i);
-  Rest second(v + i, count - i);
-  Rest grads(g + i, count - i);
-  adam_vector(d, u, params.data(), first.data(), second.data(), grads.data());
-  params.give_back(p + i);
-  first.give_back(m + i);
-  second.give_back(v + i);
+void adam_part(AdamUpdate u, Source from, const float* g, Target to, size_t begin, size_t end) {
+  for_vectors(from, g, to, begin, end, [u](Source f, const float* grads, Target t, size_t i) HWY_ATTR {
+    adam_vector(Tag(), u, f, grads, t, i);
+  });
 }
 
-HWY_INLINE void add_vector(Tag d, float weight, float scale, const float* src, float* dst) {
-  const auto sum = hn::MulAdd(hn::LoadU(d, src), hn::Set(d, weight), hn::LoadU(d, dst));
+HWY_INLINE void add_vector(Tag d, float weight, float scale, const float* a, const float* b, float* dst) {
+  const auto sum = hn::MulAdd(hn::LoadU(d, b), hn::Set(d, weight), hn::LoadU(d, a));
   hn::StoreU(hn::Mul(sum, hn::Set(d, scale)), d, dst);
 }
 
-void add_part(float weight, float scale, const float* src, float* dst, size_t count) {
+void add_part(float weight, float scale, const float* a, const float* b, float* dst, size_t count) {
   const Tag d;
   size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) add_vector(d, weight, scale, src + i, dst + i);
+  for (; i + kLanes <= count; i += kLanes) add_vector(d, weight, scale, a + i, b + i, dst + i);
   if (i == count) return;
-  Rest from(src + i, count - i);
-  Rest to(dst + i, count - i);
-  add_vector(d, weight, scale, from.data(), to.data());
-  to.give_back(dst + i);
+  Rest left(a, i, count);
+  Rest right(b, i, count);
+  add_vector(d, weight, scale, left.data(), right.data(), left.data());
+  left.give_back(dst);
 }
 
 double squares_part(const float* x, size_t count) {
@@ -183,29 +182,30 @@ void split(size_t count, int64_t grain, int threads, const Part& part) {
 
 }  // namespace
 
-void sgd_update(const SgdUpdate& update, float* params, const float* grads, size_t count, int threads) {
+void sgd_update(const SgdUpdate& update, const Source& from, const float* grads, const Target& to, size_t count,
+                int threads) {
   split(count, kGrain, threads, [&](size_t i, size_t n) {
-    HWY_DYNAMIC_DISPATCH(sgd_part)(update, params + i, grads + i, n);
+    HWY_DYNAMIC_DISPATCH(sgd_part)(update, from, grads, to, i, i + n);
   });
 }
 
-void momentum_update(const MomentumUpdate& update, float* params, float* velocity, const float* grads, size_t count,
-                     int threads) {
+void momentum_update(const MomentumUpdate& update, const Source& from, const float* grads, const Target& to,
+                     size_t count, int threads) {
   split(count, kGrain, threads, [&](size_t i, size_t n) {
-    HWY_DYNAMIC_DISPATCH(momentum_part)(update, params + i, velocity + i, grads + i, n);
+    HWY_DYNAMIC_DISPATCH(momentum_part)(update, from, grads, to, i, i + n);
   });
 }
 
-void adam_update(const AdamUpdate& update, float* params, float* first, float* second, const float* grads, size_t count,
+void adam_update(const AdamUpdate& update, const Source& from, const float* grads, const Target& to, size_t count,
                  int threads) {
   split(count, kAdamGrain, threads, [&](size_t i, size_t n) {
-    HWY_DYNAMIC_DISPATCH(adam_part)(update, params + i, first + i, second + i, grads + i, n);
+    HWY_DYNAMIC_DISPATCH(adam_part)(update, from, grads, to, i, i + n);
   });
 }
 
-void add_weighted(float weight, float scale, const float* src, float* dst, size_t count, int threads) {
+void add_weighted(float weight, float scale, const float* a, const float* b, float* dst, size_t count, int threads) {
   split(count, kGrain, threads, [&](size_t i, size_t n) {
-    HWY_DYNAMIC_DISPATCH(add_part)(weight, scale, src + i, dst + i, n);
+    HWY_DYNAMIC_DISPATCH(add_part)(weight, scale, a + i, b + i, dst + i, n);
   });
 }
 

@@ -1,6 +1,6 @@
 // The arithmetic of the optimizers and of gradient averaging: vector loops over contiguous floats, chosen for the
-// machine's instruction set at run time (LOCKSTEP_MAX_ISA limits it, as it does the CPU backend's). Sources and
-// destinations must not overlap unless they are the same array.
+// machine's instruction set at run time (LOCKSTEP_MAX_ISA limits it, as it does the CPU backend's). An update reads
+// one set of arrays and writes another of the same length, or the same one; they must not overlap otherwise.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,28 @@
 
 namespace lockstep::optim {
 
+/// Parameters and the optimizer's state; what a method does not have is not looked at.
+struct Source {
+  const float* params = nullptr;
+  const float* first = nullptr;  ///< velocity, or the first moment
+  const float* second = nullptr;
+};
+struct Target {
+  float* params = nullptr;
+  float* first = nullptr;
+  float* second = nullptr;
+};
+
 /// p = p * keep - rate * g.
 struct SgdUpdate {
   float keep = 1;  ///< 1 - learning rate * weight decay
   float rate = 0;  ///< learning rate * gradient scale
 };
-void sgd_update(const SgdUpdate& update, float* params, const float* grads, size_t count, int threads);
+void sgd_update(const SgdUpdate& update, const Source& from, const float* grads, const Target& to, size_t count,
+                int threads);
+inline void sgd_update(const SgdUpdate& update, float* params, const float* grads, size_t count, int threads) {
+  sgd_update(update, {params}, grads, {params}, count, threads);
+}
 
 /// g' = scale * g + decay * p; m = momentum * m + g'; p -= rate * (nesterov ? g' + momentum * m : m).
 struct MomentumUpdate {
@@ -23,8 +39,12 @@ struct MomentumUpdate {
   float rate = 0;
   bool nesterov = false;
 };
-void momentum_update(const MomentumUpdate& update, float* params, float* velocity, const float* grads, size_t count,
-                     int threads);
+void momentum_update(const MomentumUpdate& update, const Source& from, const float* grads, const Target& to,
+                     size_t count, int threads);
+inline void momentum_update(const MomentumUpdate& update, float* params, float* velocity, const float* grads,
+                            size_t count, int threads) {
+  momentum_update(update, {params, velocity}, grads, {params, velocity}, count, threads);
+}
 
 /// g' = scale * g + decay * p; m and v are running means of g' and g'^2; p -= rate * m / (sqrt(v) * root + epsilon).
 struct AdamUpdate {
@@ -37,11 +57,18 @@ struct AdamUpdate {
   float root = 0;  ///< 1 / sqrt(1 - beta2^t)
   float epsilon = 0;
 };
-void adam_update(const AdamUpdate& update, float* params, float* first, float* second, const float* grads, size_t count,
+void adam_update(const AdamUpdate& update, const Source& from, const float* grads, const Target& to, size_t count,
                  int threads);
+inline void adam_update(const AdamUpdate& update, float* params, float* first, float* second, const float* grads,
+                        size_t count, int threads) {
+  adam_update(update, {params, first, second}, grads, {params, first, second}, count, threads);
+}
 
-/// dst = (dst + weight * src) * scale: one more micro-batch, and at the last the division.
-void add_weighted(float weight, float scale, const float* src, float* dst, size_t count, int threads);
+/// dst = (a + weight * b) * scale: one more micro-batch, and at the last the division.
+void add_weighted(float weight, float scale, const float* a, const float* b, float* dst, size_t count, int threads);
+inline void add_weighted(float weight, float scale, const float* src, float* dst, size_t count, int threads) {
+  add_weighted(weight, scale, dst, src, dst, count, threads);
+}
 
 /// The sum of squares in double, in an order that depends on the count and the instruction set alone.
 double sum_of_squares(std::span<const float> values, int threads);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "backend/cpu/isa.h"
@@ -130,6 +132,54 @@ TEST_F(Optimizers, GiveTheSameBitsForAnySplitAndThreadCount) {
   }
 }
 
+TEST_F(Optimizers, FromOneSetOfBuffersIntoAnotherGivesTheBitsOfInPlace) {
+  for (const size_t count : {size_t{1}, size_t{19}, size_t{64}, size_t{70'001}}) {
+    for (const OptimizerSettings& settings : all_settings()) {
+      const auto slots = slot_names(settings.method).size();
+      const auto in_place = make_optimizer(settings, count, 2);
+      std::vector<float> parameters = random_values(count, 7);
+      // Two versions, each of parameters and slots; the next is written over what the one before left.
+      std::array<std::vector<std::vector<float>>, 2> versions;
+      for (auto& version : versions) version.assign(1 + slots, std::vector<float>(count));
+      versions[0][0] = parameters;
+      for (auto& values : versions[1]) values.assign(count, 1e30F);
+      const auto block = [&](size_t version) {
+        Block<float> result{versions[version][0]};
+        for (size_t i = 0; i < slots; ++i) result.slots[i] = versions[version][1 + i];
+        return result;
+      };
+      for (uint64_t step = 0; step < 4; ++step) {
+        const std::vector<float> gradients = random_values(count, 200 + step);
+        const Update update{step, 0.03F, 0.5F};
+        const auto before = versions[step % 2];
+        apply_update(settings, update, block(step % 2), gradients, block((step + 1) % 2), 1 + static_cast<int>(step));
+        in_place->apply(parameters, gradients, update);
+        ASSERT_EQ(versions[(step + 1) % 2][0], parameters) << name(settings.method) << " step " << step;
+        const auto state = in_place->state();
+        for (size_t i = 0; i < slots; ++i) {
+          const std::span<const float> expected = state[i].values;
+          ASSERT_TRUE(std::ranges::equal(versions[(step + 1) % 2][1 + i], expected)) << state[i].name;
+        }
+        ASSERT_EQ(versions[step % 2], before) << "what is read stays as it is";
+      }
+    }
+  }
+}
+
+TEST(ApplyUpdate, RefusesBuffersOfOtherLengths) {
+  std::vector<float> ten(10);
+  std::vector<float> nine(9);
+  const OptimizerSettings momentum{.method = Method::momentum};
+  const Block<float> right{ten, {ten, {}}};
+  EXPECT_NO_THROW(apply_update(momentum, {}, right, ten, right));
+  EXPECT_THROW(apply_update(momentum, {}, right, nine, right), UsageError);
+  EXPECT_THROW(apply_update(momentum, {}, Block<float>{nine, {ten, {}}}, ten, right), UsageError);
+  EXPECT_THROW(apply_update(momentum, {}, right, ten, Block<float>{ten, {nine, {}}}), UsageError);
+  EXPECT_THROW(apply_update(momentum, {}, right, ten, Block<float>{ten}), UsageError);
+  EXPECT_THROW(apply_update({.method = Method::adam}, {}, right, ten, right), UsageError);
+  EXPECT_NO_THROW(apply_update({}, {}, Block<float>{ten}, ten, Block<float>{ten}));
+}
+
 TEST(Sgd, MinimisesAQuadraticAtTheRateOfItsClosedForm) {
   const auto optimizer = make_optimizer({.method = Method::sgd}, 1);
   std::vector<float> x{1.0F};
@@ -212,6 +262,12 @@ TEST(AddWeighted, AddsAndScalesWholeArrays) {
     const std::vector<float> before = dst;
     add_weighted(0.5F, 0.25F, src.data(), dst.data(), count, 2);
     for (size_t i = 0; i < count; ++i) ASSERT_NEAR(dst[i], (before[i] + 0.5F * src[i]) * 0.25F, 1e-6);
+    std::vector<float> other(count, 1e30F);
+    add_weighted(0.5F, 0.25F, before.data(), src.data(), other.data(), count, 1);
+    ASSERT_EQ(other, dst) << "into another array";
+    std::vector<float> over = src;
+    add_weighted(0.5F, 0.25F, before.data(), over.data(), over.data(), count, 1);
+    ASSERT_EQ(over, dst) << "over the second";
   }
 }
 
