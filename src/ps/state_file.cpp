@@ -249,8 +249,7 @@ void StateFile::sync(size_t buffer) {
 
 void StateFile::commit(const Commit& commit) {
   Record& target = record(next_);
-  target.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
+  target.sequence.exchange(0);  // not a mere store: what follows must not come before it
   target.version = commit.version;
   target.buffer = commit.buffer;
   target.ledger_bytes = commit.ledger.size();
