@@ -37,6 +37,22 @@ void give_back(data::Remainder& rest, const data::PassPart& part) {
 
 }  // namespace
 
+MemberRecord record_of(const wire::MemberState& saved) {
+  MemberRecord record;
+  record.iterations = saved.iterations();
+  record.examples = saved.examples();
+  record.updates = saved.updates();
+  record.dropped = saved.dropped();
+  record.joins = saved.joins();
+  record.finished_seconds = saved.finished_seconds();
+  record.staleness.assign(saved.staleness().begin(), saved.staleness().end());
+  record.wait_seconds = saved.wait_seconds();
+  record.busy_seconds = saved.busy_seconds();
+  record.loss = saved.loss();
+  record.accuracy = saved.accuracy();
+  return record;
+}
+
 Coordinator::Coordinator(const CoordinatorOptions& options, uint64_t version, data::Remainder data, double now)
     : options_(options),
       version_(version),
@@ -84,18 +100,7 @@ void Coordinator::load_member(Member& member, const wire::MemberState& saved) {
   member.place = saved.place();
   member.done = saved.done();
   for (const wire::PassPart& part : saved.reserved()) member.reserved.push_back(from_wire(part));
-  MemberRecord& record = member.record;
-  record.iterations = saved.iterations();
-  record.examples = saved.examples();
-  record.updates = saved.updates();
-  record.dropped = saved.dropped();
-  record.joins = saved.joins();
-  record.finished_seconds = saved.finished_seconds();
-  record.staleness.assign(saved.staleness().begin(), saved.staleness().end());
-  record.wait_seconds = saved.wait_seconds();
-  record.busy_seconds = saved.busy_seconds();
-  record.loss = saved.loss();
-  record.accuracy = saved.accuracy();
+  member.record = record_of(saved);
 }
 
 void Coordinator::save_member(const Member& member, wire::MemberState& saved) const {

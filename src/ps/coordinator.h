@@ -89,6 +89,8 @@ struct MemberRecord {
   double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 
+MemberRecord record_of(const wire::MemberState& saved);
+
 class Coordinator {
  public:
   enum class Presence : uint8_t { absent, active, gone };

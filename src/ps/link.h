@@ -1,6 +1,6 @@
 // A worker's connection to one server: a data stream that the training thread uses, and a control stream on a thread of
-// its own, whose heartbeats tell whether the server lives. When the server is silent or gone, the data stream is cancelled,
-// so that whoever waits on it wakes; `stream` connects again, for as long as the patience lasts.
+// its own, whose heartbeats tell whether the server lives. When the server is silent or gone, the data stream is
+// cancelled, so that whoever waits on it wakes; `stream` connects again, for as long as the patience lasts.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ namespace lockstep::ps {
 using Log = std::function<void(std::string_view level, const std::string& text)>;
 
 struct LinkOptions {
-  std::string server;   ///< "ps:0"
+  std::string server;  ///< "ps:0"
   std::string address;
-  wire::Hello hello;    ///< of this process
+  wire::Hello hello;  ///< of this process
   transport::Security security;
   double patience = 600;
   Log log;

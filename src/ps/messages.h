@@ -42,6 +42,7 @@ enum class Kind : uint16_t {
   state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
   snapshot_end,  ///< Snapshot; version
   follow,        ///< the evaluator: the next snapshot after `version`; flag kExact: that one
+  stop,          ///< the evaluator met a rule that ends all: extra is the reason
   end,           ///< the chief has all it needs: everyone may go; answered by ok
   ok,
 };

@@ -30,7 +30,8 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 base::Failure unexpected(const Link& link, const transport::Frame& frame) {
-  const std::string said = kind_of(frame) == Kind::refuse ? frame.text() : fmt::format("a frame of kind {}", frame.header.kind);
+  const std::string said =
+      kind_of(frame) == Kind::refuse ? frame.text() : fmt::format("a frame of kind {}", frame.header.kind);
   return {fmt::format("{} at {} answered with {}", link.name(), link.address(), said)};
 }
 
@@ -41,9 +42,10 @@ struct PsExchange::ServerPart {
   std::unique_ptr<Link> link;
   std::vector<graph::ParameterRange> ranges;
   size_t count = 0;
-  uint64_t version = 0;         ///< of the parameters that came last
-  uint64_t pushed_on = 0;       ///< the connection that the push under way went to; 0: it is broken
-  std::vector<float> scattered; ///< parameters on their way to several ranges
+  uint64_t version = 0;          ///< of the parameters that came last
+  uint64_t pushed_on = 0;        ///< the connection that the push under way went to; 0: it is broken
+  bool sent = false;             ///< all of it
+  std::vector<float> scattered;  ///< parameters on their way to several ranges
 };
 
 PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
@@ -91,8 +93,8 @@ base::Result<bool> PsExchange::connect_all(const std::string& awaited) {
 }
 
 base::Result<bool> PsExchange::initialise_if_needed() {
-  const bool all = std::all_of(parts_.begin(), parts_.end(),
-                               [](const auto& part) { return part->link->welcome().initialised(); });
+  const bool all =
+      std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->link->welcome().initialised(); });
   if (all || !chief()) return true;
   uint64_t generation = 0;
   uint64_t lost = 0;
@@ -312,8 +314,8 @@ void PsExchange::push_bucket() {
   for (const auto& part : parts_) {
     if (part->pushed_on == 0 || part->pushed_on != part->link->connections()) continue;
     base::Result<transport::Stream*> stream = part->link->stream("its connection");
-    const bool sent = stream && part->pushed_on == part->link->connections() &&
-                      push(*part, *stream.value(), bucket_, false);
+    const bool sent =
+        stream && part->pushed_on == part->link->connections() && push(*part, *stream.value(), bucket_, false);
     if (!sent) part->pushed_on = 0;  // complete() sends all of it again
   }
   bucket_ = {};
@@ -374,15 +376,13 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     if (chief()) {
       // A server that lost its state needs new parameters from here; then everyone joins anew.
       base::Result<transport::Stream*> back = part.link->stream(fmt::format("its answer to push {}", sequence_));
-      if (back && !part.link->welcome().initialised()) return lost_state();
+      if (back && !part.link->welcome().initialised()) {
+        wire::Reply anew;
+        anew.set_rejoin(true);
+        return anew;
+      }
     }
   }
-}
-
-wire::Reply PsExchange::lost_state() {
-  wire::Reply reply;
-  reply.set_rejoin(true);
-  return reply;
 }
 
 base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
@@ -400,16 +400,11 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   for (const auto& part : parts_) part->sent = push_rest(*part).ok();
   base::Result<wire::Reply> reply = complete(*parts_.front());
   if (!reply) return reply.failure();
-  if (reply.value().rejoin()) {
-    for (const auto& part : parts_) part->link->drop("joining anew");
-    base::Result<std::optional<StepInfo>> joined = join();
-    if (!joined) return joined.failure();
-    joined.value()->applied = false;
-    return *joined.value();
-  }
+  if (reply.value().rejoin() && reply.value().stop() == 0) return rejoin();
   for (size_t i = 1; i < parts_.size(); ++i) {
     base::Result<wire::Reply> other = complete(*parts_[i]);
     if (!other) return other.failure();
+    if (other.value().rejoin()) return rejoin();
   }
   if (options_.coordination.sync && parts_.size() > 1) {
     base::Result<bool> levelled = level();
@@ -417,8 +412,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   }
   StepInfo info = info_from(reply.value());
   if (!std::isnan(gradient_norm_)) info.gradient_norm = gradient_norm_;
-  if (info.applied) rounds_ = 0;
-  else rounds_ -= start_.batches;
+  rounds_ = info.applied || info.plan ? 0 : rounds_ - start_.batches;
   const Clock::time_point left = Clock::now();
   last_wait_ = seconds_between(entered, left);
   last_busy_ = seconds_between(left_finish_, entered);
@@ -427,6 +421,14 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   info.wait_seconds = last_wait_;
   left_finish_ = left;
   return info;
+}
+
+base::Result<StepInfo> PsExchange::rejoin() {
+  for (const auto& part : parts_) part->link->drop("joining anew");
+  base::Result<std::optional<StepInfo>> joined = join();
+  if (!joined) return joined.failure();
+  joined.value()->applied = false;
+  return *joined.value();
 }
 
 /// Asynchronous: each gradient is clipped by itself.
@@ -496,7 +498,10 @@ void PsExchange::take_records(const wire::Ledger& ledger) {
   job_seconds_ = ledger.seconds();
 }
 
-std::vector<std::string> PsExchange::slot_names() const { return optim::slot_names(options_.rules.optimizer.method); }
+std::vector<std::string> PsExchange::slot_names() const {
+  const auto names = optim::slot_names(options_.rules.optimizer.method);
+  return {names.begin(), names.end()};
+}
 
 base::Result<exchange::Snapshot> PsExchange::snapshot() {
   for (;;) {
@@ -545,7 +550,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
   exchange::Snapshot made;
   made.step = version;
   made.parameters = state_.front();
-  const std::vector<std::string_view> names = optim::slot_name_views(options_.rules.optimizer.method);
+  const auto names = optim::slot_names(options_.rules.optimizer.method);
   for (size_t i = 1; i < arrays; ++i) made.slots.push_back({names[i - 1], state_[i]});
   made.group = exchange::Snapshot::Group{first.ledger().examples(), from_wire(first.remaining())};
   return made;
@@ -567,7 +572,8 @@ base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& s
     taken[frame.value().header.extra] += take_elements(frame.value(), shard[frame.value().header.extra]);
   }
   for (size_t i = 0; i < shard.size(); ++i) {
-    if (taken[i] != part.count) return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    if (taken[i] != part.count)
+      return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
     size_t local = 0;
     for (const graph::ParameterRange& range : part.ranges) {
       std::copy_n(shard[i].begin() + static_cast<ptrdiff_t>(local), range.count,

@@ -93,6 +93,10 @@ class PsExchange final : public exchange::Exchange {
   [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
   /// One try to take part.
   base::Result<exchange::StepInfo> try_to_join();
+  /// Joins as if new: this process was given up by the others, or the parameters were set anew.
+  base::Result<exchange::StepInfo> rejoin();
+  void clip();
+  base::Result<exchange::Snapshot> try_snapshot();
   base::Result<bool> read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
   void take_records(const wire::Ledger& ledger);
   [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
@@ -103,6 +107,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t incarnation_;
   std::vector<std::unique_ptr<ServerPart>> parts_;
   std::string run_;
+  bool given_up_ = false;  ///< a server did not come back within the patience
 
   // The push under way.
   uint64_t sequence_ = 0;

@@ -11,9 +11,9 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kStraggler = 5;       ///< seconds after which a wait for someone is worth a line
-constexpr double kLostGradient = 10;   ///< seconds that a commit waits for the gradient of a worker that died
-constexpr double kFarewell = 20;       ///< seconds for the evaluator to take the last snapshot, and others to go
+constexpr double kStraggler = 5;      ///< seconds after which a wait for someone is worth a line
+constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
+constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
 
 constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 
@@ -24,7 +24,8 @@ uint64_t random_number() {
 
 }  // namespace
 
-Server::Server(ServerOptions options) : options_(std::move(options)), incarnation_(random_number()), alone_since_(now()) {
+Server::Server(ServerOptions options)
+    : options_(std::move(options)), incarnation_(random_number()), alone_since_(now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
@@ -99,14 +100,16 @@ void Server::handle(transport::Stream& stream) {
     if (kind_of(first.value()) != Kind::hello) throw DataError("the first frame is not a hello");
     const auto hello = parse<wire::Hello>(first.value());
     if (hello.protocol() != kProtocol) {
-      throw DataError(fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
+      throw DataError(
+          fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
     }
     if (hello.job() != options_.job) {
       throw DataError(fmt::format("{} trains something else than ps:{}: model, data or settings differ", hello.role(),
                                   options_.index));
     }
     if (hello.member() < -1 || hello.member() >= static_cast<int>(options_.spec.members().size())) {
-      throw DataError(fmt::format("{} is member {} of {}", hello.role(), hello.member(), options_.spec.members().size()));
+      throw DataError(
+          fmt::format("{} is member {} of {}", hello.role(), hello.member(), options_.spec.members().size()));
     }
     if ((first.value().header.flags & kControl) != 0) {
       serve_control(stream, hello);
@@ -290,7 +293,9 @@ void Server::dismiss(const SessionPtr& session) {
   }
   // Its control stream tells of its death; without one, this is all there is to know.
   const wire::Hello& hello = session->hello;
-  const auto itself = [&](const Peer& peer) { return peer.role == hello.role() && peer.incarnation == hello.incarnation(); };
+  const auto itself = [&](const Peer& peer) {
+    return peer.role == hello.role() && peer.incarnation == hello.incarnation();
+  };
   if (depart && !peers_.any(itself)) departed(hello, "its connection closed");
 }
 

@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "cluster/spec.h"
 #include "ps/coordinator.h"
+#include "ps/link.h"
 #include "ps/messages.h"
 #include "ps/peers.h"
 #include "ps/shard.h"
@@ -31,17 +32,14 @@
 
 namespace lockstep::ps {
 
-/// A line for people: level "info", "warning" or "error".
-using Log = std::function<void(std::string_view level, const std::string& text)>;
-
 struct ServerOptions {
-  int index = 0;                     ///< ps:index
+  int index = 0;  ///< ps:index
   cluster::Spec spec;
   transport::Security security;
-  std::string folder;                ///< of this role, for its state
+  std::string folder;  ///< of this role, for its state
   Durability durability = Durability::process;
-  std::string job;                   ///< a digest of what all roles must agree on
-  std::string run;                   ///< the run's name; the others learn it from ps:0
+  std::string job;  ///< a digest of what all roles must agree on
+  std::string run;  ///< the run's name; the others learn it from ps:0
   int threads = 1;
   double patience = 600;
   Log log;
@@ -168,8 +166,8 @@ class Server {
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
-  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);       ///< by member
-  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                             ///< snapshots that nothing may change
+  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);        ///< by member
+  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                              ///< snapshots that nothing may change
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;

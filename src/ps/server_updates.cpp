@@ -53,7 +53,8 @@ void Server::on_push_complete(const SessionPtr& session, const transport::Frame&
                                 session->staged, session->staging.size(), push.rounds));
   }
   View view;
-  wire::Reply reply = coordinates() ? push_as_coordinator(session, push, end, view) : push_as_follower(session, push, end, view);
+  wire::Reply reply =
+      coordinates() ? push_as_coordinator(session, push, end, view) : push_as_follower(session, push, end, view);
   send_parameters(session, view, reply, push.sequence);
 }
 
