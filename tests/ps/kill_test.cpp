@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -60,8 +61,9 @@ std::string ledger_of(uint64_t version) { return "ledger of version " + std::to_
   }
 }
 
-/// Starts a child, kills it after `delay` and gives the last version that it acknowledged.
-uint64_t run_and_kill(const Case& c, const std::string& file, std::chrono::microseconds delay) {
+/// Starts a child, kills it `delay` after its start, or after its first update where `working`, and gives the last
+/// version that it acknowledged.
+uint64_t run_and_kill(const Case& c, const std::string& file, bool working, std::chrono::microseconds delay) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
   const base::FileHandle read_end(ends[0]);
@@ -78,10 +80,15 @@ uint64_t run_and_kill(const Case& c, const std::string& file, std::chrono::micro
   write_end.reset();
   // The pipe holds less than the child may write while we sleep, so it is drained on a thread of its own.
   uint64_t last = 0;
+  std::promise<void> first;
   std::thread drain([&] {
-    uint64_t version = 0;
-    while (::read(read_end.get(), &version, sizeof(version)) == sizeof(version)) last = version;
+    const auto next = [&] { return ::read(read_end.get(), &last, sizeof(last)) == sizeof(last); };
+    const bool more = next();
+    first.set_value();
+    while (more && next()) {
+    }
   });
+  if (working) first.get_future().wait();
   std::this_thread::sleep_for(delay);
   ::kill(child, SIGKILL);
   int status = 0;
@@ -101,7 +108,9 @@ TEST_P(Kills, NothingAcknowledgedIsLostAndNothingIsHalfDone) {
   Undisturbed expected(settings_of(c.method), c.count);
   uint64_t reached = 0;
   for (int kill = 0; kill < c.kills; ++kill) {
-    const uint64_t acknowledged = run_and_kill(c, file, std::chrono::microseconds(random() % 12000));
+    const bool working = kill % 3 != 0;
+    const uint64_t acknowledged =
+        run_and_kill(c, file, working, std::chrono::microseconds(random() % (working ? 6000 : 12000)));
     Shard shard(options_of(c, file));
     if (!shard.initialised()) {
       EXPECT_EQ(std::max(acknowledged, reached), 0U);
