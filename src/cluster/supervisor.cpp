@@ -1,0 +1,363 @@
+#include "cluster/supervisor.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include "cluster/watchman.h"
+#include "lockstep/error.h"
+
+namespace lockstep::cluster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Moment = Clock::time_point;
+using Time = SupervisorOptions::Time;
+using Kind = RoleEvent::Kind;
+
+constexpr int kWrongUsage = 2;
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr Time kLook{500};  // between two looks at who is stopped, and signs of life to wrappers
+constexpr Time kLongestBackoff{5000};
+constexpr Time kErrorKept{300};    // a line of standard error may be the last word of a role that is about to end
+constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
+
+double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
+
+bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
+
+/// The message of a failing program without its name before it.
+std::string without_name(const std::string& line, const Command& command) {
+  const std::string& name = command.argv.front();
+  const std::string prefix = name.substr(name.rfind('/') + 1) + ": ";
+  return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
+}
+
+struct RoleState {
+  RoleProcess process;
+  std::unique_ptr<Child> child = nullptr;  ///< while it runs
+  bool done = false;                       ///< ended well
+  int restarts = 0;
+  int quick_deaths = 0;
+  Moment started = {};
+  std::optional<Moment> start_at = {};
+  std::optional<Moment> stopped_since = {};
+  std::optional<Moment> deadline = {};  ///< for its end
+  int asked = 0;                        ///< the signal it was last asked to end with
+  std::string error = {};               ///< the last line of standard error, not told yet
+  Moment error_at = {};
+};
+
+/// Standard streams that the caller has closed would become pipes of children.
+void ensure_standard_streams() {
+  int fd = 0;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
+class Supervisor::Impl {
+ public:
+  Impl(std::vector<RoleProcess> processes, const SupervisorOptions& options, Callback callback)
+      : options_(options), callback_(std::move(callback)) {
+    ensure_standard_streams();
+    watchman_.emplace();
+    for (RoleProcess& process : processes) {
+      process.command.watchman = watchman_->fd();
+      process.command.hold_stdin = process.command.hold_stdin || process.remote;
+      roles_.push_back({std::move(process)});
+    }
+  }
+
+  JobOutcome run();
+
+ private:
+  enum class Phase : uint8_t { running, finishing, interrupted, failed };
+
+  void start(RoleState& role);
+  void wait_and_read();
+  void heed_signals();
+  void look();
+  void look_at(RoleState& role, Moment now);
+  void check_end(RoleState& role);
+  void on_end(RoleState& role, const Ending& ending);
+  void on_death(RoleState& role, const std::string& reason);
+  void finish_when_trained();
+  void fail(int code, const std::string& error);
+  void ask_all(int signal, Time patience);
+  void ask(RoleState& role, int signal, Time patience);
+  void ask_harder(RoleState& role);
+  static void send(RoleState& role, int signal);
+  void read(RoleState& role, Stream stream, bool rest);
+  void tell_error(RoleState& role);
+  void tell(Kind kind, const RoleState& role, const std::string& text = "") const;
+  [[nodiscard]] Time time_to_wait() const;
+  [[nodiscard]] Time look_every() const { return std::clamp(options_.stopped / 4, Time(10), kLook); }
+  [[nodiscard]] bool anyone_left() const;
+
+  SupervisorOptions options_;
+  Callback callback_;
+  std::optional<Watchman> watchman_;  ///< outlives the children
+  std::vector<RoleState> roles_;
+  Phase phase_ = Phase::running;
+  JobOutcome outcome_;
+  Moment looked_ = {};
+  Moment ticked_ = {};
+};
+
+JobOutcome Supervisor::Impl::run() {
+  for (RoleState& role : roles_) {
+    if (phase_ == Phase::running) start(role);
+  }
+  while (anyone_left()) {
+    wait_and_read();
+    for (RoleState& role : roles_) check_end(role);
+    finish_when_trained();
+    look();
+  }
+  return outcome_;
+}
+
+bool Supervisor::Impl::anyone_left() const {
+  return std::any_of(roles_.begin(), roles_.end(),
+                     [](const RoleState& role) { return role.child != nullptr || role.start_at.has_value(); });
+}
+
+void Supervisor::Impl::tell(Kind kind, const RoleState& role, const std::string& text) const {
+  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts});
+}
+
+void Supervisor::Impl::start(RoleState& role) {
+  const bool again = role.start_at.has_value();
+  role.start_at.reset();
+  role.stopped_since.reset();
+  role.started = Clock::now();
+  try {
+    role.child = std::make_unique<Child>(role.process.command);
+  } catch (const IoError& error) {
+    if (again) return on_death(role, error.what());
+    return fail(1, fmt::format("{}: {}", role.process.task.str(), error.what()));
+  }
+  tell(again ? Kind::restarted : Kind::started, role);
+}
+
+Time Supervisor::Impl::time_to_wait() const {
+  const Moment now = Clock::now();
+  Moment until = std::min(looked_ + look_every(), ticked_ + options_.tick);
+  for (const RoleState& role : roles_) {
+    for (const std::optional<Moment>& moment : {role.start_at, role.deadline}) {
+      if (moment) until = std::min(until, *moment);
+    }
+  }
+  return std::clamp(std::chrono::ceil<Time>(until - now), Time(0), kLook);
+}
+
+void Supervisor::Impl::wait_and_read() {
+  std::vector<pollfd> fds{{options_.signals, POLLIN, 0}};
+  for (const RoleState& role : roles_) {
+    if (!role.child) continue;
+    for (const int fd : {role.child->end_fd(), role.child->fd(Stream::out), role.child->fd(Stream::err)}) {
+      fds.push_back({fd, POLLIN, 0});  // a negative one is passed over
+    }
+  }
+  if (poll(fds.data(), fds.size(), static_cast<int>(time_to_wait().count())) <= 0) return;
+  if (fds.front().revents != 0) heed_signals();
+  for (RoleState& role : roles_) {
+    if (!role.child) continue;
+    read(role, Stream::out, false);
+    read(role, Stream::err, false);
+  }
+}
+
+void Supervisor::Impl::read(RoleState& role, Stream stream, bool rest) {
+  const LineReader::Sink sink = [&](const std::string& line) {
+    if (stream == Stream::out) return tell(Kind::out_line, role, line);
+    if (line.empty()) return;
+    tell_error(role);
+    role.error = line;
+    role.error_at = Clock::now();
+  };
+  if (rest) {
+    role.child->read_rest(stream, sink);
+  } else {
+    role.child->read(stream, sink);
+  }
+}
+
+void Supervisor::Impl::tell_error(RoleState& role) {
+  if (role.error.empty()) return;
+  const std::string line = std::exchange(role.error, "");
+  tell(Kind::err_line, role, line);
+}
+
+void Supervisor::Impl::heed_signals() {
+  signalfd_siginfo info{};
+  while (::read(options_.signals, &info, sizeof info) == sizeof info) {
+    const bool again = phase_ == Phase::interrupted || phase_ == Phase::failed;
+    if (phase_ != Phase::failed) outcome_.code = 128 + static_cast<int>(info.ssi_signo);
+    if (!again) phase_ = Phase::interrupted;
+    if (again) {
+      ask_all(SIGKILL, kRemoteKill);
+    } else {
+      ask_all(SIGINT, options_.interrupt);
+    }
+  }
+}
+
+void Supervisor::Impl::send(RoleState& role, int signal) {
+  if (!role.process.remote) return role.child->signal(signal);
+  role.child->write(signal == SIGINT ? "int\n" : (signal == SIGTERM ? "term\n" : "kill\n"));
+}
+
+void Supervisor::Impl::ask(RoleState& role, int signal, Time patience) {
+  role.asked = signal;
+  role.deadline = Clock::now() + patience;
+  send(role, signal);
+}
+
+void Supervisor::Impl::ask_all(int signal, Time patience) {
+  for (RoleState& role : roles_) {
+    role.start_at.reset();
+    if (role.child) ask(role, signal, patience);
+  }
+}
+
+/// Its deadline has passed.
+void Supervisor::Impl::ask_harder(RoleState& role) {
+  if (role.asked == SIGKILL) {
+    role.child->signal(SIGKILL);
+    role.deadline.reset();
+  } else if (role.asked == 0) {
+    tell(Kind::message, role, "has not ended though the training has; asking it to");
+    ask(role, SIGTERM, options_.terminate);
+  } else {
+    const Time patience = role.asked == SIGINT ? options_.interrupt : options_.terminate;
+    tell(Kind::message, role, fmt::format("did not end within {:.3g} s; killed", seconds(patience)));
+    ask(role, SIGKILL, kRemoteKill);
+  }
+}
+
+void Supervisor::Impl::check_end(RoleState& role) {
+  if (!role.child) return;
+  const std::optional<Ending> ending = role.child->reap();
+  if (!ending) return;
+  read(role, Stream::out, true);
+  read(role, Stream::err, true);
+  on_end(role, *ending);
+}
+
+void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
+  const bool asked = role.asked != 0;
+  role.child.reset();
+  role.deadline.reset();
+  role.asked = 0;
+  if (ending.ok() || (asked && ending.code() > 128) || (asked && phase_ == Phase::failed)) {
+    role.done = ending.ok();
+    if (ending.ok()) tell_error(role);
+    tell(Kind::ended, role, ending.ok() ? "" : ending.text());
+    return;
+  }
+  std::string reason = ending.text();
+  if (!role.error.empty()) reason += ": " + without_name(std::exchange(role.error, ""), role.process.command);
+  const bool useless = !ending.signalled &&
+                       (ending.number == kWrongUsage || ending.number == kNotExecutable || ending.number == kNotFound);
+  if (useless && phase_ != Phase::interrupted && phase_ != Phase::failed) {
+    return fail(ending.number == kWrongUsage ? kWrongUsage : 1,
+                fmt::format("{}: {}", role.process.task.str(),
+                            reason.substr(reason.find(": ") + 1 == 0 ? 0 : reason.find(": ") + 2)));
+  }
+  on_death(role, reason);
+}
+
+void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
+  if (phase_ != Phase::running) return tell(Kind::died, role, reason);
+  const Moment now = Clock::now();
+  role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
+  if (role.restarts < options_.restarts) {
+    Time delay{0};
+    if (role.quick_deaths > 1) {
+      delay = std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
+    }
+    ++role.restarts;
+    role.start_at = now + delay;
+    const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
+    return tell(Kind::died, role,
+                fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+  }
+  tell(Kind::died, role, reason);
+  const std::string out =
+      fmt::format("{} died ({}) and has no restarts left of {}", role.process.task.str(), reason, options_.restarts);
+  if (role.process.task.role == Role::evaluator)
+    return tell(Kind::message, role, "has no restarts left; training goes on without it");
+  fail(1, out);
+}
+
+void Supervisor::Impl::fail(int code, const std::string& error) {
+  if (phase_ == Phase::failed) return;
+  phase_ = Phase::failed;
+  outcome_ = {code, error};
+  ask_all(SIGTERM, options_.terminate);
+}
+
+void Supervisor::Impl::finish_when_trained() {
+  if (phase_ != Phase::running) return;
+  bool trained = false;
+  for (const RoleState& role : roles_) {
+    if (!is_member(role.process.task)) continue;
+    if (!role.done) return;
+    trained = true;
+  }
+  if (!trained) return;
+  phase_ = Phase::finishing;
+  const Moment now = Clock::now();
+  for (RoleState& role : roles_) {
+    role.start_at.reset();
+    const bool evaluator = role.process.task.role == Role::evaluator;
+    if (role.child) role.deadline = now + (evaluator ? options_.finish_evaluator : options_.finish);
+  }
+}
+
+void Supervisor::Impl::look() {
+  const Moment now = Clock::now();
+  const bool due = now - looked_ >= look_every();
+  if (due) looked_ = now;
+  for (RoleState& role : roles_) {
+    if (role.child && role.deadline && *role.deadline <= now) ask_harder(role);
+    if (role.start_at && *role.start_at <= now) start(role);
+    if (role.child && due) look_at(role, now);
+  }
+  if (now - ticked_ < options_.tick) return;
+  ticked_ = now;
+  callback_({});
+}
+
+void Supervisor::Impl::look_at(RoleState& role, Moment now) {
+  if (now - role.error_at >= kErrorKept) tell_error(role);
+  if (role.process.remote) role.child->write("\n");  // that the launcher lives
+  if (!role.child->stopped()) {
+    role.stopped_since.reset();
+    return;
+  }
+  if (!role.stopped_since) role.stopped_since = now;
+  if (now - *role.stopped_since < options_.stopped) return;
+  tell(Kind::message, role,
+       fmt::format("is stopped and was not continued within {:.3g} s; killed", seconds(options_.stopped)));
+  role.child->signal(SIGKILL);
+  role.stopped_since.reset();
+}
+
+Supervisor::Supervisor(std::vector<RoleProcess> roles, const SupervisorOptions& options, Callback callback)
+    : impl_(std::make_unique<Impl>(std::move(roles), options, std::move(callback))) {}
+Supervisor::~Supervisor() = default;
+JobOutcome Supervisor::run() { return impl_->run(); }
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,96 @@
+// Runs the roles of a job as processes and keeps them running: starts all at once, starts again what dies, kills what
+// is stopped and not continued, ends the job when the training has ended, when a role cannot be kept alive or when the
+// user says so, and leaves nobody behind. It knows nothing of training: a role that exits with 0 is done. Everything
+// happens in `run`, in the calling thread, which must live as long as the program (process.h); events are told there.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/process.h"
+#include "cluster/spec.h"
+
+namespace lockstep::cluster {
+
+struct RoleProcess {
+  Task task;
+  Command command;
+  /// It is run by a wrapper on another host, which takes signals as words on its standard input (under_launcher.h).
+  bool remote = false;
+};
+
+struct RoleEvent {
+  enum class Kind : uint8_t {
+    started,    ///< for the first time; pid
+    restarted,  ///< pid, restarts
+    out_line,   ///< text
+    err_line,   ///< text
+    died,       ///< text: of what, and what follows
+    ended,      ///< with exit code 0, or because it was asked to
+    message,    ///< text, about the role
+    tick        ///< some time has passed; of no role
+  };
+  Kind kind = Kind::tick;
+  Task task = {};
+  std::string text = {};
+  pid_t pid = -1;
+  int restarts = 0;
+};
+
+struct SupervisorOptions {
+  using Time = std::chrono::milliseconds;
+  int restarts = 10;    ///< of each role
+  Time stopped{5000};   ///< a role that is stopped this long is killed
+  Time finish{30'000};  ///< after the last worker's end, for the servers
+  Time finish_evaluator{600'000};
+  Time interrupt{30'000};   ///< after Ctrl-C, for all
+  Time terminate{10'000};   ///< after SIGTERM, before SIGKILL
+  Time first_backoff{100};  ///< before the second restart after quick deaths in a row; doubles up to 5 s
+  Time quick_death{5000};   ///< a life shorter than this
+  Time tick{1000};          ///< between events of that kind, at most
+  int signals = -1;         ///< CaughtSignals::fd(), where interrupts are to be heeded
+};
+
+struct JobOutcome {
+  int code = 0;            ///< 0, 1, 2 (wrong usage of a role) or 128 + the signal that interrupted
+  std::string error = {};  ///< one line where the job failed
+};
+
+class Supervisor {
+ public:
+  using Callback = std::function<void(const RoleEvent& event)>;
+
+  Supervisor(std::vector<RoleProcess> roles, const SupervisorOptions& options, Callback callback);
+  /// Kills whoever is left.
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Until all have ended. Throws what the callback throws; then nobody is left either.
+  JobOutcome run();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP to this thread are not delivered but can be read from a descriptor.
+/// Make it before other threads exist.
+class CaughtSignals {
+ public:
+  CaughtSignals();
+  ~CaughtSignals();
+  CaughtSignals(const CaughtSignals&) = delete;
+  CaughtSignals& operator=(const CaughtSignals&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+ private:
+  base::FileHandle fd_;
+  std::unique_ptr<struct SignalMask> before_;
+};
+
+}  // namespace lockstep::cluster
