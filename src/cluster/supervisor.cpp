@@ -1,5 +1,6 @@
 #include "cluster/supervisor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -266,16 +267,13 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
     tell(Kind::ended, role, ending.ok() ? "" : ending.text());
     return;
   }
-  std::string reason = ending.text();
-  if (!role.error.empty()) reason += ": " + without_name(std::exchange(role.error, ""), role.process.command);
-  const bool useless = !ending.signalled &&
-                       (ending.number == kWrongUsage || ending.number == kNotExecutable || ending.number == kNotFound);
-  if (useless && phase_ != Phase::interrupted && phase_ != Phase::failed) {
-    return fail(ending.number == kWrongUsage ? kWrongUsage : 1,
-                fmt::format("{}: {}", role.process.task.str(),
-                            reason.substr(reason.find(": ") + 1 == 0 ? 0 : reason.find(": ") + 2)));
+  const std::string said = without_name(std::exchange(role.error, ""), role.process.command);
+  const bool useless = ending.code() == kWrongUsage || ending.code() == kNotExecutable || ending.code() == kNotFound;
+  if (useless && phase_ != Phase::interrupted) {
+    const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
+    return fail(code, fmt::format("{}: {}", role.process.task.str(), said.empty() ? ending.text() : said));
   }
-  on_death(role, reason);
+  on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
 void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {

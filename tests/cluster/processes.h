@@ -1,0 +1,52 @@
+// What the tests of child processes share: the helper's path, whether a process is there, and waiting for what will be.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster/process.h"
+
+namespace lockstep::testing {
+
+using Words = std::vector<std::string>;
+
+inline std::string helper_path() {
+  const char* path = std::getenv("LOCKSTEP_ROLE_HELPER");  // NOLINT(concurrency-mt-unsafe)
+  return path == nullptr ? "LOCKSTEP_ROLE_HELPER is not set" : path;
+}
+
+inline cluster::Command helper(const Words& words) {
+  cluster::Command command;
+  command.argv = {helper_path()};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  return command;
+}
+
+/// There, and not just waiting to be noticed by its parent.
+inline bool alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat[name_end + 2] != 'Z';
+}
+
+/// Whether it becomes true within a time that only a broken program needs.
+template <class F>
+bool eventually(F&& condition, std::chrono::seconds patience = std::chrono::seconds(20)) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+/// The number of a line "child 123".
+inline pid_t number_in(const std::string& line) { return std::stoi(line.substr(line.find(' ') + 1)); }
+
+}  // namespace lockstep::testing

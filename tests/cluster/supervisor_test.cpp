@@ -1,0 +1,259 @@
+// The supervisor against real processes that end well, die, stop, linger and ignore what they are told.
+#include "cluster/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <csignal>
+
+#include "base/temp_dir.h"
+#include "cluster/processes.h"
+
+namespace lockstep::testing {
+namespace {
+
+using cluster::JobOutcome;
+using cluster::Role;
+using cluster::RoleEvent;
+using cluster::RoleProcess;
+using cluster::SupervisorOptions;
+using cluster::Task;
+using Kind = RoleEvent::Kind;
+using Time = SupervisorOptions::Time;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+RoleProcess role(Role kind, int index, const Words& words) { return {{kind, index}, helper(words)}; }
+RoleProcess worker(int index, const Words& words) { return role(Role::worker, index, words); }
+RoleProcess ps(int index, const Words& words) { return role(Role::ps, index, words); }
+
+/// Deadlines of seconds shortened, those that must not pass left long.
+SupervisorOptions quick() {
+  SupervisorOptions options;
+  options.first_backoff = Time(1);
+  options.tick = Time(20);
+  return options;
+}
+
+class Supervisor : public ::testing::Test {
+ protected:
+  JobOutcome run(std::vector<RoleProcess> roles, const SupervisorOptions& options = quick()) {
+    cluster::Supervisor supervisor(std::move(roles), options, [this](const RoleEvent& event) {
+      if (event.kind == Kind::tick) return;
+      if (event.kind == Kind::started || event.kind == Kind::restarted) pids.push_back(event.pid);
+      events.push_back(event);
+      if (on_event) on_event(event);
+    });
+    const JobOutcome outcome = supervisor.run();
+    for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << "left behind";
+    return outcome;
+  }
+  [[nodiscard]] std::vector<std::string> texts(Kind kind) const {
+    std::vector<std::string> result;
+    for (const RoleEvent& event : events) {
+      if (event.kind == kind) result.push_back(event.task.str() + " " + event.text);
+    }
+    return result;
+  }
+  [[nodiscard]] long count(Kind kind, const Task& task) const {
+    return std::count_if(events.begin(), events.end(),
+                         [&](const RoleEvent& event) { return event.kind == kind && event.task == task; });
+  }
+
+  TempDir folder;
+  std::vector<RoleEvent> events;
+  std::vector<pid_t> pids;
+  std::function<void(const RoleEvent&)> on_event;
+};
+
+TEST_F(Supervisor, EndsWhenAllHaveEndedWell) {
+  const std::string file = folder / "trained";
+  const JobOutcome outcome =
+      run({ps(0, {"out=serving", "until=" + file}), worker(0, {"out=a", "first=" + file}), worker(1, {"out=b"})});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::out_line), ::testing::UnorderedElementsAre("ps:0 serving", "worker:0 a", "worker:1 b"));
+  EXPECT_THAT(texts(Kind::died), IsEmpty());
+  EXPECT_EQ(texts(Kind::ended).size(), 3U);
+}
+
+TEST_F(Supervisor, StartsAgainWhatDiesAndSaysOfWhat) {
+  const JobOutcome outcome = run({worker(1, {"first=" + (folder / "f"), "out=once", "kill=9", "again", "out=twice"})});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); starting it again (1 of 10)"));
+  EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:1 once", "worker:1 twice"));
+  EXPECT_EQ(count(Kind::restarted, {Role::worker, 1}), 1);
+}
+
+TEST_F(Supervisor, WaitsLongerBeforeEachRestartAfterQuickDeaths) {
+  SupervisorOptions options = quick();
+  options.restarts = 3;
+  (void)run({worker(0, {"exit=1"})}, options);
+  EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("starting it again (1 of 3)"), HasSubstr("again in 0.001 s (2"),
+                                             HasSubstr("again in 0.002 s (3"), "worker:0 exit code 1"));
+}
+
+TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
+  SupervisorOptions options = quick();
+  options.restarts = 1;
+  const JobOutcome outcome = run({ps(0, {"wait"}), worker(2, {"err=role_helper: no data", "exit=1"})}, options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error, "worker:2 died (exit code 1: no data) and has no restarts left of 1");
+  EXPECT_THAT(texts(Kind::err_line), IsEmpty()) << "it is in the line about the death";
+}
+
+TEST_F(Supervisor, WrongUsageEndsAllAtOnceWithItsLine) {
+  const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: --lr: no number", "exit=2"})});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.error, "worker:0: --lr: no number");
+  EXPECT_EQ(count(Kind::restarted, {Role::worker, 0}), 0);
+}
+
+TEST_F(Supervisor, AProgramThatIsNotThereEndsTheJob) {
+  RoleProcess missing = worker(1, {});
+  missing.command.argv = {"/nowhere/lockstep"};
+  const JobOutcome outcome = run({ps(0, {"wait"}), missing, worker(2, {"wait"})});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("worker:1"), HasSubstr("/nowhere/lockstep")));
+}
+
+TEST_F(Supervisor, AStoppedRoleIsKilledAndStartedAgain) {
+  SupervisorOptions options = quick();
+  options.stopped = Time(100);
+  const JobOutcome outcome = run({worker(0, {"first=" + (folder / "f"), "kill=19", "wait", "again"})}, options);
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:0 is stopped and was not continued within 0.1 s; killed"));
+  EXPECT_EQ(count(Kind::restarted, {Role::worker, 0}), 1);
+}
+
+TEST_F(Supervisor, AStoppedRoleThatIsContinuedLives) {
+  const std::string file = folder / "go";
+  SupervisorOptions options = quick();
+  options.stopped = Time(60'000);
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind != Kind::out_line) return;
+    kill(number_in(event.text), SIGSTOP);
+    EXPECT_TRUE(eventually(
+        [&] { return get_file("/proc/" + event.text.substr(4) + "/stat").find(") T") != std::string::npos; }));
+    kill(number_in(event.text), SIGCONT);
+    std::ofstream(file) << "\n";
+  };
+  EXPECT_EQ(run({worker(0, {"pid", "until=" + file})}, options).code, 0);
+  EXPECT_THAT(texts(Kind::died), IsEmpty());
+}
+
+TEST_F(Supervisor, AServerThatDoesNotEndIsAskedAndThenKilled) {
+  SupervisorOptions options = quick();
+  options.finish = Time(50);
+  options.terminate = Time(50);
+  const JobOutcome outcome =
+      run({ps(0, {"wait"}), ps(1, {"ignore=15", "out=", "wait"}), worker(0, {"exit=0"})}, options);
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::message),
+              ::testing::IsSupersetOf({std::string("ps:0 has not ended though the training has; asking it to"),
+                                       std::string("ps:1 has not ended though the training has; asking it to")}));
+}
+
+TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
+  const std::string file = folder / "f";
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::ended) std::ofstream(file) << "\n";
+  };
+  SupervisorOptions options = quick();
+  const JobOutcome outcome = run({ps(0, {"until=" + file, "kill=11"}), worker(0, {})}, options);
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(pids.size(), 2U);
+}
+
+TEST_F(Supervisor, TheEvaluatorsDeathNeverEndsTheJob) {
+  const std::string file = folder / "f";
+  SupervisorOptions options = quick();
+  options.restarts = 0;
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::message) std::ofstream(file) << "\n";
+  };
+  EXPECT_EQ(run({role(Role::evaluator, 0, {"exit=1"}), worker(0, {"until=" + file})}, options).code, 0);
+  EXPECT_THAT(texts(Kind::message), ElementsAre(HasSubstr("goes on without it")));
+}
+
+TEST_F(Supervisor, InterruptLetsAllEndGracefully) {
+  const cluster::CaughtSignals signals;
+  SupervisorOptions options = quick();
+  options.signals = signals.fd();
+  int ready = 0;
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::out_line && ++ready == 2) kill(getpid(), SIGTERM);
+  };
+  const JobOutcome outcome =
+      run({ps(0, {"on=2:0", "out=up", "wait"}), worker(0, {"on=2:130", "out=up", "wait"})}, options);
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  EXPECT_THAT(texts(Kind::died), IsEmpty());
+  EXPECT_EQ(texts(Kind::ended).size(), 2U);
+}
+
+TEST_F(Supervisor, WhatIgnoresTheInterruptIsKilledAfterItsDeadline) {
+  const cluster::CaughtSignals signals;
+  SupervisorOptions options = quick();
+  options.signals = signals.fd();
+  options.interrupt = Time(50);
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::out_line) kill(getpid(), SIGINT);
+  };
+  EXPECT_EQ(run({worker(0, {"ignore=2", "ignore=15", "out=up", "wait"})}, options).code, 130);
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:0 did not end within 0.05 s; killed"));
+}
+
+TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
+  const cluster::CaughtSignals signals;
+  SupervisorOptions options = quick();
+  options.signals = signals.fd();
+  bool first = true;
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::out_line && std::exchange(first, false)) kill(getpid(), SIGINT);
+  };
+  // A handler that only speaks: its line says that the first interrupt has come.
+  RoleProcess stubborn = worker(0, {});
+  stubborn.command.argv = {"sh", "-c", "trap 'echo no' INT; echo up; while :; do sleep 0.01; done"};
+  const auto once_more = on_event;
+  on_event = [&](const RoleEvent& event) {
+    once_more(event);
+    if (event.text == "no") kill(getpid(), SIGINT);
+  };
+  EXPECT_EQ(run({stubborn}, options).code, 130);
+  EXPECT_THAT(texts(Kind::message), IsEmpty());
+}
+
+TEST_F(Supervisor, OddOutputHarmsNobody) {
+  const JobOutcome outcome = run({worker(0, {"garbage", "long=1000000", "close", "err=still here", "exit=0"})});
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(texts(Kind::out_line).size(), 2U);
+  EXPECT_THAT(texts(Kind::err_line), ElementsAre("worker:0 still here"));
+}
+
+TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
+  pid_t grandchild = 0;
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::out_line) grandchild = number_in(event.text);
+  };
+  EXPECT_EQ(run({worker(0, {"first=" + (folder / "f"), "fork", "kill=9", "again"})}).code, 0);
+  ASSERT_GT(grandchild, 0);
+  EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
+}
+
+/// A launcher that is killed with everything it had started: roles that ignore signals, and their children.
+TEST(KilledLauncher, LeavesNobodyBehind) {
+  cluster::Child launcher(helper({"supervise", "3", "ignore=2", "ignore=15", "pid", "fork", "wait"}));
+  std::vector<pid_t> pids;
+  EXPECT_TRUE(eventually([&] {
+    launcher.read(cluster::Stream::out, [&](const std::string& line) { pids.push_back(number_in(line)); });
+    return pids.size() == 6;
+  }));
+  for (const pid_t pid : pids) EXPECT_TRUE(alive(pid));
+  kill(launcher.pid(), SIGKILL);
+  for (const pid_t pid : pids) EXPECT_TRUE(eventually([&] { return !alive(pid); })) << pid;
+}
+
+}  // namespace
+}  // namespace lockstep::testing
