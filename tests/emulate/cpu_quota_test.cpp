@@ -1,0 +1,135 @@
+// CPU quotas with real control groups. Where the machine does not permit them (no root), the tests say so and pass by.
+#include "emulate/cpu_quota.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/temp_dir.h"
+#include "lockstep/error.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using emulate::CpuQuota;
+using Clock = std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+std::unique_ptr<CpuQuota> make_quota(const std::string& name, double cores) {
+  try {
+    return std::make_unique<CpuQuota>(name, cores);
+  } catch (const IoError&) {
+    return nullptr;
+  }
+}
+
+#define QUOTA_OR_SKIP(variable, name, cores)         \
+  const auto variable = make_quota((name), (cores)); \
+  if (!(variable)) GTEST_SKIP() << "no control groups here"
+
+std::vector<std::string> groups_of(pid_t maker) {
+  std::vector<std::string> result;
+  for (const char* folder : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("lockstep-" + std::to_string(maker) + "-")) result.push_back(entry.path().string());
+    }
+  }
+  return result;
+}
+
+/// A process that does `work` and no more.
+pid_t start(const std::function<void()>& work) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  work();
+  _exit(0);
+}
+
+void burn() {
+  for (;;) {
+  }
+}
+
+/// Kills it and gives the CPU seconds that it had.
+double end(pid_t pid) {
+  kill(pid, SIGKILL);
+  rusage usage{};
+  wait4(pid, nullptr, 0, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST(CpuQuota, AProcessThatWantsAllGetsItsShare) {
+  QUOTA_OR_SKIP(quota, "share", 0.25);
+  const pid_t pid = start(burn);
+  quota->add(pid);
+  const auto started = Clock::now();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double passed = std::chrono::duration<double>(Clock::now() - started).count();
+  const double share = end(pid) / passed;
+  EXPECT_LT(share, 0.35);
+  // Lower bound generous: others may want the cores.
+  EXPECT_GT(share, 0.05);
+  EXPECT_GT(quota->throttling().periods, 20U);
+  EXPECT_GT(quota->throttling().throttled_periods, 10U);
+  EXPECT_GT(quota->throttling().throttled_seconds, 0.1);
+}
+
+TEST(CpuQuota, AnIdleProcessIsNotHeldBack) {
+  QUOTA_OR_SKIP(quota, "idle", 0.5);
+  const pid_t pid = start([] { pause(); });
+  quota->add(pid);
+  EXPECT_EQ(quota->throttling().throttled_periods, 0U);
+  end(pid);
+}
+
+TEST(CpuQuota, TheGroupGoesWithItsOwnerAndTheProcessStays) {
+  const pid_t pid = start([] { pause(); });
+  {
+    QUOTA_OR_SKIP(quota, "owner", 1.5);
+    quota->add(pid);
+    EXPECT_EQ(groups_of(getpid()).size(), 1U);
+  }
+  EXPECT_TRUE(groups_of(getpid()).empty());
+  EXPECT_EQ(kill(pid, 0), 0);
+  end(pid);
+}
+
+TEST(CpuQuota, AProcessThatHasEndedIsNoError) {
+  QUOTA_OR_SKIP(quota, "ended", 1);
+  const pid_t pid = start([] {});
+  waitpid(pid, nullptr, 0);
+  EXPECT_NO_THROW(quota->add(pid));
+}
+
+TEST(CpuQuota, WhatADeadLauncherLeftIsRemovedTheNextTime) {
+  QUOTA_OR_SKIP(mine, "mine", 1);
+  const pid_t launcher = start([] { _exit(new CpuQuota("left", 1) == nullptr); });
+  waitpid(launcher, nullptr, 0);
+  ASSERT_EQ(groups_of(launcher).size(), 1U);
+  emulate::remove_leftover_quotas();
+  EXPECT_TRUE(groups_of(launcher).empty());
+  EXPECT_EQ(groups_of(getpid()).size(), 1U) << "the living keep theirs";
+}
+
+TEST(CpuQuota, AShareThatIsNoneIsAnError) {
+  EXPECT_THAT(message_of<UsageError>([] { CpuQuota("none", 0); }), HasSubstr("cpu-quota: 0 is not allowed"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
