@@ -95,7 +95,7 @@ void print_opening(const Terminal& terminal, const train::Settings& settings, co
 }
 
 void print_closing(const Terminal& terminal, const train::Settings& settings, const Outcome& outcome,
-                   const std::string& program) {
+                   const std::string& program, const std::string& details) {
   if (outcome.already_finished) {
     print("{} has ended already: {}. To train longer, raise what ended it, e.g. --epochs.\n", outcome.run_dir,
           why(outcome));
@@ -110,6 +110,7 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
   if (!outcome.pictures.empty()) row(terminal, "pictures", outcome.pictures);
+  write_out(details);
   print_commands(terminal, outcome, program);
 }
 

@@ -10,9 +10,9 @@ namespace lockstep::tools {
 /// What is about to be trained, and how.
 void print_opening(const Terminal& terminal, const train::Settings& settings, const train::StartEvent& start);
 
-/// How it went, where it is kept, and what to do next with `program`.
+/// How it went, where it is kept, and what to do next with `program`; `details` stand between the two.
 void print_closing(const Terminal& terminal, const train::Settings& settings, const train::Outcome& outcome,
-                   const std::string& program);
+                   const std::string& program, const std::string& details = "");
 
 /// The same as one line, for --quiet.
 void print_result_line(const train::Settings& settings, const train::Outcome& outcome);

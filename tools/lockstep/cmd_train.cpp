@@ -1,13 +1,14 @@
 // lockstep train: flags from the settings table, a session, a display.
+#include <cstdlib>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/wait_policy.h"
 #include "closing.h"
+#include "cluster_run.h"
 #include "command.h"
 #include "fetch_display.h"
+#include "local_cluster.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "progress.h"
@@ -16,11 +17,10 @@
 #include "train/machine.h"
 #include "train/run_directory.h"
 #include "train/session.h"
+#include "train_arguments.h"
 
 namespace lockstep::tools {
 namespace {
-
-using train::SettingDef;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -30,49 +30,9 @@ constexpr const char* kExamples =
     "  lockstep train lenet --options pool=avg,activation=tanh   the model's own options\n"
     "  lockstep train my-model.yaml --dataset mnist              a model of your own: docs/models.md\n"
     "  lockstep train --config study.yaml --seed 7               settings from a file; flags win\n"
+    "  lockstep train lenet --workers 3 --ps 1 --async           three workers and a server: docs/launching.md\n"
     "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
-
-struct Arguments {
-  std::string model;
-  std::string config;
-  std::vector<std::pair<std::string, std::string>> settings;  ///< in the order given
-};
-
-bool is_flag(const SettingDef& def) { return std::holds_alternative<bool train::Settings::*>(def.member); }
-
-std::string description(const SettingDef& def) {
-  std::string text(def.help);
-  if (!def.choices.empty()) text += fmt::format(" ({})", fmt::join(def.choices, ", "));
-  const std::string value = train::default_text(def);
-  if (!value.empty() && !is_flag(def)) text += fmt::format(" [{}]", value);
-  return text;
-}
-
-void add_setting(CLI::App& app, const SettingDef& def, const std::shared_ptr<Arguments>& arguments) {
-  const std::string name(def.name);
-  const auto take = [arguments, name](const std::string& text) { arguments->settings.emplace_back(name, text); };
-  CLI::Option* option = nullptr;
-  if (is_flag(def)) {
-    const auto take_flag = [take](int64_t count) { take(count > 0 ? "true" : "false"); };
-    option = app.add_flag_function("--" + name, take_flag, description(def));
-  } else {
-    const auto take_all = [take](const std::vector<std::string>& texts) {
-      for (const std::string& text : texts) take(text);
-    };
-    option = app.add_option_function<std::vector<std::string>>("--" + name, take_all, description(def));
-    option->type_name(std::string(def.value))->allow_extra_args(false);
-  }
-  option->group(std::string(def.group));
-}
-
-train::Configuration make_configuration(const Arguments& arguments, std::span<const nn::ModelDef> models) {
-  train::Configuration configuration(models);
-  if (!arguments.config.empty()) configuration.load_yaml(arguments.config);
-  if (!arguments.model.empty()) configuration.set("model", arguments.model);
-  for (const auto& [name, text] : arguments.settings) configuration.set(name, text);
-  return configuration;
-}
 
 /// The settings before anything is made; of a resumed run, its own with the changes.
 train::Settings resolve_early(train::Configuration configuration) {
@@ -80,13 +40,25 @@ train::Settings resolve_early(train::Configuration configuration) {
     const std::string runs = configuration.given_text("runs-dir");
     const std::string run = train::find_run(configuration.given_text("resume"), runs.empty() ? "runs" : runs);
     configuration.resume_from(run + "/config.yaml");
+    if (!configuration.given("task")) apply_launch_yaml(configuration, run);
   }
   return configuration.resolve();
 }
 
-int run_train(const Arguments& arguments, const Invocation& invocation) {
-  const train::Configuration configuration = make_configuration(arguments, invocation.models);
-  const train::Settings early = resolve_early(configuration);
+/// Whether this process is one of a cluster. A launcher that is asked for is none, whatever the environment says.
+bool is_role(const train::Settings& settings, const train::Configuration& configuration) {
+  if (!settings.task.empty() || !settings.cluster.empty()) return true;
+  const bool launcher = configuration.given("workers") || configuration.given("layout");
+  return !launcher && std::getenv("TF_CONFIG") != nullptr;  // NOLINT(concurrency-mt-unsafe): nobody sets it
+}
+
+/// Where roles begin: a worker, the chief, a parameter server or the evaluator, as settings and environment say.
+int run_role(const train::Configuration& /*configuration*/, const train::Settings& /*settings*/,
+             const Invocation& /*invocation*/) {
+  throw Error("roles of a cluster are not part of this build");
+}
+
+int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
   base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
 
   const Terminal terminal = Terminal::detect();
@@ -110,19 +82,21 @@ int run_train(const Arguments& arguments, const Invocation& invocation) {
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
 
+int run_train(const TrainArguments& arguments, const Invocation& invocation) {
+  const train::Configuration configuration = make_configuration(arguments, invocation.models);
+  const train::Settings settings = resolve_early(configuration);
+  // A role is one also where the configuration that all roles share names workers.
+  if (is_role(settings, configuration)) return run_role(configuration, settings, invocation);
+  if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
+  return run_here(configuration, settings, invocation);
+}
+
 }  // namespace
 
 void add_train(CLI::App& program, Invocation& invocation) {
   CLI::App* app = program.add_subcommand("train", "Train a model, or go on with a run");
-  const auto arguments = std::make_shared<Arguments>();
-  app->add_option("MODEL", arguments->model,
-                  "What to train: `lockstep models` lists them; or a model file; none with --resume");
-  app->add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
-      ->type_name("FILE")
-      ->take_last();
-  for (const SettingDef& def : train::settings_table()) {
-    if (def.name != "model") add_setting(*app, def, arguments);
-  }
+  const auto arguments = std::make_shared<TrainArguments>();
+  add_train_arguments(*app, arguments);
   app->footer(kExamples);
   app->callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_train(*arguments, invocation); };

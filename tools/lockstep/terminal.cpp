@@ -50,6 +50,13 @@ size_t Terminal::width() {
   return size.ws_col;
 }
 
+size_t Terminal::height() {
+  constexpr size_t kDefault = 24;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return kDefault;
+  return size.ws_row;
+}
+
 std::string Terminal::bar(double fraction, size_t columns) const {
   const auto filled = static_cast<size_t>(
       std::clamp(std::floor(fraction * static_cast<double>(columns)), 0.0, static_cast<double>(columns)));

@@ -16,12 +16,17 @@ struct Terminal {
   static Terminal detect();
   /// Columns now; 100 where there is no terminal.
   [[nodiscard]] static size_t width();
+  /// Lines now; 24 where there is no terminal.
+  [[nodiscard]] static size_t height();
 
   [[nodiscard]] std::string bold(std::string_view text) const { return styled(text, "1"); }
   [[nodiscard]] std::string dim(std::string_view text) const { return styled(text, "2"); }
   [[nodiscard]] std::string green(std::string_view text) const { return styled(text, "32"); }
   [[nodiscard]] std::string red(std::string_view text) const { return styled(text, "31"); }
   [[nodiscard]] std::string cyan(std::string_view text) const { return styled(text, "36"); }
+
+  /// Ends a style within a text that is cut.
+  [[nodiscard]] std::string reset() const { return colours ? "\x1b[0m" : ""; }
 
   /// A bar of `columns` columns, filled from the left.
   [[nodiscard]] std::string bar(double fraction, size_t columns) const;

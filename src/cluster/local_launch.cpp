@@ -1,0 +1,55 @@
+#include "cluster/local_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::cluster {
+namespace {
+
+bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
+
+}  // namespace
+
+std::string cluster_yaml(const Spec& spec) {
+  std::string yaml;
+  const auto add = [&](Role role, const std::vector<std::string>& addresses) {
+    if (addresses.empty()) return;
+    yaml += fmt::format("{}:\n", name(role));
+    for (const std::string& address : addresses) yaml += fmt::format("  - \"{}\"\n", address);
+  };
+  add(Role::chief, spec.chief);
+  add(Role::worker, spec.workers);
+  add(Role::ps, spec.ps);
+  add(Role::evaluator, spec.evaluator);
+  return yaml;
+}
+
+CoreShares share_cores(int cores, const Spec& spec, int threads) {
+  const int members = std::max<int>(1, static_cast<int>(spec.members().size()));
+  CoreShares shares;
+  shares.worker_threads = threads > 0 ? threads : std::max(1, cores / members);
+  const int others = static_cast<int>(spec.tasks().size()) - static_cast<int>(spec.members().size());
+  shares.all_fit = members * shares.worker_threads + others <= cores;
+  return shares;
+}
+
+std::vector<RoleProcess> local_roles(const LocalJob& job) {
+  std::vector<RoleProcess> roles;
+  const std::string waits = job.wait_policy != "auto" || job.shares.all_fit ? job.wait_policy : "block";
+  for (const Task& task : job.spec.tasks()) {
+    Command command;
+    command.program = job.program;
+    command.argv = {job.name};
+    command.argv.insert(command.argv.end(), job.words.begin(), job.words.end());
+    command.argv.insert(
+        command.argv.end(),
+        {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
+         fmt::format("--threads={}", is_member(task) ? job.shares.worker_threads : 1), "--wait-policy=" + waits});
+    command.environment = {{"TF_CONFIG", ""}};  // whose cluster this is, is said above
+    roles.push_back({task, std::move(command)});
+  }
+  return roles;
+}
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,273 @@
+#include "cluster_display.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "output.h"
+#include "table.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using cluster::RoleEvent;
+using Kind = RoleEvent::Kind;
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kLine{10'000};
+
+bool known(double value) { return !std::isnan(value); }
+
+std::string count_text(double value) { return known(value) && value >= 0 ? grouped(static_cast<uint64_t>(value)) : ""; }
+
+bool is_member(const cluster::Task& task) {
+  return task.role == cluster::Role::chief || task.role == cluster::Role::worker;
+}
+
+void take_larger(double& value, double other) {
+  if (known(other) && !(value >= other)) value = other;
+}
+
+/// Parts with spaces between, as many as fit.
+std::string joined(const std::vector<std::string>& parts, size_t width) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (display_width(text) + display_width(part) + 3 > width) break;
+    text += (text.empty() ? "" : "  ") + part;
+  }
+  return text;
+}
+
+std::string of_text(double value, double all) {
+  return known(all) && all > 0 ? count_text(value) + "/" + count_text(all) : count_text(value);
+}
+
+}  // namespace
+
+ClusterDisplay::ClusterDisplay(const Terminal& terminal, std::vector<cluster::Task> tasks, const std::string& split,
+                               bool quiet)
+    : terminal_(terminal), split_(split.substr(0, 5)), quiet_(quiet), drawn_(Clock::now()) {
+  for (const cluster::Task& task : tasks) rows_.push_back({task});
+}
+
+double ClusterDisplay::seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+
+ClusterDisplay::Row* ClusterDisplay::find(const cluster::Task& task) {
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.task == task; });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+int ClusterDisplay::restarts(const std::string& role) const {
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.task.str() == role; });
+  return found == rows_.end() ? 0 : found->restarts;
+}
+
+void ClusterDisplay::on_event(const RoleEvent& event) {
+  Row* row = event.kind == Kind::tick ? nullptr : find(event.task);
+  if (row != nullptr) {
+    row->restarts = event.restarts;
+    switch (event.kind) {
+      case Kind::started:
+      case Kind::restarted:
+        row->state = "starting";
+        break;
+      case Kind::out_line:
+        on_line(*row, event.text);
+        break;
+      case Kind::err_line:
+        say(row->task.str() + ":", event.text, true);
+        break;
+      case Kind::died:
+        row->state = "died";
+        row->status.examples_per_s = kUnknown;
+        say(row->task.str(), "died: " + event.text, true);
+        break;
+      case Kind::ended:
+        row->state = "done";
+        row->status.examples_per_s = kUnknown;
+        break;
+      default:
+        say(row->task.str(), event.text, true);
+    }
+  }
+  draw_when_due();
+}
+
+void ClusterDisplay::on_line(Row& row, const std::string& line) {
+  const std::optional<Report> report = parse_report(line);
+  if (!report) {
+    if (!line.empty()) say(row.task.str() + ":", line, false);
+    return;
+  }
+  if (report->event == "status") {
+    row.status = *report;
+    row.state = report->state.empty() ? "running" : report->state;
+  } else if (report->event == "log") {
+    say(row.task.str() + ":", report->text, report->level == "error" || report->level == "warning");
+  } else if (report->event == "eval") {
+    on_eval(*report);
+  } else if (report->event == "end") {
+    row.state = "done";
+    take_larger(row.status.step, report->step);
+  }
+}
+
+void ClusterDisplay::say(const std::string& who, const std::string& text, bool bad) {
+  if (quiet_) {
+    if (bad) std::fprintf(stderr, "%s %s\n", who.c_str(), text.c_str());
+    return;
+  }
+  clear();
+  print("{} {}\n", bad ? terminal_.red(who) : terminal_.dim(who), text);
+  if (terminal_.interactive) draw();
+  flush_out();
+}
+
+void ClusterDisplay::on_eval(const Report& report) {
+  if (quiet_) return;
+  clear();
+  const bool accuracy = known(report.accuracy);
+  if (!header_printed_) {
+    print("{}\n", terminal_.bold(fmt::format("{:>7}  {:>9}  {:>10}  {:>10}  {:>9}  {:>9}", "epoch", "step",
+                                             "train loss", split_ + " loss", accuracy ? split_ + " acc" : "", "time")));
+    header_printed_ = true;
+  }
+  const Overall whole = overall();
+  const auto loss = [](double value) { return known(value) ? loss_text(value) : std::string(); };
+  const std::string shown = fmt::format("{:>9}", accuracy ? percent(report.accuracy) : "");
+  print("{:>7}  {:>9}  {:>10}  {:>10}  {}  {:>9}\n", of_text(report.epoch, whole.epochs), count_text(report.step),
+        loss(whole.loss), loss(report.loss), report.best ? terminal_.green(shown) : shown, duration_text(seconds()));
+  if (terminal_.interactive) draw();
+  flush_out();
+}
+
+ClusterDisplay::Overall ClusterDisplay::overall() const {
+  Overall whole;
+  double loss_sum = 0;
+  int losses = 0;
+  for (const Row& row : rows_) {
+    const Report& status = row.status;
+    take_larger(whole.step, status.step);
+    take_larger(whole.steps, status.steps);
+    take_larger(whole.epoch, status.epoch);
+    take_larger(whole.epochs, status.epochs);
+    if (!is_member(row.task)) continue;
+    if (known(status.examples_per_s)) whole.rate += status.examples_per_s;
+    if (!known(status.loss)) continue;
+    loss_sum += status.loss;
+    ++losses;
+  }
+  if (losses > 0) whole.loss = loss_sum / losses;
+  if (known(whole.step) && whole.steps > 0) {
+    whole.fraction = whole.step / whole.steps;
+  } else if (known(whole.epoch) && whole.epochs > 0) {
+    whole.fraction = (whole.epoch - 1) / whole.epochs;
+  }
+  return whole;
+}
+
+std::string ClusterDisplay::time_left(double fraction) {
+  if (!known(fraction)) return "";
+  if (!known(first_fraction_)) {
+    first_fraction_ = fraction;
+    first_seconds_ = seconds();
+  }
+  const double done = fraction - first_fraction_;
+  if (done <= 0 || fraction >= 1) return "";
+  return duration_text((seconds() - first_seconds_) * (1 - fraction) / done) + " left";
+}
+
+std::string ClusterDisplay::overall_line(const Overall& whole, size_t width) {
+  const std::string text =
+      joined({known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
+              known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
+              known(whole.loss) ? "loss " + loss_text(whole.loss) : "",
+              whole.rate > 0 ? rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
+             width);
+  constexpr size_t kLeastBar = 8;
+  const size_t used = display_width(text) + 11;
+  if (!known(whole.fraction) || used + kLeastBar >= width) return text;
+  const double done = std::clamp(whole.fraction, 0.0, 1.0);
+  return fmt::format("{} {:>4.0f} %  {}", terminal_.bar(done, std::min<size_t>(width - used, 30)), done * 100, text);
+}
+
+std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) const {
+  Table table({{"role"},
+               {"", Table::Align::left},
+               {"step", Table::Align::right},
+               {"examples/s", Table::Align::right},
+               {"staleness", Table::Align::right},
+               {"waits", Table::Align::right},
+               {"restarts", Table::Align::right}});
+  const size_t shown = std::min(rows_.size(), most);
+  for (size_t i = 0; i < shown; ++i) {
+    const Row& row = rows_[i];
+    const Report& s = row.status;
+    table.add({row.task.str(), row.state.substr(0, 16), count_text(s.step),
+               known(s.examples_per_s) ? rate_text(s.examples_per_s) : "",
+               known(s.staleness) ? fmt::format("{:.1f}", s.staleness) : "",
+               known(s.wait_share) ? percent(s.wait_share, 0) : "",
+               row.restarts > 0 ? std::to_string(row.restarts) : ""});
+  }
+  std::vector<std::string> lines;
+  const std::string text = table.text(terminal_);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    // A line that wraps would spoil the redrawing.
+    lines.push_back(display_width(line) < width ? line : line.substr(0, width - 1) + terminal_.reset());
+    begin = end + 1;
+  }
+  if (shown < rows_.size()) lines.push_back(fmt::format("... and {} more", rows_.size() - shown));
+  return lines;
+}
+
+void ClusterDisplay::draw_when_due() {
+  if (quiet_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - drawn_ < (terminal_.interactive ? kRedraw : kLine)) return;
+  if (terminal_.interactive) {
+    draw();
+  } else {
+    print_line();
+  }
+  flush_out();
+}
+
+void ClusterDisplay::draw() {
+  drawn_ = Clock::now();
+  const size_t width = Terminal::width();
+  const size_t height = Terminal::height();
+  std::vector<std::string> lines = role_lines(width, height > 8 ? height - 6 : 2);
+  lines.insert(lines.begin(), overall_line(overall(), width));
+  std::string text = lines_drawn_ > 1 ? fmt::format("\r\x1b[{}A", lines_drawn_ - 1) : "\r";
+  for (size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : "\n") + lines[i] + "\x1b[K";
+  write_out(text + "\x1b[J");
+  lines_drawn_ = lines.size();
+}
+
+void ClusterDisplay::clear() {
+  if (lines_drawn_ > 1) print("\x1b[{}A", lines_drawn_ - 1);
+  if (lines_drawn_ > 0) write_out("\r\x1b[J");
+  lines_drawn_ = 0;
+}
+
+void ClusterDisplay::print_line() {
+  drawn_ = Clock::now();
+  const Overall whole = overall();
+  const auto up = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.state != "died"; });
+  const std::string left = time_left(whole.fraction);
+  print("{}step {}: loss {}, {} examples/s, {} of {} roles up{}{}\n",
+        known(whole.epoch) ? fmt::format("epoch {}, ", of_text(whole.epoch, whole.epochs)) : "",
+        known(whole.step) ? of_text(whole.step, whole.steps) : "0", known(whole.loss) ? loss_text(whole.loss) : "?",
+        rate_text(whole.rate), up, rows_.size(), left.empty() ? "" : ", ", left);
+}
+
+void ClusterDisplay::finish() {
+  clear();
+  flush_out();
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,93 @@
+#include "train_arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cluster_run.h"
+
+namespace lockstep::tools {
+namespace {
+
+using train::SettingDef;
+
+bool is_flag(const SettingDef& def) { return std::holds_alternative<bool train::Settings::*>(def.member); }
+
+std::string description(const SettingDef& def) {
+  std::string text(def.help);
+  if (!def.choices.empty()) text += fmt::format(" ({})", fmt::join(def.choices, ", "));
+  const std::string value = train::default_text(def);
+  if (!value.empty() && !is_flag(def)) text += fmt::format(" [{}]", value);
+  return text;
+}
+
+void add_setting(CLI::App& app, const SettingDef& def, const std::shared_ptr<TrainArguments>& arguments) {
+  const std::string name(def.name);
+  const auto take = [arguments, name](const std::string& text) { arguments->settings.emplace_back(name, text); };
+  CLI::Option* option = nullptr;
+  if (is_flag(def)) {
+    const auto take_flag = [take](int64_t count) { take(count > 0 ? "true" : "false"); };
+    option = app.add_flag_function("--" + name, take_flag, description(def));
+  } else {
+    const auto take_all = [take](const std::vector<std::string>& texts) {
+      for (const std::string& text : texts) take(text);
+    };
+    option = app.add_option_function<std::vector<std::string>>("--" + name, take_all, description(def));
+    option->type_name(std::string(def.value))->allow_extra_args(false);
+  }
+  option->group(std::string(def.group));
+}
+
+/// --sync and --async say the mode in one word.
+void add_modes(CLI::App& app, const std::shared_ptr<TrainArguments>& arguments) {
+  for (const std::string mode : {"sync", "async"}) {
+    const auto take = [arguments, mode](int64_t count) {
+      if (count > 0) arguments->settings.emplace_back("mode", mode);
+    };
+    app.add_flag_function("--" + mode, take, "the same as --mode " + mode)->group("Cluster");
+  }
+}
+
+/// What a launcher says for each role, or has no meaning for one.
+bool is_launchers(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
+                                                    "report", "cluster", "task",     "threads", "wait-policy"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
+void add_train_arguments(CLI::App& app, const std::shared_ptr<TrainArguments>& arguments) {
+  app.add_option("MODEL", arguments->model,
+                 "What to train: `lockstep models` lists them; or a model file; none with --resume");
+  app.add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
+      ->type_name("FILE")
+      ->take_last();
+  for (const SettingDef& def : train::settings_table()) {
+    if (def.name != "model") add_setting(app, def, arguments);
+    if (def.name == "mode") add_modes(app, arguments);
+  }
+}
+
+train::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models) {
+  train::Configuration configuration(models);
+  if (!arguments.config.empty()) configuration.load_yaml(arguments.config);
+  if (!arguments.model.empty()) configuration.set("model", arguments.model);
+  for (const auto& [name, text] : arguments.settings) configuration.set(name, text);
+  return configuration;
+}
+
+std::vector<std::string> role_words(const train::Configuration& configuration) {
+  std::vector<std::string> words{"train"};
+  if (configuration.given("model")) words.push_back(configuration.given_text("model"));
+  for (const SettingDef& def : train::settings_table()) {
+    if (is_launchers(def.name) || is_launch_setting(def.name) || !configuration.given(def.name)) continue;
+    words.push_back(fmt::format("--{}={}", def.name, configuration.given_text(def.name)));
+  }
+  return words;
+}
+
+}  // namespace lockstep::tools
