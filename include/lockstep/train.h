@@ -69,6 +69,8 @@ struct StepEvent {
   float learning_rate = 0;
   float gradient_norm = 0;   ///< NaN unless clipping computes it
   double aside_seconds = 0;  ///< of the clock's seconds: evaluations, their pictures and checkpoints so far
+  uint64_t staleness = 0;    ///< updates by other workers since the parameters came
+  double wait_seconds = 0;   ///< what exchanging gradients for parameters took
   const RunClock* clock = nullptr;
 
   [[nodiscard]] double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }

@@ -20,11 +20,13 @@ namespace {
 class RunCheckpointer final : public Checkpointer {
  public:
   RunCheckpointer(Setup& setup, CheckpointStore store)
-      : store_(std::move(store)), header_(setup.header()), arrays_(setup.arrays()) {}
+      : store_(std::move(store)), header_(setup.header()) {}
 
-  CheckpointEvent save(const TrainingState& state) override {
+  CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) override {
     header_.state = state;
-    const CheckpointStore::Saved saved = store_.save(header_, arrays_);
+    std::vector<std::span<const float>> arrays{snapshot.parameters};
+    for (const optim::StateSlot& slot : snapshot.slots) arrays.emplace_back(slot.values);
+    const CheckpointStore::Saved saved = store_.save(header_, arrays);
     CheckpointEvent event;
     event.step = state.step;
     event.file = saved.path;
@@ -35,7 +37,6 @@ class RunCheckpointer final : public Checkpointer {
  private:
   CheckpointStore store_;
   CheckpointHeader header_;
-  std::vector<std::span<const float>> arrays_;
 };
 
 data::Dataset load_data(const Settings& settings, const nn::ModelDef& model, const SessionOptions& session) {

@@ -18,12 +18,12 @@ Shape image_of(const data::Dataset& dataset) {
 }
 
 data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels,
-                                   const TrainingState& state) {
+                                   const TrainingState& state, const Together* together) {
   data::LoaderOptions options;
   options.pixels = &pixels;
   options.batch = settings.batch;
   options.shuffle = data::Shuffle::parse(settings.shuffle);
-  options.seed = settings.seed;
+  options.seed = settings.seed + (together == nullptr ? 0 : together->seed_of_order);
   options.steps_per_epoch = settings.steps_per_epoch * settings.accumulate;
   options.repeat = settings.repeat;
   options.start = state.data;
@@ -39,38 +39,39 @@ uint64_t parts_of(uint64_t count, int64_t size) {
   return (count + each - 1) / each;
 }
 
-uint64_t batches_per_pass(const Settings& settings, const data::Dataset& dataset) {
-  return parts_of(static_cast<uint64_t>(dataset.train.count()), settings.batch);
+/// Groups of batches that make an update together.
+uint64_t batches_per_pass(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+  return parts_of(static_cast<uint64_t>(dataset.train.count()), settings.batch * together);
 }
 
-uint64_t count_steps_per_epoch(const Settings& settings, const data::Dataset& dataset) {
+uint64_t count_steps_per_epoch(const Settings& settings, const data::Dataset& dataset, int64_t together) {
   if (settings.steps_per_epoch > 0) return static_cast<uint64_t>(settings.steps_per_epoch);
-  return parts_of(batches_per_pass(settings, dataset), settings.accumulate);
+  return parts_of(batches_per_pass(settings, dataset, together), settings.accumulate);
 }
 
 /// Updates until the data runs out; 0: it never does.
-uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& dataset) {
-  const uint64_t batches = std::max<uint64_t>(batches_per_pass(settings, dataset), 1);
+uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+  const uint64_t batches = std::max<uint64_t>(batches_per_pass(settings, dataset, together), 1);
   const uint64_t passes = std::min(static_cast<uint64_t>(settings.repeat), kMostSteps / batches);
   // An update ends with its epoch; where that is not a pass, it may go on into the next one.
   if (settings.steps_per_epoch > 0) return parts_of(passes * batches, settings.accumulate);
   return passes * parts_of(batches, settings.accumulate);
 }
 
-uint64_t count_total_steps(const Settings& settings, const data::Dataset& dataset) {
-  const uint64_t by_epochs = static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset);
+uint64_t count_total_steps(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+  const uint64_t by_epochs = static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset, together);
   uint64_t total = 0;
   for (const uint64_t end :
-       {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset)}) {
+       {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset, together)}) {
     if (end > 0) total = total == 0 ? end : std::min(total, end);
   }
   return total;
 }
 
 /// With the end of the schedule as a number, which stays when the run is resumed with another end.
-Settings with_schedule_end(Settings settings, const data::Dataset& dataset) {
+Settings with_schedule_end(Settings settings, const data::Dataset& dataset, int64_t together) {
   if (settings.decay_steps > 0 || !decays_to_the_end(settings)) return settings;
-  const auto total = static_cast<int64_t>(std::min(count_total_steps(settings, dataset), kMostSteps));
+  const auto total = static_cast<int64_t>(std::min(count_total_steps(settings, dataset, together), kMostSteps));
   settings.decay_steps = std::max<int64_t>(total - settings.warmup_steps, 1);
   return settings;
 }
@@ -81,12 +82,18 @@ data::PixelScaling scaling_of(const Settings& settings, const data::Dataset& dat
   return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
 }
 
+bool accumulates(const Settings& settings, const Together* together) {
+  return settings.accumulate > 1 || (together != nullptr && together->most_batches_per_step > 1);
+}
+
 void copy_into(std::span<const float> from, std::span<float> to) { std::copy(from.begin(), from.end(), to.begin()); }
 
 }  // namespace
 
-Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint)
-    : settings_(with_schedule_end(settings, dataset)),
+Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint,
+             const Together* together)
+    : gradients_per_update_(together == nullptr ? 1 : together->gradients_per_update),
+      settings_(with_schedule_end(settings, dataset, gradients_per_update_)),
       dataset_(std::move(dataset)),
       pixels_(scaling_of(settings, dataset_)),
       threads_(resolve_threads(settings)),
@@ -94,13 +101,13 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
                             {.exact_conv = settings.exact_conv, .precision = settings.precision})),
       spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
       state_(checkpoint == nullptr ? TrainingState{} : checkpoint->header.state),
-      steps_per_epoch_(count_steps_per_epoch(settings, dataset_)),
+      steps_per_epoch_(count_steps_per_epoch(settings, dataset_, gradients_per_update_)),
       parameters_(make_parameters(spec_, settings.seed)),
-      micro_gradients_(settings.accumulate > 1 ? parameters_.count() * sizeof(float) : 0),
+      micro_gradients_(accumulates(settings, together) ? parameters_.count() * sizeof(float) : 0),
       programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
-                settings.accumulate > 1 ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
-      exchange_(parameters_, exchange_options()),
-      loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint))),
+                accumulates(settings, together) ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
+      exchange_(make_exchange(together)),
+      loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint), together)),
       evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {}
 
 const data::Examples& Setup::trained_split() {
@@ -160,9 +167,29 @@ const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
   if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
-  const std::vector<optim::StateSlot> slots = exchange_.state();
+  if (local_ == nullptr) {
+    restored_slots_.assign(checkpoint->values.begin() + static_cast<ptrdiff_t>(parameters_.count()),
+                           checkpoint->values.end());
+    return state_;
+  }
+  const std::vector<optim::StateSlot> slots = local_->state();
   for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
   return state_;
+}
+
+std::vector<std::span<const float>> Setup::restored_slots() const {
+  std::vector<std::span<const float>> slots;
+  for (size_t begin = 0; begin < restored_slots_.size(); begin += parameters_.count()) {
+    slots.push_back(std::span(restored_slots_).subspan(begin, parameters_.count()));
+  }
+  return slots;
+}
+
+std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* together) {
+  if (together != nullptr) return together->exchange(parameters_, exchange_options());
+  auto local = std::make_unique<exchange::LocalExchange>(parameters_, exchange_options());
+  local_ = local.get();
+  return local;
 }
 
 exchange::LocalOptions Setup::exchange_options() const {
@@ -187,23 +214,25 @@ Parts Setup::parts() {
   Parts parts;
   parts.parameters = &parameters_;
   parts.programs = &programs_;
-  if (settings_.accumulate > 1) parts.micro_gradients = micro_gradients_.as<float>().first(parameters_.count());
-  parts.exchange = &exchange_;
+  if (micro_gradients_.size() > 0) parts.micro_gradients = micro_gradients_.as<float>().first(parameters_.count());
+  parts.exchange = exchange_.get();
   parts.loader = &loader_;
   parts.evaluator = &evaluator_;
   return parts;
 }
 
 TrainerOptions Setup::trainer_options() const {
-  return {StopRules::from(settings_),
-          settings_.seed,
-          settings_.accumulate,
-          static_cast<uint64_t>(settings_.eval_every),
-          static_cast<uint64_t>(settings_.checkpoint_every),
-          threads_};
+  TrainerOptions options;
+  options.stop = StopRules::from(settings_);
+  options.seed = settings_.seed;
+  options.accumulate = settings_.accumulate;
+  options.eval_every = static_cast<uint64_t>(settings_.eval_every);
+  options.checkpoint_every = static_cast<uint64_t>(settings_.checkpoint_every);
+  options.threads = threads_;
+  return options;
 }
 
-uint64_t Setup::total_steps() const { return count_total_steps(settings_, dataset_); }
+uint64_t Setup::total_steps() const { return count_total_steps(settings_, dataset_, gradients_per_update_); }
 
 CheckpointHeader Setup::header() {
   CheckpointHeader header;
@@ -215,18 +244,12 @@ CheckpointHeader Setup::header() {
   header.class_names = dataset_.class_names;
   header.parameters = parameter_entries(parameters_.infos());
   header.optimizer = settings_.optimizer;
-  for (const optim::StateSlot& slot : exchange_.state()) header.slots.emplace_back(slot.name);
+  header.slots = exchange_->slot_names();
   for (const SettingDef& def : settings_table()) {
     if (def.keep != Keep::call_only) header.settings[std::string(def.name)] = value_text(settings_, def);
   }
   header.version = program_version();
   return header;
-}
-
-std::vector<std::span<const float>> Setup::arrays() {
-  std::vector<std::span<const float>> arrays{parameters_.values()};
-  for (const optim::StateSlot& slot : exchange_.state()) arrays.emplace_back(slot.values);
-  return arrays;
 }
 
 void check_settings_match(const CheckpointHeader& header, const Settings& settings, const std::string& file) {

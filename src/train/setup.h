@@ -3,6 +3,7 @@
 // directory. For one thread; not movable, since its parts borrow from each other.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,13 +14,22 @@
 
 namespace lockstep::train {
 
+/// A process that trains with others.
+struct Together {
+  /// Makes its exchange; the options are those of the optimizer.
+  std::function<std::unique_ptr<exchange::Exchange>(graph::ParameterStore&, const exchange::LocalOptions&)> exchange;
+  int64_t gradients_per_update = 1;  ///< sync: of how many batches; async: 1
+  int64_t most_batches_per_step = 1;  ///< that this process may compute for one update
+  uint64_t seed_of_order = 0;         ///< added to the seed that the data is shuffled by
+};
+
 class Setup {
  public:
   /// A new training, or the one of `checkpoint` where given (its parameters, optimizer state and place in the data).
   /// Prepares the program of a full batch, so that what does not fit is found here. Throws UsageError for settings that
   /// do not fit the data or the checkpoint, DataError for a checkpoint of another model.
   Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
-        const Checkpoint* checkpoint = nullptr);
+        const Checkpoint* checkpoint = nullptr, const Together* together = nullptr);
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
 
@@ -35,8 +45,8 @@ class Setup {
 
   /// A header for a checkpoint of this training; its state is still to be filled in.
   [[nodiscard]] CheckpointHeader header();
-  /// What a checkpoint holds: the parameters, then the optimizer's state.
-  [[nodiscard]] std::vector<std::span<const float>> arrays();
+  /// The optimizer's state of the checkpoint, where others hold the living one; may be empty.
+  [[nodiscard]] std::vector<std::span<const float>> restored_slots() const;
 
   [[nodiscard]] const data::Dataset& dataset() const { return dataset_; }
   /// What the images are scaled by besides; empty unless the setting pixels is standard.
@@ -57,10 +67,12 @@ class Setup {
   /// Of model, data and settings.
   void check_fit() const;
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
+  [[nodiscard]] std::unique_ptr<exchange::Exchange> make_exchange(const Together* together);
   [[nodiscard]] const data::Examples& evaluated_split() const;
   /// Prepares the program of a full batch before a loader takes memory for it: what does not fit is told by the model.
   const data::Examples& trained_split();
 
+  int64_t gradients_per_update_;
   Settings settings_;
   data::Dataset dataset_;
   data::PixelScaling pixels_;  ///< empty: pixels are taken as they are
@@ -72,7 +84,9 @@ class Setup {
   graph::ParameterStore parameters_;
   Buffer micro_gradients_;
   Programs programs_;
-  exchange::LocalExchange exchange_;
+  exchange::LocalExchange* local_ = nullptr;  ///< exchange_, where it is one
+  std::unique_ptr<exchange::Exchange> exchange_;
+  std::vector<float> restored_slots_;
   data::Loader loader_;
   Evaluator evaluator_;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -24,12 +25,13 @@ std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format
   throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch));
 }
 
-bool due(uint64_t every, uint64_t step) { return every > 0 && step % every == 0; }
+/// Whether a multiple of `every` lies behind `before`, up to `step`.
+bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
 
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
-    : parts_(std::move(parts)), options_(options), state_(std::move(state)), saved_step_(state_.step) {
+    : parts_(std::move(parts)), options_(options), state_(std::move(state)), saved_step_(state_.step), batches_per_step_(options_.accumulate) {
   if (options_.accumulate > 1 && parts_.micro_gradients.size() != parts_.parameters->count()) {
     throw UsageError(fmt::format("trainer: accumulating {} parameters needs as many micro gradients, got {}",
                                  parts_.parameters->count(), parts_.micro_gradients.size()));
@@ -37,25 +39,90 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
 }
 
 StopReason Trainer::run(const RunClock& clock) {
+  if (const auto group = parts_.exchange->join().value_or_throw()) follow(*group);
   StopReason reason = StopReason::none;
-  while (reason == StopReason::none) {
-    StepResult result;
-    const bool more = options_.accumulate == 1 ? step(result) : accumulated_step(result);
-    if (!more) return out_of_data(clock);
-    account(result);
-    tell_step(result, clock);
-    reason = between_steps(result, clock);
+  try {
+    do {
+      reason = train_share(clock);
+    } while (leave(reason, clock));
+    reason = close(reason, clock);
+  } catch (const NonFiniteError&) {
+    static_cast<void>(parts_.exchange->leave({StopReason::not_finite}));
+    throw;
   }
   state_.seconds = clock.seconds();
   return reason;
 }
 
+void Trainer::follow(const exchange::StepInfo& info) {
+  state_.step = info.step;
+  if (info.examples_total > 0) state_.examples = info.examples_total;
+  take_plan(info);
+  parts_.programs->parameters_changed();
+  group_stop_ = info.stop;
+}
+
+void Trainer::take_plan(const exchange::StepInfo& info) {
+  if (!info.plan) return;
+  parts_.loader->restart(*info.plan);
+  dropped_ = nullptr;
+  batches_per_step_ = std::max<int64_t>(info.batches_per_step, 1);
+}
+
+StopReason Trainer::train_share(const RunClock& clock) {
+  if (group_stop_ != StopReason::none) return group_stop_;
+  StopReason reason = StopReason::none;
+  while (reason == StopReason::none) {
+    const uint64_t before = state_.step;
+    StepResult result;
+    const bool more = parts_.micro_gradients.empty() ? step(result) : accumulated_step(result);
+    if (!more) return StopReason::data;
+    if (!result.info.applied) {
+      follow(result.info);
+      reason = result.info.stop;
+      continue;
+    }
+    account(result);
+    tell_step(result, clock);
+    reason = between_steps(result, before, clock);
+    take_plan(result.info);
+  }
+  return reason;
+}
+
+bool Trainer::leave(StopReason reason, const RunClock& clock) {
+  exchange::Farewell farewell{reason};
+  if (options_.evaluates_at_the_end_only && parts_.evaluator != nullptr && reason != StopReason::interrupted) {
+    evaluate(clock);
+    farewell.loss = state_.last_eval->loss;
+    farewell.accuracy = state_.last_eval->accuracy;
+  }
+  const auto more = parts_.exchange->leave(farewell).value_or_throw();
+  parts_.programs->parameters_changed();
+  if (more) follow(*more);
+  return more.has_value();
+}
+
+StopReason Trainer::close(StopReason reason, const RunClock& clock) {
+  if (parts_.checkpointer == nullptr && options_.evaluates_at_the_end_only) return reason;
+  if (!take_snapshot()) throw Error("the final state cannot be had");
+  const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
+  if (evaluates) {
+    evaluate(clock);
+    const StopReason goal = options_.stop.check_goals(state_);
+    if (goal != StopReason::none) reason = goal;
+  }
+  if (evaluates || saved_step_ != state_.step) checkpoint(clock);
+  return reason;
+}
+
 bool Trainer::step(StepResult& result) {
-  const data::Batch* batch = parts_.loader->next();
+  const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
-  parts_.exchange->begin({state_.step, static_cast<uint64_t>(batch->count)});
+  parts_.exchange->begin({state_.step, static_cast<uint64_t>(batch->count), 1});
   run_batch(*batch, batch->first_row, result);
   finish_update(result);
+  dropped_ = result.info.applied ? nullptr : batch;
   return true;
 }
 
@@ -63,24 +130,26 @@ bool Trainer::accumulated_step(StepResult& result) {
   const data::Batch* batch = parts_.loader->next();
   if (batch == nullptr) return false;
   const int64_t first_count = batch->count;
+  int64_t batches = 0;
   for (int64_t micro = 1; batch != nullptr; ++micro) {
     const int64_t count = batch->count;
+    ++batches;
     run_batch(*batch, result.examples + batch->first_row, result);
-    const bool last = micro == options_.accumulate || batch->last_in_epoch;
+    const bool last = micro == batches_per_step_ || batch->last_in_epoch;
     const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
     const float mean = sums ? 1.0F : static_cast<float>(first_count) / static_cast<float>(result.examples);
     if (micro == 1) {
       std::memcpy(parts_.parameters->gradients().data(), parts_.micro_gradients.data(),
                   parts_.micro_gradients.size_bytes());
-    } else {
+    } else if (count > 0 || last) {
       add_micro_batch(count, first_count, last ? mean : 1.0F);
     }
     if (last) break;
     batch = parts_.loader->next();
     if (batch == nullptr) add_micro_batch(0, first_count, mean);
   }
-  parts_.exchange->begin({state_.step, static_cast<uint64_t>(result.examples)});
-  parts_.exchange->ready({0, parts_.parameters->count()}, {});
+  parts_.exchange->begin({state_.step, static_cast<uint64_t>(result.examples), batches});
+  if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
   finish_update(result);
   return true;
 }
@@ -96,22 +165,23 @@ void Trainer::add_micro_batch(int64_t count, int64_t first_count, float scale) {
 }
 
 void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult& result) {
+  result.epoch = batch.epoch;
+  result.last_in_epoch = batch.last_in_epoch;
+  if (batch.count == 0) return;
   graph::Program& program = parts_.programs->bind(batch);
   const backend::StepContext context{options_.seed, state_.step, static_cast<uint64_t>(first_row)};
-  if (options_.accumulate == 1) {
+  if (parts_.micro_gradients.empty()) {
     program.run(context, [this](graph::ParameterRange range) { parts_.exchange->ready(range, {}); });
   } else {
     program.run(context);
   }
   const BatchResult found = parts_.programs->result(program, batch.count);
   if (!std::isfinite(found.loss_sum)) {
-    throw_non_finite("the loss became " + shown(found.loss_sum), state_.step + 1, batch.epoch + 1);
+    throw_non_finite("the loss became " + shown(found.loss_sum) + options_.who, state_.step + 1, batch.epoch + 1);
   }
   result.loss_sum += found.loss_sum;
   result.correct += found.correct;
   result.examples += batch.count;
-  result.epoch = batch.epoch;
-  result.last_in_epoch = batch.last_in_epoch;
 }
 
 void Trainer::finish_update(StepResult& result) {
@@ -123,65 +193,74 @@ void Trainer::finish_update(StepResult& result) {
 }
 
 void Trainer::account(const StepResult& result) {
+  const exchange::BatchReport& group = result.info.group;
   state_.step = result.info.step;
-  state_.examples += static_cast<uint64_t>(result.examples);
-  state_.epoch_loss_sum += result.loss_sum;
-  state_.epoch_correct += static_cast<uint64_t>(result.correct);
-  state_.epoch_examples += static_cast<uint64_t>(result.examples);
+  const uint64_t total = result.info.examples_total;
+  state_.examples = total > 0 ? total : state_.examples + group.examples;
+  state_.epoch_loss_sum += group.loss_sum;
+  state_.epoch_correct += group.correct;
+  state_.epoch_examples += group.examples;
   if (!result.last_in_epoch) return;
-  const auto examples = static_cast<double>(state_.epoch_examples);
+  const auto examples = static_cast<double>(std::max<uint64_t>(state_.epoch_examples, 1));
   state_.epoch_loss = state_.epoch_loss_sum / examples;
   state_.epoch_accuracy = static_cast<double>(state_.epoch_correct) / examples;
   state_.epoch_loss_sum = 0;
   state_.epoch_correct = state_.epoch_examples = 0;
-  ++state_.epochs;
+  state_.epochs = result.epoch + 1;
 }
 
 void Trainer::tell_step(const StepResult& result, const RunClock& clock) const {
-  if (parts_.hooks.empty()) return;
+  const exchange::BatchReport& group = result.info.group;
+  if (parts_.hooks.empty() || group.examples == 0) return;
   StepEvent event;
   event.step = state_.step;
   event.epoch = result.epoch + 1;
-  event.loss = static_cast<float>(result.loss_sum / static_cast<double>(result.examples));
-  event.correct = result.correct;
-  event.examples = result.examples;
+  event.loss = static_cast<float>(group.loss_sum / static_cast<double>(group.examples));
+  event.correct = static_cast<int64_t>(group.correct);
+  event.examples = static_cast<int64_t>(group.examples);
   event.examples_total = state_.examples;
   event.learning_rate = result.info.learning_rate;
   event.gradient_norm = result.info.gradient_norm;
   event.aside_seconds = state_.aside_seconds;
+  event.staleness = result.info.staleness;
+  event.wait_seconds = result.info.wait_seconds;
   event.clock = &clock;
   for (Hooks* hook : parts_.hooks) hook->on_step(event);
 }
 
-StopReason Trainer::between_steps(const StepResult& result, const RunClock& clock) {
+StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock) {
   StopReason reason = options_.stop.check_step(state_, clock);
-  const bool limit = reason != StopReason::none;
-  if (parts_.interrupt != nullptr && parts_.interrupt->load(std::memory_order_relaxed) && !limit) {
-    reason = StopReason::interrupted;
-  }
-  const bool evaluates = result.last_in_epoch || due(options_.eval_every, state_.step) || limit;
-  if (evaluates && parts_.evaluator != nullptr) {
-    evaluate(clock);
-    const StopReason goal = options_.stop.check_goals(state_);
-    if (goal != StopReason::none) reason = goal;
-  }
+  if (result.info.stop != StopReason::none) reason = result.info.stop;
+  if (reason != StopReason::none) return reason;
+  const bool interrupted = parts_.interrupt != nullptr && parts_.interrupt->load(std::memory_order_relaxed);
+  const bool evaluates = parts_.evaluator != nullptr && !options_.evaluates_at_the_end_only &&
+                         (result.last_in_epoch || due(options_.eval_every, step_before, state_.step));
   const uint64_t every = options_.checkpoint_every;
-  const bool saves = every > 0 ? due(every, state_.step) : result.last_in_epoch;
-  if (saves || reason != StopReason::none || best_so_far()) checkpoint(clock);
-  return reason;
-}
-
-StopReason Trainer::out_of_data(const RunClock& clock) {
-  StopReason reason = StopReason::data;
-  const bool evaluates = parts_.evaluator != nullptr && !evaluated_here();
+  const bool saves = parts_.checkpointer != nullptr && !interrupted &&
+                     (every > 0 ? due(every, step_before, state_.step) : result.last_in_epoch);
+  if ((evaluates || saves) && !take_snapshot()) return reason;
   if (evaluates) {
     evaluate(clock);
-    const StopReason goal = options_.stop.check_goals(state_);
-    if (goal != StopReason::none) reason = goal;
+    reason = options_.stop.check_goals(state_);
   }
-  if (evaluates || saved_step_ != state_.step) checkpoint(clock);
-  state_.seconds = clock.seconds();
-  return reason;
+  if (saves || (evaluates && reason == StopReason::none && best_so_far())) checkpoint(clock);
+  return reason == StopReason::none && interrupted ? StopReason::interrupted : reason;
+}
+
+bool Trainer::take_snapshot() {
+  if (parts_.checkpointer == nullptr) return true;
+  base::Result<exchange::Snapshot> taken = parts_.exchange->snapshot();
+  if (!taken) return false;
+  snapshot_ = std::move(taken.value());
+  if (!snapshot_.group) {
+    state_.data = parts_.loader->remainder();
+    return true;
+  }
+  state_.step = snapshot_.step;
+  state_.examples = snapshot_.group->examples;
+  state_.data = snapshot_.group->data;
+  parts_.programs->parameters_changed();
+  return true;
 }
 
 void Trainer::evaluate(const RunClock& clock) {
@@ -218,9 +297,8 @@ void Trainer::checkpoint(const RunClock& clock) {
   const double before = clock.seconds();
   const bool best = best_so_far();
   if (best) state_.best_checkpoint = state_.last_eval;
-  state_.data = parts_.loader->remainder();
   state_.seconds = before;
-  CheckpointEvent event = parts_.checkpointer->save(state_);
+  CheckpointEvent event = parts_.checkpointer->save(state_, snapshot_);
   saved_step_ = state_.step;
   event.best = best;
   event.seconds = clock.seconds() - before;

@@ -31,7 +31,7 @@ class NonFiniteError : public Error {
 class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
-  virtual CheckpointEvent save(const TrainingState& state) = 0;
+  virtual CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) = 0;
 };
 
 struct Parts {
@@ -53,6 +53,8 @@ struct TrainerOptions {
   uint64_t eval_every = 0;        ///< steps; 0: at the end of each epoch only
   uint64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch; besides, each best evaluation is saved
   int threads = 1;
+  bool evaluates_at_the_end_only = false;  ///< of its own share: someone else evaluates while training goes on
+  std::string who;                         ///< " on worker:1", for errors; empty for one process
 };
 
 class Trainer {
@@ -76,6 +78,15 @@ class Trainer {
     exchange::StepInfo info;
   };
 
+  /// Goes on where the exchange says that the group is.
+  void follow(const exchange::StepInfo& info);
+  void take_plan(const exchange::StepInfo& info);
+  /// Trains until a rule stops it or the data has run out.
+  StopReason train_share(const RunClock& clock);
+  /// Ends taking part; true: there is work left to go on with.
+  bool leave(StopReason reason, const RunClock& clock);
+  /// The last evaluation and checkpoint.
+  StopReason close(StopReason reason, const RunClock& clock);
   /// One update; false where the data has run out.
   bool step(StepResult& result);
   bool accumulated_step(StepResult& result);
@@ -85,8 +96,9 @@ class Trainer {
   void finish_update(StepResult& result);
   void account(const StepResult& result);
   void tell_step(const StepResult& result, const RunClock& clock) const;
-  StopReason between_steps(const StepResult& result, const RunClock& clock);
-  StopReason out_of_data(const RunClock& clock);
+  StopReason between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock);
+  /// Brings parameters and state to one version of the whole group, for evaluation and checkpoint; false: not now.
+  bool take_snapshot();
   /// The epoch the latest step belongs to, from 1.
   [[nodiscard]] int64_t epoch() const;
   /// Whether the parameters as they are have been evaluated, and are then better than those of every checkpoint.
@@ -98,7 +110,11 @@ class Trainer {
   Parts parts_;
   TrainerOptions options_;
   TrainingState state_;
-  uint64_t saved_step_ = 0;  ///< of the newest checkpoint
+  uint64_t saved_step_ = 0;               ///< of the newest checkpoint
+  int64_t batches_per_step_ = 1;
+  const data::Batch* dropped_ = nullptr;  ///< to be computed again, on newer parameters
+  exchange::Snapshot snapshot_;
+  StopReason group_stop_ = StopReason::none;
 };
 
 }  // namespace lockstep::train
