@@ -11,7 +11,6 @@
 #include "base/parallel.h"
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
-#include "ps/optimizer_pass.h"
 #include "ps/state_file.h"
 #include "ps/state_memory.h"
 #include "ps/versioned_buffers.h"
@@ -32,6 +31,19 @@ std::unique_ptr<StateMemory> make_memory(const ShardOptions& options, const Buff
   const StateFileOptions file{options.file, options.identity, options.ledger_bytes, kBuffers,
                               options.durability == Durability::machine};
   return std::make_unique<StateFile>(file, layout, page_bytes());
+}
+
+std::vector<std::string> slot_names_of(const optim::OptimizerSettings& settings) {
+  optim::check(settings);
+  const auto names = optim::slot_names(settings.method);
+  return {names.begin(), names.end()};
+}
+
+/// Several threads may do this to the same block at once: updates of single elements may then get lost, which is what
+/// lock-free means. A function of its own so that the thread sanitizer can be told.
+[[gnu::noinline]] void update_in_place(const optim::OptimizerSettings& settings, const optim::Update& update,
+                                       const optim::Block<float>& block, std::span<const float> gradient) {
+  optim::apply_update(settings, update, block, gradient, block);
 }
 
 bool same(std::span<const Contribution> a, std::span<const Contribution> b) {
@@ -63,11 +75,12 @@ class Shard::Impl {
 
  private:
   void check(std::span<const Contribution> contributions) const;
+  /// Of two contributions or more.
   void sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
                  std::span<float> sum) const;
   template <class Block>
   void for_blocks(const Block& block) const;
-  [[nodiscard]] VersionSpans spans(std::byte* memory, size_t first, size_t count) const;
+  [[nodiscard]] optim::Block<float> block(std::byte* memory, size_t first, size_t count) const;
 
   const ShardOptions options_;
   const std::vector<std::string> slot_names_;
@@ -144,10 +157,11 @@ void Shard::Impl::for_blocks(const Block& block) const {
 void Shard::Impl::sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
                             std::span<float> sum) const {
   const auto part = [&](size_t i) { return contributions[i].gradient.subspan(first, sum.size()); };
-  std::ranges::copy(part(0), sum.begin());
+  const float* so_far = part(0).data();
   for (size_t i = 1; i < contributions.size(); ++i) {
-    const bool last = i + 1 == contributions.size();
-    optim::add_weighted(contributions[i].weight, last ? mean_scale : 1.0F, part(i).data(), sum.data(), sum.size(), 1);
+    const float scale = i + 1 == contributions.size() ? mean_scale : 1.0F;
+    optim::add_weighted(contributions[i].weight, scale, so_far, part(i).data(), sum.data(), sum.size(), 1);
+    so_far = sum.data();
   }
 }
 
@@ -169,9 +183,9 @@ View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_
       sum_block(contributions, mean_scale, first, sum);
       gradient = sum;
     }
-    update_version(options_.optimizer, spans(from->memory(), first, count), spans(to, first, count), gradient, update);
+    optim::apply_update(options_.optimizer, update, block(from->memory(), first, count), gradient,
+                        block(to, first, count));
   });
-  if (!one && !summed) copied_ += layout_.count() * sizeof(float);
   summed_.clear();
   return view(buffers_->commit(from->version() + 1, ledger));
 }
@@ -196,17 +210,17 @@ uint64_t Shard::Impl::apply_in_place(std::span<const float> gradient, const opti
   const auto hold = buffers_->current();
   for (size_t first = 0; first < layout_.count(); first += kBlock) {
     const size_t count = std::min(kBlock, layout_.count() - first);
-    update_in_place(options_.optimizer, spans(hold->memory(), first, count), gradient.subspan(first, count), update);
+    update_in_place(options_.optimizer, update, block(hold->memory(), first, count), gradient.subspan(first, count));
   }
   const uint64_t version = buffers_->count_in_place(*hold);
   buffers_->sync_current();
   return version;
 }
 
-VersionSpans Shard::Impl::spans(std::byte* memory, size_t first, size_t count) const {
-  VersionSpans spans{layout_.parameters(memory).subspan(first, count), {}};
-  for (size_t i = 0; i < layout_.slots(); ++i) spans.slots[i] = layout_.slot(memory, i).subspan(first, count);
-  return spans;
+optim::Block<float> Shard::Impl::block(std::byte* memory, size_t first, size_t count) const {
+  optim::Block<float> block{layout_.parameters(memory).subspan(first, count), {}};
+  for (size_t i = 0; i < layout_.slots(); ++i) block.slots[i] = layout_.slot(memory, i).subspan(first, count);
+  return block;
 }
 
 void Shard::Impl::check(std::span<const Contribution> contributions) const {
@@ -242,6 +256,11 @@ void Shard::initialise(uint64_t version, std::span<const float> parameters,
 View Shard::current() const {
   impl_->require_version();
   return impl_->view(impl_->buffers().current());
+}
+
+uint64_t Shard::version() const {
+  impl_->require_version();
+  return impl_->buffers().version();
 }
 
 std::span<float> Shard::staging(size_t key) { return impl_->staging(key); }

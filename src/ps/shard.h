@@ -10,8 +10,8 @@
 // before the machine was last started is refused: nothing says which of its pages had reached the disk.
 //
 // Threads: `initialise`, `sum_of_squares` and `apply` by one thread at a time (the caller's lock), and not while others
-// are in `apply_in_place` or `commit_ledger`; `current`, `staging` and Views from any thread. Views may outlive the
-// Shard.
+// are in `apply_in_place` or `commit_ledger`; `current`, `version`, `staging` and Views from any thread. Views may
+// outlive the Shard.
 #pragma once
 
 #include <cstddef>
@@ -76,6 +76,8 @@ class Shard {
 
   /// UsageError when there is none.
   [[nodiscard]] View current() const;
+  /// Of `current`, without holding it.
+  [[nodiscard]] uint64_t version() const;
   /// A buffer for a contributor's gradient, as long as the shard, 64-byte aligned; reused by its key.
   std::span<float> staging(size_t key);
 
@@ -97,7 +99,8 @@ class Shard {
   void commit_ledger(std::span<const std::byte> ledger);
 
   [[nodiscard]] const std::vector<std::string>& slot_names() const;
-  /// Bytes that updates copied besides what the optimizer must read and write, so far.
+  /// Bytes that updates wrote to memory besides what the optimizer must, so far: sums made for clipping. (Sums for
+  /// `apply` alone stay in the cache, a block at a time.)
   [[nodiscard]] uint64_t bytes_copied() const;
 
  private:

@@ -38,9 +38,17 @@ std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::current() {
   return hold_current();
 }
 
+uint64_t VersionedBuffers::version() const {
+  const base::MutexLock lock(mutex_);
+  return current_version();
+}
+
+uint64_t VersionedBuffers::current_version() const {
+  return version_ + layout_.updates_in_place(memory_->buffer(current_)).load(std::memory_order_acquire);
+}
+
 std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::hold_current() {
-  const uint64_t in_place = layout_.updates_in_place(memory_->buffer(current_)).load(std::memory_order_acquire);
-  auto hold = std::make_shared<const Hold>(shared_from_this(), current_, version_ + in_place, ledger_);
+  auto hold = std::make_shared<const Hold>(shared_from_this(), current_, current_version(), ledger_);
   ++holds_[current_];
   return hold;
 }

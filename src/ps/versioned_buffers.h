@@ -46,6 +46,7 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   [[nodiscard]] bool initialised() const;
   /// The current version. Only when initialised.
   [[nodiscard]] std::shared_ptr<const Hold> current();
+  [[nodiscard]] uint64_t version() const;
 
   /// A free buffer to write the next version into, until `commit` or the next `begin`.
   std::byte* begin();
@@ -59,6 +60,7 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   void sync_current();
 
  private:
+  [[nodiscard]] uint64_t current_version() const LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::shared_ptr<const Hold> hold_current() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] size_t find_free() const LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] size_t writing() const;

@@ -181,7 +181,7 @@ TEST(Shard, LockFreeUpdatesOfSeveralThreadsAreAllCounted) {
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(shard.current().version, 300U);
+  EXPECT_EQ(shard.version(), 300U);
 }
 
 TEST(Shard, LockFreeUpdatesOfOneThreadEqualLockedOnes) {
@@ -197,6 +197,7 @@ TEST(Shard, LockFreeUpdatesOfOneThreadEqualLockedOnes) {
   expected.advance_to(6);
   EXPECT_TRUE(expected.equals(shard.current()));
   EXPECT_EQ(shard.current().version, 6U);
+  EXPECT_EQ(shard.version(), 6U);
 }
 
 TEST(Shard, InitialiseTakesASnapshotsStateAlsoAnOlderOne) {
