@@ -100,6 +100,21 @@ enum class StopReason : uint8_t { none, epochs, steps, seconds, loss, accuracy, 
 /// "epochs", "steps", "seconds", "loss", "accuracy", "data ran out", "interrupted", "non-finite loss", "error".
 std::string text(StopReason reason);
 
+/// What a worker of a cluster did.
+struct WorkerRecord {
+  std::string role;         ///< "worker:1"
+  uint64_t iterations = 0;  ///< batches that counted
+  uint64_t examples = 0;
+  uint64_t updates = 0;  ///< that its gradients are in
+  uint64_t dropped = 0;  ///< gradients that came too late
+  uint64_t restarts = 0;
+  double finished_seconds = 0;      ///< since the start of training
+  std::vector<uint64_t> staleness;  ///< how many of its updates had staleness 0, 1, 2, ...; the last: that or more
+  double wait_share = 0;            ///< of its time, waiting for parameters
+  double loss = 0;                  ///< evaluated with what it had at its end; NaN: it was not
+  double accuracy = 0;
+};
+
 struct Outcome {
   std::string run_dir;
   StopReason reason = StopReason::none;
@@ -116,7 +131,8 @@ struct Outcome {
   std::optional<EvalEvent> best_eval;
   size_t parameters = 0;
   uint64_t peak_memory_bytes = 0;
-  std::string pictures;  ///< the folder of what the model shows at evaluations; empty: it shows nothing
+  std::vector<WorkerRecord> workers;  ///< of a cluster, from its chief
+  std::string pictures;               ///< the folder of what the model shows at evaluations; empty: it shows nothing
 };
 
 class Hooks {

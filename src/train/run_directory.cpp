@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 
 #include "lockstep/error.h"
@@ -92,6 +93,14 @@ std::string find_run(const std::string& run, const std::string& runs_dir) {
   throw UsageError(
       fmt::format("no run '{}': {}", run,
                   folder ? "the folder has no config.yaml" : "neither that folder nor " + named + " exists"));
+}
+
+RunDirectory RunDirectory::share(const std::string& path, const std::string& role) {
+  base::make_directories(path);
+  // The process before it may still be on its way out.
+  constexpr std::chrono::seconds kPatience{10};
+  base::LockFile lock = base::LockFile::lock(fmt::format("{}/.{}.lock", path, role), kPatience);
+  return {path, std::move(lock)};
 }
 
 RunDirectory RunDirectory::open(const std::string& run, const std::string& runs_dir) {

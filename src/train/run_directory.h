@@ -22,6 +22,10 @@ class RunDirectory {
   /// An existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in use.
   static RunDirectory open(const std::string& run, const std::string& runs_dir);
 
+  /// A folder of one role of a cluster, made where it does not exist, with a lock of its own: several roles, and their
+  /// launcher, share a run. IoError if another process is this role.
+  static RunDirectory share(const std::string& path, const std::string& role);
+
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string config_file() const { return path_ + "/config.yaml"; }
   [[nodiscard]] std::string steps_file() const { return path_ + "/steps.csv"; }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "train/checkpoint_store.h"
+#include "train/cluster_member.h"
 #include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_log.h"
@@ -19,8 +20,7 @@ namespace {
 /// Saves checkpoints of a setup into the run's folder.
 class RunCheckpointer final : public Checkpointer {
  public:
-  RunCheckpointer(Setup& setup, CheckpointStore store)
-      : store_(std::move(store)), header_(setup.header()) {}
+  RunCheckpointer(Setup& setup, CheckpointStore store) : store_(std::move(store)), header_(setup.header()) {}
 
   CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) override {
     header_.state = state;
@@ -70,6 +70,11 @@ class Session::Impl {
 
  private:
   void open_run(Configuration& configuration);
+  /// The same for one of a cluster: its settings, the run's folder and its own in it.
+  void open_member_run(Configuration& configuration);
+  [[nodiscard]] bool chief() const { return !member_ || member_->chief(); }
+  /// What a cluster starts with: the newest checkpoint, or the model as it is made.
+  ps::Initial initial();
   void open_outputs();
   /// The checkpoint to go on from; nothing for a new run.
   std::optional<Checkpoint> load_checkpoint();
@@ -91,11 +96,18 @@ class Session::Impl {
   size_t parameters_ = 0;
   ModelTraits traits_;
   int64_t started_ = 0;
+  std::optional<ClusterMember> member_;
+  std::optional<Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
+  std::vector<float> initial_parameters_;
 };
 
 Session::Impl::Impl(Configuration configuration, SessionOptions options) : options_(std::move(options)) {
-  open_run(configuration);
-  settings = configuration.resolve();
+  if (options_.group != nullptr) {
+    open_member_run(configuration);
+  } else {
+    open_run(configuration);
+    settings = configuration.resolve();
+  }
   models_ = configuration.models();
   settings.threads = resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
@@ -104,28 +116,80 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
     traits_ = traits_of({&model, settings.options, checkpoint->header.image, checkpoint->header.classes});
     start_ = checkpoint->header.state;
     parameters_ = checkpoint->header.parameter_count();
-    finished = find_finished(start_);
+    finished = member_ ? StopReason::none : find_finished(start_);
     if (finished != StopReason::none) return;
   }
-  setup_.emplace(settings, model, load_data(settings, model, options_), checkpoint ? &*checkpoint : nullptr);
+  data::Dataset dataset = load_data(settings, model, options_);
+  std::optional<Together> together;
+  if (member_) {
+    const data::ImageShape& shape = dataset.shape();
+    const ModelTraits traits =
+        traits_of({&model, settings.options, {shape.channels, shape.height, shape.width}, dataset.classes()});
+    together =
+        member_->together(dataset.train.count(), traits.loss_over == nn::LossOver::mean, [this] { return initial(); });
+  }
+  setup_.emplace(settings, model, std::move(dataset), checkpoint ? &*checkpoint : nullptr,
+                 together ? &*together : nullptr);
   traits_ = setup_->traits();
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();
   open_outputs();
 }
 
+void Session::Impl::open_member_run(Configuration& configuration) {
+  const Group& group = *options_.group;
+  const std::string resumed = configuration.given_text("resume");
+  std::string run;
+  if (!resumed.empty()) {
+    const std::string runs_dir = configuration.given_text("runs-dir");
+    run = find_run(resumed, runs_dir.empty() ? Settings{}.runs_dir : runs_dir);
+    configuration.resume_from(run + "/config.yaml");
+  }
+  settings = configuration.resolve();
+  const std::string job = job_digest(settings, group.spec);
+  member_.emplace(group, settings, job, options_.interrupt);
+  settings.batch = member_->batch();
+  if (run.empty()) run = find_cluster_run(settings, group, job, options_.interrupt);
+  directory = RunDirectory::share(member_->folder(run), group.task.folder());
+  // A role that was here before goes on in its files.
+  resumed_ = std::filesystem::exists(directory->steps_file());
+}
+
+ps::Initial Session::Impl::initial() {
+  ps::Initial initial;
+  if (store_->list().empty()) {
+    initial_parameters_ = setup_->first_parameters();
+    initial.parameters = initial_parameters_;
+    return initial;
+  }
+  std::string path;
+  initial_checkpoint_ = store_->load(settings.checkpoint, path);
+  const CheckpointHeader& header = initial_checkpoint_->header;
+  initial.version = header.state.step;
+  initial.examples = header.state.examples;
+  initial.data = header.state.data;
+  initial.parameters = initial_checkpoint_->parameters();
+  for (size_t i = 0; i < header.slots.size(); ++i) initial.slots.push_back(initial_checkpoint_->slot(i));
+  return initial;
+}
+
 void Session::Impl::open_outputs() {
-  if (!resumed_) {
+  if (member_) {
+    base::make_directories(directory->checkpoints());
+    if (!resumed_) models_.keep_copy(settings.model, directory->path());
+  } else if (!resumed_) {
     directory = RunDirectory::create_for(settings, models_.find(settings.model).name);
     models_.keep_copy(settings.model, directory->path());
   }
   if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
-  if (resumed_) store_->abandon_after(start_.step);
+  if (resumed_ && !member_) store_->abandon_after(start_.step);
   store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
-  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, start_.step);
+  // One of a cluster goes on at the group's step, which is behind all that it has logged.
+  const uint64_t kept = member_ ? UINT64_MAX : start_.step;
+  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, kept);
   hooks_.push_back(&*log_);
-  pictures_ = setup_->picture_writer(directory->pictures());
+  if (chief()) pictures_ = setup_->picture_writer(directory->pictures());
   if (pictures_) hooks_.push_back(pictures_.get());
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
 }
@@ -142,6 +206,7 @@ void Session::Impl::open_run(Configuration& configuration) {
 std::optional<Checkpoint> Session::Impl::load_checkpoint() {
   if (!resumed_) return std::nullopt;
   store_.emplace(directory->checkpoints(), settings.keep);
+  if (member_ && store_->list().empty()) return std::nullopt;
   if (settings.checkpoint.empty() && store_->list().empty()) {
     throw UsageError(fmt::format("run {} ended before its first checkpoint; start anew with --config {}",
                                  directory->path(), directory->config_file()));
@@ -238,11 +303,12 @@ Outcome Session::Impl::run() {
   if (finished != StopReason::none) return outcome(start_, finished);
   RunCheckpointer checkpointer(*setup_, *store_);
   Parts parts = setup_->parts();
-  parts.checkpointer = &checkpointer;
+  if (chief()) parts.checkpointer = &checkpointer;
   parts.hooks = hooks_;
   parts.interrupt = options_.interrupt;
   started_ = std::time(nullptr);
-  Trainer trainer(std::move(parts), setup_->trainer_options(), start_);
+  const TrainerOptions trainer_options = setup_->trainer_options();
+  Trainer trainer(std::move(parts), member_ ? member_->adapted(trainer_options) : trainer_options, start_);
   const RunClock clock(start_.seconds);
   StopReason reason = StopReason::none;
   try {
@@ -257,7 +323,11 @@ Outcome Session::Impl::run() {
     end_with_error(trainer.state(), StopReason::error, error.what());
     throw;
   }
-  const Outcome ended = outcome(trainer.state(), reason);
+  Outcome ended = outcome(trainer.state(), reason);
+  if (member_) {
+    ended.workers = member_->workers(ended);
+    member_->end();
+  }
   for (Hooks* hook : hooks_) hook->on_end(ended);
   write_summary(ended, "");
   return ended;

@@ -15,10 +15,13 @@
 
 namespace lockstep::train {
 
+struct Group;
+
 struct SessionOptions {
   std::vector<Hooks*> hooks = {};                ///< borrowed
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   data::FetchCallback fetch_progress = {};
+  const Group* group = nullptr;            ///< the cluster that this process trains with (cluster_member.h); borrowed
   const data::Dataset* dataset = nullptr;  ///< taken as it is instead of loading the one that the settings name
 };
 

@@ -59,7 +59,8 @@ uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& data
 }
 
 uint64_t count_total_steps(const Settings& settings, const data::Dataset& dataset, int64_t together) {
-  const uint64_t by_epochs = static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset, together);
+  const uint64_t by_epochs =
+      static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset, together);
   uint64_t total = 0;
   for (const uint64_t end :
        {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset, together)}) {
@@ -167,22 +168,15 @@ const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
   if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
-  if (local_ == nullptr) {
-    restored_slots_.assign(checkpoint->values.begin() + static_cast<ptrdiff_t>(parameters_.count()),
-                           checkpoint->values.end());
-    return state_;
-  }
+  if (local_ == nullptr) return state_;  // others hold the optimizer's state
   const std::vector<optim::StateSlot> slots = local_->state();
   for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
   return state_;
 }
 
-std::vector<std::span<const float>> Setup::restored_slots() const {
-  std::vector<std::span<const float>> slots;
-  for (size_t begin = 0; begin < restored_slots_.size(); begin += parameters_.count()) {
-    slots.push_back(std::span(restored_slots_).subspan(begin, parameters_.count()));
-  }
-  return slots;
+std::vector<float> Setup::first_parameters() const {
+  graph::ParameterStore fresh = make_parameters(spec_, settings_.seed);
+  return {fresh.values().begin(), fresh.values().end()};
 }
 
 std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* together) {

@@ -18,7 +18,7 @@ namespace lockstep::train {
 struct Together {
   /// Makes its exchange; the options are those of the optimizer.
   std::function<std::unique_ptr<exchange::Exchange>(graph::ParameterStore&, const exchange::LocalOptions&)> exchange;
-  int64_t gradients_per_update = 1;  ///< sync: of how many batches; async: 1
+  int64_t gradients_per_update = 1;   ///< sync: of how many batches; async: 1
   int64_t most_batches_per_step = 1;  ///< that this process may compute for one update
   uint64_t seed_of_order = 0;         ///< added to the seed that the data is shuffled by
 };
@@ -45,8 +45,8 @@ class Setup {
 
   /// A header for a checkpoint of this training; its state is still to be filled in.
   [[nodiscard]] CheckpointHeader header();
-  /// The optimizer's state of the checkpoint, where others hold the living one; may be empty.
-  [[nodiscard]] std::vector<std::span<const float>> restored_slots() const;
+  /// What the model starts with, before any training.
+  [[nodiscard]] std::vector<float> first_parameters() const;
 
   [[nodiscard]] const data::Dataset& dataset() const { return dataset_; }
   /// What the images are scaled by besides; empty unless the setting pixels is standard.
@@ -86,7 +86,6 @@ class Setup {
   Programs programs_;
   exchange::LocalExchange* local_ = nullptr;  ///< exchange_, where it is one
   std::unique_ptr<exchange::Exchange> exchange_;
-  std::vector<float> restored_slots_;
   data::Loader loader_;
   Evaluator evaluator_;
 };

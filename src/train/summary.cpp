@@ -28,6 +28,39 @@ void add_evals(ordered_json& json, const Outcome& outcome) {
   json["best_step"] = outcome.best_eval ? ordered_json(outcome.best_eval->step) : ordered_json(nullptr);
 }
 
+ordered_json worker_json(const WorkerRecord& worker) {
+  uint64_t count = 0;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < worker.staleness.size(); ++i) {
+    count += worker.staleness[i];
+    sum += i * worker.staleness[i];
+  }
+  ordered_json json;
+  json["role"] = worker.role;
+  json["iterations"] = worker.iterations;
+  json["examples"] = worker.examples;
+  json["updates"] = worker.updates;
+  json["dropped"] = worker.dropped;
+  json["restarts"] = worker.restarts;
+  json["finished_seconds"] = number(worker.finished_seconds);
+  json["wait_share"] = number(worker.wait_share);
+  json["staleness_mean"] = count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
+  json["staleness_max"] = worker.staleness.empty() ? 0 : worker.staleness.size() - 1;
+  json["staleness"] = worker.staleness;
+  json["loss"] = number(worker.loss);
+  json["accuracy"] = number(worker.accuracy);
+  return json;
+}
+
+void add_cluster(ordered_json& json, const Settings& settings, const Outcome& outcome) {
+  if (outcome.workers.empty()) return;
+  json["mode"] = settings.mode;
+  json["reduce"] = settings.reduce;
+  json["wire"] = settings.wire;
+  json["durability"] = settings.durability;
+  for (const WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker));
+}
+
 }  // namespace
 
 std::string to_json(const Summary& summary) {
@@ -51,6 +84,7 @@ std::string to_json(const Summary& summary) {
   json["train_loss"] = number(outcome.train_loss);
   json["train_accuracy"] = number(outcome.train_accuracy);
   add_evals(json, outcome);
+  add_cluster(json, settings, outcome);
   json["stop_reason"] = text(outcome.reason);
   if (!summary.error.empty()) json["error"] = summary.error;
   json["peak_memory_bytes"] = outcome.peak_memory_bytes;

@@ -31,7 +31,11 @@ bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && s
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
-    : parts_(std::move(parts)), options_(options), state_(std::move(state)), saved_step_(state_.step), batches_per_step_(options_.accumulate) {
+    : parts_(std::move(parts)),
+      options_(options),
+      state_(std::move(state)),
+      saved_step_(state_.step),
+      batches_per_step_(options_.accumulate) {
   if (options_.accumulate > 1 && parts_.micro_gradients.size() != parts_.parameters->count()) {
     throw UsageError(fmt::format("trainer: accumulating {} parameters needs as many micro gradients, got {}",
                                  parts_.parameters->count(), parts_.micro_gradients.size()));
@@ -92,8 +96,9 @@ StopReason Trainer::train_share(const RunClock& clock) {
 
 bool Trainer::leave(StopReason reason, const RunClock& clock) {
   exchange::Farewell farewell{reason};
-  if (options_.evaluates_at_the_end_only && parts_.evaluator != nullptr && reason != StopReason::interrupted) {
-    evaluate(clock);
+  const bool own_result = options_.evaluates_at_the_end_only && parts_.checkpointer == nullptr;
+  if (own_result && parts_.evaluator != nullptr && reason != StopReason::interrupted) evaluate(clock);
+  if (state_.last_eval) {
     farewell.loss = state_.last_eval->loss;
     farewell.accuracy = state_.last_eval->accuracy;
   }
@@ -104,7 +109,7 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
 }
 
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
-  if (parts_.checkpointer == nullptr && options_.evaluates_at_the_end_only) return reason;
+  if (parts_.checkpointer == nullptr && !options_.who.empty()) return reason;  // the chief closes for all
   if (!take_snapshot()) throw Error("the final state cannot be had");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
   if (evaluates) {
@@ -127,8 +132,9 @@ bool Trainer::step(StepResult& result) {
 }
 
 bool Trainer::accumulated_step(StepResult& result) {
-  const data::Batch* batch = parts_.loader->next();
+  const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
+  const data::Batch* const first = batch;
   const int64_t first_count = batch->count;
   int64_t batches = 0;
   for (int64_t micro = 1; batch != nullptr; ++micro) {
@@ -151,6 +157,7 @@ bool Trainer::accumulated_step(StepResult& result) {
   parts_.exchange->begin({state_.step, static_cast<uint64_t>(result.examples), batches});
   if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
   finish_update(result);
+  dropped_ = result.info.applied || batches > 1 ? nullptr : first;
   return true;
 }
 

@@ -110,7 +110,7 @@ class Trainer {
   Parts parts_;
   TrainerOptions options_;
   TrainingState state_;
-  uint64_t saved_step_ = 0;               ///< of the newest checkpoint
+  uint64_t saved_step_ = 0;  ///< of the newest checkpoint
   int64_t batches_per_step_ = 1;
   const data::Batch* dropped_ = nullptr;  ///< to be computed again, on newer parameters
   exchange::Snapshot snapshot_;

@@ -12,6 +12,7 @@
 #include "lockstep/error.h"
 #include "output.h"
 #include "progress.h"
+#include "role.h"
 #include "signals.h"
 #include "train/configuration.h"
 #include "train/machine.h"
@@ -45,17 +46,19 @@ train::Settings resolve_early(train::Configuration configuration) {
   return configuration.resolve();
 }
 
-/// Whether this process is one of a cluster. A launcher that is asked for is none, whatever the environment says.
-bool is_role(const train::Settings& settings, const train::Configuration& configuration) {
-  if (!settings.task.empty() || !settings.cluster.empty()) return true;
+/// The cluster that this process is one of. A launcher that is asked for is none, whatever the environment says.
+std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
+                                               const train::Configuration& configuration) {
   const bool launcher = configuration.given("workers") || configuration.given("layout");
-  return !launcher && std::getenv("TF_CONFIG") != nullptr;  // NOLINT(concurrency-mt-unsafe): nobody sets it
-}
-
-/// Where roles begin: a worker, the chief, a parameter server or the evaluator, as settings and environment say.
-int run_role(const train::Configuration& /*configuration*/, const train::Settings& /*settings*/,
-             const Invocation& /*invocation*/) {
-  throw Error("roles of a cluster are not part of this build");
+  if (launcher && settings.task.empty() && settings.cluster.empty()) return std::nullopt;
+  cluster::ClusterRequest request;
+  request.cluster = settings.cluster;
+  request.task = settings.task;
+  request.layout = settings.layout;
+  request.workers = settings.workers;
+  request.ps = settings.ps;
+  request.evaluator = settings.evaluator;
+  return cluster::find_cluster(request, cluster::process_environment());
 }
 
 int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
@@ -86,7 +89,9 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   const train::Configuration configuration = make_configuration(arguments, invocation.models);
   const train::Settings settings = resolve_early(configuration);
   // A role is one also where the configuration that all roles share names workers.
-  if (is_role(settings, configuration)) return run_role(configuration, settings, invocation);
+  if (const auto found = find_role(settings, configuration)) {
+    return run_role(configuration, settings, *found, invocation);
+  }
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
   return run_here(configuration, settings, invocation);
 }

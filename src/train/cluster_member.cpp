@@ -1,0 +1,196 @@
+#include "train/cluster_member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lockstep/error.h"
+
+namespace lockstep::train {
+namespace {
+
+int members(const cluster::Spec& spec) { return static_cast<int>(spec.members().size()); }
+
+int64_t least_limit(std::initializer_list<int64_t> limits) {
+  int64_t least = 0;
+  for (const int64_t limit : limits) {
+    if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
+  }
+  return least;
+}
+
+}  // namespace
+
+bool is_sync(const Settings& settings) { return settings.mode == "sync" && settings.max_staleness < 0; }
+
+std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
+  uint64_t hash = 1469598103934665603ULL;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    hash = (hash ^ 0xFFU) * 1099511628211ULL;
+  };
+  for (const SettingDef& def : settings_table()) {
+    if (def.keep != Keep::fixed || def.name == "name" || def.name == "run-dir") continue;
+    add(def.name);
+    add(value_text(settings, def));
+  }
+  add(fmt::format("{} {} {}", members(spec), spec.ps.size(), settings.placement));
+  return fmt::format("{:016x}", hash);
+}
+
+void check_cluster_settings(const Settings& settings, const cluster::Spec& spec) {
+  const bool sync = is_sync(settings);
+  const int64_t workers = members(spec);
+  if (spec.ps.empty()) throw UsageError("the cluster has no ps: training needs at least one parameter server");
+  if (sync && settings.clip_norm > 0 && spec.ps.size() > 1) {
+    throw UsageError("clip-norm: the norm of a synchronous update is not known with several ps; use one ps, or async");
+  }
+  if (!sync && settings.aggregate > 0)
+    throw UsageError("aggregate: only for sync; async applies each gradient by itself");
+  if (sync && settings.apply == "lock-free") throw UsageError("apply: lock-free is for async");
+  if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
+    throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
+  }
+  if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
+    throw UsageError(
+        fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));
+  }
+  if (!spec.loopback_only() && settings.tls.empty() && !settings.insecure) {
+    throw UsageError(
+        "the cluster has addresses beyond this machine: give --tls DIR (see `lockstep keys new`), or --insecure");
+  }
+}
+
+transport::Security security_of(const Settings& settings) { return {settings.tls}; }
+
+std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
+                             const std::atomic<bool>* interrupt) {
+  if (!settings.run_dir.empty()) return settings.run_dir;
+  ps::LinkOptions options;
+  options.server = "ps:0";
+  options.address = group.spec.ps.front();
+  options.hello.set_protocol(ps::kProtocol);
+  options.hello.set_role(group.task.str());
+  options.hello.set_member(-1);
+  options.hello.set_job(job);
+  options.security = security_of(settings);
+  options.patience = settings.patience;
+  options.log = group.log;
+  options.interrupt = interrupt;
+  ps::Link link(std::move(options));
+  std::move(link.stream("the name of the run")).value_or_throw();
+  const std::string& name = link.welcome().run();
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
+    throw DataError(fmt::format("ps:0 at {} calls the run '{}'", link.address(), name));
+  }
+  return settings.runs_dir + "/" + name;
+}
+
+ClusterMember::ClusterMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
+    : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
+  check_cluster_settings(settings, group_.spec);
+}
+
+std::string ClusterMember::folder(const std::string& run) const {
+  return chief() ? run : run + "/" + group_.task.folder();
+}
+
+int64_t ClusterMember::batch() const {
+  return settings_.global_batch > 0 ? settings_.global_batch / members(group_.spec) : settings_.batch;
+}
+
+ps::PsOptions ClusterMember::exchange_options(int64_t examples, bool mean_loss) const {
+  const Settings& s = settings_;
+  ps::PsOptions options;
+  options.spec = group_.spec;
+  options.task = group_.task;
+  options.security = security_of(s);
+  options.job = job_;
+  options.lock_free = s.apply == "lock-free";
+  options.placement = ps::parse_placement(s.placement);
+  options.wire = ps::parse_element(s.wire);
+  options.patience = s.patience;
+  options.log = group_.log;
+  options.interrupt = interrupt_;
+  ps::CoordinatorOptions& coordination = options.coordination;
+  coordination.members = members(group_.spec);
+  coordination.servers = static_cast<int>(group_.spec.ps.size());
+  coordination.sync = is_sync(s);
+  coordination.max_staleness = s.max_staleness;
+  coordination.aggregate = s.aggregate;
+  coordination.mean = s.reduce == "mean";
+  coordination.mean_loss = mean_loss;
+  coordination.batch = batch();
+  coordination.accumulate = s.accumulate;
+  coordination.examples = examples;
+  coordination.passes = s.steps_per_epoch > 0 ? s.repeat : least_limit({s.epochs, s.repeat});
+  coordination.sharded = s.shard == "example";
+  coordination.limit_steps = static_cast<uint64_t>(s.steps);
+  coordination.start_wait = s.start_wait;
+  return options;
+}
+
+Together ClusterMember::together(int64_t examples, bool mean_loss, std::function<ps::Initial()> initial) {
+  Together together;
+  const int64_t workers = members(group_.spec);
+  const bool sync = is_sync(settings_);
+  together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
+  // Fewer may be left than there are now: then each computes more for an update that takes more.
+  together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
+  if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
+  together.exchange = [this, examples, mean_loss, initial = std::move(initial)](graph::ParameterStore& parameters,
+                                                                                const exchange::LocalOptions& local) {
+    ps::PsOptions options = exchange_options(examples, mean_loss);
+    options.rules = {local.optimizer, local.schedule, local.clip_norm};
+    options.threads = local.threads;
+    options.initial = initial;
+    auto made = std::make_unique<ps::PsExchange>(parameters, std::move(options));
+    exchange_ = made.get();
+    return made;
+  };
+  return together;
+}
+
+TrainerOptions ClusterMember::adapted(TrainerOptions options) const {
+  options.who = " on " + group_.task.str();
+  const bool someone_else = chief() ? !group_.spec.evaluator.empty() : settings_.evaluate != "all";
+  options.evaluates_at_the_end_only = someone_else;
+  options.stop.steps = 0;  // counted by the coordinator
+  return options;
+}
+
+void ClusterMember::end() {
+  if (exchange_ != nullptr && chief()) exchange_->end();
+}
+
+std::vector<WorkerRecord> ClusterMember::workers(const Outcome& outcome) const {
+  std::vector<WorkerRecord> workers;
+  if (exchange_ == nullptr || !chief()) return workers;
+  const std::vector<cluster::Task> tasks = group_.spec.members();
+  const std::vector<ps::MemberRecord>& records = exchange_->records();
+  for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
+    const ps::MemberRecord& from = records[i];
+    WorkerRecord worker;
+    worker.role = tasks[i].str();
+    worker.iterations = from.iterations;
+    worker.examples = from.examples;
+    worker.updates = from.updates;
+    worker.dropped = from.dropped;
+    worker.restarts = from.joins > 0 ? from.joins - 1 : 0;
+    worker.finished_seconds = from.finished_seconds;
+    worker.staleness = from.staleness;
+    const double all = from.wait_seconds + from.busy_seconds;
+    worker.wait_share = all > 0 ? from.wait_seconds / all : 0;
+    worker.loss = from.loss;
+    worker.accuracy = from.accuracy;
+    if (i == 0 && outcome.last_eval) {
+      worker.loss = outcome.last_eval->loss;
+      worker.accuracy = outcome.last_eval->accuracy;
+    }
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,64 @@
+#include "role.h"
+
+#include "base/wait_policy.h"
+#include "closing.h"
+#include "fetch_display.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "role_reporter.h"
+#include "signals.h"
+#include "terminal.h"
+#include "train/machine.h"
+#include "train/roles.h"
+#include "train/session.h"
+
+namespace lockstep::tools {
+namespace {
+
+int train_as_member(const train::Configuration& configuration, const train::Settings& settings,
+                    const train::Group& group, RoleReporter& reporter) {
+  train::SessionOptions options;
+  options.group = &group;
+  options.hooks.push_back(&reporter);
+  options.interrupt = interrupt_flag();
+  if (settings.report != "json") options.fetch_progress = fetch_display(Terminal::detect(), settings.quiet);
+  train::Session session(configuration, options);
+  const train::Outcome outcome = session.run();
+  if (outcome.reason == train::StopReason::not_finite) {
+    throw Error("training ended because the loss of a worker became infinite or not a number");
+  }
+  if (settings.report != "json") print_result_line(session.settings(), outcome);
+  return outcome.reason == train::StopReason::interrupted ? interrupt_exit_code() : 0;
+}
+
+}  // namespace
+
+int run_role(const train::Configuration& configuration, const train::Settings& settings,
+             const cluster::FoundCluster& found, const Invocation& invocation) {
+  base::ensure_wait_policy(train::wait_policy(settings), settings.wait_policy != "auto", invocation.argv);
+  catch_interrupts();
+  RoleReporter reporter(found.task, settings);
+  train::Group group{found.spec, found.task,
+                     [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
+  switch (found.task.role) {
+    case cluster::Role::chief:
+    case cluster::Role::worker:
+      return train_as_member(configuration, settings, group, reporter);
+    case cluster::Role::ps: {
+      train::RoleOptions options{group, interrupt_flag(), {}, {}, {}};
+      options.on_progress = [&reporter](const ps::Server::Progress& progress) { reporter.server_status(progress); };
+      train::run_server(configuration, options);
+      reporter.state("done");
+      return 0;
+    }
+    case cluster::Role::evaluator: {
+      train::RoleOptions options{group, interrupt_flag(), {}, {}, {&reporter}};
+      train::run_evaluator(configuration, options);
+      reporter.state("done");
+      return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace lockstep::tools

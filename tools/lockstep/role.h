@@ -1,0 +1,13 @@
+// A process that is one role of a cluster: finds out which, and lives its life.
+#pragma once
+
+#include "cluster/find_cluster.h"
+#include "command.h"
+#include "train/configuration.h"
+
+namespace lockstep::tools {
+
+int run_role(const train::Configuration& configuration, const train::Settings& settings,
+             const cluster::FoundCluster& found, const Invocation& invocation);
+
+}  // namespace lockstep::tools

@@ -1,0 +1,128 @@
+#include "role_reporter.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "output.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::chrono::milliseconds kJsonInterval{500};
+constexpr std::chrono::milliseconds kTextInterval{10000};
+
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string line(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+RoleReporter::RoleReporter(const cluster::Task& task, const train::Settings& settings)
+    : role_(task.str()),
+      json_(settings.report == "json"),
+      quiet_(settings.quiet),
+      epochs_(settings.epochs),
+      ticker_(json_ ? kJsonInterval : kTextInterval) {}
+
+void RoleReporter::write(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  write_out(text);
+  flush_out();
+}
+
+void RoleReporter::log(std::string_view level, const std::string& text) {
+  if (json_) return write(line({{"event", "log"}, {"role", role_}, {"level", level}, {"text", text}}));
+  if (!quiet_ || level != "info") write(fmt::format("{}: {}\n", role_, text));
+}
+
+void RoleReporter::state(const std::string& state) {
+  if (json_) return write(line({{"event", "status"}, {"role", role_}, {"state", state}}));
+  if (!quiet_) write(fmt::format("{}: {}\n", role_, state));
+}
+
+void RoleReporter::server_status(const ps::Server::Progress& progress) {
+  if (!json_) return;
+  ordered_json status{{"event", "status"}, {"role", role_}, {"state", progress.state}};
+  if (progress.initialised) status["step"] = progress.version;
+  write(line(status));
+}
+
+void RoleReporter::on_start(const train::StartEvent& event) {
+  start_ = event;
+  told_at_ = event.clock->seconds_here();
+  told_examples_ = own_examples_ = 0;
+  state("training");
+}
+
+void RoleReporter::on_step(const train::StepEvent& event) {
+  own_examples_ += static_cast<uint64_t>(event.examples);
+  waited_ += event.wait_seconds;
+  staleness_ += static_cast<double>(event.staleness);
+  ++steps_;
+  if (!ticker_.due() || (quiet_ && !json_)) return;
+  const double now = event.clock->seconds_here();
+  const double span = std::max(now - told_at_, 1e-9);
+  const double rate = static_cast<double>(own_examples_ - told_examples_) / span;
+  const double share = std::min(waited_ / span, 1.0);
+  const double stale = staleness_ / static_cast<double>(steps_);
+  told_at_ = now;
+  told_examples_ = own_examples_;
+  waited_ = staleness_ = 0;
+  steps_ = 0;
+  if (!json_) {
+    return write(fmt::format("{}: step {}, epoch {}, loss {}, {:.0f} examples/s, waiting {:.0f} %\n", role_,
+                             grouped(event.step), event.epoch, loss_text(event.loss), rate, 100 * share));
+  }
+  write(line({{"event", "status"},
+              {"role", role_},
+              {"state", "training"},
+              {"step", event.step},
+              {"steps", start_.total_steps},
+              {"epoch", event.epoch},
+              {"epochs", epochs_},
+              {"examples_per_s", number(rate)},
+              {"loss", number(event.loss)},
+              {"staleness", number(stale)},
+              {"wait_share", number(share)}}));
+}
+
+void RoleReporter::on_eval(const train::EvalEvent& event) {
+  if (json_) {
+    return write(line({{"event", "eval"},
+                       {"role", role_},
+                       {"step", event.step},
+                       {"epoch", event.epoch},
+                       {"loss", number(event.loss)},
+                       {"accuracy", number(event.accuracy)},
+                       {"seconds", number(event.seconds)},
+                       {"best", event.best}}));
+  }
+  if (quiet_) return;
+  const std::string accuracy =
+      std::isnan(event.accuracy) ? std::string() : fmt::format(", accuracy {:.2f} %", 100 * event.accuracy);
+  write(fmt::format("{}: step {}: evaluated loss {}{}\n", role_, grouped(event.step), loss_text(event.loss), accuracy));
+}
+
+void RoleReporter::on_end(const train::Outcome& outcome) {
+  if (!json_) return;
+  ordered_json end{{"event", "end"},
+                   {"role", role_},
+                   {"run_dir", outcome.run_dir},
+                   {"reason", text(outcome.reason)},
+                   {"steps", outcome.steps},
+                   {"epochs", outcome.epochs},
+                   {"examples", outcome.examples},
+                   {"seconds", number(outcome.seconds)}};
+  if (outcome.last_eval) {
+    end["loss"] = number(outcome.last_eval->loss);
+    end["accuracy"] = number(outcome.last_eval->accuracy);
+  }
+  write(line(end));
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,49 @@
+// What a role says of itself: JSON lines for a launcher (--report json), or text for whoever started it by hand. Both
+// are hooks of a training and a log; status lines come at most twice a second. `log` may be called by any thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "cluster/spec.h"
+#include "lockstep/train.h"
+#include "ps/server.h"
+#include "ticker.h"
+#include "train/settings.h"
+
+namespace lockstep::tools {
+
+class RoleReporter final : public train::Hooks {
+ public:
+  RoleReporter(const cluster::Task& task, const train::Settings& settings);
+
+  void on_start(const train::StartEvent& event) override;
+  void on_step(const train::StepEvent& event) override;
+  void on_eval(const train::EvalEvent& event) override;
+  void on_end(const train::Outcome& outcome) override;
+
+  void log(std::string_view level, const std::string& text);
+  void server_status(const ps::Server::Progress& progress);
+  void state(const std::string& state);
+
+ private:
+  void write(const std::string& line);
+
+  std::string role_;
+  bool json_;
+  bool quiet_;
+  int64_t epochs_;
+  std::mutex mutex_;
+  train::StartEvent start_;
+  Ticker ticker_;
+  double told_at_ = 0;
+  uint64_t told_examples_ = 0;
+  double waited_ = 0;
+  double staleness_ = 0;
+  uint64_t steps_ = 0;
+  uint64_t own_examples_ = 0;
+  uint64_t server_version_ = 0;
+};
+
+}  // namespace lockstep::tools
