@@ -218,7 +218,7 @@ Remainder unapplied(const Plan& plan, std::span<const int64_t> done) {
   left.next_pass += through;
   first += through * rounds;
   const int64_t furthest = *std::max_element(done.begin(), done.end());
-  for (; first < furthest; ++left.next_pass) add(left.next_pass, {&whole, 1}, plan.examples);
+  while (first < furthest) add(left.next_pass++, {&whole, 1}, plan.examples);
   return left;
 }
 
