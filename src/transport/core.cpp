@@ -1,6 +1,7 @@
 #include "transport/core.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
@@ -16,42 +17,31 @@
 namespace lockstep::transport::core {
 namespace {
 
-/// Arguments of a channel or server, with the strings that they point at.
-class Arguments {
- public:
-  void add(const char* key, int value) {
-    grpc_arg arg{};
-    arg.type = GRPC_ARG_INTEGER;
-    arg.key = const_cast<char*>(key);
-    arg.value.integer = value;
-    args_.push_back(arg);
-  }
-  /// `value` is a literal.
-  void add(const char* key, const char* value) {
-    grpc_arg arg{};
-    arg.type = GRPC_ARG_STRING;
-    arg.key = const_cast<char*>(key);
-    arg.value.string = const_cast<char*>(value);
-    args_.push_back(arg);
-  }
-  [[nodiscard]] grpc_channel_args get() { return {args_.size(), args_.data()}; }
+constexpr int kKeptFree = 256 << 20;
+constexpr int kMappedAlone = 8 << 20;
 
- private:
-  std::vector<grpc_arg> args_;
-};
+using Arguments = std::vector<std::pair<const char*, int>>;
 
 /// What both sides of a connection are made with.
 Arguments common_arguments(size_t largest_payload) {
-  Arguments args;
   const size_t largest = std::min<size_t>(largest_payload + kHeaderBytes, std::numeric_limits<int>::max());
-  args.add(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(largest));
-  args.add(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
-  args.add(GRPC_ARG_MINIMAL_STACK, 1);
-  args.add(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  args.add(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, (1 << 24) - 1);
-  args.add(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
-  args.add(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  return args;
+  return {
+      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(largest)},
+      {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
+      {GRPC_ARG_MINIMAL_STACK, 1},
+      {GRPC_ARG_ENABLE_CHANNELZ, 0},
+      {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, (1 << 24) - 1},
+      {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20},
+      {GRPC_ARG_HTTP2_BDP_PROBE, 1},  // without it the window of a connection stays at 64 KiB
+  };
+}
+
+grpc_arg as_core(const std::pair<const char*, int>& given) {
+  grpc_arg arg{};
+  arg.type = GRPC_ARG_INTEGER;
+  arg.key = const_cast<char*>(given.first);
+  arg.value.integer = given.second;
+  return arg;
 }
 
 }  // namespace
@@ -68,7 +58,13 @@ void start_library() {
   // Never shut down: its last steps would run on a thread of gRPC's own while the process ends.
   static std::once_flag once;
   std::call_once(once, [] {
+    // gRPC receives into small pieces that it frees at once; without this every large exchange gives its memory back to
+    // the system and faults it in again.
+    mallopt(M_TRIM_THRESHOLD, kKeptFree);
+    mallopt(M_MMAP_THRESHOLD, kMappedAlone);
     gpr_set_log_function([](gpr_log_func_args*) {});
+    // Every waiting thread polls its own sockets; the default lets one poll for all and wake the others.
+    setenv("GRPC_POLL_STRATEGY", "poll", 0);
     grpc_init();
   });
 }
@@ -93,35 +89,41 @@ ChannelCredentialsPtr channel_credentials(const Security& security) {
   return ChannelCredentialsPtr(grpc_ssl_credentials_create_ex(keys.authority.c_str(), &pair, nullptr, nullptr));
 }
 
-ServerCredentialsPtr server_credentials(const Security& security) {
-  if (security.keys.empty()) return ServerCredentialsPtr(grpc_insecure_server_credentials_create());
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security) {
+  if (security.keys.empty()) return grpc::InsecureServerCredentials();
   const Keys keys = read_keys(security.keys);
-  grpc_ssl_pem_key_cert_pair pair{keys.node_key.c_str(), keys.node_certificate.c_str()};
-  return ServerCredentialsPtr(grpc_ssl_server_credentials_create_ex(
-      keys.authority.c_str(), &pair, 1, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, nullptr));
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = keys.authority;
+  options.pem_key_cert_pairs.push_back({keys.node_key, keys.node_certificate});
+  return grpc::SslServerCredentials(options);
 }
 
 ChannelPtr make_channel(const std::string& address, const Security& security, size_t largest_payload) {
   const ChannelCredentialsPtr credentials = channel_credentials(security);
   Arguments args = common_arguments(largest_payload);
-  args.add(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  args.add(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
-  args.add(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also how long one attempt may take
-  args.add(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
-  args.add(GRPC_ARG_ENABLE_RETRIES, 0);  // they would keep sent slices
-  args.add(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  args.add(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  if (!security.keys.empty()) args.add(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, kKeyName);
-  const grpc_channel_args given = args.get();
-  return ChannelPtr(grpc_channel_create(address.c_str(), credentials.get(), &given));
+  args.insert(args.end(), {{GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
+                           {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20},
+                           {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000},  // also how long one attempt may take
+                           {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100},
+                           {GRPC_ARG_ENABLE_RETRIES, 0},  // they would keep sent slices
+                           {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
+                           {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1}});
+  std::vector<grpc_arg> given;
+  std::transform(args.begin(), args.end(), std::back_inserter(given), as_core);
+  if (!security.keys.empty()) {
+    grpc_arg& name = given.emplace_back();
+    name.type = GRPC_ARG_STRING;
+    name.key = const_cast<char*>(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG);
+    name.value.string = const_cast<char*>(kKeyName);
+  }
+  const grpc_channel_args all{given.size(), given.data()};
+  return ChannelPtr(grpc_channel_create(address.c_str(), credentials.get(), &all));
 }
 
-ServerPtr make_server(size_t largest_payload) {
+std::vector<std::pair<const char*, int>> server_arguments(size_t largest_payload) {
   Arguments args = common_arguments(largest_payload);
-  args.add(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two servers on one port are a mistake
-  args.add(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
-  const grpc_channel_args given = args.get();
-  return ServerPtr(grpc_server_create(&given, nullptr));
+  args.emplace_back(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
+  return args;
 }
 
 std::string plain_address(const std::string& uri) {

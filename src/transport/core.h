@@ -5,11 +5,14 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <grpcpp/security/server_credentials.h>
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "transport/stream.h"
 
@@ -29,10 +32,8 @@ void destroy_queue(grpc_completion_queue* queue);
 using QueuePtr = std::unique_ptr<grpc_completion_queue, Release<destroy_queue>>;
 using CallPtr = std::unique_ptr<grpc_call, Release<grpc_call_unref>>;
 using ChannelPtr = std::unique_ptr<grpc_channel, Release<grpc_channel_destroy>>;
-using ServerPtr = std::unique_ptr<grpc_server, Release<grpc_server_destroy>>;
 using BufferPtr = std::unique_ptr<grpc_byte_buffer, Release<grpc_byte_buffer_destroy>>;
 using ChannelCredentialsPtr = std::unique_ptr<grpc_channel_credentials, Release<grpc_channel_credentials_release>>;
-using ServerCredentialsPtr = std::unique_ptr<grpc_server_credentials, Release<grpc_server_credentials_release>>;
 
 constexpr const char* kMethod = "/lockstep.Cluster/Stream";
 /// No server has this method: a call of it says why a channel has no connection, and never opens a stream.
@@ -53,10 +54,10 @@ std::string take_text(grpc_slice& slice);
 
 /// Throw UsageError for keys that are missing or damaged.
 ChannelCredentialsPtr channel_credentials(const Security& security);
-ServerCredentialsPtr server_credentials(const Security& security);
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security);
 
 ChannelPtr make_channel(const std::string& address, const Security& security, size_t largest_payload);
-ServerPtr make_server(size_t largest_payload);
+std::vector<std::pair<const char*, int>> server_arguments(size_t largest_payload);
 
 /// "ipv4:127.0.0.1:4000" without the kind and the escapes.
 std::string plain_address(const std::string& uri);

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "transport/copy.h"
+
 namespace lockstep::transport {
 namespace {
 
@@ -12,6 +14,8 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 
 constexpr uint32_t kMagic = 0x314b534c;  // "LSK1"
 constexpr uint16_t kFormat = 1;
+
+constexpr size_t kLargePayload = 512 << 10;  // then it is part of what no cache holds
 
 struct Wire {
   uint32_t magic = kMagic;
@@ -92,7 +96,11 @@ void Frame::copy_to(std::span<std::byte> to) const {
   }
   size_t at = 0;
   for (const auto& piece : pieces_) {
-    std::memcpy(to.data() + at, piece.data(), piece.size());
+    if (to.size() >= kLargePayload) {
+      copy_past_caches(piece, to.subspan(at, piece.size()));
+    } else {
+      std::memcpy(to.data() + at, piece.data(), piece.size());
+    }
     at += piece.size();
   }
 }

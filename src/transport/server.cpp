@@ -1,23 +1,20 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <grpc/support/alloc.h>
-#include <grpc/support/time.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstring>
 #include <list>
 #include <thread>
 
-#include "base/file.h"
 #include "transport/call_stream.h"
+#include "transport/listener.h"
+#include "transport/server_host.h"
 
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::seconds kLinger{5};  // for the last frames of a stream whose peer is slow to read
+constexpr std::chrono::seconds kHandshake{10};  // until a connection has become a stream
+constexpr std::chrono::seconds kLinger{5};      // for the last frames of a stream whose peer is slow to read
+constexpr size_t kMostStrangers = 64;           // connections that are no stream, or no more
+constexpr const char* kStopping = "the server is shutting down";
 
 class ServerStream final : public CallStream {
  public:
@@ -75,28 +72,6 @@ std::string ServerStream::why_ended(bool reading) {
   return "connection lost or closed by the peer";
 }
 
-/// The system's reason why nobody can listen at an address; gRPC does not tell.
-std::string why_not_listening(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return "not host:port";
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
-  if (error != 0) return gai_strerror(error);
-  const std::unique_ptr<addrinfo, core::Release<freeaddrinfo>> owner(found);
-  const base::FileHandle socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(socket.get(), 1) != 0) {
-    return std::strerror(errno);
-  }
-  return "the system refused";
-}
-
 }  // namespace
 
 class Server::Impl {
@@ -105,116 +80,56 @@ class Server::Impl {
   ~Impl() { shutdown(); }
 
   void shutdown();
-  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int port() const { return listener_.port(); }
 
  private:
-  /// A stream with its thread; the thread says when it is done, the acceptor or shutdown joins it.
+  /// A connection with its thread, which fills in what it has and says when it is done.
   struct Session {
-    explicit Session(std::unique_ptr<ServerStream> made) : stream(std::move(made)) {}
-    std::unique_ptr<ServerStream> stream;
-    bool done = false;
     std::thread thread;
+    ServerHost* host = nullptr;
+    ServerStream* stream = nullptr;
+    bool done = false;
   };
 
-  void listen();
-  void request_next();
   void accept_all();
-  void take(core::CallPtr call, core::QueuePtr queue);
-  void serve(Session& session);
   void join_finished();
+  void run(Session& session, base::FileHandle socket);
+  void serve(Session& session, ServerHost& host);
+  /// Whether there is room for one more stream; if so it counts from now on.
+  bool admit(Session& session, ServerStream& stream);
 
   const ServerOptions options_;
   const Handler handler_;
-  core::ServerPtr server_;
-  grpc_completion_queue* queue_;
-  int port_ = 0;
-  char shutdown_tag_ = 0;
-
-  // What the next call will be put into; the acceptor's.
-  core::QueuePtr next_queue_;
-  grpc_call* next_call_ = nullptr;
-  grpc_call_details next_details_{};
-  grpc_metadata_array next_metadata_{};
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  Listener listener_;
 
   base::Mutex mutex_;
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::thread acceptor_;
 };
 
-Server::Impl::Impl(const ServerOptions& options, Handler handler) : options_(options), handler_(std::move(handler)) {
-  core::start_library();
-  const core::ServerCredentialsPtr credentials = core::server_credentials(options.security);
-  server_ = core::make_server(options.largest_payload);
-  queue_ = grpc_completion_queue_create_for_next(nullptr);
-  grpc_server_register_completion_queue(server_.get(), queue_, nullptr);
-  port_ = grpc_server_add_http2_port(server_.get(), options.address.c_str(), credentials.get());
-  grpc_call_details_init(&next_details_);
-  grpc_metadata_array_init(&next_metadata_);
-  grpc_server_start(server_.get());
-  if (port_ != 0) request_next();
-  acceptor_ = std::thread([this] { accept_all(); });
-  if (port_ == 0) {
-    shutdown();
-    throw IoError(fmt::format("cannot listen at {}: {}", options.address, why_not_listening(options.address)));
-  }
-}
-
-void Server::Impl::request_next() {
-  next_queue_ = core::make_pluck_queue();
-  next_call_ = nullptr;
-  grpc_server_request_call(server_.get(), &next_call_, &next_details_, &next_metadata_, next_queue_.get(), queue_,
-                           this);
-}
+Server::Impl::Impl(const ServerOptions& options, Handler handler)
+    : options_(options),
+      handler_(std::move(handler)),
+      credentials_((core::start_library(), core::server_credentials(options.security))),
+      listener_(options.address),
+      acceptor_([this] { accept_all(); }) {}
 
 void Server::Impl::accept_all() {
   while (true) {
-    const grpc_event event = grpc_completion_queue_next(queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
-    if (event.type == GRPC_QUEUE_SHUTDOWN) return;
-    if (event.tag == &shutdown_tag_) {
-      grpc_completion_queue_shutdown(queue_);
-      continue;
-    }
-    if (event.success == 0) continue;  // the server is shutting down
-    take(core::CallPtr(next_call_), std::move(next_queue_));
-    grpc_call_details_destroy(&next_details_);
-    grpc_call_details_init(&next_details_);
-    request_next();
+    base::FileHandle socket = listener_.accept();
+    if (!socket.open()) return;
     join_finished();
+    const base::MutexLock lock(mutex_);
+    const size_t most = static_cast<size_t>(options_.most_streams) + kMostStrangers;
+    if (stopping_ || sessions_.size() >= most) continue;
+    Session& session = sessions_.emplace_back();
+    session.thread = std::thread([this, &session, held = std::make_shared<base::FileHandle>(std::move(socket))] {
+      run(session, std::move(*held));
+    });
   }
-}
-
-void Server::Impl::take(core::CallPtr call, core::QueuePtr queue) {
-  if (grpc_slice_str_cmp(next_details_.method, core::kMethod) != 0) {
-    grpc_call_cancel_with_status(call.get(), GRPC_STATUS_UNIMPLEMENTED, "there is no such method here", nullptr);
-    return;
-  }
-  const base::MutexLock lock(mutex_);
-  if (stopping_) return;
-  const auto living = std::count_if(sessions_.begin(), sessions_.end(), [](const Session& s) { return !s.done; });
-  if (living >= options_.most_streams) {
-    const std::string why = fmt::format("the server has {} streams already, and allows no more", living);
-    grpc_call_cancel_with_status(call.get(), GRPC_STATUS_RESOURCE_EXHAUSTED, why.c_str(), nullptr);
-    return;
-  }
-  Session& session = sessions_.emplace_back(std::make_unique<ServerStream>(
-      std::move(call), std::move(queue),
-      CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin}));
-  session.thread = std::thread([this, &session] { serve(session); });
-}
-
-void Server::Impl::serve(Session& session) {
-  session.stream->begin();
-  std::string failure;
-  try {
-    handler_(*session.stream);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  session.stream->finish(failure);
-  const base::MutexLock lock(mutex_);
-  session.stream.reset();
-  session.done = true;
 }
 
 void Server::Impl::join_finished() {
@@ -230,29 +145,79 @@ void Server::Impl::join_finished() {
   for (Session& session : finished) session.thread.join();
 }
 
+void Server::Impl::run(Session& session, base::FileHandle socket) {
+  {
+    ServerHost host(std::move(socket), credentials_, options_.largest_payload);
+    {
+      const base::MutexLock lock(mutex_);
+      session.host = &host;
+      if (stopping_) host.cut();
+    }
+    serve(session, host);
+    const base::MutexLock lock(mutex_);
+    session.host = nullptr;
+  }
+  const base::MutexLock lock(mutex_);
+  session.done = true;
+}
+
+bool Server::Impl::admit(Session& session, ServerStream& stream) {
+  const base::MutexLock lock(mutex_);
+  if (stopping_) {
+    stream.cancel(kStopping);
+    return false;
+  }
+  if (streams_ >= options_.most_streams) {
+    stream.cancel(fmt::format("the server has {} streams already, and allows no more", streams_));
+    return false;
+  }
+  ++streams_;
+  session.stream = &stream;
+  return true;
+}
+
+void Server::Impl::serve(Session& session, ServerHost& host) {
+  ServerHost::Call call = host.wait_for_call(kHandshake);
+  if (!call.call) return;
+  if (call.method != core::kMethod) {
+    grpc_call_cancel_with_status(call.call.get(), GRPC_STATUS_UNIMPLEMENTED, "there is no such method here", nullptr);
+  } else {
+    ServerStream stream(std::move(call.call), std::move(call.queue),
+                        CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin});
+    std::string failure;
+    if (admit(session, stream)) {
+      stream.begin();
+      try {
+        handler_(stream);
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+      const base::MutexLock lock(mutex_);
+      session.stream = nullptr;
+      --streams_;
+    }
+    stream.finish(failure);
+  }
+  host.wait_for_hang_up(kLinger);
+}
+
 void Server::Impl::shutdown() {
-  if (!server_) return;
+  if (!acceptor_.joinable()) return;
+  listener_.stop();
+  acceptor_.join();
+  std::list<Session> sessions;
   {
     const base::MutexLock lock(mutex_);
     stopping_ = true;
     for (Session& session : sessions_) {
-      if (session.stream) session.stream->cancel("the server is shutting down");
+      if (session.stream != nullptr)
+        session.stream->cancel(kStopping);
+      else if (session.host != nullptr)
+        session.host->cut();
     }
   }
-  grpc_server_shutdown_and_notify(server_.get(), queue_, &shutdown_tag_);
-  grpc_server_cancel_all_calls(server_.get());
-  acceptor_.join();
-  std::list<Session> rest;
-  {
-    const base::MutexLock lock(mutex_);
-    rest.swap(sessions_);
-  }
-  for (Session& session : rest) session.thread.join();
-  next_queue_.reset();
-  grpc_call_details_destroy(&next_details_);
-  grpc_metadata_array_destroy(&next_metadata_);
-  server_.reset();
-  grpc_completion_queue_destroy(queue_);
+  for (Session& session : sessions_) session.thread.join();
+  sessions_.clear();
 }
 
 Server::Server(const ServerOptions& options, Handler handler)

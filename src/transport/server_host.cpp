@@ -1,0 +1,73 @@
+#include "transport/server_host.h"
+
+#include <grpc/support/time.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace lockstep::transport {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};  // between looks at whether the peer has hung up
+
+}  // namespace
+
+ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                       size_t largest_payload)
+    : watch_(dup(socket.get())), call_queue_(core::make_pluck_queue()) {
+  grpc_call_details_init(&details_);
+  grpc_metadata_array_init(&metadata_);
+  grpc::ServerBuilder builder;
+  for (const auto& [key, value] : core::server_arguments(largest_payload)) builder.AddChannelArgument(key, value);
+  queue_ = builder.AddCompletionQueue();
+  builder.RegisterAsyncGenericService(&service_);
+  door_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  server_ = builder.BuildAndStart();
+  if (!server_) throw IoError("a gRPC server for one connection could not be made");
+  grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_, call_queue_.get(), queue_->cq(), this);
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+  connection.fd = socket.release();
+  door_->HandleNewConnection(&connection);
+}
+
+ServerHost::~ServerHost() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  queue_->Shutdown();
+  while (grpc_completion_queue_next(queue_->cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
+         GRPC_QUEUE_SHUTDOWN) {
+  }
+  grpc_call_details_destroy(&details_);
+  grpc_metadata_array_destroy(&metadata_);
+}
+
+bool ServerHost::turn(bool& success) {
+  const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(kLook), nullptr);
+  success = event.type == GRPC_OP_COMPLETE && event.success != 0;
+  return event.type == GRPC_OP_COMPLETE;
+}
+
+bool ServerHost::hung_up() const {
+  pollfd watched{.fd = watch_.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&watched, 1, 0) > 0;
+}
+
+ServerHost::Call ServerHost::wait_for_call(std::chrono::milliseconds at_most) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  bool success = false;
+  while (!turn(success)) {
+    if (hung_up() || std::chrono::steady_clock::now() >= until) return {};
+  }
+  if (!success) return {};
+  return {std::move(call_queue_), core::CallPtr(call_), core::take_text(details_.method)};
+}
+
+void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  bool ignored = false;
+  while (!hung_up() && std::chrono::steady_clock::now() < until) turn(ignored);
+}
+
+void ServerHost::cut() { ::shutdown(watch_.get(), SHUT_RDWR); }
+
+}  // namespace lockstep::transport

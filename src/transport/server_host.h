@@ -1,0 +1,60 @@
+// A gRPC server for one accepted connection, used by the one thread that owns the connection. Internal.
+//
+// A server of gRPC's own would poll all its connections from shared threads and hand what it read to the thread that
+// waits for it; with one server per connection the waiting thread reads its own socket. It also keeps a broken or
+// hostile peer to itself. Only `cut` may be called from other threads.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/file.h"
+#include "transport/core.h"
+
+namespace lockstep::transport {
+
+class ServerHost {
+ public:
+  ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
+             size_t largest_payload);
+  ~ServerHost();
+  ServerHost(const ServerHost&) = delete;
+  ServerHost& operator=(const ServerHost&) = delete;
+
+  struct Call {
+    core::QueuePtr queue;
+    core::CallPtr call;  ///< null: none came
+    std::string method;
+  };
+  /// The peer's call, if it comes before the deadline and before the peer hangs up.
+  Call wait_for_call(std::chrono::milliseconds at_most);
+
+  /// Lets the peer read its last frames and hang up.
+  void wait_for_hang_up(std::chrono::milliseconds at_most);
+
+  /// Breaks the connection at once.
+  void cut();
+
+ private:
+  [[nodiscard]] bool hung_up() const;
+  /// Lets gRPC work for a moment; false: nothing came.
+  bool turn(bool& success);
+
+  base::FileHandle watch_;  ///< the connection's socket once more: gRPC does not tell when it has closed its own
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
+  std::unique_ptr<grpc::Server> server_;
+
+  core::QueuePtr call_queue_;
+  grpc_call* call_ = nullptr;
+  grpc_call_details details_{};
+  grpc_metadata_array metadata_{};
+};
+
+}  // namespace lockstep::transport
