@@ -4,6 +4,7 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
+#include <sys/socket.h>
 
 #include <cstring>
 
@@ -130,7 +131,10 @@ base::Result<bool> CallStream::write(const Header& header, std::span<const std::
   grpc_op op{};
   op.op = GRPC_OP_SEND_MESSAGE;
   op.data.send_message.send_message = message.get();
-  if (!start({&op, 1}, Tag::kWrite) || !wait(Tag::kWrite)) return ended(false);
+  writing_ = true;
+  const bool success = start({&op, 1}, Tag::kWrite) && wait(Tag::kWrite);
+  writing_ = false;
+  if (!success) return ended(false);
   sent_.fetch_add(payload, std::memory_order_relaxed);
   return true;
 }
@@ -153,6 +157,13 @@ void CallStream::cancel(const std::string& why) {
     cancelled_ = why.empty() ? "cancelled" : why;
   }
   grpc_call_cancel_with_status(call_.get(), GRPC_STATUS_CANCELLED, why.c_str(), nullptr);
+  // What has been handed to the system is not taken back: a writer would wait until the peer reads. One that starts
+  // only now fails at once.
+  if (writing_) cut();
+}
+
+void CallStream::cut() {
+  if (socket_.open()) ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 Traffic CallStream::traffic() const {

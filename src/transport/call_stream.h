@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/file.h"
 #include "base/mutex.h"
 #include "transport/core.h"
 #include "transport/stream.h"
@@ -38,6 +39,11 @@ class CallStream : public Stream {
   /// Waits for as long as it takes.
   bool wait(Tag tag);
 
+  /// The connection's socket, so that it can be broken while gRPC still waits for the peer to read.
+  void set_socket(base::FileHandle socket) { socket_ = std::move(socket); }
+  /// Breaks the connection. Any thread.
+  void cut();
+
   /// Why there is nothing more to read or write, after one of them has failed.
   virtual std::string why_ended(bool reading) = 0;
   /// The reason that cancel() was given; empty: it was not called.
@@ -53,7 +59,9 @@ class CallStream : public Stream {
   const Options options_;
   core::QueuePtr queue_;
   core::CallPtr call_;
+  base::FileHandle socket_;
   char tags_[4] = {};
+  std::atomic<bool> writing_{false};
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> received_{0};
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "transport/call_stream.h"
+#include "transport/sockets.h"
 
 namespace lockstep::transport {
 namespace {
@@ -55,15 +56,8 @@ Reason plain_reason(const std::string& text, bool tls) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (has("CERTIFICATE_VERIFY_FAILED")) return {"the peer's key is not of our certificate authority", true};
   if (has("WRONG_VERSION_NUMBER")) return {"the peer does not speak TLS, and this side does", true};
-  if (has("Connection refused")) return {"connection refused: nobody listens there"};
-  if (has("DNS resolution failed") || has("resolution")) return {"the host's name cannot be resolved"};
-  if (has("No route to host")) return {"no route to the host"};
-  if (has("Network is unreachable")) return {"the network is unreachable"};
-  if (has("Socket closed") || has("onnection reset") || has("Broken pipe") || has("EOF") || has("SETTINGS")) {
-    return {tls ? "the peer closed the connection at once: it does not accept our key, or is no Lockstep process"
-                : "the peer closed the connection at once: it wants TLS, or is no Lockstep process"};
-  }
-  return {text};
+  if (tls) return {"the peer closed the connection at once: it does not accept our key, or is no Lockstep process"};
+  return {"the peer closed the connection at once: it wants TLS, or is no Lockstep process"};
 }
 
 /// Why the channel has no connection; empty where it is still trying for the first time.
@@ -97,7 +91,8 @@ class ClientStream final : public CallStream {
   void begin();
   /// Whether a server has accepted or refused the call within `at_most`.
   bool wait_for_answer(milliseconds at_most);
-  [[nodiscard]] bool accepted() const;
+  /// Whether it was accepted; then the stream is ready.
+  bool accepted();
 
   grpc_channel* channel() { return channel_.get(); }
   std::string why_ended(bool reading) override;
@@ -117,6 +112,7 @@ class ClientStream final : public CallStream {
 
 ClientStream::~ClientStream() {
   cancel("the stream was closed");
+  cut();
   if (!started_) wait(Tag::kStart);
   {
     const base::MutexLock lock(end_mutex_);
@@ -142,9 +138,14 @@ bool ClientStream::wait_for_answer(milliseconds at_most) {
   return started_;
 }
 
-bool ClientStream::accepted() const {
+bool ClientStream::accepted() {
   for (size_t i = 0; i < initial_.count; ++i) {
-    if (grpc_slice_str_cmp(initial_.metadata[i].key, core::kAcceptedKey) == 0) return true;
+    if (grpc_slice_str_cmp(initial_.metadata[i].key, core::kAcceptedKey) != 0) continue;
+    const grpc_slice& seen = initial_.metadata[i].value;
+    const std::unique_ptr<char, core::Release<gpr_free>> remote(grpc_call_get_peer(call()));
+    set_socket(find_connection({reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(seen)), GRPC_SLICE_LENGTH(seen)},
+                               core::plain_address(remote.get())));
+    return true;
   }
   return false;
 }
@@ -160,8 +161,14 @@ void ClientStream::wait_for_end() {
   has_ended_ = true;
 }
 
-std::string ClientStream::why_ended(bool /*reading*/) {
+std::string ClientStream::why_ended(bool reading) {
   const base::MutexLock lock(end_mutex_);
+  if (!reading && !has_ended_) {
+    // The status comes after the last message, and those are still the reader's to take.
+    bool success = false;
+    has_ended_ = wait(Tag::kEnd, gpr_inf_past(GPR_CLOCK_MONOTONIC), success);
+    if (!has_ended_) return "the peer takes no more";
+  }
   wait_for_end();
   const std::string local = cancelled();
   if (!local.empty()) return local;
@@ -206,6 +213,8 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
     if (reason.lasting) break;
     if (give_up && give_up()) return base::Failure{fmt::format("connecting to {} was given up", address)};
     if (std::chrono::steady_clock::now() >= until) {
+      const std::string unreachable = why_unreachable(address);
+      if (!unreachable.empty()) reason.text = unreachable;
       if (reason.text.empty()) reason.text = "no answer";
       return base::Failure{fmt::format("cannot connect to {} within {:.1f} s: {}", address,
                                        static_cast<double>(options.patience.count()) / 1000, reason.text)};

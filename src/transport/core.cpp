@@ -1,10 +1,10 @@
 #include "transport/core.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <limits>

@@ -38,7 +38,7 @@ using ChannelCredentialsPtr = std::unique_ptr<grpc_channel_credentials, Release<
 constexpr const char* kMethod = "/lockstep.Cluster/Stream";
 /// No server has this method: a call of it says why a channel has no connection, and never opens a stream.
 constexpr const char* kProbeMethod = "/lockstep.Cluster/Probe";
-/// In a server's first metadata, so that a client knows that it was accepted.
+/// In a server's first metadata, so that a client knows that it was accepted; the value is the client's own address.
 constexpr const char* kAcceptedKey = "lockstep-accepted";
 
 /// Makes gRPC ready and silent; before anything else of this header, any thread, any number of times.

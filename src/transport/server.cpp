@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "transport/call_stream.h"
-#include "transport/listener.h"
 #include "transport/server_host.h"
+#include "transport/sockets.h"
 
 namespace lockstep::transport {
 namespace {
@@ -18,8 +18,9 @@ constexpr const char* kStopping = "the server is shutting down";
 
 class ServerStream final : public CallStream {
  public:
-  ServerStream(core::CallPtr call, core::QueuePtr queue, const Options& options)
+  ServerStream(core::CallPtr call, core::QueuePtr queue, base::FileHandle socket, const Options& options)
       : CallStream(std::move(call), std::move(queue), options) {
+    set_socket(std::move(socket));
     char* peer = grpc_call_get_peer(this->call());
     peer_ = core::plain_address(peer);
     gpr_free(peer);
@@ -34,17 +35,19 @@ class ServerStream final : public CallStream {
   void close_writes() override {}
 
  private:
+  bool begun_ = false;
   int closed_early_ = 0;
 };
 
 void ServerStream::begin() {
+  begun_ = true;
   grpc_op close{};
   close.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
   close.data.recv_close_on_server.cancelled = &closed_early_;
   start({&close, 1}, Tag::kEnd);
   grpc_metadata accepted{};
   accepted.key = grpc_slice_from_static_string(core::kAcceptedKey);
-  accepted.value = grpc_slice_from_static_string("1");
+  accepted.value = grpc_slice_from_static_string(peer_.c_str());
   grpc_op op{};
   op.op = GRPC_OP_SEND_INITIAL_METADATA;
   op.data.send_initial_metadata.count = 1;
@@ -53,6 +56,7 @@ void ServerStream::begin() {
 }
 
 void ServerStream::finish(const std::string& failure) {
+  if (!begun_) return;
   grpc_slice details = grpc_slice_from_copied_string(failure.c_str());
   grpc_op op{};
   op.op = GRPC_OP_SEND_STATUS_FROM_SERVER;
@@ -60,7 +64,7 @@ void ServerStream::finish(const std::string& failure) {
   op.data.send_status_from_server.status_details = failure.empty() ? nullptr : &details;
   bool success = false;
   if (start({&op, 1}, Tag::kWrite) && !wait(Tag::kWrite, core::deadline_in(kLinger), success)) {
-    cancel("the peer does not read");
+    cut();  // the peer does not read
     wait(Tag::kWrite);
   }
   grpc_slice_unref(details);
@@ -182,7 +186,7 @@ void Server::Impl::serve(Session& session, ServerHost& host) {
   if (call.method != core::kMethod) {
     grpc_call_cancel_with_status(call.call.get(), GRPC_STATUS_UNIMPLEMENTED, "there is no such method here", nullptr);
   } else {
-    ServerStream stream(std::move(call.call), std::move(call.queue),
+    ServerStream stream(std::move(call.call), std::move(call.queue), host.socket(),
                         CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin});
     std::string failure;
     if (admit(session, stream)) {
@@ -210,10 +214,12 @@ void Server::Impl::shutdown() {
     const base::MutexLock lock(mutex_);
     stopping_ = true;
     for (Session& session : sessions_) {
-      if (session.stream != nullptr)
+      if (session.host != nullptr) session.host->hurry();
+      if (session.stream != nullptr) {
         session.stream->cancel(kStopping);
-      else if (session.host != nullptr)
+      } else if (session.host != nullptr) {
         session.host->cut();
+      }
     }
   }
   for (Session& session : sessions_) session.thread.join();

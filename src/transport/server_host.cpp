@@ -1,20 +1,22 @@
 #include "transport/server_host.h"
 
+#include <fcntl.h>
 #include <grpc/support/time.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace lockstep::transport {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};  // between looks at whether the peer has hung up
 
+constexpr std::chrono::milliseconds kHurry{100};
+
 }  // namespace
 
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
                        size_t largest_payload)
-    : watch_(dup(socket.get())), call_queue_(core::make_pluck_queue()) {
+    : watch_(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), call_queue_(core::make_pluck_queue()) {
   grpc_call_details_init(&details_);
   grpc_metadata_array_init(&metadata_);
   grpc::ServerBuilder builder;
@@ -32,6 +34,7 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
 }
 
 ServerHost::~ServerHost() {
+  cut();
   server_->Shutdown(std::chrono::system_clock::now());
   queue_->Shutdown();
   while (grpc_completion_queue_next(queue_->cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
@@ -63,10 +66,14 @@ ServerHost::Call ServerHost::wait_for_call(std::chrono::milliseconds at_most) {
 }
 
 void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
-  const auto until = std::chrono::steady_clock::now() + at_most;
+  const auto start = std::chrono::steady_clock::now();
   bool ignored = false;
-  while (!hung_up() && std::chrono::steady_clock::now() < until) turn(ignored);
+  while (!hung_up() && std::chrono::steady_clock::now() - start < (hurried_ ? std::min(at_most, kHurry) : at_most)) {
+    turn(ignored);
+  }
 }
+
+base::FileHandle ServerHost::socket() const { return base::FileHandle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0)); }
 
 void ServerHost::cut() { ::shutdown(watch_.get(), SHUT_RDWR); }
 

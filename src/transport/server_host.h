@@ -2,7 +2,7 @@
 //
 // A server of gRPC's own would poll all its connections from shared threads and hand what it read to the thread that
 // waits for it; with one server per connection the waiting thread reads its own socket. It also keeps a broken or
-// hostile peer to itself. Only `cut` may be called from other threads.
+// hostile peer to itself. Only `cut` and `hurry` may be called from other threads.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -10,6 +10,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -37,14 +38,20 @@ class ServerHost {
   /// Lets the peer read its last frames and hang up.
   void wait_for_hang_up(std::chrono::milliseconds at_most);
 
+  /// One more handle of the connection's socket.
+  [[nodiscard]] base::FileHandle socket() const;
+
   /// Breaks the connection at once.
   void cut();
+  /// Leaves the peer hardly any time to hang up.
+  void hurry() { hurried_ = true; }
 
  private:
   [[nodiscard]] bool hung_up() const;
   /// Lets gRPC work for a moment; false: nothing came.
   bool turn(bool& success);
 
+  std::atomic<bool> hurried_{false};
   base::FileHandle watch_;  ///< the connection's socket once more: gRPC does not tell when it has closed its own
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   grpc::AsyncGenericService service_;

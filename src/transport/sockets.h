@@ -1,4 +1,4 @@
-// A listening TCP socket. Internal.
+// TCP sockets: listening, and why an address cannot be reached. Internal.
 #pragma once
 
 #include <string>
@@ -24,5 +24,13 @@ class Listener {
   base::FileHandle stop_;  ///< an eventfd that ends the wait
   int port_ = 0;
 };
+
+/// The system's reason why no TCP connection to "host:port" can be had; empty where one can. Takes a fraction of a
+/// second at most.
+std::string why_unreachable(const std::string& address);
+
+/// This process's connection between two addresses, as one more handle of its socket: gRPC does not give out those
+/// that it makes. None where there is no such connection (an address was translated on the way).
+base::FileHandle find_connection(const std::string& local, const std::string& remote);
 
 }  // namespace lockstep::transport

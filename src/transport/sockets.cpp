@@ -1,0 +1,145 @@
+#include "transport/sockets.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "lockstep/error.h"
+
+namespace lockstep::transport {
+namespace {
+
+constexpr int kBacklog = 512;
+
+constexpr int kProbeMs = 300;
+
+struct FreeAddress {
+  void operator()(addrinfo* info) const { freeaddrinfo(info); }
+};
+using AddressPtr = std::unique_ptr<addrinfo, FreeAddress>;
+
+/// Null where the address cannot be resolved; then `why` says why.
+AddressPtr resolve(const std::string& address, int flags, std::string& why) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    why = "it is not of the form host:port";
+    return nullptr;
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
+  if (error != 0) why = gai_strerror(error);
+  return AddressPtr(error == 0 ? found : nullptr);
+}
+
+base::FileHandle make_socket(const addrinfo& address) {
+  return base::FileHandle(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void set_option(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof(value));
+}
+
+using NameFunction = int (*)(int, sockaddr*, socklen_t*);
+
+/// "127.0.0.1:4000", also where an IPv6 socket speaks IPv4; empty where it is no such socket.
+std::string name_of(int socket, NameFunction function) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (function(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  char host[NI_MAXHOST] = "";
+  char port[NI_MAXSERV] = "";
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "";
+  }
+  std::string name = host;
+  if (name.starts_with("::ffff:")) name.erase(0, 7);
+  return name.find(':') == std::string::npos ? name + ":" + port : "[" + name + "]:" + port;
+}
+
+}  // namespace
+
+Listener::Listener(const std::string& address) : stop_(eventfd(0, EFD_CLOEXEC)) {
+  std::string why;
+  const AddressPtr found = resolve(address, AI_PASSIVE, why);
+  if (!found) throw IoError(fmt::format("cannot listen at {}: {}", address, why));
+  socket_ = make_socket(*found);
+  set_option(socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (found->ai_family == AF_INET6) set_option(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (!socket_.open() || bind(socket_.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket_.get(), kBacklog) != 0) {
+    throw IoError(fmt::format("cannot listen at {}: {}", address, std::strerror(errno)));
+  }
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&bound), &length);
+  port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                                            : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+}
+
+base::FileHandle Listener::accept() {
+  while (true) {
+    std::array<pollfd, 2> watched{{{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    if (poll(watched.data(), watched.size(), -1) < 0) continue;
+    if (watched[1].revents != 0) return {};
+    base::FileHandle accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (accepted.open()) {
+      set_option(accepted.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+      return accepted;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) usleep(20'000);  // others must end
+  }
+}
+
+void Listener::stop() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof(one));
+}
+
+std::string why_unreachable(const std::string& address) {
+  std::string why;
+  const AddressPtr found = resolve(address, 0, why);
+  if (!found) return fmt::format("the host cannot be found: {}", why);
+  const base::FileHandle socket = make_socket(*found);
+  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0) return "";
+  int error = errno;
+  if (error == EINPROGRESS) {
+    pollfd watched{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+    if (poll(&watched, 1, kProbeMs) <= 0) return "the host does not answer";
+    socklen_t length = sizeof(error);
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error == ECONNREFUSED) return "connection refused: nobody listens there";
+  return error == 0 ? "" : std::strerror(error);
+}
+
+base::FileHandle find_connection(const std::string& local, const std::string& remote) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::string name = entry.path().filename();
+    base::FileHandle handle(fcntl(std::stoi(name), F_DUPFD_CLOEXEC, 0));  // it may be another by the time it is used
+    if (handle.open() && name_of(handle.get(), getsockname) == local && name_of(handle.get(), getpeername) == remote) {
+      return handle;
+    }
+  }
+  return {};
+}
+
+}  // namespace lockstep::transport
