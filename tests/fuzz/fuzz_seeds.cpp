@@ -103,6 +103,23 @@ void write_config(const std::string& folder) {
   put_file(folder + "/small.yaml", {reinterpret_cast<const uint8_t*>(small.data()), small.size()});
 }
 
+void write_cluster(const std::string& tf_config, const std::string& file, const std::string& slurm) {
+  const auto put = [](const std::string& path, const std::string& text) {
+    put_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  };
+  put(tf_config + "/full", R"({"cluster":{"chief":["h0:1"],"worker":["h1:1","[::1]:2"],"ps":["h3:1"],
+      "evaluator":["h4:1"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
+  put(tf_config + "/sparse",
+      R"({"sparseCluster":{"worker":{"1":"h2:1"},"ps":["h3:1"]},"task":{"type":"worker","index":"1"}})");
+  put(tf_config + "/outside", R"({"cluster":{"master":["a:1"],"ps":["b:1"]},"task":{"type":"evaluator"}})");
+  put(file + "/lists.yaml", "chief: [a:1]\nworker: ['[::1]:2', b:2]\nps: [a:2]\nevaluator: [c:1]\n");
+  put(file + "/nodes.yaml",
+      "port: 5000\nnodes:\n- {host: a, roles: [ps, worker], ssh: u@a, dir: d, port: 7}\n- {host: b, roles: worker}\n");
+  put(file + "/layout.yaml", "layout: PSW-CW-E\nhosts: [a, b, c]\nport: 1\n");
+  put(slurm + "/block", "node[01-02]\n2(x2)");
+  put(slurm + "/uneven", "r[1-2]n[1],gpu1,x[7,9]-ib\n1,2,1(x3)");
+}
+
 /// The examples, whose names end in .yaml.
 void write_model_yaml(const std::string& folder, const std::string& examples) {
   for (const auto& entry : std::filesystem::directory_iterator(examples)) {
@@ -143,6 +160,7 @@ int main(int argc, char** argv) {
     write_own_data(made(folder + "/csv"), folder + "/npz");
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
+    write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_onnx(made(folder + "/onnx"), argv[3]);
   } catch (const std::exception& error) {

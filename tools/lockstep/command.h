@@ -25,6 +25,7 @@ void add_export(CLI::App& program, Invocation& invocation);
 void add_data(CLI::App& program, Invocation& invocation);
 void add_models(CLI::App& program, Invocation& invocation);
 void add_describe(CLI::App& program, Invocation& invocation);
+void add_keys(CLI::App& program, Invocation& invocation);
 void add_info(CLI::App& program, Invocation& invocation);
 /// Hidden: the generated parts of docs/.
 void add_docs(CLI::App& program, Invocation& invocation);

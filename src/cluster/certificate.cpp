@@ -1,0 +1,233 @@
+#include "cluster/certificate.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <array>
+#include <ctime>
+#include <memory>
+
+#include "lockstep/error.h"
+
+namespace lockstep::cluster {
+namespace {
+
+constexpr int kValidDays = 3652;
+constexpr int kSerialBits = 127;
+
+template <auto Free>
+struct Deleter {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
+using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
+
+void require(bool done, const char* what) {
+  if (done) return;
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  const std::string text = fmt::format("cannot {}: {}", what, reason == nullptr ? "OpenSSL gives no reason" : reason);
+  ERR_clear_error();
+  throw Error(text);
+}
+
+std::string text_of(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  return {data, static_cast<size_t>(size)};
+}
+
+Bio bio_over(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
+
+/// Gives no password: OpenSSL would ask at the terminal.
+int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }
+
+Certificate parse_certificate(const std::string& pem) {
+  Certificate certificate(PEM_read_bio_X509(bio_over(pem).get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  if (!certificate) throw DataError("is not a certificate in PEM form");
+  return certificate;
+}
+
+Key parse_key(const std::string& pem) {
+  Key key(PEM_read_bio_PrivateKey(bio_over(pem).get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  if (!key) throw DataError("is not a private key in PEM form without password");
+  return key;
+}
+
+std::string random_hex() {
+  const Number number(BN_new());
+  require(number && BN_rand(number.get(), 32, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1, "make a random number");
+  return fmt::format("{:08x}", BN_get_word(number.get()));
+}
+
+void set_serial(X509* certificate) {
+  const Number number(BN_new());
+  require(number && BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) == 1,
+          "make a serial number");
+  require(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr, "set a serial number");
+}
+
+void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
+  require(extension && X509_add_ext(certificate, extension.get(), -1) == 1, "add to a certificate");
+}
+
+/// A certificate of today with that subject, not signed yet.
+Certificate new_certificate(EVP_PKEY* key, const std::string& subject) {
+  Certificate certificate(X509_new());
+  require(certificate && X509_set_version(certificate.get(), X509_VERSION_3) == 1, "make a certificate");
+  set_serial(certificate.get());
+  // Since yesterday: the clocks of machines differ.
+  X509_time_adj_ex(X509_getm_notBefore(certificate.get()), -1, 0, nullptr);
+  X509_time_adj_ex(X509_getm_notAfter(certificate.get()), kValidDays, 0, nullptr);
+  X509_NAME* name = X509_get_subject_name(certificate.get());
+  const auto* text = reinterpret_cast<const unsigned char*>(subject.c_str());
+  require(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, text, -1, -1, 0) == 1, "name a certificate");
+  require(X509_set_pubkey(certificate.get(), key) == 1, "make a certificate");
+  return certificate;
+}
+
+KeyPair to_pem(X509* certificate, EVP_PKEY* key) {
+  const Bio first(BIO_new(BIO_s_mem()));
+  const Bio second(BIO_new(BIO_s_mem()));
+  require(PEM_write_bio_X509(first.get(), certificate) == 1, "write a certificate");
+  require(PEM_write_bio_PrivateKey(second.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1, "write a key");
+  return {text_of(first.get()), text_of(second.get())};
+}
+
+Key new_key() {
+  Key key(EVP_EC_gen("P-256"));
+  require(key != nullptr, "make a key");
+  return key;
+}
+
+bool is_address(const std::string& name) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return ::inet_pton(AF_INET, name.c_str(), bytes.data()) == 1 ||
+         ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1;
+}
+
+std::string date_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "?";
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+std::string fingerprint_of(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  require(X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1, "compute a fingerprint");
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{}{:02X}", i == 0 ? "" : ":", digest[i]);
+  return text;
+}
+
+std::string address_text(const ASN1_OCTET_STRING* bytes) {
+  const int size = ASN1_STRING_length(bytes);
+  if (size != 4 && size != 16) return "?";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(size == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(bytes), text.data(), text.size());
+  return text.data();
+}
+
+std::vector<std::string> names_of(const X509* certificate) {
+  std::vector<std::string> names;
+  const Names list(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; list && i < sk_GENERAL_NAME_num(list.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(list.get(), i);
+    if (name->type == GEN_DNS) {
+      const auto* text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
+      names.emplace_back(text, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
+    } else if (name->type == GEN_IPADD) {
+      names.push_back(address_text(name->d.iPAddress));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+KeyPair make_authority() {
+  const Key key = new_key();
+  const Certificate certificate = new_certificate(key.get(), "lockstep authority " + random_hex());
+  X509* self = certificate.get();
+  require(X509_set_issuer_name(self, X509_get_subject_name(self)) == 1, "make a certificate");
+  add_extension(self, self, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
+  add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign");
+  add_extension(self, self, NID_subject_key_identifier, "hash");
+  require(X509_sign(self, key.get(), EVP_sha256()) > 0, "sign a certificate");
+  return to_pem(self, key.get());
+}
+
+KeyPair make_node(const KeyPair& authority, const std::vector<std::string>& names) {
+  const Certificate issuer = parse_certificate(authority.certificate);
+  const Key issuer_key = parse_key(authority.key);
+  const Key key = new_key();
+  const Certificate certificate = new_certificate(key.get(), names.empty() ? kNodeName : names[0]);
+  X509* node = certificate.get();
+  // It is of no use for longer than its authority.
+  require(X509_set1_notAfter(node, X509_get0_notAfter(issuer.get())) == 1 &&
+              X509_set_issuer_name(node, X509_get_subject_name(issuer.get())) == 1,
+          "make a certificate");
+  std::string valid_for = fmt::format("DNS:{}", kNodeName);
+  for (const std::string& name : names) {
+    if (name != kNodeName) valid_for += fmt::format(",{}:{}", is_address(name) ? "IP" : "DNS", name);
+  }
+  add_extension(node, issuer.get(), NID_basic_constraints, "critical,CA:FALSE");
+  add_extension(node, issuer.get(), NID_key_usage, "critical,digitalSignature");
+  add_extension(node, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth");
+  add_extension(node, issuer.get(), NID_subject_alt_name, valid_for);
+  add_extension(node, issuer.get(), NID_subject_key_identifier, "hash");
+  add_extension(node, issuer.get(), NID_authority_key_identifier, "keyid:always");
+  require(X509_sign(node, issuer_key.get(), EVP_sha256()) > 0, "sign a certificate");
+  return to_pem(node, key.get());
+}
+
+CertificateFacts read_certificate(const std::string& pem) {
+  const Certificate certificate = parse_certificate(pem);
+  const X509* x509 = certificate.get();
+  const Bio subject(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(subject.get(), X509_get_subject_name(x509), 0, XN_FLAG_RFC2253);
+  return {text_of(subject.get()),
+          date_of(X509_get0_notBefore(x509)),
+          date_of(X509_get0_notAfter(x509)),
+          fingerprint_of(x509),
+          names_of(x509),
+          X509_check_ca(certificate.get()) == 1,
+          X509_cmp_current_time(X509_get0_notBefore(x509)) < 0 && X509_cmp_current_time(X509_get0_notAfter(x509)) > 0};
+}
+
+bool is_signed_by(const std::string& pem, const std::string& authority_pem) {
+  const Certificate certificate = parse_certificate(pem);
+  const Certificate authority = parse_certificate(authority_pem);
+  const bool good = X509_check_issued(authority.get(), certificate.get()) == X509_V_OK &&
+                    X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  ERR_clear_error();
+  return good;
+}
+
+bool fits_key(const std::string& pem, const std::string& key_pem) {
+  const Certificate certificate = parse_certificate(pem);
+  const Key key = parse_key(key_pem);
+  const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  return fits;
+}
+
+}  // namespace lockstep::cluster
