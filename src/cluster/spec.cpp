@@ -195,6 +195,12 @@ Address parse_address(std::string_view text) {
   return {std::string(host), port};
 }
 
+std::string listen_address(std::string_view address) {
+  const Address parts = parse_address(address);
+  const bool exact = is_loopback(parts.host) || is_ipv4(parts.host) || is_ipv6(parts.host);
+  return exact ? join_address(parts.host, parts.port) : join_address("::", parts.port);
+}
+
 std::string join_address(std::string_view host, int port) {
   const bool bracketed = host.find(':') != std::string_view::npos;
   return fmt::format("{}{}{}:{}", bracketed ? "[" : "", host, bracketed ? "]" : "", port);

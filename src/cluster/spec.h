@@ -67,6 +67,9 @@ struct Address {
 };
 /// Throws UsageError: '10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT.
 Address parse_address(std::string_view text);
+/// Where the process of that address listens: there. But a name other than localhost may stand for an address that is
+/// not this machine's (a service), or be known only later: for it, on that port of all interfaces, "[::]:4000".
+std::string listen_address(std::string_view address);
 /// "host:port", with brackets where the host has colons.
 std::string join_address(std::string_view host, int port);
 /// Whether the host is a name or address that a connection can be made to; says nothing of whether it exists.

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/temp_dir.h"
+#include "cluster/cluster_file.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
@@ -103,6 +105,31 @@ TEST_F(FindCluster, Ranks) {
   EXPECT_EQ(find_cluster(request_, kSlurm)->spec.workers.size(), 2U);
   request_.workers = 3;
   EXPECT_THAT(error_of(request_, kSlurm), HasSubstr("--workers: 3 with 1 ps are 4 processes, and Slurm started 3"));
+}
+
+/// The blocks of a page between ```LANGUAGE and ```.
+std::vector<std::string> blocks(const std::string& page, const std::string& language) {
+  std::vector<std::string> found;
+  const std::string opening = "\n```" + language + "\n";
+  for (size_t at = page.find(opening); at != std::string::npos; at = page.find(opening, at + 1)) {
+    const size_t begin = at + opening.size();
+    found.push_back(page.substr(begin, page.find("\n```", begin) + 1 - begin));
+  }
+  return found;
+}
+
+TEST(ClusterSpecPage, ItsExamplesAreRead) {
+  const std::string page = testing::get_file(LOCKSTEP_SOURCE_DIR "/docs/cluster-spec.md");
+  int files = 0;
+  for (const std::string& block : blocks(page, "yaml")) {
+    if (!block.starts_with("# cluster.yaml")) continue;
+    EXPECT_FALSE(parse_cluster_file(block, "cluster.yaml").nodes.empty()) << block;
+    ++files;
+  }
+  EXPECT_EQ(files, 3);
+  const std::vector<std::string> configs = blocks(page, "json");
+  ASSERT_EQ(configs.size(), 1U);
+  EXPECT_EQ(find_cluster({}, {{"TF_CONFIG", configs[0]}})->task, (Task{Role::worker, 1}));
 }
 
 TEST_F(FindCluster, ContradictionsAreErrors) {

@@ -77,6 +77,13 @@ TEST(Address, EveryFormIsRead) {
   }
 }
 
+TEST(Address, AProcessListensWhereItIsOrOnAllInterfaces) {
+  for (const char* exact : {"127.0.0.2:1", "localhost:1", "[::1]:1", "10.0.0.7:1", "[2001:db8::7]:1"}) {
+    EXPECT_EQ(listen_address(exact), exact);
+  }
+  EXPECT_EQ(listen_address("job-ps-0.ns.svc:2222"), "[::]:2222");
+}
+
 TEST(Address, AWrongOneSaysWhatIsMissing) {
   const auto said = [](const std::string& text) { return message_of<UsageError>([&] { parse_address(text); }); };
   EXPECT_EQ(said("10.0.0.1"), "'10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT");
