@@ -58,6 +58,8 @@ Json parse_json(const std::string& text) {
     const size_t begin = error.byte > kShown / 2 ? error.byte - kShown / 2 : 0;
     const Json near(text.substr(begin, kShown));
     reject("", fmt::format("is not valid JSON: wrong at byte {}, in {}", error.byte, shown(near)));
+  } catch (const Json::out_of_range&) {
+    reject("", "has a number that is too large");
   }
 }
 

@@ -165,6 +165,7 @@ TEST(TfConfig, WhatIsWrongIsShownWithItsKey) {
       {R"({"cluster":{"worker":{"2":"a:1"}},"task":{"type":"worker","index":1}})", "no address for worker:1"},
       {R"({"sparseCluster":{"worker":{},"ps":["a:1"]},"task":{"type":"ps","index":1}})",
        "ps:1 needs the address of ps:0"},
+      {R"({"x":4e9999})", "has a number that is too large"},
       {"[]", "[] is not an object"},
       {"7", "7 is not an object"},
       {R"({"cluster":)", "is not valid JSON"},
