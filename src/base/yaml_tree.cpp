@@ -21,7 +21,7 @@ class TreeBuilder final : public YAML::EventHandler {
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) reject(file_, at(mark), "goes on after its end");
+    if (++documents_ > 1) reject(file_, at(mark), "goes on after the end of its content");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(node(mark, anchor)); }

@@ -7,8 +7,8 @@ namespace {
 class CommandLine : public ProgramTest {};
 
 TEST_F(CommandLine, HelpOfEveryCommandHasUsageAndExamples) {
-  const std::vector<Words> commands{{},         {"train"},    {"eval"}, {"predict"}, {"data"}, {"data", "get"},
-                                    {"models"}, {"describe"}, {"info"}};
+  const std::vector<Words> commands{{},         {"train"},    {"eval"}, {"predict"}, {"data"},        {"data", "get"},
+                                    {"models"}, {"describe"}, {"info"}, {"keys"},    {"keys", "new"}, {"keys", "show"}};
   for (Words words : commands) {
     words.emplace_back("--help");
     const Ended ended = succeed(words);
@@ -53,6 +53,21 @@ TEST_F(CommandLine, MissingArgumentsAreNamed) {
   EXPECT_THAT(fail({"train"}, 2), HasSubstr("no model given"));
   EXPECT_THAT(fail({"eval"}, 2), HasSubstr("RUN is required"));
   EXPECT_THAT(fail({"predict", "some-run"}, 2), HasSubstr("--test"));
+}
+
+TEST_F(CommandLine, KeysAreMadeShownAndNeverWrittenOver) {
+  EXPECT_THAT(succeed({"keys", "new", "keys", "--node", "n1", "--node", "n2"}).out,
+              AllOf(HasSubstr("keys/n1: ca.pem, node.pem, node.key"), HasSubstr("keys/n2"), HasSubstr("keys/ca.key")));
+  EXPECT_THAT(succeed({"keys", "show", "keys"}).out,
+              AllOf(HasSubstr("CN=n2"), HasSubstr("fingerprint"), HasSubstr("valid"), Not(HasSubstr("wrong"))));
+  EXPECT_THAT(fail({"keys", "new", "keys"}, 2), HasSubstr("keys holds keys already"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--node", "a b"}, 2), HasSubstr("--node: 'a b'"));
+  EXPECT_THAT(fail({"keys", "show", "none"}, 1), HasSubstr("none/ca.pem"));
+  EXPECT_THAT(fail({"keys", "new"}, 2), HasSubstr("DIR is required"));
+  std::filesystem::remove(folder / "keys/n1/node.key");
+  const Ended ended = run({"keys", "show", "keys"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.out, HasSubstr("wrong: has no node.key beside it"));
 }
 
 TEST_F(CommandLine, ModelsListsParameters) {

@@ -42,7 +42,8 @@ TEST_F(Docs, TheModelFileShownTrains) {
 
 TEST_F(Docs, EveryCommandIsMentioned) {
   const std::string page = source_file("docs/command-line.md");
-  for (const char* command : {"train", "eval", "predict", "data list", "data get", "models", "describe", "info"}) {
+  for (const char* command :
+       {"train", "eval", "predict", "data list", "data get", "models", "describe", "info", "keys new", "keys show"}) {
     EXPECT_THAT(page, HasSubstr("lockstep " + std::string(command)));
   }
 }
