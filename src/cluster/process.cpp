@@ -88,8 +88,8 @@ void reset_signals() {
   const pid_t self = getpid();
   if (start.watchman >= 0) (void)!::write(start.watchman, &self, sizeof self);
   const int input = start.input >= 0 ? start.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const bool ready =
-      dup2(input, STDIN_FILENO) >= 0 && dup2(start.out, STDOUT_FILENO) >= 0 && dup2(start.err, STDERR_FILENO) >= 0;
+  bool ready = dup2(input, STDIN_FILENO) >= 0;
+  if (start.out >= 0) ready = ready && dup2(start.out, STDOUT_FILENO) >= 0 && dup2(start.err, STDERR_FILENO) >= 0;
   reset_signals();
   if (ready) execvpe(start.program, start.argv, start.envp);
   const int error = errno;
@@ -121,8 +121,8 @@ Child::Child(const Command& command) : watchman_(command.watchman) {
   const std::vector<char*> argv = pointers(command.argv);
   const std::vector<char*> envp = pointers(environment);
   const std::string& program = command.program.empty() ? command.argv.front() : command.program;
-  Ends out = make_pipe(program);
-  Ends err = make_pipe(program);
+  Ends out = command.own_output ? make_pipe(program) : Ends{};
+  Ends err = command.own_output ? make_pipe(program) : Ends{};
   Ends report = make_pipe(program);
   Ends input = command.hold_stdin ? make_pipe(program) : Ends{};
   const Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),        input.reading.get(),

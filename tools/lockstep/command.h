@@ -19,6 +19,8 @@ struct Invocation {
 };
 
 void add_train(CLI::App& program, Invocation& invocation);
+/// Also the hidden command that runs on the hosts.
+void add_launch(CLI::App& program, Invocation& invocation);
 void add_eval(CLI::App& program, Invocation& invocation);
 void add_predict(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);

@@ -66,8 +66,8 @@ int run(int argc, char** argv, Invocation invocation) {
   check_models(invocation.models);
   CLI::App program("Lockstep trains neural networks.");
   describe_program(program, invocation.program);
-  for (const auto add : {add_train, add_eval, add_predict, add_export, add_data, add_models, add_describe, add_keys,
-                         add_info, add_docs}) {
+  for (const auto add : {add_train, add_launch, add_eval, add_predict, add_export, add_data, add_models, add_describe,
+                         add_keys, add_info, add_docs}) {
     add(program, invocation);
   }
   try {

@@ -1,0 +1,104 @@
+#include "cluster/ssh_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::cluster {
+namespace {
+
+bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
+
+/// No questions asked, and a dead connection noticed.
+std::vector<std::string> ssh_words(const SshJob& job, const Node& node) {
+  std::vector<std::string> words = job.ssh;
+  for (const char* option :
+       {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3", "LogLevel=ERROR"}) {
+    words.insert(words.end(), {"-o", option});
+  }
+  words.insert(words.end(), {"-T", "--", node.ssh});
+  return words;
+}
+
+/// In the folder of the node, by a shell that is known: the user's own may be any.
+std::string in_folder(const Node& node, const std::string& script) {
+  const std::string enter = node.dir.empty() ? "" : fmt::format("cd {} && ", shell_quoted(node.dir));
+  return "exec /bin/sh -c " + shell_quoted(enter + script);
+}
+
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
+  return text;
+}
+
+std::vector<std::string> role_argv(const SshJob& job, const Node& node, const Task& task) {
+  std::vector<std::string> argv{job.program};
+  argv.insert(argv.end(), job.words.begin(), job.words.end());
+  argv.insert(argv.end(), {(job.resume ? "--resume=" : "--run-dir=") + job.run_dir, "--report=json"});
+  if (!is_member(task)) {
+    argv.emplace_back("--threads=1");
+  } else if (node.tasks.size() > 1) {
+    argv.emplace_back("--wait-policy=block");  // others want the cores too
+  }
+  return argv;
+}
+
+std::string remote_script(const SshJob& job, const Node& node, const Task& task) {
+  return fmt::format("mkdir -p {} && exec env {} {} under-launcher -- {}", shell_quoted(job.run_dir),
+                     shell_quoted("TF_CONFIG=" + tf_config_text(job.cluster.spec, task)), shell_quoted(job.program),
+                     quoted_words(role_argv(job, node, task)));
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string tf_config_text(const Spec& spec, const Task& task) {
+  nlohmann::ordered_json cluster;
+  for (const Role role : {Role::chief, Role::worker, Role::ps, Role::evaluator}) {
+    if (!spec.of(role).empty()) cluster[std::string(name(role))] = spec.of(role);
+  }
+  const nlohmann::ordered_json config{{"cluster", cluster},
+                                      {"task", {{"type", std::string(name(task.role))}, {"index", task.index}}}};
+  return config.dump();
+}
+
+std::vector<RoleProcess> ssh_roles(const SshJob& job) {
+  std::vector<RoleProcess> roles;
+  for (const Node& node : job.cluster.nodes) {
+    for (const Task& task : node.tasks) {
+      RoleProcess role{task, {}, true};
+      role.command.argv = ssh_words(job, node);
+      role.command.argv.push_back(in_folder(node, remote_script(job, node, task)));
+      roles.push_back(std::move(role));
+    }
+  }
+  return roles;
+}
+
+std::vector<Collection> ssh_collections(const SshJob& job, const std::string& folder) {
+  std::vector<Collection> collections;
+  const Task chief = job.cluster.spec.chief_task();
+  for (const bool last : {false, true}) {
+    for (const Node& node : job.cluster.nodes) {
+      const bool has_chief = std::find(node.tasks.begin(), node.tasks.end(), chief) != node.tasks.end();
+      if (has_chief != last) continue;
+      std::vector<std::string> fetch = ssh_words(job, node);
+      fetch.push_back(
+          in_folder(node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", shell_quoted(job.run_dir))));
+      Collection collection{node.host, {}};
+      collection.command.argv = {
+          "sh", "-c", fmt::format("{} | tar -xf - --no-same-owner -C {}", quoted_words(fetch), shell_quoted(folder))};
+      collections.push_back(std::move(collection));
+    }
+  }
+  return collections;
+}
+
+}  // namespace lockstep::cluster

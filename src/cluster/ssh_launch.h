@@ -1,0 +1,38 @@
+// Roles on other hosts, started over ssh: what is run here to run them there, and to bring their files home. Every role
+// runs there under `PROGRAM under-launcher` (under_launcher.h), which ends it when the connection ends. Plain values
+// and free functions, any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/cluster_file.h"
+#include "cluster/supervisor.h"
+
+namespace lockstep::cluster {
+
+struct SshJob {
+  ClusterFile cluster;
+  std::vector<std::string> ssh = {"ssh"};  ///< the command with options of its own
+  std::string program = "lockstep";        ///< on the hosts
+  std::vector<std::string> words;          ///< the arguments that all roles share, beginning with the command
+  std::string run_dir;                     ///< on each host, relative to its `dir`
+  bool resume = false;
+};
+
+/// The text in single quotes for a shell.
+std::string shell_quoted(const std::string& text);
+
+/// TF_CONFIG of a role: how it learns its cluster without a file.
+std::string tf_config_text(const Spec& spec, const Task& task);
+
+std::vector<RoleProcess> ssh_roles(const SshJob& job);
+
+/// A command per host that copies the host's run folder into `folder`, the chief's last: what it wrote stands.
+struct Collection {
+  std::string host;
+  Command command;
+};
+std::vector<Collection> ssh_collections(const SshJob& job, const std::string& folder);
+
+}  // namespace lockstep::cluster

@@ -1,0 +1,197 @@
+// lockstep launch: the roles of a cluster file over ssh. And, hidden, what runs on the far side.
+#include <poll.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "cluster/ssh_launch.h"
+#include "cluster/under_launcher.h"
+#include "cluster_run.h"
+#include "command.h"
+#include "help.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "text.h"
+#include "train/run_directory.h"
+#include "train_arguments.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  lockstep launch cluster.yaml -- train lenet --async\n"
+    "  lockstep launch --program /opt/lockstep/bin/lockstep cluster.yaml -- train lr --insecure\n"
+    "  lockstep launch cluster.yaml -- train --resume runs/lenet-1";
+
+struct Arguments {
+  std::string file;
+  std::string ssh = "ssh";
+  std::string program;
+  std::vector<std::string> words;
+};
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+/// What stands after `--`, as `train` would read it.
+TrainArguments parse_train(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "train") {
+    throw UsageError("launch: after -- comes what to run on the hosts: train MODEL and its settings");
+  }
+  const auto arguments = std::make_shared<TrainArguments>();
+  CLI::App app("Train a model, or go on with a run");
+  app.name("lockstep train");
+  add_train_arguments(app, arguments);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  try {
+    parse(app, static_cast<int>(argv.size()), argv.data());
+  } catch (const CLI::Success&) {
+    throw UsageError("launch: --help goes before the --");
+  }
+  return *arguments;
+}
+
+std::string random_id() {
+  std::random_device device;
+  return fmt::format("{:08x}", device());
+}
+
+/// The name of the run's folder on the hosts: another launcher's run of the same name is another folder there.
+std::string remote_folder(const std::string& run_dir, bool resume) {
+  const std::string path = run_dir + "/launch-id";
+  if (resume) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+      throw UsageError(
+          fmt::format("run {} was not started by launch; `lockstep train --resume` goes on with it", run_dir));
+    }
+    const std::vector<uint8_t> bytes = base::read_file(path, 1000);
+    const std::string text(bytes.begin(), bytes.end());
+    return text.substr(0, text.find('\n'));
+  }
+  const std::string name = std::filesystem::path(run_dir).filename().string();
+  const std::string folder = fmt::format("runs/{}-{}", name, random_id());
+  base::write_whole_file(path, folder + "\n");
+  return folder;
+}
+
+/// Runs a command to its end; its last line on standard error where it failed.
+std::string run_command(const cluster::Command& command) {
+  cluster::Child child(command);
+  std::string last;
+  const auto keep = [&](const std::string& line) { last = line; };
+  const auto ignore = [](const std::string&) {};
+  std::optional<cluster::Ending> ending;
+  while (!(ending = child.reap())) {
+    std::vector<pollfd> fds{{child.end_fd(), POLLIN, 0},
+                            {child.fd(cluster::Stream::err), POLLIN, 0},
+                            {child.fd(cluster::Stream::out), POLLIN, 0}};
+    poll(fds.data(), fds.size(), -1);
+    child.read(cluster::Stream::err, keep);
+    child.read(cluster::Stream::out, ignore);
+  }
+  child.read_rest(cluster::Stream::err, keep);
+  if (ending->ok()) return "";
+  return last.empty() ? ending->text() : last;
+}
+
+/// The folders of all hosts into the run here. Gives what went wrong.
+std::string collect(const cluster::SshJob& job, const std::string& run_dir) {
+  std::string problems;
+  for (const cluster::Collection& collection : cluster::ssh_collections(job, run_dir)) {
+    const std::string problem = run_command(collection.command);
+    if (!problem.empty()) problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", collection.host, problem);
+  }
+  return problems;
+}
+
+train::Settings resolve(train::Configuration configuration, const std::string& resumed) {
+  if (!resumed.empty()) configuration.resume_from(resumed + "/config.yaml");
+  return configuration.resolve();
+}
+
+int run_launch(const Arguments& arguments, const Invocation& invocation) {
+  const train::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
+  for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota"}) {
+    if (!configuration.given(name)) continue;
+    throw UsageError(fmt::format("--{}: the cluster file says who runs where; leave it out", name));
+  }
+  cluster::SshJob job;
+  job.cluster = cluster::load_cluster_file(arguments.file);
+  job.ssh = split(arguments.ssh);
+  if (job.ssh.empty()) throw UsageError("--ssh: '' is not a command");
+  job.program = arguments.program.empty() ? invocation.program : arguments.program;
+  job.words = role_words(configuration);
+  job.resume = configuration.given("resume");
+  for (const char* name : {"threads", "wait-policy"}) {
+    if (configuration.given(name)) job.words.push_back(fmt::format("--{}={}", name, configuration.given_text(name)));
+  }
+
+  const std::string runs = configuration.given_text("runs-dir").empty() ? "runs" : configuration.given_text("runs-dir");
+  const std::string resumed = job.resume ? train::find_run(configuration.given_text("resume"), runs) : "";
+  const train::Settings settings = resolve(configuration, resumed);
+  const train::RunDirectory directory =
+      job.resume ? train::RunDirectory::open(resumed, runs)
+                 : train::RunDirectory::create_for(settings, configuration.model(settings.model).name);
+  job.run_dir = remote_folder(directory.path(), job.resume);
+  if (!job.resume) base::write_whole_file(directory.config_file(), to_yaml(settings));
+  if (!settings.quiet) {
+    print("{} on {}: {} on {}\nkept in {}\n\n", settings.model, settings.dataset,
+          counted(job.cluster.spec.tasks().size(), "role"), counted(job.cluster.nodes.size(), "host"),
+          directory.path());
+    flush_out();
+  }
+
+  // A launcher that only sleeps would be taken for gone by the hosts.
+  std::signal(SIGTSTP, SIG_IGN);
+  std::string problems;
+  ClusterRun run;
+  run.settings = &settings;
+  run.run_dir = directory.path();
+  run.program = invocation.program;
+  run.roles = cluster::ssh_roles(job);
+  run.collect = [&] { problems = collect(job, directory.path()); };
+  const int code = run_cluster(run);
+  if (!problems.empty()) throw IoError("cannot collect the run's files: " + problems);
+  return code;
+}
+
+void add_under_launcher(CLI::App& program, Invocation& invocation) {
+  CLI::App* app = program.add_subcommand("under-launcher", "Run a command for a launcher on another host");
+  app->group("");
+  const auto words = std::make_shared<std::vector<std::string>>();
+  app->add_option("COMMAND", *words)->required();
+  app->callback([words, &invocation] { invocation.run = [words] { return cluster::run_under_launcher(*words); }; });
+}
+
+}  // namespace
+
+void add_launch(CLI::App& program, Invocation& invocation) {
+  add_under_launcher(program, invocation);
+  CLI::App* app = program.add_subcommand("launch", "Train on the hosts of a cluster file, over ssh");
+  const auto arguments = std::make_shared<Arguments>();
+  app->add_option("FILE", arguments->file, "The cluster: its hosts and which roles they run (docs/cluster-spec.md)")
+      ->required();
+  app->add_option("COMMAND", arguments->words, "After --: train MODEL and its settings")->required();
+  app->add_option("--ssh", arguments->ssh, "The ssh command, with options of its own [ssh]")->type_name("COMMAND");
+  app->add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
+      ->type_name("PATH");
+  app->footer(kExamples);
+  app->callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };
+  });
+}
+
+}  // namespace lockstep::tools
