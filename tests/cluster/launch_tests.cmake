@@ -2,7 +2,7 @@
 add_executable(role_helper role_helper.cpp)
 target_link_libraries(role_helper PRIVATE lockstep_flags lockstep::cluster)
 
-foreach(name process supervisor)
+foreach(name process supervisor launch)
   lockstep_test(cluster_${name}_test
     SOURCES ${name}_test.cpp
     LIBS lockstep::cluster

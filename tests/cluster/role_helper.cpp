@@ -4,7 +4,9 @@
 //   long=N garbage     a long line, a line of odd bytes          close      closes standard output
 //   ignore=N on=N:CODE a signal is ignored, or ends it so        first=FILE goes on at `again` where FILE exists
 //   wait until=FILE    for ever, or until the file is there      kill=N exit=CODE
-// `supervise COUNT WORDS...` runs that many workers of itself with those words under a supervisor.
+// `under WORDS...` runs itself with those words as the far end of a launcher; LOCKSTEP_SILENCE in the environment: for
+// how many milliseconds that may be silent. `supervise COUNT WORDS...` runs that many workers of itself with those
+// words under a supervisor.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "cluster/supervisor.h"
+#include "cluster/under_launcher.h"
 
 namespace {
 
@@ -103,6 +106,14 @@ int supervise(const std::string& self, int count, const Words& words) {
   return supervisor.run().code;
 }
 
+int under(const std::string& self, Words words) {
+  lockstep::cluster::UnderLauncherOptions options;
+  const char* silence = std::getenv("LOCKSTEP_SILENCE");
+  if (silence != nullptr) options.silence = std::chrono::milliseconds(std::stoi(silence));
+  words[0] = self;
+  return lockstep::cluster::run_under_launcher(words, options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,5 +121,6 @@ int main(int argc, char** argv) {
   if (words.size() > 2 && words[0] == "supervise") {
     return supervise(argv[0], std::stoi(words[1]), Words(words.begin() + 2, words.end()));
   }
+  if (!words.empty() && words[0] == "under") return under(argv[0], words);
   return play(words);
 }

@@ -1,0 +1,169 @@
+// What the processes of a cluster are started with, here and over ssh, and the far end of an ssh connection.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "cluster/cluster_file.h"
+#include "cluster/local_launch.h"
+#include "cluster/processes.h"
+#include "cluster/ssh_launch.h"
+#include "cluster/tf_config.h"
+
+namespace lockstep::testing {
+namespace {
+
+using cluster::Child;
+using cluster::Role;
+using cluster::Spec;
+using cluster::Stream;
+using cluster::Task;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Spec small() {
+  Spec spec;
+  spec.workers = {"127.0.0.1:21000", "[::1]:21001"};
+  spec.ps = {"127.0.0.1:21002"};
+  spec.evaluator = {"127.0.0.1:21003"};
+  return spec;
+}
+
+TEST(LocalLaunch, ItsClusterFileReadsBackAsTheSameSpec) {
+  EXPECT_EQ(cluster::parse_cluster_file(cluster::cluster_yaml(small()), "cluster.yaml").spec, small());
+}
+
+TEST(LocalLaunch, TheCoresAreSharedByTheWorkers) {
+  EXPECT_EQ(cluster::share_cores(16, small()).worker_threads, 8);
+  EXPECT_EQ(cluster::share_cores(1, small()).worker_threads, 1);
+  EXPECT_EQ(cluster::share_cores(16, small(), 3).worker_threads, 3);
+}
+
+TEST(LocalLaunch, ThreadsMaySpinOnlyWhereAllHaveACore) {
+  EXPECT_FALSE(cluster::share_cores(2, small()).all_fit);
+  EXPECT_FALSE(cluster::share_cores(16, small()).all_fit) << "the server and the evaluator have threads too";
+  EXPECT_TRUE(cluster::share_cores(16, small(), 7).all_fit);
+  cluster::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {1, false}};
+  EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=block"));
+  job.wait_policy = "spin";
+  EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=spin"));
+}
+
+TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {
+  const cluster::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
+  const std::vector<cluster::RoleProcess> roles = cluster::local_roles(job);
+  ASSERT_EQ(roles.size(), 4U);
+  EXPECT_EQ(roles[0].task, (Task{Role::ps, 0}));
+  EXPECT_THAT(roles[0].command.argv, ElementsAre("lockstep", "train", "lr", "--cluster=c.yaml", "--task=ps:0",
+                                                 "--report=json", "--threads=1", "--wait-policy=auto"));
+  EXPECT_THAT(roles[2].command.argv, AllOf(Contains("--task=worker:1"), Contains("--threads=4")));
+}
+
+TEST(SshLaunch, QuotesWhatAShellWouldObey) {
+  const std::string odd = "it's $HOME; `rm` \"x\" \\ \n*";
+  cluster::Command command;
+  command.argv = {"sh", "-c", "printf %s " + cluster::shell_quoted(odd) + " | od -An -c | tr -d '\\n'"};
+  Child child(command);
+  std::string seen;
+  EXPECT_TRUE(eventually([&] { return child.reap().has_value(); }));
+  child.read_rest(Stream::out, [&](const std::string& line) { seen += line; });
+  EXPECT_THAT(seen, AllOf(HasSubstr("i   t   '   s       $   H   O   M   E   ;"), HasSubstr("\\n   *")));
+}
+
+TEST(SshLaunch, ARoleLearnsItsClusterFromTfConfig) {
+  const auto config = cluster::parse_tf_config(cluster::tf_config_text(small(), {Role::worker, 1}));
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->spec, small());
+  EXPECT_EQ(config->task, (Task{Role::worker, 1}));
+}
+
+TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
+  cluster::SshJob job;
+  job.cluster = cluster::parse_cluster_file(
+      "nodes:\n  - {host: a, ssh: me@gate, dir: /data/x, roles: [ps, worker]}\n  - {host: b, roles: [worker]}\n", "f");
+  job.program = "/opt/lockstep";
+  job.words = {"train", "lr"};
+  job.run_dir = "runs/lr-1-abc";
+  const std::vector<cluster::RoleProcess> roles = cluster::ssh_roles(job);
+  ASSERT_EQ(roles.size(), 3U);
+  EXPECT_TRUE(roles[0].remote);
+  EXPECT_THAT(roles[0].command.argv, AllOf(Contains("BatchMode=yes"), Contains("me@gate")));
+  EXPECT_THAT(roles[0].command.argv.back(), AllOf(HasSubstr("/data/x"), HasSubstr("under-launcher -- "),
+                                                  HasSubstr("--run-dir=runs/lr-1-abc"), HasSubstr("--threads=1")));
+  EXPECT_THAT(roles[1].command.argv.back(), HasSubstr("--wait-policy=block"));
+  EXPECT_THAT(roles[2].command.argv.back(), AllOf(Not(HasSubstr("--wait-policy")), Not(HasSubstr("cd "))));
+  EXPECT_EQ(cluster::ssh_collections(job, "here").back().host, "a") << "the chief's files stand";
+}
+
+/// The helper as the far end of a launcher that this test plays.
+cluster::Command far_end(const Words& words) {
+  Words all{"under"};
+  all.insert(all.end(), words.begin(), words.end());
+  cluster::Command command = helper(all);
+  command.hold_stdin = true;
+  return command;
+}
+
+/// Reads until the first line is there.
+std::string first_line(Child& child) {
+  std::string first;
+  EXPECT_TRUE(eventually([&] {
+    child.read(Stream::out, [&](const std::string& line) { first = first.empty() ? line : first; });
+    return !first.empty();
+  }));
+  return first;
+}
+
+int code_of(Child& child) {
+  std::optional<cluster::Ending> ending;
+  EXPECT_TRUE(eventually([&] { return (ending = child.reap()).has_value(); }));
+  return ending ? ending->code() : -1;
+}
+
+TEST(UnderLauncher, PassesOnTheExitCodeAndTheOutput) {
+  Child child(far_end({"out=hello", "exit=5"}));
+  EXPECT_EQ(first_line(child), "hello");
+  EXPECT_EQ(code_of(child), 5);
+}
+
+TEST(UnderLauncher, WordsBecomeSignals) {
+  Child child(far_end({"on=2:33", "out=up", "wait"}));
+  first_line(child);
+  child.write("\nint\n");
+  EXPECT_EQ(code_of(child), 33);
+  Child other(far_end({"ignore=2", "ignore=15", "out=up", "wait"}));
+  first_line(other);
+  other.write("term\nint\nkill\n");
+  EXPECT_EQ(code_of(other), 128 + SIGKILL);
+}
+
+TEST(UnderLauncher, TheEndOfItsInputEndsAll) {
+  Child child(far_end({"ignore=2", "ignore=15", "fork", "wait"}));
+  const pid_t grandchild = number_in(first_line(child));
+  EXPECT_TRUE(alive(grandchild));
+  child.close_input();
+  EXPECT_EQ(code_of(child), 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
+}
+
+TEST(UnderLauncher, ALauncherThatIsSilentTooLongIsGone) {
+  Child child(far_end({"pid", "wait"}));
+  const pid_t role = number_in(first_line(child));
+  setenv("LOCKSTEP_SILENCE", "100", 1);  // NOLINT(concurrency-mt-unsafe): read by the helpers started from now on
+  Child silent(far_end({"wait"}));
+  EXPECT_EQ(code_of(silent), 128 + SIGKILL);
+  EXPECT_TRUE(alive(role));
+}
+
+TEST(UnderLauncher, ItsOwnDeathEndsTheCommandToo) {
+  Child child(far_end({"fork", "wait"}));
+  const pid_t grandchild = number_in(first_line(child));
+  kill(child.pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,230 @@
+// `lockstep launch` with a real sshd on loopback: two hosts that are two folders of this machine, and a program that
+// plays the roles, so that what is tested is the launching alone.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = Process::Seconds;
+
+constexpr const char* kServer = "/usr/sbin/sshd";
+
+void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+bool alive(const std::string& pid) {
+  const std::string stat = get_file("/proc/" + pid + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat[name_end + 2] != 'Z';
+}
+
+template <class F>
+bool eventually(F&& condition, Seconds patience = Seconds(30)) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+/// The line without the end of one.
+std::string line_of(const std::string& path) {
+  const std::string text = get_file(path);
+  return text.substr(0, text.find('\n'));
+}
+
+/// An ssh server of our own, with its own keys, on a port that was free.
+class Sshd {
+ public:
+  explicit Sshd(const std::string& folder) : folder_(folder) {
+    for (const char* key : {"host", "user"}) {
+      Process("/usr/bin/ssh-keygen", {"-q", "-t", "ed25519", "-N", "", "-f", folder + "/" + key}).finish();
+    }
+    if (geteuid() == 0) fs::create_directories("/run/sshd");
+    for (int attempt = 0; attempt < 20 && !server_; ++attempt) start(20000 + (getpid() + attempt * 997) % 12000);
+  }
+
+  [[nodiscard]] bool running() const { return server_ != nullptr; }
+  /// For --ssh: a client that knows the hosts a and b and no others.
+  [[nodiscard]] std::string client() const { return "ssh -F " + folder_ + "/client"; }
+
+ private:
+  void start(int port) {
+    write_text(folder_ + "/server", "Port " + std::to_string(port) + "\nListenAddress 127.0.0.1\nHostKey " + folder_ +
+                                        "/host\n" + "AuthorizedKeysFile " + folder_ +
+                                        "/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n" +
+                                        "PermitRootLogin yes\nMaxStartups 100\n");
+    write_text(folder_ + "/client", "Host a b\n  HostName 127.0.0.1\n  Port " + std::to_string(port) +
+                                        "\nHost nobody\n  HostName 127.0.0.1\n" + "  Port 1\nHost *\n  IdentityFile " +
+                                        folder_ + "/user\n  IdentitiesOnly yes\n" +
+                                        "  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking no\n");
+    auto server = std::make_unique<Process>(kServer, Words{"-D", "-e", "-f", folder_ + "/server"});
+    const auto answers = [&] {
+      return lockstep::testing::Process("/usr/bin/ssh", {"-F", folder_ + "/client", "-o", "BatchMode=yes", "a", "true"})
+                 .finish()
+                 .code == 0;
+    };
+    if (eventually(answers, Seconds(5))) server_ = std::move(server);
+  }
+
+  std::string folder_;
+  std::unique_ptr<Process> server_;
+};
+
+class Launch : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kServer)) GTEST_SKIP() << "no " << kServer << "; the package openssh-server has it";
+    fs::create_directories(folder / "keys");
+    sshd_ = std::make_unique<Sshd>(folder / "keys");
+    ASSERT_TRUE(sshd_->running());
+    for (const char* host : {"a", "b"}) fs::create_directories(folder / host);
+    write_text(folder / "cluster.yaml",
+               "nodes:\n  - host: 127.0.0.1\n    ssh: a\n    dir: " + (folder / "a") + "\n    roles: [ps]\n" +
+                   "  - host: 127.0.0.2\n    ssh: b\n    dir: " + (folder / "b") + "\n    roles: [worker, worker]\n");
+    // The program on the hosts: the real one where it runs a role, and a play where it is one.
+    write_text(folder / "program", "#!/bin/sh\n[ \"$1\" = under-launcher ] && exec " + program_path() + " \"$@\"\n" +
+                                       "top=" + folder.path() + "\n" + kRole);
+    chmod((folder / "program").c_str(), 0755);
+  }
+  void play(const std::string& script) const { write_text(folder / "play", script); }
+  [[nodiscard]] Words words(const Words& more = {}) const {
+    Words result{"launch", "--ssh", sshd_->client(), "--program", folder / "program", "cluster.yaml", "--",
+                 "train",  "lr",    "--dataset",     "synthetic"};
+    result.insert(result.end(), more.begin(), more.end());
+    return result;
+  }
+  [[nodiscard]] std::string pid(const std::string& role) const { return line_of(folder / (role + ".pid")); }
+  void expect_nobody_left() const {
+    for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+      ASSERT_NE(pid(role), "") << role;
+      EXPECT_TRUE(eventually([&] { return !alive(pid(role)); })) << role;
+    }
+  }
+  /// Starts a launch whose roles wait, once they are all there.
+  [[nodiscard]] std::unique_ptr<Process> start_waiting() const {
+    auto process = std::make_unique<Process>(program_path(), words(), options());
+    for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+      EXPECT_TRUE(eventually([&] { return !pid(role).empty() && alive(pid(role)); })) << role;
+    }
+    return process;
+  }
+
+  // Finds out which role it is, leaves its number and its arguments, and does what the test wrote.
+  static constexpr const char* kRole = R"sh(
+for word in "$@"; do case $word in --run-dir=*|--resume=*) run=${word#*=};; esac; done
+type=$(echo "$TF_CONFIG" | sed 's/.*"type":"\([a-z]*\)".*/\1/')
+index=$(echo "$TF_CONFIG" | sed 's/.*"index":\([0-9]*\).*/\1/')
+role=$type-$index
+mkdir -p "$run/$role"
+echo "$@" > "$run/$role/arguments"
+echo $$ > "$top/$role.new" && mv "$top/$role.new" "$top/$role.pid"
+. "$top/play"
+)sh";
+  static constexpr const char* kWait = "trap 'exit 130' INT; while :; do sleep 0.05; done\n";
+
+ private:
+  std::unique_ptr<Sshd> sshd_;
+};
+
+TEST_F(Launch, RunsTheRolesShowsThemAndCollectsTheirFiles) {
+  play(R"sh(
+if [ $type = worker ]; then
+  echo '{"event":"status","role":"'$type:$index'","step":7,"steps":9,"examples_per_s":100,"state":"training"}'
+  if [ $index = 0 ]; then
+    echo '{"event":"eval","step":9,"epoch":1,"loss":0.5,"accuracy":0.875,"best":true}'
+    echo '{"steps":9,"seconds":2,"stop_reason":"steps","test_loss":0.5,"test_accuracy":0.875,"test_step":9,
+           "workers":[{"role":"worker:0","iterations":5,"staleness_mean":1.5},{"role":"worker:1","iterations":4}]}' > "$run/summary.json"
+  fi
+  touch "$top/done-$index"
+else
+  echo '{"event":"log","level":"info","text":"all have joined"}'
+  until [ -e "$top/done-0" ] && [ -e "$top/done-1" ]; do sleep 0.02; done
+fi
+)sh");
+  const Ended ended = succeed(words({"--batch", "10"}));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("ps:0: all have joined"), HasSubstr("87.50 %"), HasSubstr("trained 9 steps"),
+                               HasSubstr("worker:1           4"), HasSubstr("next:  lockstep eval runs/lr-1")));
+  for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+    const std::string arguments = line_of(folder / (std::string("runs/lr-1/") + role + "/arguments"));
+    EXPECT_THAT(arguments, AllOf(StartsWith("train lr "), HasSubstr("--batch=10"), HasSubstr("--report=json"),
+                                 HasSubstr("--run-dir=runs/lr-1-")));
+  }
+  EXPECT_EQ(summary("lr-1")["steps"], 9);
+  EXPECT_EQ(fs::exists(folder / "runs/lr-1/config.yaml"), true);
+}
+
+TEST_F(Launch, AResumedRunGoesOnInItsFoldersOnTheHosts) {
+  play("echo \"$run\" >> \"$run/$role/runs\"; exit 0\n");
+  (void)run(words());
+  const Words resume{"launch",       "--ssh", words()[2], "--program", folder / "program",
+                     "cluster.yaml", "--",    "train",    "--resume",  "lr-1"};
+  const Ended ended = run(resume);
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(line_of(folder / "runs/lr-1/worker-1/arguments"), HasSubstr("--resume=runs/lr-1-"));
+  const std::string runs = get_file(folder / "runs/lr-1/worker-1/runs");
+  EXPECT_EQ(runs.substr(0, runs.size() / 2), runs.substr(runs.size() / 2)) << "the same folder twice";
+}
+
+TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {
+  play(R"sh(
+if [ $role = worker-1 ] && [ ! -e "$top/died" ]; then touch "$top/died"; kill -9 $$; fi
+exit 0
+)sh");
+  const Ended ended = run(words());
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: exit code 137: killed by signal 9 (Killed); starting it again"));
+}
+
+TEST_F(Launch, CtrlCEndsEveryRole) {
+  play(kWait);
+  const auto process = start_waiting();
+  process->signal(SIGINT);
+  EXPECT_EQ(process->finish().code, 130);
+  expect_nobody_left();
+}
+
+TEST_F(Launch, AKilledLauncherLeavesNobodyOnTheHosts) {
+  play("trap '' INT TERM; (trap '' INT TERM; while :; do sleep 0.05; done) & " + std::string(kWait));
+  const auto process = start_waiting();
+  process->signal(SIGKILL);
+  EXPECT_EQ(process->finish().code, 128 + SIGKILL);
+  expect_nobody_left();
+}
+
+TEST_F(Launch, AHostThatCannotBeReachedIsOneClearLine) {
+  play("exit 0\n");
+  write_text(folder / "cluster.yaml", "nodes:\n  - {host: 127.0.0.1, ssh: nobody, roles: [ps, worker]}\n");
+  const Ended ended = run(words({"--restarts", "0"}));
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err,
+              AllOf(StartsWith("lockstep: "), HasSubstr("Connection refused"), HasSubstr("no restarts left")));
+}
+
+TEST_F(Launch, AProgramThatIsNotThereEndsTheJob) {
+  fs::remove(folder / "program");
+  const Ended ended = run(words());
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("program"), HasSubstr("No such file")));
+}
+
+TEST_F(Launch, WrongUsageIsFoundBeforeAnythingStarts) {
+  EXPECT_THAT(fail(words({"--lr", "x"}), 2), HasSubstr("--lr"));
+  EXPECT_THAT(fail(words({"--workers", "2"}), 2), HasSubstr("--workers"));
+  EXPECT_THAT(fail({"launch", "cluster.yaml", "--", "eval", "lr-1"}, 2), HasSubstr("train MODEL"));
+  EXPECT_THAT(fail({"launch", "nowhere.yaml", "--", "train", "lr"}, 1), HasSubstr("nowhere.yaml"));
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
