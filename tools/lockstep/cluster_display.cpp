@@ -215,9 +215,7 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
   const std::string text = table.text(terminal_);
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
-    const std::string line = text.substr(begin, end - begin);
-    // A line that wraps would spoil the redrawing.
-    lines.push_back(display_width(line) < width ? line : line.substr(0, width - 1) + terminal_.reset());
+    lines.push_back(clipped(text.substr(begin, end - begin), width - 1));  // one that wraps would spoil the redrawing
     begin = end + 1;
   }
   if (shown < rows_.size()) lines.push_back(fmt::format("... and {} more", rows_.size() - shown));

@@ -25,9 +25,6 @@ struct Terminal {
   [[nodiscard]] std::string red(std::string_view text) const { return styled(text, "31"); }
   [[nodiscard]] std::string cyan(std::string_view text) const { return styled(text, "36"); }
 
-  /// Ends a style within a text that is cut.
-  [[nodiscard]] std::string reset() const { return colours ? "\x1b[0m" : ""; }
-
   /// A bar of `columns` columns, filled from the left.
   [[nodiscard]] std::string bar(double fraction, size_t columns) const;
 

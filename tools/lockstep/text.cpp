@@ -62,6 +62,20 @@ size_t display_width(std::string_view text) {
   return width;
 }
 
+std::string clipped(std::string_view text, size_t width) {
+  std::string result;
+  size_t used = 0;
+  bool escape = false;
+  for (const char c : text) {
+    if (c == '\x1b') escape = true;
+    const bool continuation = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (!escape && !continuation) ++used;
+    if (escape || used <= width) result += c;
+    if (escape && c == 'm') escape = false;
+  }
+  return result;
+}
+
 std::string padded_left(std::string_view text, size_t width) {
   const size_t used = display_width(text);
   return std::string(used < width ? width - used : 0, ' ').append(text);

@@ -30,6 +30,9 @@ size_t display_width(std::string_view text);
 std::string padded_left(std::string_view text, size_t width);
 std::string padded_right(std::string_view text, size_t width);
 
+/// At most `width` columns of it; escape sequences take none and all stay.
+std::string clipped(std::string_view text, size_t width);
+
 /// With each `from` as `to`.
 std::string replaced(std::string text, std::string_view from, std::string_view to);
 

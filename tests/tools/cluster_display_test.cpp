@@ -1,0 +1,156 @@
+// What a person sees of a cluster, on a terminal and in a file, whatever the roles print.
+#include "cluster_display.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cluster_report.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using cluster::Role;
+using cluster::RoleEvent;
+using cluster::Task;
+using Kind = RoleEvent::Kind;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const Task kServer{Role::ps, 0};
+const Task kFirst{Role::worker, 0};
+const Task kSecond{Role::worker, 1};
+
+/// The lines that a terminal shows after it was sent a text: knows what the display uses.
+std::vector<std::string> screen(const std::string& text) {
+  std::vector<std::string> lines{""};
+  size_t row = 0;
+  size_t column = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r') {
+      column = 0;
+    } else if (text[i] == '\n') {
+      column = 0;
+      if (++row == lines.size()) lines.emplace_back();
+    } else if (text[i] == '\x1b') {
+      const size_t end = text.find_first_of("AKJm", i);
+      const std::string number = text.substr(i + 2, end - i - 2);
+      if (text[end] == 'A') row -= std::stoul(number);
+      if (text[end] != 'A' && text[end] != 'm') lines[row].resize(std::min(column, lines[row].size()));
+      if (text[end] == 'J') lines.resize(row + 1);
+      i = end;
+    } else {
+      lines[row].resize(std::max(lines[row].size(), column + 1), ' ');
+      lines[row][column++] = text[i];
+    }
+  }
+  return lines;
+}
+
+class Display : public ::testing::Test {
+ protected:
+  /// What is printed for these events.
+  static std::string shown(const std::vector<RoleEvent>& events, bool interactive, bool finish = false) {
+    ::testing::internal::CaptureStdout();
+    Terminal terminal;
+    terminal.interactive = interactive;
+    ClusterDisplay display(terminal, {kServer, kFirst, kSecond}, "test", false);
+    for (const RoleEvent& event : events) display.on_event(event);
+    if (finish) display.finish();
+    std::fflush(stdout);
+    return ::testing::internal::GetCapturedStdout();
+  }
+  static RoleEvent says(const Task& task, const std::string& line) { return {Kind::out_line, task, line, 1, 0}; }
+};
+
+const std::vector<RoleEvent>& typical() {
+  static const std::vector<RoleEvent> events{
+      {Kind::started, kFirst, "", 11, 0},
+      {Kind::out_line, kFirst,
+       R"({"event":"status","role":"worker:0","step":1200,"steps":2400,"epoch":2,"epochs":4,"examples_per_s":3000,)"
+       R"("loss":0.5,"staleness":1.25,"wait_share":0.23,"state":"training"})"},
+      {Kind::out_line, kSecond, R"({"event":"status","step":1190,"examples_per_s":2000,"loss":0.7,"state":"waiting"})"},
+      {Kind::died, kSecond, "killed by signal 9 (Killed); starting it again (1 of 10)", -1, 1},
+      {Kind::restarted, kSecond, "", 12, 1},
+      {Kind::out_line, kFirst, R"({"event":"eval","step":1200,"epoch":2,"loss":0.25,"accuracy":0.9375,"best":true})"},
+      {Kind::out_line, kServer, R"({"event":"log","level":"info","text":"worker:1 is back"})"}};
+  return events;
+}
+
+TEST_F(Display, ATerminalShowsWhatWasSaidAndOneBlockBelow) {
+  const std::vector<std::string> lines = screen(shown(typical(), true));
+  ASSERT_EQ(lines.size(), 9U) << ::testing::PrintToString(lines);
+  EXPECT_THAT(lines[0], StartsWith("worker:1 died: killed by signal 9"));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("test loss"), HasSubstr("test acc")));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("2/4"), HasSubstr("1,200"), HasSubstr("93.75 %")));
+  EXPECT_EQ(lines[3], "ps:0: worker:1 is back");
+  EXPECT_THAT(lines[4], AllOf(HasSubstr("50 %"), HasSubstr("step 1,200/2,400"), HasSubstr("examples/s")));
+  EXPECT_THAT(lines[5], AllOf(StartsWith("role"), HasSubstr("staleness")));
+  EXPECT_THAT(lines[6], StartsWith("ps:0"));
+  EXPECT_THAT(lines[7],
+              AllOf(StartsWith("worker:0  training"), HasSubstr("3,000"), HasSubstr("1.2"), HasSubstr("23 %")));
+  EXPECT_THAT(lines[8], AllOf(StartsWith("worker:1  starting"), ::testing::EndsWith("1")));
+}
+
+TEST_F(Display, TheBlockGoesAtTheEnd) {
+  const std::vector<std::string> lines = screen(shown(typical(), true, true));
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[4], "");
+}
+
+TEST_F(Display, AFileGetsPlainLines) {
+  const std::string text = shown(typical(), false, true);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, AllOf(HasSubstr("worker:1 died"), HasSubstr("93.75 %"), HasSubstr("ps:0: worker:1 is back")));
+}
+
+TEST_F(Display, OddLinesAreShownAsTheyAre) {
+  const std::vector<std::string> odd{"not json",
+                                     "[1,2]",
+                                     "{}",
+                                     R"({"event":7})",
+                                     R"({"event":"status","step":"x","loss":1e999,"epoch":null})",
+                                     R"({"event":"status","step":-5,"steps":-1,"wait_share":1e300})",
+                                     R"({"event":"unheard of"})",
+                                     std::string(70000, '[')};
+  std::vector<RoleEvent> events;
+  for (const std::string& line : odd) events.push_back(says(kFirst, line));
+  for (const bool interactive : {true, false}) {
+    const std::string text = shown(events, interactive, true);
+    EXPECT_THAT(text, AllOf(HasSubstr("worker:0: not json"), HasSubstr("worker:0: [1,2]")));
+  }
+}
+
+TEST_F(Display, ATextCannotCommandTheTerminal) {
+  const std::string text = shown({says(kServer, R"({"event":"log","text":"a\u001b[2Jb\nc"})")}, false);
+  EXPECT_EQ(text, "ps:0: a?[2Jb?c\n");
+}
+
+TEST(Report, TakesWhatIsThereAndOfTheRightKind) {
+  const auto report = parse_report(R"({"event":"eval","accuracy":"high","loss":0.5,"best":1})");
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->loss, 0.5);
+  EXPECT_NE(report->accuracy, report->accuracy);
+  EXPECT_FALSE(report->best);
+}
+
+TEST(Report, WorkersOfASummaryThatHasNoneOrOddOnes) {
+  for (const char* text : {"", "x", "[]", "{}", R"({"workers":3})", R"({"workers":[1,"a",null]})"}) {
+    EXPECT_THAT(parse_workers(text), IsEmpty()) << text;
+  }
+  const auto workers = parse_workers(R"({"workers":[{"role":"worker:1","iterations":12}]})");
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(workers[0].role, "worker:1");
+  EXPECT_EQ(workers[0].iterations, 12);
+}
+
+}  // namespace
+}  // namespace lockstep::tools
