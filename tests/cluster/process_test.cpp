@@ -87,7 +87,7 @@ TEST(Child, GivesBothStreamsAndTheExitCode) {
 
 TEST(Child, SaysWhichSignalKilledIt) {
   EXPECT_EQ(Whole(helper({"kill=9"})).ending->text(), "killed by signal 9 (Killed)");
-  EXPECT_EQ(Whole(helper({"kill=11"})).ending->code(), 139);
+  EXPECT_EQ(Whole(helper({"kill=10"})).ending->code(), 138);
 }
 
 TEST(Child, SurvivesMuchOutputGarbageAndAClosedStream) {

@@ -162,7 +162,7 @@ TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
     if (event.kind == Kind::ended) std::ofstream(file) << "\n";
   };
   SupervisorOptions options = quick();
-  const JobOutcome outcome = run({ps(0, {"until=" + file, "kill=11"}), worker(0, {})}, options);
+  const JobOutcome outcome = run({ps(0, {"until=" + file, "kill=10"}), worker(0, {})}, options);
   EXPECT_EQ(outcome.code, 0) << outcome.error;
   EXPECT_EQ(pids.size(), 2U);
 }
@@ -190,6 +190,7 @@ TEST_F(Supervisor, InterruptLetsAllEndGracefully) {
       run({ps(0, {"on=2:0", "out=up", "wait"}), worker(0, {"on=2:130", "out=up", "wait"})}, options);
   EXPECT_EQ(outcome.code, 128 + SIGTERM);
   EXPECT_THAT(texts(Kind::died), IsEmpty());
+  EXPECT_THAT(texts(Kind::message), IsEmpty());
   EXPECT_EQ(texts(Kind::ended).size(), 2U);
 }
 
