@@ -54,8 +54,8 @@ struct Reason {
 /// gRPC's words for why there is no connection, in plain ones.
 Reason plain_reason(const std::string& text, bool tls) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-  if (has("CERTIFICATE_VERIFY_FAILED")) return {"the peer's key is not of our certificate authority", true};
-  if (has("WRONG_VERSION_NUMBER")) return {"the peer does not speak TLS, and this side does", true};
+  if (has("certificate verify failed")) return {"the peer's key is not of our certificate authority", true};
+  if (has("wrong version number")) return {"the peer does not speak TLS, and this side does", true};
   if (tls) return {"the peer closed the connection at once: it does not accept our key, or is no Lockstep process"};
   return {"the peer closed the connection at once: it wants TLS, or is no Lockstep process"};
 }
@@ -67,12 +67,15 @@ Reason look_for_reason(grpc_channel* channel, bool tls) {
   const core::QueuePtr queue = core::make_pluck_queue();
   const core::CallPtr call(grpc_channel_create_call(channel, nullptr, GRPC_PROPAGATE_DEFAULTS, queue.get(),
                                                     grpc_slice_from_static_string(core::kProbeMethod), nullptr,
-                                                    core::deadline_in(milliseconds(500)), nullptr));
+                                                    gpr_inf_future(GPR_CLOCK_REALTIME), nullptr));
   std::array<grpc_op, 2> ops{};
   ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
   ops[1] = end.op();
   grpc_call_start_batch(call.get(), ops.data(), ops.size(), &end, nullptr);
-  grpc_completion_queue_pluck(queue.get(), &end, gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
+  if (grpc_completion_queue_pluck(queue.get(), &end, core::deadline_in(kLook), nullptr).type != GRPC_OP_COMPLETE) {
+    grpc_call_cancel(call.get(), nullptr);
+    grpc_completion_queue_pluck(queue.get(), &end, gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
+  }
   if (end.status() != GRPC_STATUS_UNAVAILABLE) return {};
   return plain_reason(end.text(), tls);
 }

@@ -28,7 +28,11 @@ Arguments common_arguments(size_t largest_payload) {
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(largest)},
       {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
-      {GRPC_ARG_MINIMAL_STACK, 1},
+      // What GRPC_ARG_MINIMAL_STACK would leave out, except the limit above.
+      {GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0},
+      {GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0},
+      {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // what small messages grow into cannot be limited
+      {GRPC_ARG_ENABLE_CENSUS, 0},
       {GRPC_ARG_ENABLE_CHANNELZ, 0},
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, (1 << 24) - 1},
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20},

@@ -1,0 +1,181 @@
+// Peers that are broken or hostile harm nobody but themselves.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <random>
+
+#include "base/file.h"
+#include "transport/core.h"
+#include "transport/frame.h"
+#include "transport/streams.h"
+
+namespace lockstep::transport {
+namespace {
+
+using testing::any_port;
+using testing::connected;
+using testing::echo;
+using testing::eventually;
+using testing::files_here;
+using ::testing::HasSubstr;
+using testing::pattern;
+using testing::threads_here;
+
+constexpr const char* kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+base::FileHandle tcp_connection(int port) {
+  base::FileHandle handle(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (::connect(handle.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+    throw Error("connect");
+  return handle;
+}
+
+void send_some(const base::FileHandle& handle, const std::string& bytes) {
+  (void)!send(handle.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+/// Whether the server hangs up; what it says before that is of no interest.
+bool closed_by_server(const base::FileHandle& handle) {
+  char buffer[4096];
+  pollfd watched{.fd = handle.get(), .events = POLLIN, .revents = 0};
+  while (poll(&watched, 1, 20'000) > 0) {
+    if (recv(handle.get(), buffer, sizeof(buffer), 0) <= 0) return true;
+  }
+  return false;
+}
+
+std::string random_bytes(std::mt19937& random, size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+void expect_still_serving(Server& server) {
+  const auto stream = connected(server);
+  ASSERT_TRUE(stream->write({}, pattern(1000)));
+  EXPECT_TRUE(stream->read());
+}
+
+TEST(Hostile, WhoSpeaksNoHttp2IsHungUpOn) {
+  Server server(any_port(), echo);
+  const std::string tls_hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), tls_hello + std::string(600, 'x'),
+                                   std::string(100'000, '\0')}) {
+    const base::FileHandle peer = tcp_connection(server.port());
+    send_some(peer, bytes);
+    EXPECT_TRUE(closed_by_server(peer));
+  }
+  expect_still_serving(server);
+}
+
+TEST(Hostile, RandomBytesHarmNobody) {
+  Server server(any_port(), echo);
+  const auto innocent = connected(server);
+  std::mt19937 random(7);
+  for (int i = 0; i < 60; ++i) {
+    const base::FileHandle peer = tcp_connection(server.port());
+    if (i % 2 == 1) send_some(peer, kPreface);
+    if (i % 4 == 3) send_some(peer, std::string("\0\0\0\4\0\0\0\0\0", 9));  // settings
+    send_some(peer, random_bytes(random, 1 + random() % 5000));
+    ASSERT_TRUE(innocent->write({}, pattern(1000)));
+    ASSERT_TRUE(innocent->read());
+  }
+  expect_still_serving(server);
+}
+
+TEST(Hostile, ConnectionsThatSayNothingDoNotKeepOthersOut) {
+  ServerOptions options = any_port();
+  options.most_streams = 2;
+  Server server(options, echo);
+  std::vector<base::FileHandle> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(tcp_connection(server.port()));
+  expect_still_serving(server);
+  for (const base::FileHandle& peer : silent) send_some(peer, kPreface);
+  expect_still_serving(server);
+}
+
+TEST(Hostile, ConnectionsThatWentAwayLeaveNothingBehind) {
+  Server server(any_port(), echo);
+  expect_still_serving(server);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const size_t threads = threads_here();
+  const size_t files = files_here();
+  for (int i = 0; i < 100; ++i) {
+    const base::FileHandle peer = tcp_connection(server.port());
+    if (i % 2 == 0) send_some(peer, "garbage");
+  }
+  // The threads that have ended are joined when the next connection comes.
+  EXPECT_TRUE(eventually([&] {
+    tcp_connection(server.port());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return threads_here() <= threads + 4 && files_here() <= files + 8;
+  })) << threads_here()
+      << " threads, " << files_here() << " files; before " << threads << ", " << files;
+}
+
+/// A client that calls a method of its choice and sends messages that are no frames.
+std::string answer_to(const Server& server, const char* method, const std::string& message) {
+  core::start_library();
+  const core::ChannelPtr channel = core::make_channel(testing::address_of(server), {}, 1 << 20);
+  const core::QueuePtr queue = core::make_pluck_queue();
+  const core::CallPtr call(grpc_channel_create_call(channel.get(), nullptr, GRPC_PROPAGATE_DEFAULTS, queue.get(),
+                                                    grpc_slice_from_static_string(method), nullptr,
+                                                    core::deadline_in(std::chrono::seconds(20)), nullptr));
+  grpc_slice slice = grpc_slice_from_copied_buffer(message.data(), message.size());
+  const core::BufferPtr buffer(grpc_raw_byte_buffer_create(&slice, 1));
+  grpc_slice_unref(slice);
+  grpc_metadata_array trailing;
+  grpc_metadata_array_init(&trailing);
+  grpc_status_code status = GRPC_STATUS_OK;
+  grpc_slice details = grpc_empty_slice();
+  grpc_metadata_array initial;
+  grpc_metadata_array_init(&initial);
+  grpc_byte_buffer* received = nullptr;
+  grpc_op ops[5]{};
+  ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
+  ops[0].flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY;
+  ops[1].op = GRPC_OP_SEND_MESSAGE;
+  ops[1].data.send_message.send_message = buffer.get();
+  ops[2].op = GRPC_OP_RECV_STATUS_ON_CLIENT;
+  ops[2].data.recv_status_on_client = {&trailing, &status, &details, nullptr};
+  ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
+  ops[3].data.recv_initial_metadata.recv_initial_metadata = &initial;
+  ops[4].op = GRPC_OP_RECV_MESSAGE;
+  ops[4].data.recv_message.recv_message = &received;
+  grpc_call_start_batch(call.get(), ops, 5, &ops, nullptr);
+  grpc_completion_queue_pluck(queue.get(), &ops, gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
+  grpc_metadata_array_destroy(&trailing);
+  grpc_metadata_array_destroy(&initial);
+  grpc_byte_buffer_destroy(received);
+  EXPECT_NE(status, GRPC_STATUS_DEADLINE_EXCEEDED);
+  return core::take_text(details);
+}
+
+std::string frame_bytes(size_t announced, size_t carried) {
+  const HeaderBytes header = encode_header({}, announced);
+  return std::string(reinterpret_cast<const char*>(header.data()), header.size()) + std::string(carried, 'x');
+}
+
+TEST(Hostile, MessagesThatAreNoFramesEndTheStreamWithAReason) {
+  ServerOptions options = any_port();
+  options.largest_payload = 1000;
+  Server server(options, echo);
+  EXPECT_THAT(answer_to(server, core::kMethod, "short"), HasSubstr("5 bytes is no frame"));
+  EXPECT_THAT(answer_to(server, core::kMethod, std::string(64, 'x')), HasSubstr("another protocol"));
+  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(100, 99)),
+              HasSubstr("announces 100 bytes of payload and carries 99"));
+  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("carries 10"));
+  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(1001, 1001)), HasSubstr("larger than max"));
+  EXPECT_THAT(answer_to(server, "/lockstep.Cluster/Other", frame_bytes(1, 1)), HasSubstr("no such method"));
+  expect_still_serving(server);
+}
+
+}  // namespace
+}  // namespace lockstep::transport
