@@ -29,7 +29,7 @@ Server::Server(ServerOptions options)
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
-  listen.address = options_.spec.address({cluster::Role::ps, options_.index});
+  listen.address = cluster::listen_address(options_.spec.address({cluster::Role::ps, options_.index}));
   listen.security = options_.security;
   listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
 }
