@@ -5,10 +5,10 @@
 // Two processes on loopback, all in one run and in turn. Bare: send N bytes, then receive N bytes into a prepared
 // buffer. Exchange: a push of N bytes in frames, copied to its place in the server, which answers with N bytes once it
 // has everything; the client copies those to their place. Pipelined: the server answers every frame as it comes.
+// A second stream stands open and idle meanwhile, as the one for heartbeats does in a cluster.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,7 +41,6 @@ struct Options {
   int spin = 0;
   std::string keys;
   bool json = false;
-  std::string only;
 };
 
 struct Model {
@@ -51,7 +50,8 @@ struct Model {
   int rounds;  ///< how many times those asked for
   int block;   ///< how many exchanges of one kind follow each other
 };
-constexpr Model kModels[] = {{"lr", 7850, 2.5, 20, 10}, {"lenet", 61706, 2.8, 10, 5}, {"alexnet", 61'000'000, 1.3, 1, 1}};
+constexpr Model kModels[] = {
+    {"lr", 7850, 2.5, 20, 10}, {"lenet", 61706, 2.8, 10, 5}, {"alexnet", 61'000'000, 1.3, 1, 1}};
 
 enum Kind : uint16_t { kPush = 1, kPushPipelined = 2, kParameters = 3 };
 
@@ -189,8 +189,8 @@ class Client {
     stream_ = transport::connect("127.0.0.1:" + std::to_string(ports.stream),
                                  {.security = {options.keys}, .spin = std::chrono::microseconds(options.spin)})
                   .value_or_throw();
-    control_ = transport::connect("127.0.0.1:" + std::to_string(ports.stream), {.security = {options.keys}})
-                   .value_or_throw();
+    control_ =
+        transport::connect("127.0.0.1:" + std::to_string(ports.stream), {.security = {options.keys}}).value_or_throw();
     control_reader_ = std::thread([this] { (void)control_->read(); });
   }
   ~Client() {
@@ -262,28 +262,10 @@ void measure(Client& client, const Model& model, const Options& options, nlohman
   Times bare;
   Times exchange;
   Times pipelined;
-  rusage before{};
   for (int round = -2; round < options.rounds * model.rounds; ++round) {
-    if (!options.only.empty()) {
-      if (options.only == "bare") client.bare(out, in);
-      if (options.only == "exchange") client.exchange(out, in);
-      if (options.only == "pipelined") client.pipelined(out, in);
-      if (round == -1) getrusage(RUSAGE_SELF, &before);
-      continue;
-    }
     for (int i = 0; i < model.block; ++i) bare.add(client.bare(out, in), round);
     for (int i = 0; i < model.block; ++i) exchange.add(client.exchange(out, in), round);
     for (int i = 0; i < model.block; ++i) pipelined.add(client.pipelined(out, in), round);
-  }
-  if (!options.only.empty()) {
-    rusage after{};
-    getrusage(RUSAGE_SELF, &after);
-    auto t = [](const timeval& v) { return v.tv_sec * 1e3 + v.tv_usec * 1e-3; };
-    int n = options.rounds * model.rounds;
-    std::printf("%s %s client user %.4f sys %.4f ms per round; vol %.2f invol %.2f\n", model.name, options.only.c_str(),
-                (t(after.ru_utime) - t(before.ru_utime)) / n, (t(after.ru_stime) - t(before.ru_stime)) / n,
-                double(after.ru_nvcsw - before.ru_nvcsw) / n, double(after.ru_nivcsw - before.ru_nivcsw) / n);
-    return;
   }
   report.push_back({{"model", model.name},
                     {"bytes", out.size()},
@@ -342,7 +324,6 @@ int main(int argc, char** argv) {
   app.add_option("--slice", options.slice, "bytes per frame");
   app.add_option("--spin", options.spin, "microseconds that a wait polls before it sleeps");
   app.add_option("--keys", options.keys, "folder of keys: with TLS");
-  app.add_option("--only", options.only);
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -6,48 +6,10 @@
 #include <grpc/support/time.h>
 #include <sys/socket.h>
 
-#include <cstring>
-
 #include "transport/frame.h"
+#include "transport/received.h"
 
 namespace lockstep::transport {
-
-/// Makes frames of what gRPC received.
-class FrameAccess {
- public:
-  static base::Result<Frame> make(core::BufferPtr buffer, size_t largest_payload) {
-    const grpc_slice_buffer& slices = buffer->data.raw.slice_buffer;
-    HeaderBytes start;
-    size_t filled = 0;
-    size_t slice = 0;
-    size_t rest = 0;  // where the payload starts in its first slice
-    for (; slice < slices.count && filled < kHeaderBytes; ++slice) {
-      const std::span<const std::byte> bytes = bytes_of(slices.slices[slice]);
-      const size_t taken = std::min(kHeaderBytes - filled, bytes.size());
-      std::memcpy(start.data() + filled, bytes.data(), taken);
-      filled += taken;
-      rest = taken;
-      if (taken < bytes.size()) break;
-      rest = 0;
-    }
-    base::Result<Header> header = decode_header(std::span(start).first(filled), slices.length, largest_payload);
-    if (!header) return header.failure();
-    Frame frame;
-    frame.header = header.value();
-    frame.pieces_.reserve(slices.count - slice);
-    for (; slice < slices.count; ++slice, rest = 0) {
-      const std::span<const std::byte> bytes = bytes_of(slices.slices[slice]).subspan(rest);
-      if (!bytes.empty()) frame.pieces_.push_back(bytes);
-    }
-    frame.owner_ = std::shared_ptr<grpc_byte_buffer>(std::move(buffer));
-    return frame;
-  }
-
- private:
-  static std::span<const std::byte> bytes_of(const grpc_slice& slice) {
-    return {reinterpret_cast<const std::byte*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
-  }
-};
 
 namespace {
 
@@ -58,6 +20,16 @@ grpc_slice borrow(std::span<const std::byte> bytes, const std::shared_ptr<const 
   return grpc_slice_new_with_user_data(
       const_cast<std::byte*>(bytes.data()), bytes.size(), [](void* held) { delete static_cast<Hold*>(held); },
       new Hold(hold));
+}
+
+base::Result<Frame> as_frame(core::BufferPtr buffer, size_t largest_payload) {
+  const grpc_slice_buffer& received = buffer->data.raw.slice_buffer;
+  std::vector<std::span<const std::byte>> slices;
+  slices.reserve(received.count);
+  for (const grpc_slice& slice : std::span(received.slices, received.count)) {
+    slices.emplace_back(reinterpret_cast<const std::byte*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice));
+  }
+  return make_frame(slices, std::shared_ptr<grpc_byte_buffer>(std::move(buffer)), largest_payload);
 }
 
 core::BufferPtr make_message(const HeaderBytes& header, std::span<const std::span<const std::byte>> pieces,
@@ -109,7 +81,7 @@ base::Result<Frame> CallStream::read() {
   const bool success = wait(Tag::kRead);
   core::BufferPtr buffer(received);
   if (!success || !buffer) return ended(true);
-  base::Result<Frame> frame = FrameAccess::make(std::move(buffer), options_.largest_payload);
+  base::Result<Frame> frame = as_frame(std::move(buffer), options_.largest_payload);
   if (!frame) {
     cancel(frame.failure().message);
     return frame;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "transport/copy.h"
+#include "transport/received.h"
 
 namespace lockstep::transport {
 namespace {
@@ -80,6 +82,39 @@ base::Result<Header> decode_header(std::span<const std::byte> message, size_t me
                 .offset = wire.offset,
                 .count = wire.count,
                 .extra = wire.extra};
+}
+
+/// What make_frame fills in.
+class FrameAccess {
+ public:
+  static Frame make(const Header& header, std::vector<std::span<const std::byte>> pieces,
+                    std::shared_ptr<const void> owner) {
+    Frame frame;
+    frame.header = header;
+    frame.pieces_ = std::move(pieces);
+    frame.owner_ = std::move(owner);
+    return frame;
+  }
+};
+
+base::Result<Frame> make_frame(std::span<const std::span<const std::byte>> slices, std::shared_ptr<const void> owner,
+                               size_t largest_payload) {
+  HeaderBytes start;
+  size_t filled = 0;
+  size_t message = 0;
+  std::vector<std::span<const std::byte>> pieces;
+  pieces.reserve(slices.size());
+  for (const std::span<const std::byte> slice : slices) {
+    if (slice.empty()) continue;
+    const size_t taken = std::min(kHeaderBytes - filled, slice.size());
+    std::memcpy(start.data() + filled, slice.data(), taken);
+    filled += taken;
+    message += slice.size();
+    if (taken < slice.size()) pieces.push_back(slice.subspan(taken));
+  }
+  base::Result<Header> header = decode_header(std::span(start).first(filled), message, largest_payload);
+  if (!header) return header.failure();
+  return FrameAccess::make(header.value(), std::move(pieces), std::move(owner));
 }
 
 size_t Frame::payload_size() const {

@@ -12,6 +12,8 @@
 #include "interchange/onnx_export.h"
 #include "train/checkpoint.h"
 #include "train/configuration.h"
+#include "transport/convert.h"
+#include "transport/frame.h"
 
 namespace {
 
@@ -144,6 +146,24 @@ void write_onnx(const std::string& folder, const std::string& files) {
   }
 }
 
+/// A frame of each element type; the first byte is where frame_fuzz cuts it into pieces.
+void write_frame(const std::string& folder) {
+  using lockstep::transport::Element;
+  for (const Element element : {Element::kFloat32, Element::kBfloat16, Element::kFloat16}) {
+    lockstep::transport::Header header;
+    header.kind = 1;
+    header.count = 4;
+    header.element = static_cast<uint32_t>(element);
+    const size_t size = 4 * lockstep::transport::bytes_of(element);
+    const auto start = lockstep::transport::encode_header(header, size);
+    Bytes bytes{static_cast<uint8_t>(size)};
+    append(bytes, Bytes(reinterpret_cast<const uint8_t*>(start.data()),
+                        reinterpret_cast<const uint8_t*>(start.data()) + start.size()));
+    append(bytes, ramp(size));
+    put_file(folder + "/" + std::to_string(header.element), bytes);
+  }
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -162,6 +182,7 @@ int main(int argc, char** argv) {
     write_config(made(folder + "/config"));
     write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
+    write_frame(made(folder + "/frame"));
     write_onnx(made(folder + "/onnx"), argv[3]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
