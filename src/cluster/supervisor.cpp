@@ -24,7 +24,8 @@ using Kind = RoleEvent::Kind;
 constexpr int kWrongUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr Time kLook{500};  // between two looks at who is stopped, and signs of life to wrappers
+constexpr int kHopeless = 3;  // a role that fails by itself, quickly and with the same words as often as this
+constexpr Time kLook{500};    // between two looks at who is stopped, and signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
 constexpr Time kErrorKept{300};    // a line of standard error may be the last word of a role that is about to end
 constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
@@ -52,6 +53,8 @@ struct RoleState {
   std::optional<Moment> deadline = {};  ///< for its end
   int asked = 0;                        ///< the signal it was last asked to end with
   std::string error = {};               ///< the last line of standard error, not told yet
+  std::string failure = {};             ///< what it said when it last failed by itself, and how often in a row
+  int same_failures = 0;
   Moment error_at = {};
 };
 
@@ -92,6 +95,8 @@ class Supervisor::Impl {
   void check_end(RoleState& role);
   void on_end(RoleState& role, const Ending& ending);
   void on_death(RoleState& role, const std::string& reason);
+  /// No restart can help: the end of the job, unless it is the evaluator.
+  void give_up(RoleState& role, const std::string& reason, bool hopeless);
   void finish_when_trained();
   void fail(int code, const std::string& error);
   void ask_all(int signal, Time patience);
@@ -273,6 +278,9 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
     return fail(code, fmt::format("{}: {}", role.process.task.str(), said.empty() ? ending.text() : said));
   }
+  const bool same = !ending.signalled && !said.empty() && said == role.failure;
+  role.same_failures = same ? role.same_failures + 1 : 1;
+  role.failure = ending.signalled ? "" : said;
   on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
@@ -280,23 +288,29 @@ void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   if (phase_ != Phase::running) return tell(Kind::died, role, reason);
   const Moment now = Clock::now();
   role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
-  if (role.restarts < options_.restarts) {
-    Time delay{0};
-    if (role.quick_deaths > 1) {
-      delay = std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
-    }
-    ++role.restarts;
-    role.start_at = now + delay;
-    const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
-    return tell(Kind::died, role,
-                fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+  // Over ssh the one before may still be on its way out, and hold what this one needs.
+  const bool hopeless =
+      !role.process.remote && role.same_failures >= kHopeless && role.quick_deaths >= role.same_failures;
+  if (hopeless || role.restarts >= options_.restarts) return give_up(role, reason, hopeless);
+  Time delay{0};
+  if (role.quick_deaths > 1) {
+    delay = std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
   }
+  ++role.restarts;
+  role.start_at = now + delay;
+  const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
+  tell(Kind::died, role,
+       fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+}
+
+void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool hopeless) {
   tell(Kind::died, role, reason);
-  const std::string out =
-      fmt::format("{} died ({}) and has no restarts left of {}", role.process.task.str(), reason, options_.restarts);
-  if (role.process.task.role == Role::evaluator)
-    return tell(Kind::message, role, "has no restarts left; training goes on without it");
-  fail(1, out);
+  const std::string why =
+      hopeless ? "fails in the same way each time" : fmt::format("has no restarts left of {}", options_.restarts);
+  if (role.process.task.role == Role::evaluator) {
+    return tell(Kind::message, role, why + "; training goes on without it");
+  }
+  fail(1, fmt::format("{} died ({}) and {}", role.process.task.str(), reason, why));
 }
 
 void Supervisor::Impl::fail(int code, const std::string& error) {

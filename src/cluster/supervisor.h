@@ -42,6 +42,7 @@ struct RoleEvent {
 
 struct SupervisorOptions {
   using Time = std::chrono::milliseconds;
+  /// Of each role. One that fails by itself three times in a row, quickly and with the same words, gets no more.
   int restarts = 10;    ///< of each role
   Time stopped{5000};   ///< a role that is stopped this long is killed
   Time finish{30'000};  ///< after the last worker's end, for the servers

@@ -104,6 +104,12 @@ TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
   EXPECT_THAT(texts(Kind::err_line), IsEmpty()) << "it is in the line about the death";
 }
 
+TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
+  const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: no data", "exit=1"})});
+  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1: no data) and fails in the same way each time");
+  EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
+}
+
 TEST_F(Supervisor, WrongUsageEndsAllAtOnceWithItsLine) {
   const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: --lr: no number", "exit=2"})});
   EXPECT_EQ(outcome.code, 2);

@@ -106,6 +106,12 @@ TEST_F(Display, TheBlockGoesAtTheEnd) {
   EXPECT_EQ(lines[4], "");
 }
 
+TEST_F(Display, OnlyTheChiefsAndTheEvaluatorsEvaluationsAreLines) {
+  const std::string eval = R"({"event":"eval","step":1,"epoch":1,"loss":0.25,"accuracy":0.5})";
+  EXPECT_EQ(shown({says(kSecond, eval)}, false), "");
+  EXPECT_THAT(shown({says(kFirst, eval)}, false), HasSubstr("50.00 %"));
+}
+
 TEST_F(Display, AFileGetsPlainLines) {
   const std::string text = shown(typical(), false, true);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));

@@ -49,7 +49,10 @@ std::string of_text(double value, double all) {
 ClusterDisplay::ClusterDisplay(const Terminal& terminal, std::vector<cluster::Task> tasks, const std::string& split,
                                bool quiet)
     : terminal_(terminal), split_(split.substr(0, 5)), quiet_(quiet), drawn_(Clock::now()) {
-  for (const cluster::Task& task : tasks) rows_.push_back({task});
+  for (const cluster::Task& task : tasks) {
+    rows_.push_back({task});
+    if (task.role == cluster::Role::chief) chief_ = task;
+  }
 }
 
 double ClusterDisplay::seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
@@ -103,11 +106,13 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
   }
   if (report->event == "status") {
     row.status = *report;
+    loss_is_new_ = loss_is_new_ || known(report->loss);
     row.state = report->state.empty() ? "running" : report->state;
   } else if (report->event == "log") {
     say(row.task.str() + ":", report->text, report->level == "error" || report->level == "warning");
   } else if (report->event == "eval") {
-    on_eval(*report);
+    // What other workers find out at their end stands in the closing's table.
+    if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(*report);
   } else if (report->event == "end") {
     row.state = "done";
     take_larger(row.status.step, report->step);
@@ -137,8 +142,10 @@ void ClusterDisplay::on_eval(const Report& report) {
   const Overall whole = overall();
   const auto loss = [](double value) { return known(value) ? loss_text(value) : std::string(); };
   const std::string shown = fmt::format("{:>9}", accuracy ? percent(report.accuracy) : "");
-  print("{:>7}  {:>9}  {:>10}  {:>10}  {}  {:>9}\n", of_text(report.epoch, whole.epochs), count_text(report.step),
-        loss(whole.loss), loss(report.loss), report.best ? terminal_.green(shown) : shown, duration_text(seconds()));
+  print("{:>7}  {:>9}  {:>10}  {:>10}  {}  {:>9}\n", report.epoch > 0 ? of_text(report.epoch, whole.epochs) : "",
+        count_text(report.step), loss_is_new_ ? loss(whole.loss) : "", loss(report.loss),
+        report.best ? terminal_.green(shown) : shown, duration_text(seconds()));
+  loss_is_new_ = false;
   if (terminal_.interactive) draw();
   flush_out();
 }

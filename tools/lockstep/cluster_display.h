@@ -22,7 +22,7 @@ class ClusterDisplay {
   /// Removes the block: what follows is the closing.
   void finish();
 
-  /// How often a role was started again.
+  /// How often a role was started again, as far as is known here.
   [[nodiscard]] int restarts(const std::string& role) const;
 
  private:
@@ -60,6 +60,7 @@ class ClusterDisplay {
 
   Terminal terminal_;
   std::vector<Row> rows_;
+  cluster::Task chief_ = {cluster::Role::worker, 0};
   std::string split_;
   bool quiet_;
   Clock::time_point started_ = Clock::now();
@@ -68,6 +69,7 @@ class ClusterDisplay {
   double first_seconds_ = 0;
   size_t lines_drawn_ = 0;
   bool header_printed_ = false;
+  bool loss_is_new_ = false;  ///< somebody has told one since the last evaluation
 };
 
 }  // namespace lockstep::tools

@@ -63,7 +63,7 @@ std::vector<WorkerResult> parse_workers(const std::string& summary_json) {
     results.push_back({text(worker, "role"), number(worker, "iterations"), number(worker, "examples"),
                        number(worker, "finished_seconds"), number(worker, "staleness_mean"),
                        number(worker, "staleness_max"), number(worker, "wait_share"), number(worker, "dropped"),
-                       number(worker, "accuracy"), number(worker, "restarts")});
+                       number(worker, "accuracy")});
   }
   return results;
 }

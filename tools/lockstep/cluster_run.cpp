@@ -94,13 +94,13 @@ std::string workers_table(const Terminal& terminal, const std::vector<WorkerResu
       return std::isnan(value) ? std::string() : format(value);
     };
     const auto whole = [](double value) { return grouped(static_cast<uint64_t>(std::max(value, 0.0))); };
-    const int restarts = std::max(display.restarts(w.role), std::isnan(w.restarts) ? 0 : static_cast<int>(w.restarts));
     rows.push_back({w.role, if_known(w.iterations, whole), if_known(w.examples, whole),
                     if_known(w.finished_seconds, duration_text),
                     if_known(w.staleness_mean, [](double value) { return fmt::format("{:.2f}", value); }),
                     if_known(w.staleness_max, whole),
                     if_known(w.wait_share, [](double value) { return percent(value, 1); }), if_known(w.dropped, whole),
-                    if_known(w.accuracy, [](double value) { return percent(value); }), std::to_string(restarts)});
+                    if_known(w.accuracy, [](double value) { return percent(value); }),
+                    std::to_string(display.restarts(w.role))});
   }
   std::vector<size_t> shown;
   std::vector<Table::Column> columns;
