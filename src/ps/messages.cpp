@@ -14,18 +14,12 @@ namespace {
 constexpr int32_t kMostMembers = 4096;
 constexpr uint64_t kMostParameters = uint64_t{1} << 40;
 
-// TEMPORARY
-void to_halves(Element, std::span<const float>, std::span<uint16_t>) { throw Error("not yet"); }
-void from_halves(Element, std::span<const uint16_t>, std::span<float>) { throw Error("not yet"); }
-
 }  // namespace
 
 Element parse_element(const std::string& text) {
-  if (text == "bf16") return Element::bf16;
-  return text == "f16" ? Element::f16 : Element::f32;
+  if (text == "bf16") return Element::kBfloat16;
+  return text == "f16" ? Element::kFloat16 : Element::kFloat32;
 }
-
-size_t element_size(Element element) { return element == Element::f32 ? 4 : 2; }
 
 transport::Header header(Kind kind) {
   transport::Header header;
@@ -38,10 +32,12 @@ namespace {
 /// Bytes of a frame's elements; checked against its payload.
 size_t element_bytes(const transport::Frame& frame) {
   const transport::Header& header = frame.header;
-  if (header.element > static_cast<uint32_t>(Element::f16)) {
+  if (header.count == 0) return 0;
+  if (header.element < static_cast<uint32_t>(Element::kFloat32) ||
+      header.element > static_cast<uint32_t>(Element::kFloat16)) {
     throw DataError(fmt::format("elements of unknown type {}", header.element));
   }
-  const size_t each = element_size(static_cast<Element>(header.element));
+  const size_t each = transport::bytes_of(static_cast<Element>(header.element));
   if (header.count > frame.payload_size() / each) {
     throw DataError(fmt::format("{} elements in a frame of {} bytes", header.count, frame.payload_size()));
   }
@@ -88,7 +84,7 @@ base::Result<bool> send_elements(transport::Stream& stream, transport::Header he
   struct Kept {
     std::shared_ptr<const void> hold;
     std::string message;
-    std::vector<uint16_t> halves;
+    std::vector<std::byte> packed;
   };
   header.element = static_cast<uint32_t>(element);
   size_t done = 0;
@@ -98,10 +94,10 @@ base::Result<bool> send_elements(transport::Stream& stream, transport::Header he
     const auto kept = std::make_shared<Kept>();
     kept->hold = hold;
     std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(slice), {}};
-    if (element != Element::f32) {
-      kept->halves.resize(slice.size());
-      to_halves(element, slice, kept->halves);
-      pieces[0] = std::as_bytes(std::span(kept->halves));
+    if (element != Element::kFloat32) {
+      kept->packed.resize(slice.size() * transport::bytes_of(element));
+      transport::pack(element, slice, kept->packed);
+      pieces[0] = kept->packed;
     }
     header.count = slice.size();
     if (done == values.size() && last != nullptr) {
@@ -123,13 +119,15 @@ size_t take_elements(const transport::Frame& frame, std::span<float> to) {
     throw DataError(fmt::format("elements {}+{} of {}", header.offset, header.count, to.size()));
   }
   const std::span<float> place = to.subspan(header.offset, header.count);
-  if (header.element == static_cast<uint32_t>(Element::f32)) {
+  if (place.empty()) return 0;
+  const auto element = static_cast<Element>(header.element);
+  if (element == Element::kFloat32) {
     copy_part(frame, 0, std::as_writable_bytes(place));
     return place.size();
   }
-  std::vector<uint16_t> halves(place.size());
-  copy_part(frame, 0, std::as_writable_bytes(std::span(halves)).first(bytes));
-  from_halves(static_cast<Element>(header.element), halves, place);
+  std::vector<std::byte> packed(bytes);
+  copy_part(frame, 0, packed);
+  transport::unpack(element, packed, place);
   return place.size();
 }
 
@@ -320,6 +318,8 @@ void check(const wire::JobConfig& job) {
   need(job.parameters() <= kMostParameters, fmt::format("{} parameters", job.parameters()));
   need(job.max_staleness() >= -1 && job.aggregate() >= 0 && job.aggregate() <= INT64_C(1) << 20 && job.passes() >= 0,
        "staleness, aggregate or passes out of range");
+  need(job.wire() >= static_cast<uint32_t>(Element::kFloat32) && job.wire() <= static_cast<uint32_t>(Element::kFloat16),
+       fmt::format("elements of type {}", job.wire()));
   uint64_t next = 0;
   for (const wire::Range& range : job.ranges()) {
     const bool fits = range.offset() >= next && range.count() > 0 && range.count() <= job.parameters() &&

@@ -13,6 +13,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "ps/coordinator.h"
+#include "transport/convert.h"
 #include "transport/stream.h"
 
 namespace lockstep::ps {
@@ -51,10 +52,9 @@ constexpr uint16_t kLast = 1;
 constexpr uint16_t kHold = 1;
 constexpr uint16_t kExact = 1;
 
-/// Types of elements on the wire.
-enum class Element : uint32_t { f32 = 0, bf16 = 1, f16 = 2 };
+/// Of elements on the wire.
+using transport::Element;
 Element parse_element(const std::string& text);
-size_t element_size(Element element);
 
 /// Elements per frame: a large transfer goes in slices of this size.
 constexpr size_t kSliceElements = size_t{1} << 20;

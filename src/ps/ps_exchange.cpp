@@ -149,7 +149,8 @@ base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& ini
       transport::Header elements = header(Kind::init);
       elements.offset = local;
       elements.extra = i;
-      sent = send_elements(stream, elements, arrays[i].subspan(range.offset, range.count), Element::f32, hold, nullptr);
+      sent = send_elements(stream, elements, arrays[i].subspan(range.offset, range.count), Element::kFloat32, hold,
+                           nullptr);
       local += range.count;
     }
   }

@@ -39,7 +39,7 @@ struct PsOptions {
   CoordinatorOptions coordination;  ///< the chief tells it to the servers
   bool lock_free = false;
   Placement placement = Placement::balanced;
-  Element wire = Element::f32;
+  Element wire = Element::kFloat32;
   double patience = 600;
   int threads = 1;
   size_t bucket_bytes = size_t{1} << 20;

@@ -252,10 +252,10 @@ void Server::on_follow(const SessionPtr& session, const transport::Frame& frame)
 void Server::send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end) {
   transport::Header part = header(Kind::state);
   part.version = view.version;
-  if (!send_elements(session->stream, part, view.parameters, Element::f32, view.hold, nullptr)) return;
+  if (!send_elements(session->stream, part, view.parameters, Element::kFloat32, view.hold, nullptr)) return;
   for (size_t i = 0; slots && i < view.slots.size(); ++i) {
     part.extra = i + 1;
-    if (!send_elements(session->stream, part, view.slots[i], Element::f32, view.hold, nullptr)) return;
+    if (!send_elements(session->stream, part, view.slots[i], Element::kFloat32, view.hold, nullptr)) return;
   }
   transport::Header last = header(Kind::snapshot_end);
   last.version = view.version;

@@ -253,7 +253,7 @@ void Server::send_parameters(const SessionPtr& session, const View& view, const 
   transport::Header first = header(Kind::parameters);
   first.version = view.version;
   first.sequence = sequence;
-  Element element = Element::f32;
+  Element element = Element::kFloat32;
   {
     const base::MutexLock lock(mutex_);
     element = static_cast<Element>(job_->wire());

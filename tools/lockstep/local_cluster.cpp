@@ -9,9 +9,12 @@
 #include "cluster/cluster_file.h"
 #include "cluster/local_launch.h"
 #include "cluster_run.h"
+#include "data/catalog.h"
 #include "emulate/cpu_quota.h"
+#include "fetch_display.h"
 #include "output.h"
 #include "text.h"
+#include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_directory.h"
 #include "train_arguments.h"
@@ -83,10 +86,19 @@ std::string place(const train::Settings& settings, const std::string& run_dir) {
   return (settings.resume.empty() ? "--run-dir=" : "--resume=") + run_dir;
 }
 
+/// What the roles would each find missing, or fetch at the same time, is found or fetched here, once. Data that is made
+/// is left to them.
+void find_data(const train::Configuration& configuration, const train::Settings& settings) {
+  const data::LoadOptions options = train::data_options(settings, configuration.model(settings.model).image);
+  if (settings.dataset == "images" || settings.dataset == "synthetic") return;
+  (void)data::load(settings.dataset, options, fetch_display(Terminal::detect(), settings.quiet));
+}
+
 }  // namespace
 
 int run_local_cluster(const train::Configuration& configuration, const train::Settings& settings,
                       const Invocation& invocation) {
+  find_data(configuration, settings);
   const cluster::Spec spec = make_spec(configuration, settings);
   Quotas quotas(spec, settings.cpu_quota);
   (void)train::resolve_threads(settings);  // what is too many is found here, once
