@@ -209,7 +209,7 @@ void Server::Impl::shutdown() {
   if (!acceptor_.joinable()) return;
   listener_.stop();
   acceptor_.join();
-  std::list<Session> sessions;
+  std::list<Session> rest;
   {
     const base::MutexLock lock(mutex_);
     stopping_ = true;
@@ -221,9 +221,9 @@ void Server::Impl::shutdown() {
         session.host->cut();
       }
     }
+    rest.swap(sessions_);
   }
-  for (Session& session : sessions_) session.thread.join();
-  sessions_.clear();
+  for (Session& session : rest) session.thread.join();
 }
 
 Server::Server(const ServerOptions& options, Handler handler)
