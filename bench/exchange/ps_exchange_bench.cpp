@@ -1,0 +1,372 @@
+// What a whole exchange with a parameter server costs, as a ratio to a bare socket that carries the same bytes.
+//
+//   ps_exchange_bench [--rounds 30] [--model lr|lenet|alexnet] [--durability process] [--folder DIR] [--json]
+//
+// A real server (ps::Server, one worker, synchronous, plain SGD) in one process and a worker's ps::PsExchange in
+// another, on loopback, in turn with the bare socket: the gradients go out as a backward pass would announce them,
+// layer by layer from the last on, and the exchange ends when the new parameters are in their place. The optimizer's
+// time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+#include "ps/ps_exchange.h"
+#include "ps/server.h"
+#include "ps/shard.h"
+
+namespace lockstep::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Buffer = std::vector<std::byte>;
+
+struct Options {
+  int rounds = 30;
+  std::string model;
+  std::string folder = std::filesystem::temp_directory_path();
+  std::string durability = "process";
+  int threads = 0;
+  bool json = false;
+  bool only = false;
+};
+
+struct Model {
+  const char* name;
+  std::vector<int64_t> tensors;
+  double target;
+  int rounds;  ///< how many times those asked for
+  int block;   ///< how many of one kind follow each other
+
+  [[nodiscard]] size_t count() const {
+    size_t count = 0;
+    for (const int64_t tensor : tensors) count += static_cast<size_t>(tensor);
+    return count;
+  }
+};
+
+const std::vector<Model>& models() {
+  static const std::vector<Model> all{
+      {"lr", {7840, 10}, 2.5, 20, 10},
+      {"lenet", {150, 6, 2400, 16, 48000, 120, 10080, 84, 840, 10}, 2.8, 10, 5},
+      {"alexnet",
+       {23232, 64, 307200, 192, 663552, 384, 884736, 256, 589824, 256, 37748736, 4096, 16777216, 4096, 4096000, 1000},
+       1.3,
+       1,
+       1}};
+  return all;
+}
+
+[[noreturn]] void fail(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
+
+void send_all(int socket, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) fail("send");
+    bytes = bytes.subspan(static_cast<size_t>(sent));
+  }
+}
+
+bool receive_all(int socket, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t got = recv(socket, bytes.data(), bytes.size(), 0);
+    if (got <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(got));
+  }
+  return true;
+}
+
+void no_delay(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+struct Listener {
+  Listener() : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = loopback(0);
+    socklen_t length = sizeof(address);
+    if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(socket.get(), 1) != 0) {
+      fail("listen");
+    }
+    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    port = ntohs(address.sin_port);
+  }
+  base::FileHandle socket;
+  int port = 0;
+};
+
+/// Sends back as many bytes as come, after all of them.
+void serve_bare(int listener, size_t bytes) {
+  const base::FileHandle socket(accept(listener, nullptr, nullptr));
+  no_delay(socket.get());
+  Buffer staging(bytes);
+  while (receive_all(socket.get(), staging)) send_all(socket.get(), staging);
+}
+
+cluster::Spec spec_of(int port) {
+  cluster::Spec spec;
+  spec.workers = {"127.0.0.1:1"};
+  spec.ps = {"127.0.0.1:" + std::to_string(port)};
+  return spec;
+}
+
+ps::Durability durability_of(const std::string& name) {
+  if (name == "machine") return ps::Durability::machine;
+  return name == "checkpoint" ? ps::Durability::checkpoint : ps::Durability::process;
+}
+
+int threads_of(const Options& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+/// The server's process: a bare one and ours.
+class Host {
+ public:
+  Host(const Model& model, const Options& options) : folder_(options.folder + "/ps-exchange-bench-XXXXXX") {
+    if (mkdtemp(folder_.data()) == nullptr) fail("mkdtemp " + folder_);
+    Listener bare;
+    {
+      const Listener free;
+      port_ = free.port;
+    }
+    bare_port_ = bare.port;
+    process_ = fork();
+    if (process_ < 0) fail("fork");
+    if (process_ == 0) serve(bare, model, options);
+  }
+  ~Host() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int bare_port() const { return bare_port_; }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  [[noreturn]] void serve(const Listener& bare, const Model& model, const Options& options) const {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::thread([&] { serve_bare(bare.socket.get(), model.count() * sizeof(float)); }).detach();
+    try {
+      ps::ServerOptions server;
+      server.spec = spec_of(port_);
+      server.folder = folder_ + "/ps-0";
+      server.durability = durability_of(options.durability);
+      server.job = model.name;
+      server.threads = threads_of(options);
+      ps::Server(std::move(server)).run();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "the server: %s\n", error.what());
+    }
+    _exit(1);
+  }
+
+  std::string folder_;
+  pid_t process_ = 0;
+  int port_ = 0;
+  int bare_port_ = 0;
+};
+
+graph::ParameterStore make_parameters(const Model& model) {
+  std::vector<graph::ParameterInfo> infos;
+  size_t offset = 0;
+  for (const int64_t tensor : model.tensors) {
+    infos.push_back({"p" + std::to_string(infos.size()), Shape{tensor}, offset, {}});
+    offset += static_cast<size_t>(tensor);
+  }
+  return {std::move(infos), 1};
+}
+
+/// The worker's process, for one model.
+class Worker {
+ public:
+  Worker(const Model& model, const Host& host, const Options& options)
+      : parameters_(make_parameters(model)), bare_(socket(AF_INET, SOCK_STREAM, 0)), shard_(shard(host, options)) {
+    const sockaddr_in address = loopback(host.bare_port());
+    if (connect(bare_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
+    no_delay(bare_.get());
+    std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 1.0F);
+    staging_.assign(parameters_.count(), 1.0F);
+    in_.resize(parameters_.count() * sizeof(float));
+    shard_.initialise(0, parameters_.values(), {}, {});
+    ps::PsOptions ps;
+    ps.spec = spec_of(host.port());
+    ps.job = model.name;
+    ps.coordination.examples = kExamples;
+    ps.initial = [this] {
+      return ps::Initial{0, 0, parameters_.values(), {}, data::remainder_after(0, 0, 1, kExamples)};
+    };
+    ps.log = [](std::string_view level, const std::string& text) {
+      std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(level.size()), level.data(), text.c_str());
+    };
+    exchange_ = std::make_unique<ps::PsExchange>(parameters_, std::move(ps));
+    exchange_->join().value_or_throw();
+  }
+
+  double bare() {
+    const auto start = Clock::now();
+    send_all(bare_.get(), std::as_bytes(parameters_.gradients()));
+    if (!receive_all(bare_.get(), in_)) fail("recv");
+    return since(start);
+  }
+
+  double exchange() {
+    const auto start = Clock::now();
+    exchange_->begin({step_, 1, 1});
+    for (auto info = parameters_.infos().rbegin(); info != parameters_.infos().rend(); ++info) {
+      exchange_->ready({info->offset, info->count()}, {});
+    }
+    step_ = exchange_->finish({1, 1, 1}).value_or_throw().step;
+    return since(start);
+  }
+
+  /// The update alone, as the server makes it.
+  double optimizer() {
+    const auto start = Clock::now();
+    const ps::Contribution one{staging_};
+    shard_.apply({&one, 1}, 1, {step_, 0.01F, 1}, {});
+    return since(start);
+  }
+
+ private:
+  static constexpr int64_t kExamples = 1'000'000'000;
+
+  static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+  [[nodiscard]] ps::ShardOptions shard(const Host& host, const Options& options) const {
+    ps::ShardOptions shard;
+    shard.parameters = parameters_.count();
+    shard.durability = durability_of(options.durability);
+    shard.file = host.folder() + "/optimizer";
+    shard.threads = threads_of(options);
+    return shard;
+  }
+
+  graph::ParameterStore parameters_;
+  base::FileHandle bare_;
+  ps::Shard shard_;
+  std::vector<float> staging_;
+  Buffer in_;
+  std::unique_ptr<ps::PsExchange> exchange_;
+  uint64_t step_ = 0;
+};
+
+struct Times {
+  std::vector<double> seconds;
+  void add(double time, int round) {
+    if (round >= 0) seconds.push_back(time);  // those before warm up
+  }
+  [[nodiscard]] double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  [[nodiscard]] double median() const {
+    std::vector<double> sorted = seconds;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+nlohmann::json measure(Worker& worker, const Model& model, const Options& options) {
+  Times bare;
+  Times exchange;
+  Times optimizer;
+  for (int round = -2; round < options.rounds * model.rounds; ++round) {
+    for (int i = 0; i < model.block && !options.only; ++i) bare.add(worker.bare(), round);
+    for (int i = 0; i < model.block; ++i) exchange.add(worker.exchange(), round);
+    for (int i = 0; i < model.block && !options.only; ++i) optimizer.add(worker.optimizer(), round);
+  }
+  if (options.only)
+    return {{"exchange_best_ms", exchange.best() * 1e3}, {"exchange_median_ms", exchange.median() * 1e3}};
+  const auto ratio = [](double whole, double apart, double base) { return (whole - apart) / base; };
+  return {{"model", model.name},
+          {"bytes", model.count() * sizeof(float)},
+          {"target", model.target},
+          {"bare_best_ms", bare.best() * 1e3},
+          {"bare_median_ms", bare.median() * 1e3},
+          {"exchange_best_ms", exchange.best() * 1e3},
+          {"exchange_median_ms", exchange.median() * 1e3},
+          {"optimizer_best_ms", optimizer.best() * 1e3},
+          {"optimizer_median_ms", optimizer.median() * 1e3},
+          {"ratio_best", ratio(exchange.best(), optimizer.best(), bare.best())},
+          {"ratio_median", ratio(exchange.median(), optimizer.median(), bare.median())},
+          {"ratio_with_optimizer", exchange.best() / bare.best()}};
+}
+
+void print(const nlohmann::json& row) {
+  const auto number = [&](const char* key) { return row.at(key).get<double>(); };
+  std::printf(
+      "%-8s %8.2f MB  bare %9.3f (%9.3f)  exchange %9.3f (%9.3f)  optimizer %8.3f (%8.3f)  ratio %5.2f (%5.2f)"
+      "  with the optimizer %5.2f  target %.1f\n",
+      row.at("model").get<std::string>().c_str(), number("bytes") / 1e6, number("bare_best_ms"),
+      number("bare_median_ms"), number("exchange_best_ms"), number("exchange_median_ms"), number("optimizer_best_ms"),
+      number("optimizer_median_ms"), number("ratio_best"), number("ratio_median"), number("ratio_with_optimizer"),
+      number("target"));
+}
+
+int run(const Options& options) {
+  // All are forked before gRPC starts its threads here.
+  std::vector<std::pair<const Model*, std::unique_ptr<Host>>> hosts;
+  for (const Model& model : models()) {
+    if (!options.model.empty() && options.model != model.name) continue;
+    hosts.emplace_back(&model, std::make_unique<Host>(model, options));
+  }
+  nlohmann::json report = nlohmann::json::array();
+  if (!options.json)
+    std::printf("times in ms: best (median); blocking waits; durability %s\n", options.durability.c_str());
+  for (auto& [model, host] : hosts) {
+    Worker worker(*model, *host, options);
+    report.push_back(measure(worker, *model, options));
+    if (options.only) std::printf("%s\n", report.back().dump().c_str());
+    if (!options.json && !options.only) print(report.back());
+    std::fflush(stdout);
+  }
+  if (options.json) std::printf("%s\n", report.dump(1).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) {
+  lockstep::bench::Options options;
+  CLI::App app("What an exchange with a parameter server costs, as a ratio to a bare socket");
+  app.add_option("--rounds", options.rounds, "rounds of the largest model; smaller ones get more");
+  app.add_option("--model", options.model, "only this one")->check(CLI::IsMember({"lr", "lenet", "alexnet"}));
+  app.add_option("--folder", options.folder, "where the server's state lies for the while");
+  app.add_option("--durability", options.durability)->check(CLI::IsMember({"process", "machine", "checkpoint"}));
+  app.add_option("--threads", options.threads, "of the optimizer; 0: one per core");
+  app.add_flag("--exchange-only", options.only, "nothing but exchanges: for a profiler");
+  app.add_flag("--json", options.json);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return lockstep::bench::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ps_exchange_bench: %s\n", error.what());
+    return 1;
+  }
+}
