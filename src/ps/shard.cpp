@@ -21,6 +21,8 @@ namespace {
 
 /// Elements that are summed and applied before the next ones are fetched: their gradients stay in the cache.
 constexpr size_t kBlock = 16384;
+/// Fewer elements than this are updated before another thread has woken up.
+constexpr int64_t kThreadElements = INT64_C(256) << 10;
 constexpr size_t kBuffers = 3;  // one current, one being sent, one being written
 
 size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -144,7 +146,7 @@ std::span<float> Shard::Impl::staging(size_t key) {
 template <class Block>
 void Shard::Impl::for_blocks(const Block& block) const {
   const auto count = static_cast<int64_t>(layout_.count());
-  const int threads = base::threads_for(count, kBlock, options_.threads);
+  const int threads = base::threads_for(count, kThreadElements, options_.threads);
   base::parallel(threads, [&](int thread, int of) {
     const base::Range mine = base::share(count, thread, of, kBlock);
     for (int64_t at = mine.begin; at < mine.end; at += kBlock) {
