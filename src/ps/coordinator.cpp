@@ -163,13 +163,15 @@ void Coordinator::activate(Member& member) {
     if (&other != &member && computes(other)) slowest = std::min(slowest, other.clock);
   }
   if (slowest != UINT64_MAX) member.clock = slowest;
-  ++member.record.joins;
   ++membership_;
 }
 
 bool Coordinator::join(int number, uint64_t incarnation) {
   Member& member = at(number);
-  if (member.incarnation != incarnation) member.applied = member.arriving = 0;  // it counts its pushes anew
+  if (member.incarnation != incarnation) {
+    member.applied = member.arriving = 0;  // it counts its pushes anew
+    ++member.record.joins;
+  }
   member.incarnation = incarnation;
   member.pending.reset();
   // One that was expected takes the share that waits for it.

@@ -80,7 +80,7 @@ struct MemberRecord {
   uint64_t examples = 0;
   uint64_t updates = 0;
   uint64_t dropped = 0;
-  uint64_t joins = 0;
+  uint64_t joins = 0;  ///< of its processes, one after the other
   double finished_seconds = 0;      ///< 0: has not
   std::vector<uint64_t> staleness;  ///< histogram, the last bin for all above
   double wait_seconds = 0;
@@ -158,6 +158,7 @@ class Coordinator {
   [[nodiscard]] MemberRecord& record(int member) { return at(member).record; }
   [[nodiscard]] uint64_t latest_staleness(int member) const { return at(member).latest_staleness; }
   [[nodiscard]] uint64_t applied_sequence(int member) const { return at(member).applied; }
+  [[nodiscard]] uint64_t incarnation(int member) const { return at(member).incarnation; }
   void save(wire::Ledger& ledger, double now) const;
 
  private:

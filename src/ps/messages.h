@@ -38,8 +38,10 @@ enum class Kind : uint16_t {
   parameters,    ///< elements at `offset` of the shard; flag kLast: with Reply
   leave,         ///< Leave; answered by ok at once, or by parameters when there is work left
   wait_end,      ///< answered by snapshot_end (Snapshot) when all have ended, or by parameters when there is work left
-  snapshot,      ///< all state: answered by state frames and snapshot_end; flag kHold: nothing changes until release
-  release,       ///< of a held snapshot
+  hold,          ///< nothing changes until release; answered by snapshot_end with the Ledger of what was applied
+  snapshot,      ///< all state of at least `version` and of the pushes in the Ledger; answered by state frames,
+                 ///< snapshot_end
+  release,       ///< of what is held
   state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
   snapshot_end,  ///< Snapshot; version
   follow,        ///< the evaluator: the next snapshot after `version`; flag kExact: that one
@@ -49,7 +51,6 @@ enum class Kind : uint16_t {
 };
 constexpr uint16_t kControl = 1;
 constexpr uint16_t kLast = 1;
-constexpr uint16_t kHold = 1;
 constexpr uint16_t kExact = 1;
 
 /// Of elements on the wire.

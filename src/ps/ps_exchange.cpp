@@ -514,13 +514,55 @@ base::Result<exchange::Snapshot> PsExchange::snapshot() {
   }
 }
 
+/// Keeps servers from changing until `release`, so that their parts fit together: in synchronous mode ps:0, without
+/// whom no version is made, in asynchronous mode all of them. Gives the pushes that any of them has applied.
+base::Result<wire::Ledger> PsExchange::hold() {
+  wire::Ledger pushes;
+  const size_t held = options_.coordination.sync ? 1 : parts_.size();
+  for (size_t i = 0; i < held; ++i) {
+    base::Result<wire::Snapshot> answer = ask_hold(*parts_[i]);
+    if (!answer) return answer.failure();
+    const wire::Ledger& applied = answer.value().ledger();
+    for (int m = 0; m < applied.members_size() && !options_.coordination.sync; ++m) {
+      while (pushes.members_size() <= m) pushes.add_members();
+      wire::MemberState& newest = *pushes.mutable_members(m);
+      const bool first = newest.incarnation() == 0;
+      const bool newer =
+          newest.incarnation() == applied.members(m).incarnation() && newest.applied() < applied.members(m).applied();
+      if (first || newer) newest = applied.members(m);
+    }
+  }
+  return pushes;
+}
+
+base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
+  base::Result<transport::Stream*> stream = part.link->stream("a snapshot");
+  if (!stream) {
+    given_up_ = true;
+    return stream.failure();
+  }
+  base::Result<bool> asked = stream.value()->write(header(Kind::hold));
+  base::Result<transport::Frame> answer = asked ? stream.value()->read() : asked.failure();
+  if (answer && kind_of(answer.value()) == Kind::snapshot_end) return parse<wire::Snapshot>(answer.value());
+  const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
+  part.link->drop(failure.message);
+  return failure;
+}
+
+void PsExchange::release() {
+  for (const auto& part : parts_) {
+    base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
+    if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
+  }
+}
+
 base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
-  const size_t arrays = slot_names().size() + 1;
-  state_.resize(arrays);
+  state_.resize(slot_names().size() + 1);
   for (std::vector<float>& array : state_) array.resize(parameters_.count());
   const bool several = parts_.size() > 1;
+  base::Result<wire::Ledger> pushes = several ? hold() : base::Result<wire::Ledger>(wire::Ledger());
+  if (!pushes) return pushes.failure();
   wire::Snapshot first;
-  uint64_t version = 0;
   for (const auto& part : parts_) {
     base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
     if (!stream) {
@@ -528,31 +570,24 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
       return stream.failure();
     }
     transport::Header ask = header(Kind::snapshot);
-    ask.flags = several ? kHold : 0;
-    ask.version = options_.coordination.sync ? version : 0;
+    ask.version = options_.coordination.sync ? first.version() : 0;
     wire::Snapshot end;
-    base::Result<bool> sent = stream.value()->write(ask);
+    base::Result<bool> sent = send(*stream.value(), ask, pushes.value());
     base::Result<bool> came = sent ? read_state(*part, *stream.value(), end) : sent;
     if (!came) {
       part->link->drop(came.failure().message);
       return came.failure();
     }
-    if (part == parts_.front()) {
-      first = end;
-      version = end.version();
-    }
+    if (part == parts_.front()) first = end;
   }
-  for (const auto& part : parts_) {
-    base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
-    if (several && stream) static_cast<void>(stream.value()->write(header(Kind::release)));
-  }
+  if (several) release();
   std::copy(state_.front().begin(), state_.front().end(), parameters_.values().begin());
   take_records(first.ledger());
   exchange::Snapshot made;
-  made.step = version;
+  made.step = first.version();
   made.parameters = state_.front();
   const auto names = optim::slot_names(options_.rules.optimizer.method);
-  for (size_t i = 1; i < arrays; ++i) made.slots.push_back({names[i - 1], state_[i]});
+  for (size_t i = 1; i < state_.size(); ++i) made.slots.push_back({names[i - 1], state_[i]});
   made.group = exchange::Snapshot::Group{first.ledger().examples(), from_wire(first.remaining())};
   return made;
 }

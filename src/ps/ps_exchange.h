@@ -96,6 +96,9 @@ class PsExchange final : public exchange::Exchange {
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.
   base::Result<exchange::StepInfo> rejoin();
   void clip();
+  base::Result<wire::Ledger> hold();
+  base::Result<wire::Snapshot> ask_hold(ServerPart& part);
+  void release();
   base::Result<exchange::Snapshot> try_snapshot();
   base::Result<bool> read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
   void take_records(const wire::Ledger& ledger);

@@ -62,12 +62,19 @@ void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
   if (!coordinates()) follower_ = std::thread([this] { follow_coordinator(); });
   std::string error;
+  bool trained = false;
   {
     const base::MutexLock lock(mutex_);
     while (!ended_) changed_.wait(mutex_);
     error = error_;
+    trained = finishing_;
   }
   if (!error.empty()) throw Error(error);
+  // The chief has everything in its last checkpoint.
+  std::error_code ignored;
+  for (const std::string& file : {state_file(), state_file() + ".lock", job_file()}) {
+    if (trained) std::filesystem::remove(file, ignored);
+  }
 }
 
 void Server::end(const std::string& error) {
@@ -239,6 +246,9 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
     case Kind::wait_end:
       only(trains && coordinates());
       return on_wait_end(session);
+    case Kind::hold:
+      only(session->hello.member() == 0);
+      return on_hold(session);
     case Kind::snapshot:
       only(session->hello.member() == 0);
       return on_snapshot(session, frame);
@@ -453,7 +463,9 @@ void Server::listen_to_coordinator(transport::Stream& stream) {
       }
       case Kind::notice: {
         const base::MutexLock lock(mutex_);
-        if (parse<wire::Notice>(frame.value()).ended()) return end({});
+        if (!parse<wire::Notice>(frame.value()).ended()) break;
+        finishing_ = true;
+        return end({});
         break;
       }
       default:

@@ -137,10 +137,15 @@ class Server {
   void end_init(const SessionPtr& session, const transport::Frame& frame);
   void on_leave(const SessionPtr& session, const transport::Frame& frame);
   void on_wait_end(const SessionPtr& session);
+  void on_hold(const SessionPtr& session);
   void on_snapshot(const SessionPtr& session, const transport::Frame& frame);
   void on_follow(const SessionPtr& session, const transport::Frame& frame);
   void send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end);
   void release(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
+  /// While all is held: whether a push belongs to the snapshot that is being taken, since another server has it.
+  [[nodiscard]] bool may_apply(const Push& push) const LOCKSTEP_REQUIRES(mutex_);
+  /// What each member's latest push here was: (incarnation, sequence).
+  [[nodiscard]] std::map<int, std::pair<uint64_t, uint64_t>> applied_here() LOCKSTEP_REQUIRES(mutex_);
   void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
   void take_over_state();
   [[nodiscard]] std::string state_file() const { return options_.folder + "/state"; }
@@ -167,7 +172,8 @@ class Server {
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
   std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);        ///< by member
-  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                              ///< snapshots that nothing may change
+  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots under way that nothing may change
+  std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes that are in them
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,7 @@
 // A parameter server's other requests: the first parameters, snapshots, leaving and the end.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -12,6 +13,7 @@ namespace lockstep::ps {
 namespace {
 
 constexpr size_t kLedgerBytes = size_t{256} << 10;
+constexpr double kPushOnItsWay = 5;   ///< seconds
 constexpr size_t kMostSnapshots = 4;  ///< kept for an evaluator that is slower than the checkpoints
 
 size_t count_of(const std::vector<graph::ParameterRange>& ranges) {
@@ -189,22 +191,65 @@ void Server::on_wait_end(const SessionPtr& session) {
 void Server::release(const SessionPtr& session) {
   if (!session->holds) return;
   session->holds = false;
-  --held_;
+  if (--held_ == 0) wanted_.clear();
   commit_if_ready();
   apply_orders(false);
   changed_.notify_all();
 }
 
+std::map<int, std::pair<uint64_t, uint64_t>> Server::applied_here() {
+  if (!coordinator_) return applied_;
+  std::map<int, std::pair<uint64_t, uint64_t>> applied;
+  for (int i = 0; i < coordinator_->options().members; ++i) {
+    applied[i] = {coordinator_->incarnation(i), coordinator_->applied_sequence(i)};
+  }
+  return applied;
+}
+
+bool Server::may_apply(const Push& push) const {
+  const auto wanted = wanted_.find(push.member);
+  return wanted != wanted_.end() && wanted->second.first == push.incarnation && push.sequence <= wanted->second.second;
+}
+
+void Server::on_hold(const SessionPtr& session) {
+  wire::Snapshot held;
+  {
+    const base::MutexLock lock(mutex_);
+    wait_until(session, [&] { return initialised_; });
+    if (!session->holds) ++held_;
+    session->holds = true;
+    for (const auto& [member, applied] : applied_here()) {
+      while (held.ledger().members_size() <= member) held.mutable_ledger()->add_members();
+      held.mutable_ledger()->mutable_members(member)->set_incarnation(applied.first);
+      held.mutable_ledger()->mutable_members(member)->set_applied(applied.second);
+    }
+    held.set_version(shard_->version());
+  }
+  static_cast<void>(send(session->stream, header(Kind::snapshot_end), held));
+}
+
 void Server::on_snapshot(const SessionPtr& session, const transport::Frame& frame) {
+  const auto wanted = parse<wire::Ledger>(frame);
   View view;
   wire::Snapshot end;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] { return initialised_ && shard_->current().version >= frame.header.version; });
-    if ((frame.header.flags & kHold) != 0 && !session->holds) {
-      session->holds = true;
-      ++held_;
+    for (int i = 0; i < wanted.members_size(); ++i) {
+      wanted_[i] = {wanted.members(i).incarnation(), wanted.members(i).applied()};
     }
+    changed_.notify_all();
+    // A push that another server has is on its way here, unless its worker died just now.
+    const double patience = now() + kPushOnItsWay;
+    const auto have_all = [&] {
+      const auto applied = applied_here();
+      return std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& push) {
+        const auto found = applied.find(push.first);
+        return found == applied.end() || found->second.first != push.second.first ||
+               found->second.second >= push.second.second;
+      });
+    };
+    wait_until(session, [&] { return initialised_ && shard_->version() >= frame.header.version; });
+    wait_until(session, [&] { return have_all() || now() > patience; });
     view = shard_->current();
     if (coordinator_) {
       coordinator_->save(*end.mutable_ledger(), now());

@@ -125,7 +125,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
     shard->apply_in_place(session->staging, update);
   }
   const base::MutexLock lock(mutex_);
-  wait_until(session, [&] { return held_ == 0; });
+  wait_until(session, [&] { return held_ == 0 || may_apply(push); });
   MemberRecord& record = coordinator_->record(push.member);
   record.wait_seconds += std::max(0.0, end.wait_seconds());
   record.busy_seconds += std::max(0.0, end.busy_seconds());
@@ -160,7 +160,7 @@ bool Server::in_place(const Push& push) {
 wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                      View& view) {
   const base::MutexLock lock(mutex_);
-  wait_until(session, [&] { return held_ == 0; });
+  wait_until(session, [&] { return held_ == 0 || may_apply(push); });
   if (job_->sync()) {
     session->sequence = push.sequence;
     tell_received(*session);

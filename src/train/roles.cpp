@@ -94,6 +94,7 @@ class Follower {
       link.interrupt = options.interrupt;
       links_.push_back(std::make_unique<ps::Link>(std::move(link)));
     }
+    ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(prepared.settings.placement));
   }
 
   /// The next snapshot's step with the parameters in place; nothing when training has ended.
@@ -131,7 +132,7 @@ class Follower {
       ask.version = version;
       ask.flags = i > 0 ? ps::kExact : 0;
       base::Result<bool> sent = stream.value()->write(ask);
-      base::Result<std::optional<uint64_t>> got = sent ? take(link, *stream.value()) : sent.failure();
+      base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
       if (!got) {
         link.drop(got.failure().message);
         return got;
@@ -143,13 +144,10 @@ class Follower {
     return std::optional<uint64_t>(version);
   }
 
-  base::Result<std::optional<uint64_t>> take(const ps::Link& link, transport::Stream& stream) {
-    const std::vector<graph::ParameterRange> ranges = ps::ranges_of(link.welcome().ranges());
+  base::Result<std::optional<uint64_t>> take(const std::vector<graph::ParameterRange>& ranges,
+                                             transport::Stream& stream) {
     size_t count = 0;
-    for (const graph::ParameterRange& range : ranges) {
-      if (range.offset + range.count > parameters_.count()) return base::Failure{"parameters that this model lacks"};
-      count += range.count;
-    }
+    for (const graph::ParameterRange& range : ranges) count += range.count;
     std::vector<float> shard(count);
     for (;;) {
       base::Result<transport::Frame> frame = stream.read();
@@ -171,6 +169,7 @@ class Follower {
 
   graph::ParameterStore& parameters_;
   std::vector<std::unique_ptr<ps::Link>> links_;
+  std::vector<std::vector<graph::ParameterRange>> ranges_;  ///< of each server
   bool gave_up_ = false;
 };
 

@@ -317,6 +317,7 @@ Outcome Session::Impl::run() {
     for (Hooks* hook : hooks_) hook->on_start(start);
     reason = trainer.run(clock);
   } catch (const NonFiniteError& error) {
+    if (member_) member_->end();
     end_with_error(trainer.state(), StopReason::not_finite, error.what());
     throw;
   } catch (const std::exception& error) {

@@ -223,6 +223,7 @@ TrainerOptions Setup::trainer_options() const {
   options.eval_every = static_cast<uint64_t>(settings_.eval_every);
   options.checkpoint_every = static_cast<uint64_t>(settings_.checkpoint_every);
   options.threads = threads_;
+  options.epoch_is_pass = settings_.steps_per_epoch == 0;
   return options;
 }
 

@@ -71,6 +71,8 @@ void Trainer::take_plan(const exchange::StepInfo& info) {
   parts_.loader->restart(*info.plan);
   dropped_ = nullptr;
   batches_per_step_ = std::max<int64_t>(info.batches_per_step, 1);
+  // What others left of an earlier pass comes before its end is reached again.
+  if (options_.epoch_is_pass) state_.epochs = info.plan->data.first_pass();
 }
 
 StopReason Trainer::train_share(const RunClock& clock) {

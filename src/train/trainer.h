@@ -54,6 +54,7 @@ struct TrainerOptions {
   uint64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch; besides, each best evaluation is saved
   int threads = 1;
   bool evaluates_at_the_end_only = false;  ///< of its own share: someone else evaluates while training goes on
+  bool epoch_is_pass = true;               ///< else it is a fixed number of steps
   std::string who;                         ///< " on worker:1", for errors; empty for one process
 };
 

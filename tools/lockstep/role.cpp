@@ -11,6 +11,7 @@
 #include "train/machine.h"
 #include "train/roles.h"
 #include "train/session.h"
+#include "train/trainer.h"
 
 namespace lockstep::tools {
 namespace {
@@ -23,9 +24,15 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
   options.interrupt = interrupt_flag();
   if (settings.report != "json") options.fetch_progress = fetch_display(Terminal::detect(), settings.quiet);
   train::Session session(configuration, options);
-  const train::Outcome outcome = session.run();
+  // Starting it again would not help: an error of usage, after which a launcher ends all.
+  train::Outcome outcome;
+  try {
+    outcome = session.run();
+  } catch (const train::NonFiniteError& error) {
+    throw UsageError(error.what());
+  }
   if (outcome.reason == train::StopReason::not_finite) {
-    throw Error("training ended because the loss of a worker became infinite or not a number");
+    throw UsageError("training ended because the loss of a worker became infinite or not a number");
   }
   if (settings.report != "json") print_result_line(session.settings(), outcome);
   return outcome.reason == train::StopReason::interrupted ? interrupt_exit_code() : 0;
