@@ -235,7 +235,7 @@ void add_cluster(std::vector<SettingDef>& t) {
                "roles of each node, e.g. PW-W: server and worker on one, a worker on the next", &S::layout,
                Keep::free});
   t.push_back({"cluster", kCluster, "FILE",
-               "the cluster's addresses (docs/cluster.md); or TF_CONFIG in the environment", &S::cluster,
+               "the cluster's addresses (docs/cluster-spec.md); or TF_CONFIG in the environment", &S::cluster,
                Keep::call_only});
   t.push_back(
       {"task", kCluster, "ROLE:N", "which of its roles this process is, e.g. worker:1", &S::task, Keep::call_only});
