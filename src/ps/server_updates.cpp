@@ -169,6 +169,7 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
   } else {
     const auto& [incarnation, applied] = applied_[push.member];
     if (incarnation != push.incarnation || applied < push.sequence) apply_one(session, push, end.gradient_scale());
+    changed_.notify_all();
   }
   view = shard_->current();
   return {};
