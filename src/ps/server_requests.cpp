@@ -13,8 +13,10 @@ namespace lockstep::ps {
 namespace {
 
 constexpr size_t kLedgerBytes = size_t{256} << 10;
-constexpr double kPushOnItsWay = 5;   ///< seconds
-constexpr size_t kMostSnapshots = 4;  ///< kept for an evaluator that is slower than the checkpoints
+constexpr double kPushOnItsWay = 5;  ///< seconds
+// Kept for an evaluator that is slower than the checkpoints.
+constexpr size_t kMostSnapshots = 64;
+constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
 
 size_t count_of(const std::vector<graph::ParameterRange>& ranges) {
   size_t count = 0;
@@ -258,7 +260,9 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
     end.set_version(view.version);
     if (!options_.spec.evaluator.empty()) {
       if (snapshots_.empty() || snapshots_.back().version < view.version) snapshots_.push_back(view);
-      if (snapshots_.size() > kMostSnapshots) snapshots_.pop_front();
+      const size_t most =
+          std::min(kMostSnapshots, kMostSnapshotBytes / std::max<size_t>(view.parameters.size_bytes(), 1));
+      while (snapshots_.size() > std::max<size_t>(most, 2)) snapshots_.pop_front();
       changed_.notify_all();
     }
   }
