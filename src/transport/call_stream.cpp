@@ -13,13 +13,27 @@ namespace lockstep::transport {
 
 namespace {
 
+/// What a slice holds until gRPC lets go of it, on whatever thread.
+struct Held {
+  explicit Held(std::shared_ptr<const void> given) : hold(std::move(given)) {
+    made.store(true, std::memory_order_release);
+  }
+
+  static void let_go(void* held) {
+    auto* self = static_cast<Held*>(held);
+    // gRPC orders the two anyway, but not where the thread sanitizer could see it.
+    if (self->made.load(std::memory_order_acquire)) delete self;
+  }
+
+  std::shared_ptr<const void> hold;
+  std::atomic<bool> made{false};
+};
+
 /// A slice over memory of the caller's, which `hold` keeps.
 grpc_slice borrow(std::span<const std::byte> bytes, const std::shared_ptr<const void>& hold) {
   if (!hold) return grpc_slice_from_static_buffer(bytes.data(), bytes.size());
-  using Hold = std::shared_ptr<const void>;
-  return grpc_slice_new_with_user_data(
-      const_cast<std::byte*>(bytes.data()), bytes.size(), [](void* held) { delete static_cast<Hold*>(held); },
-      new Hold(hold));
+  return grpc_slice_new_with_user_data(const_cast<std::byte*>(bytes.data()), bytes.size(), Held::let_go,
+                                       new Held(hold));
 }
 
 base::Result<Frame> as_frame(core::BufferPtr buffer, size_t largest_payload) {

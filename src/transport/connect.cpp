@@ -37,7 +37,8 @@ class EndOfCall {
   }
   [[nodiscard]] grpc_status_code status() const { return status_; }
   [[nodiscard]] std::string text() const {
-    return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(details_)), GRPC_SLICE_LENGTH(details_)};
+    const std::unique_ptr<char, core::Release<gpr_free>> copy(grpc_slice_to_c_string(details_));
+    return copy.get();
   }
 
  private:

@@ -131,13 +131,13 @@ std::string why_unreachable(const std::string& address) {
 }
 
 base::FileHandle find_connection(const std::string& local, const std::string& remote) {
+  const auto matches = [&](int fd) { return name_of(fd, getsockname) == local && name_of(fd, getpeername) == remote; };
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    const std::string name = entry.path().filename();
-    base::FileHandle handle(fcntl(std::stoi(name), F_DUPFD_CLOEXEC, 0));  // it may be another by the time it is used
-    if (handle.open() && name_of(handle.get(), getsockname) == local && name_of(handle.get(), getpeername) == remote) {
-      return handle;
-    }
+    const int fd = std::stoi(entry.path().filename());
+    if (!matches(fd)) continue;
+    base::FileHandle handle(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (handle.open() && matches(handle.get())) return handle;  // the number may have passed to another file meanwhile
   }
   return {};
 }

@@ -152,6 +152,7 @@ TEST(Ending, AClientCanCloseItsSideAndStillRead) {
   stream->close_writes();
   EXPECT_TRUE(stream->read());
   EXPECT_FALSE(stream->read());
+  server.shutdown();
   EXPECT_THAT(why, HasSubstr("the peer ended the stream"));
 }
 

@@ -209,6 +209,7 @@ TEST(Stream, APeerKnowsWhoTheOtherIs) {
   });
   const auto stream = connected(server);
   ASSERT_TRUE(stream->read());
+  server.shutdown();
   EXPECT_THAT(seen, HasSubstr("127.0.0.1:"));
   EXPECT_EQ(stream->peer(), address_of(server));
 }
