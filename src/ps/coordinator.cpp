@@ -9,7 +9,6 @@ namespace lockstep::ps {
 namespace {
 
 constexpr size_t kStalenessBins = 64;
-constexpr double kReturnWait = 15;  ///< seconds that the members of a ledger may take to come back
 
 void count_staleness(std::vector<uint64_t>& bins, uint64_t staleness) {
   const size_t bin = std::min<uint64_t>(staleness, kStalenessBins - 1);
@@ -17,41 +16,7 @@ void count_staleness(std::vector<uint64_t>& bins, uint64_t staleness) {
   ++bins[bin];
 }
 
-/// Gives positions of a pass that is under way back to what is left.
-void give_back(data::Remainder& rest, const data::PassPart& part) {
-  auto at = std::find_if(rest.parts.begin(), rest.parts.end(), [&](const auto& p) { return p.pass >= part.pass; });
-  if (at == rest.parts.end() || at->pass != part.pass) at = rest.parts.insert(at, {part.pass, {}});
-  std::vector<base::Range>& ranges = at->ranges;
-  ranges.insert(ranges.end(), part.ranges.begin(), part.ranges.end());
-  std::sort(ranges.begin(), ranges.end(), [](const base::Range& a, const base::Range& b) { return a.begin < b.begin; });
-  std::vector<base::Range> merged;
-  for (const base::Range& range : ranges) {
-    if (!merged.empty() && merged.back().end == range.begin) {
-      merged.back().end = range.end;
-    } else {
-      merged.push_back(range);
-    }
-  }
-  ranges = std::move(merged);
-}
-
 }  // namespace
-
-MemberRecord record_of(const wire::MemberState& saved) {
-  MemberRecord record;
-  record.iterations = saved.iterations();
-  record.examples = saved.examples();
-  record.updates = saved.updates();
-  record.dropped = saved.dropped();
-  record.joins = saved.joins();
-  record.finished_seconds = saved.finished_seconds();
-  record.staleness.assign(saved.staleness().begin(), saved.staleness().end());
-  record.wait_seconds = saved.wait_seconds();
-  record.busy_seconds = saved.busy_seconds();
-  record.loss = saved.loss();
-  record.accuracy = saved.accuracy();
-  return record;
-}
 
 Coordinator::Coordinator(const CoordinatorOptions& options, uint64_t version, data::Remainder data, double now)
     : options_(options),
@@ -65,81 +30,6 @@ Coordinator::Coordinator(const CoordinatorOptions& options, uint64_t version, da
   plan_.shard = {0, 1};
   replan();
   check_limit();
-}
-
-Coordinator::Coordinator(const CoordinatorOptions& options, const wire::Ledger& ledger, double now)
-    : options_(options),
-      version_(ledger.version()),
-      membership_(ledger.membership()),
-      members_(static_cast<size_t>(options.members)),
-      examples_(ledger.examples()),
-      stop_(static_cast<train::StopReason>(ledger.stop())),
-      start_(now - ledger.seconds()),
-      expected_until_(now + kReturnWait) {
-  plan_.id = ledger.plan_id();
-  plan_.data = from_wire(ledger.plan());
-  plan_.batch = options.batch;
-  plan_.examples = options.examples;
-  plan_.shard = {0, std::max(ledger.plan_count(), 1)};
-  latest_ = {ledger.loss_sum(), ledger.correct(), 0};
-  if (ledger.has_commit()) decision_ = from_wire(ledger.commit());
-  const int known = std::min(options.members, ledger.members_size());
-  for (int i = 0; i < known; ++i) load_member(at(i), ledger.members(i));
-  for (int i = known; i < options.members; ++i) at(i).presence = Presence::gone;
-  replan();
-  check_limit();
-}
-
-void Coordinator::load_member(Member& member, const wire::MemberState& saved) {
-  const bool away = static_cast<Presence>(saved.presence()) == Presence::gone;
-  member.presence = away ? Presence::gone : Presence::absent;
-  member.finished = saved.finished();
-  member.incarnation = saved.incarnation();
-  member.applied = saved.applied();
-  member.clock = saved.clock();
-  member.place = saved.place();
-  member.done = saved.done();
-  for (const wire::PassPart& part : saved.reserved()) member.reserved.push_back(from_wire(part));
-  member.record = record_of(saved);
-}
-
-void Coordinator::save_member(const Member& member, wire::MemberState& saved) const {
-  saved.set_presence(static_cast<uint32_t>(member.presence));
-  saved.set_finished(member.finished);
-  saved.set_incarnation(member.incarnation);
-  saved.set_applied(member.applied);
-  saved.set_clock(member.clock);
-  saved.set_place(member.place);
-  saved.set_done(member.done);
-  for (const data::PassPart& part : member.reserved) to_wire(part, *saved.add_reserved());
-  const MemberRecord& record = member.record;
-  saved.set_iterations(record.iterations);
-  saved.set_examples(record.examples);
-  saved.set_updates(record.updates);
-  saved.set_dropped(record.dropped);
-  saved.set_joins(record.joins);
-  saved.set_finished_seconds(record.finished_seconds);
-  for (const uint64_t count : record.staleness) saved.add_staleness(count);
-  saved.set_wait_seconds(record.wait_seconds);
-  saved.set_busy_seconds(record.busy_seconds);
-  saved.set_loss(record.loss);
-  saved.set_accuracy(record.accuracy);
-}
-
-void Coordinator::save(wire::Ledger& ledger, double now) const {
-  ledger.Clear();
-  ledger.set_version(version_);
-  ledger.set_membership(membership_);
-  ledger.set_examples(examples_);
-  ledger.set_stop(static_cast<uint32_t>(stop_));
-  ledger.set_seconds(now - start_);
-  ledger.set_plan_id(plan_.id);
-  to_wire(plan_.data, *ledger.mutable_plan());
-  ledger.set_plan_count(plan_.shard.count);
-  ledger.set_loss_sum(latest_.loss_sum);
-  ledger.set_correct(latest_.correct);
-  if (decision_) to_wire(*decision_, *ledger.mutable_commit());
-  for (const Member& member : members_) save_member(member, *ledger.add_members());
 }
 
 bool Coordinator::counts(const Member& member) const {
@@ -174,6 +64,7 @@ bool Coordinator::join(int number, uint64_t incarnation) {
   }
   member.incarnation = incarnation;
   member.pending.reset();
+  member.answered = false;
   // One that was expected takes the share that waits for it.
   if (member.presence == Presence::absent && member.place >= 0 && member.done == 0 && !plan_is_old_) {
     activate(member);
@@ -183,10 +74,15 @@ bool Coordinator::join(int number, uint64_t incarnation) {
   member.finished = false;
   member.wants_in = true;
   plan_is_old_ = true;
-  const bool nobody_computes =
-      std::none_of(members_.begin(), members_.end(), [&](const Member& m) { return computes(m); });
-  if (!options_.sync || nobody_computes) replan();
+  if (!options_.sync) replan();
+  let_in();
   return takes_part(number, incarnation);
+}
+
+/// Synchronous: whoever waits for a version that nobody works on takes part now.
+void Coordinator::let_in() {
+  const auto any = [this](auto which) { return std::any_of(members_.begin(), members_.end(), which); };
+  if (any([](const Member& m) { return m.wants_in; }) && !any([&](const Member& m) { return computes(m); })) replan();
 }
 
 bool Coordinator::takes_part(int number, uint64_t incarnation) const {
@@ -203,6 +99,7 @@ bool Coordinator::depart(int number, uint64_t incarnation) {
   if (member.finished) return true;
   plan_is_old_ = true;
   if (!options_.sync) replan();
+  let_in();
   return true;
 }
 
@@ -211,18 +108,12 @@ void Coordinator::finish(int number, uint64_t incarnation, train::StopReason rea
   if (member.incarnation != incarnation || member.finished) return;
   const bool own_share = reason == train::StopReason::data || reason == train::StopReason::epochs;
   if (!own_share) stop(reason);
-  member.done += rounds;
+  if (holds(number, rounds, 0)) member.done += rounds;
   member.finished = true;
+  member.answered = false;
   member.pending.reset();
   member.record.finished_seconds = now - start_;
-}
-
-bool Coordinator::data_left() const {
-  if (options_.passes == 0 || !options_.sharded) return false;
-  const data::Remainder rest = left(true);
-  if (rest.next_pass < options_.passes) return true;
-  return std::any_of(rest.parts.begin(), rest.parts.end(),
-                     [&](const data::PassPart& part) { return part.pass < options_.passes; });
+  let_in();
 }
 
 bool Coordinator::needed_again(int number) const {
@@ -246,72 +137,8 @@ std::vector<int> Coordinator::expire(double now) {
   if (late.empty()) return late;
   plan_is_old_ = true;
   if (!options_.sync) replan();
+  let_in();
   return late;
-}
-
-/// Asynchronous: what living members are computing stays theirs, whatever the next plan says.
-void Coordinator::reserve_current_batches() {
-  for (int i = 0; i < options_.members; ++i) {
-    Member& member = at(i);
-    if (!computes(member) || member.told_plan != plan_.id || !member.reserved.empty()) continue;
-    data::Plan own = plan_;
-    own.shard.index = member.place;
-    for (int64_t n = batches_per_update(i); n > 0; --n) {
-      const data::Round round = own.round(member.done++);
-      if (!round.ranges.empty()) member.reserved.push_back({round.pass, round.ranges});
-    }
-  }
-}
-
-data::Remainder Coordinator::left(bool with_living) const {
-  std::vector<int64_t> done(static_cast<size_t>(plan_.shard.count), 0);
-  for (const Member& member : members_) {
-    if (member.place >= 0) done[static_cast<size_t>(member.place)] = member.done;
-  }
-  data::Remainder rest = data::unapplied(plan_, done);
-  for (const Member& member : members_) {
-    if (!with_living && computes(member)) continue;
-    for (const data::PassPart& part : member.reserved) give_back(rest, part);
-  }
-  return rest;
-}
-
-data::Remainder Coordinator::remaining() const { return left(true); }
-
-void Coordinator::replan() {
-  if (!options_.sync) reserve_current_batches();
-  plan_.data = left(false);
-  ++plan_.id;
-  for (Member& member : members_) {
-    if (!computes(member)) member.reserved.clear();
-    if (member.wants_in) activate(member);
-  }
-  int places = 0;
-  for (Member& member : members_) {
-    const bool shares = member.presence != Presence::gone && !member.finished;
-    member.place = shares ? places++ : -1;
-    member.done = 0;
-  }
-  plan_.shard = {0, std::max(places, 1)};
-  plan_is_old_ = false;
-}
-
-int64_t Coordinator::batches_per_update(int number) const {
-  const int64_t sharing = plan_.shard.count;
-  if (!options_.sync || options_.aggregate <= sharing) return options_.accumulate;
-  const bool one_more = at(number).place < options_.aggregate % sharing;
-  return options_.accumulate * (options_.aggregate / sharing + static_cast<int64_t>(one_more));
-}
-
-std::optional<data::Plan> Coordinator::news(int number) {
-  Member& member = at(number);
-  if (member.told_plan == plan_.id || member.place < 0) return std::nullopt;
-  member.told_plan = plan_.id;
-  data::Plan plan = plan_;
-  plan.shard.index = member.place;
-  plan.rounds_done = static_cast<int64_t>(member.record.iterations);
-  if (!options_.sharded) plan.shard = {0, 1};
-  return plan;
 }
 
 Verdict Coordinator::offer(const Push& push) {
@@ -319,12 +146,12 @@ Verdict Coordinator::offer(const Push& push) {
   if (stop_ != train::StopReason::none) return Verdict::stopped;
   if (member.incarnation == push.incarnation && push.sequence <= member.applied) return Verdict::repeated;
   if (!takes_part(push.member, push.incarnation)) return Verdict::rejoin;
-  const bool known = push.plan == plan_.id || (!options_.sync && !member.reserved.empty());
-  if (!options_.sync) return known ? Verdict::accepted : Verdict::rejoin;
-  if (push.base != version_ || !known) {
+  if (options_.sync && (push.base != version_ || push.plan != plan_.id)) {
     ++member.record.dropped;
     return Verdict::dropped;
   }
+  if (!is_due(push)) return Verdict::rejoin;
+  if (!options_.sync) return Verdict::accepted;
   member.pending = push;
   received(0, push.member, push.incarnation, push.sequence);
   return Verdict::accepted;
@@ -353,16 +180,20 @@ bool Coordinator::complete(const Member& member) const {
 
 std::optional<Decision> Coordinator::decide() const {
   if (!options_.sync || stop_ != train::StopReason::none) return std::nullopt;
-  int64_t expected = 0;
+  int64_t with_data = 0;  // that have come or may still come
+  int64_t without = 0;    // at the end of a pass some have nothing
   Decision decision{version_ + 1, {}, 1};
   for (int i = 0; i < options_.members; ++i) {
     const Member& member = at(i);
     if (!counts(member)) continue;
-    ++expected;
-    if (complete(member)) decision.contributors.push_back({i, member.incarnation, member.pending->sequence, 1});
+    const bool nothing = complete(member) && member.pending->report.examples == 0;
+    ++(nothing ? without : with_data);
+    if (complete(member) && !nothing) {
+      decision.contributors.push_back({i, member.incarnation, member.pending->sequence, 1});
+    }
   }
-  const int64_t enough = options_.aggregate == 0 ? expected : std::min(expected, options_.aggregate);
-  if (decision.contributors.empty() || static_cast<int64_t>(decision.contributors.size()) < enough) return std::nullopt;
+  const int64_t enough = options_.aggregate == 0 ? with_data : std::min(with_data, options_.aggregate);
+  if (with_data + without == 0 || static_cast<int64_t>(decision.contributors.size()) < enough) return std::nullopt;
   decision.contributors.resize(static_cast<size_t>(enough));
   weigh(decision);
   return decision;
@@ -371,7 +202,6 @@ std::optional<Decision> Coordinator::decide() const {
 /// As the trainer weighs accumulated batches: means of batches count by their examples, relative to the first.
 void Coordinator::weigh(Decision& decision) const {
   const auto examples = [&](const Contributor& c) { return static_cast<float>(at(c.member).pending->report.examples); };
-  std::erase_if(decision.contributors, [&](const Contributor& c) { return examples(c) == 0; });
   if (decision.contributors.empty() || !options_.mean) return;
   if (!options_.mean_loss) {
     decision.mean_scale = 1.0F / static_cast<float>(decision.contributors.size());
@@ -388,10 +218,11 @@ void Coordinator::weigh(Decision& decision) const {
 
 void Coordinator::count_applied(Member& member, const Push& push, uint64_t staleness) {
   member.applied = push.sequence;
+  member.answered = false;
   if (push.plan == plan_.id) {
     member.done += push.rounds;
   } else {
-    member.reserved.clear();
+    member.reserved = {};
   }
   member.clock += static_cast<uint64_t>(push.rounds);
   member.latest_staleness = staleness;
@@ -431,19 +262,6 @@ void Coordinator::committed(const Decision& decision) {
   }
   check_limit();
   if (plan_is_old_ || shares_differ()) replan();
-}
-
-bool Coordinator::shares_differ() const {
-  if (options_.aggregate == 0 || options_.aggregate >= plan_.shard.count || !options_.sharded) return false;
-  const int64_t pass = plan_.data.parts.empty() ? plan_.data.next_pass : plan_.data.parts.front().pass;
-  const int64_t rounds = plan_.rounds_before(pass + 1);
-  bool someone_through = false;
-  bool someone_not = false;
-  for (const Member& member : members_) {
-    if (!counts(member)) continue;
-    (member.done >= rounds ? someone_through : someone_not) = true;
-  }
-  return someone_through && someone_not;
 }
 
 std::vector<int> Coordinator::awaited() const {

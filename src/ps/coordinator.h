@@ -6,11 +6,16 @@
 // and it may have finished its share. A Plan (data/plan.h) shares what is left of the data among those who are expected
 // or active; whenever that set changes, a new plan is made of what has not been applied: at once in asynchronous mode,
 // at the next version in synchronous mode. In asynchronous mode the batches that living members are computing when the
-// plan changes stay theirs (`reserved`).
+// plan changes stay theirs (`reserved`). A push counts only for exactly the batches that are its sender's.
+//
+//   coordinator.cpp         members, versions, the end
+//   coordinator_data.cpp    plans: who computes what, what is left
+//   coordinator_ledger.cpp  what is written down
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -162,6 +167,13 @@ class Coordinator {
   void save(wire::Ledger& ledger, double now) const;
 
  private:
+  /// Batches of an earlier plan that a member is computing.
+  struct Reserved {
+    std::vector<data::PassPart> parts;
+    int64_t rounds = 0;
+    int64_t examples = 0;
+    uint64_t plan = 0;
+  };
   struct Member {
     Presence presence = Presence::absent;
     bool finished = false;
@@ -170,10 +182,13 @@ class Coordinator {
     uint64_t applied = 0;  ///< sequence
     uint64_t clock = 0;
     uint64_t latest_staleness = 0;
-    int place = -1;  ///< in the plan
-    int64_t done = 0;
-    std::vector<data::PassPart> reserved;
+    int place = -1;         ///< in the plan
+    int64_t done = 0;       ///< rounds of the plan
+    bool answered = false;  ///< has parameters, and computes on them
+    Reserved reserved;
     uint64_t told_plan = 0;
+    int64_t told_at = 0;                 ///< what it had done then
+    std::unique_ptr<data::Rounds> told;  ///< the plan as it was told
     std::optional<Push> pending;
     std::vector<bool> servers;  ///< that have the pending push
     uint64_t arriving = 0;      ///< the sequence that `servers` is about
@@ -193,8 +208,13 @@ class Coordinator {
   void load_member(Member& member, const wire::MemberState& saved);
   void save_member(const Member& member, wire::MemberState& saved) const;
   void count_applied(Member& member, const Push& push, uint64_t staleness);
+  [[nodiscard]] int64_t own_rounds() const;
+  [[nodiscard]] bool holds(int member, int64_t rounds, uint64_t examples) const;
+  [[nodiscard]] bool is_due(const Push& push) const;
   void replan();
+  void let_in();
   void reserve_current_batches();
+  void reserve(Member& member, int64_t most);
   /// Sync with backup workers: someone went through its share of a pass while others have not.
   [[nodiscard]] bool shares_differ() const;
   void check_limit();
@@ -204,6 +224,7 @@ class Coordinator {
   uint64_t membership_ = 0;
   std::vector<Member> members_;
   data::Plan plan_;
+  int sharing_ = 0;  ///< those who have a place
   bool plan_is_old_ = false;
   std::optional<Decision> decision_;
   exchange::BatchReport latest_;

@@ -1,0 +1,112 @@
+// What the coordinator writes down with every version, and how it goes on from that.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.h"
+#include "ps/coordinator.h"
+#include "ps/messages.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr double kReturnWait = 15;  ///< seconds that the members of a ledger may take to come back
+constexpr int64_t kMostRounds = INT64_C(1) << 40;
+
+}  // namespace
+
+MemberRecord record_of(const wire::MemberState& saved) {
+  MemberRecord record;
+  record.iterations = saved.iterations();
+  record.examples = saved.examples();
+  record.updates = saved.updates();
+  record.dropped = saved.dropped();
+  record.joins = saved.joins();
+  record.finished_seconds = saved.finished_seconds();
+  record.staleness.assign(saved.staleness().begin(), saved.staleness().end());
+  record.wait_seconds = saved.wait_seconds();
+  record.busy_seconds = saved.busy_seconds();
+  record.loss = saved.loss();
+  record.accuracy = saved.accuracy();
+  return record;
+}
+
+Coordinator::Coordinator(const CoordinatorOptions& options, const wire::Ledger& ledger, double now)
+    : options_(options),
+      version_(ledger.version()),
+      membership_(ledger.membership()),
+      members_(static_cast<size_t>(options.members)),
+      examples_(ledger.examples()),
+      stop_(static_cast<train::StopReason>(ledger.stop())),
+      start_(now - ledger.seconds()),
+      expected_until_(now + kReturnWait) {
+  plan_.id = ledger.plan_id();
+  plan_.data = from_wire(ledger.plan());
+  plan_.batch = options.batch;
+  plan_.examples = options.examples;
+  plan_.shard = {0, options.sharded ? std::clamp(ledger.plan_count(), 1, options.members) : 1};
+  latest_ = {ledger.loss_sum(), ledger.correct(), 0};
+  if (ledger.has_commit()) decision_ = from_wire(ledger.commit());
+  const int known = std::min(options.members, ledger.members_size());
+  for (int i = 0; i < known; ++i) load_member(at(i), ledger.members(i));
+  for (int i = known; i < options.members; ++i) at(i).presence = Presence::gone;
+  replan();
+  check_limit();
+}
+
+void Coordinator::load_member(Member& member, const wire::MemberState& saved) {
+  const bool away = static_cast<Presence>(saved.presence()) == Presence::gone;
+  member.presence = away ? Presence::gone : Presence::absent;
+  member.finished = saved.finished();
+  member.incarnation = saved.incarnation();
+  member.applied = saved.applied();
+  member.clock = saved.clock();
+  member.place = saved.place();
+  member.done = saved.done();
+  if (member.place >= plan_.shard.count && options_.sharded)
+    throw DataError(fmt::format("ledger: place {}", member.place));
+  if (member.done < 0 || member.done > kMostRounds) throw DataError(fmt::format("ledger: {} rounds done", member.done));
+  for (const wire::PassPart& part : saved.reserved()) member.reserved.parts.push_back(from_wire(part));
+  member.record = record_of(saved);
+}
+
+void Coordinator::save_member(const Member& member, wire::MemberState& saved) const {
+  saved.set_presence(static_cast<uint32_t>(member.presence));
+  saved.set_finished(member.finished);
+  saved.set_incarnation(member.incarnation);
+  saved.set_applied(member.applied);
+  saved.set_clock(member.clock);
+  saved.set_place(member.place);
+  saved.set_done(member.done);
+  for (const data::PassPart& part : member.reserved.parts) to_wire(part, *saved.add_reserved());
+  const MemberRecord& record = member.record;
+  saved.set_iterations(record.iterations);
+  saved.set_examples(record.examples);
+  saved.set_updates(record.updates);
+  saved.set_dropped(record.dropped);
+  saved.set_joins(record.joins);
+  saved.set_finished_seconds(record.finished_seconds);
+  for (const uint64_t count : record.staleness) saved.add_staleness(count);
+  saved.set_wait_seconds(record.wait_seconds);
+  saved.set_busy_seconds(record.busy_seconds);
+  saved.set_loss(record.loss);
+  saved.set_accuracy(record.accuracy);
+}
+
+void Coordinator::save(wire::Ledger& ledger, double now) const {
+  ledger.Clear();
+  ledger.set_version(version_);
+  ledger.set_membership(membership_);
+  ledger.set_examples(examples_);
+  ledger.set_stop(static_cast<uint32_t>(stop_));
+  ledger.set_seconds(now - start_);
+  ledger.set_plan_id(plan_.id);
+  to_wire(plan_.data, *ledger.mutable_plan());
+  ledger.set_plan_count(plan_.shard.count);
+  ledger.set_loss_sum(latest_.loss_sum);
+  ledger.set_correct(latest_.correct);
+  if (decision_) to_wire(*decision_, *ledger.mutable_commit());
+  for (const Member& member : members_) save_member(member, *ledger.add_members());
+}
+
+}  // namespace lockstep::ps
