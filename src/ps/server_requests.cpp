@@ -136,7 +136,9 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   applied_.clear();
   orders_.clear();
   for (const auto& [member, other] : sessions_) {
-    if (other != session) other->stream.cancel("the parameters were set anew");
+    if (other == session || other->told_generation == 0) continue;  // who waits for the first parameters goes on waiting
+    other->given_up = true;
+    other->stream.cancel("the parameters were set anew");
   }
   if (coordinates()) {
     const data::Remainder data = from_wire(ledger.plan());

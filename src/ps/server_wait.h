@@ -8,10 +8,13 @@ namespace lockstep::ps {
 
 template <class Done>
 void Server::wait_until(const SessionPtr& session, Done done) {
-  while (!done()) {
+  for (;;) {
+    // Looked at first: nobody may act for a connection that is gone.
     const auto found = sessions_.find(session->hello.member());
     const bool replaced = session->hello.member() >= 0 && (found == sessions_.end() || found->second != session);
-    if (ended_ || replaced || session->given_up) throw Error("the server ends, or this connection was given up");
+    if (replaced || session->given_up) throw Error("this connection was given up");
+    if (done()) return;
+    if (ended_) throw Error("the server ends");
     changed_.wait(mutex_);
   }
 }
