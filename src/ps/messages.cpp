@@ -7,12 +7,14 @@
 #include <cstring>
 
 #include "lockstep/error.h"
+#include "transport/copy.h"
 
 namespace lockstep::ps {
 namespace {
 
 constexpr int32_t kMostMembers = 4096;
 constexpr uint64_t kMostParameters = uint64_t{1} << 40;
+constexpr size_t kLargeBytes = 512 << 10;  ///< of a frame: then it is part of what no cache holds
 
 }  // namespace
 
@@ -46,13 +48,18 @@ size_t element_bytes(const transport::Frame& frame) {
 
 /// Bytes [begin, begin + to.size()) of the payload.
 void copy_part(const transport::Frame& frame, size_t begin, std::span<std::byte> to) {
+  const bool large = to.size() >= kLargeBytes;
   for (std::span<const std::byte> piece : frame.pieces()) {
     if (begin >= piece.size()) {
       begin -= piece.size();
       continue;
     }
     const size_t count = std::min(piece.size() - begin, to.size());
-    std::memcpy(to.data(), piece.data() + begin, count);
+    if (large) {
+      transport::copy_past_caches(piece.subspan(begin, count), to.first(count));
+    } else {
+      std::memcpy(to.data(), piece.data() + begin, count);
+    }
     to = to.subspan(count);
     begin = 0;
     if (to.empty()) return;
