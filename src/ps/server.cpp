@@ -65,7 +65,7 @@ void Server::run() {
   bool trained = false;
   {
     const base::MutexLock lock(mutex_);
-    while (!ended_) changed_.wait(mutex_);
+    while (!ended_) ending_.wait(mutex_);
     error = error_;
     trained = finishing_;
   }
@@ -80,6 +80,7 @@ void Server::run() {
 void Server::end(const std::string& error) {
   if (!ended_) error_ = error;
   ended_ = true;
+  ending_.notify_all();
   changed_.notify_all();
 }
 
@@ -271,6 +272,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       const base::MutexLock lock(mutex_);
       finishing_ = true;
       finishing_since_ = now();
+      ending_.notify_all();
       changed_.notify_all();
       return;
     }
@@ -370,7 +372,7 @@ void Server::monitor() {
     {
       const base::MutexLock lock(mutex_);
       const Clock::time_point next = Clock::now() + kHeartbeat;
-      while (!ended_ && !finishing_ && Clock::now() < next) changed_.wait_for(mutex_, next - Clock::now());
+      while (!ended_ && !finishing_ && Clock::now() < next) ending_.wait_for(mutex_, next - Clock::now());
       if (finishing_ && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
       look_after();
       if (ended_) return;

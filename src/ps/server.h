@@ -164,6 +164,7 @@ class Server {
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
+  base::Condition ending_;  ///< of this server or the job: those who wait for nothing else sleep through the updates
   std::optional<wire::JobConfig> job_ LOCKSTEP_GUARDED_BY(mutex_);
   Rules rules_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<graph::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
