@@ -67,12 +67,20 @@ step "lockstep predict $run --test 6"
 step "and some that it gets wrong: lockstep predict $run --test 3 --mistakes"
 "$lockstep" predict "$run" --test 3 --mistakes
 
+step "the same on a cluster of processes: lockstep train lenet --workers 2 --ps 1 --sync"
+"$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --sync --epochs 1 --name cluster "${data[@]}"
+
+step "and without waiting for each other: --async"
+"$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --async --epochs 1 --name cluster "${data[@]}"
+
 cat <<TEXT
 
 What to try next:
   train all the way (99 % on MNIST)      build/release/lockstep train lenet --dataset $dataset ${data[*]}
   softmax regression, in a second        build/release/lockstep train lr --dataset $dataset ${data[*]}
   layers, arithmetic, memory             build/release/lockstep describe lenet
+  three workers, one is killed           build/release/lockstep train lenet --dataset $dataset ${data[*]} --workers 3 &
+                                         pkill -9 -f task=worker:1    # training goes on, worker:1 comes back
   an image of your own                   build/release/lockstep predict $run digit.png
   everything else                        build/release/lockstep --help
 TEXT

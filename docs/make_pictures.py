@@ -11,11 +11,14 @@ import html
 import os
 import pty
 import re
+import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
+import time
 from pathlib import Path
 
 COLUMNS = 100
@@ -24,18 +27,33 @@ BACKGROUND, FOREGROUND, FAINT, PROMPT = "#1e2127", "#d7dae0", "#7f8590", "#61afe
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 14
 
 
-def run_in_terminal(command, folder):
-    """What the command writes to a terminal of COLUMNS columns."""
+def kill_role(folder, role):
+    """Ends one role of the cluster that runs in `folder`, as a crash would."""
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if f"--task={role}".encode() in words and os.readlink(process / "cwd") == folder:
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            pass  # it has just ended, or is none of ours
+
+
+def run_in_terminal(command, folder, kill=None):
+    """What the command writes to a terminal of COLUMNS columns. `kill`: a role to end after some seconds."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     environment = dict(os.environ, TERM="xterm", LANG="C.UTF-8")
     environment.pop("NO_COLOR", None)
     process = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env=environment)
     os.close(slave)
-    output = b""
+    output, start = b"", time.monotonic()
     try:
-        while chunk := os.read(master, 65536):
-            output += chunk
+        while True:
+            if select.select([master], [], [], 0.2)[0]:
+                output += os.read(master, 65536)
+            if kill and time.monotonic() - start > 4:
+                kill_role(os.path.realpath(folder), kill)
+                kill = None
     except OSError:
         pass  # the terminal's other end is closed
     if process.wait() != 0:
@@ -45,21 +63,27 @@ def run_in_terminal(command, folder):
 
 def screen(text):
     """The lines that remain on the screen, each a list of (character, style)."""
-    lines, column, style = [[]], 0, ""
+    lines, row, column, style = [[]], 0, 0, ""
     for token in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|[\s\S]", text):
-        line = lines[-1]
         if token == "\n":
-            lines.append([])
-            column = 0
+            row, column = row + 1, 0
         elif token == "\r":
             column = 0
         elif token == "\x1b[K":
-            del line[column:]
+            del lines[row][column:]
+        elif token == "\x1b[J":
+            del lines[row][column:]
+            del lines[row + 1:]
+        elif re.fullmatch(r"\x1b\[[0-9]*A", token):
+            row = max(0, row - int(token[2:-1] or 1))
         elif token.endswith("m") and token.startswith("\x1b"):
             style = token[2:-1].replace("0", "") if token == "\x1b[0m" else token[2:-1]
         elif not token.startswith("\x1b"):
-            line[column:column + 1] = [(token, style)]
+            lines[row] += [(" ", "")] * (column - len(lines[row]))
+            lines[row][column:column + 1] = [(token, style)]
             column += 1
+        while len(lines) <= row:
+            lines.append([])
     while lines and not lines[-1]:
         lines.pop()
     return lines
@@ -103,9 +127,16 @@ def midway(text):
     return text[:bars[len(bars) * 2 // 3]]
 
 
-def picture(name, program, arguments, folder, pictures, moment=lambda text: text):
+def after_restart(text):
+    """The output as it stood some time after a role had been started again."""
+    restart = text.index("starting it again")
+    blocks = [match.end() for match in re.finditer(r"\x1b\[K\x1b\[J", text[restart:])]
+    return text[:restart + blocks[len(blocks) // 2]]
+
+
+def picture(name, program, arguments, folder, pictures, moment=lambda text: text, kill=None):
     lines = [[(character, "prompt") for character in "$ lockstep " + " ".join(arguments)]]
-    lines += screen(moment(run_in_terminal([program, *arguments], folder)))
+    lines += screen(moment(run_in_terminal([program, *arguments], folder, kill)))
     (pictures / f"{name}.svg").write_text(svg(lines))
     print(f"docs/pictures/{name}.svg")
 
@@ -121,6 +152,8 @@ def main():
         train = ["train", "lenet", *dataset, "--epochs", "5"]
         picture("train", program, train, folder, pictures)
         picture("progress", program, train, folder, pictures, midway)
+        cluster = ["train", "lenet", *dataset, "--workers", "3", "--ps", "1", "--async", "--evaluator"]
+        picture("cluster", program, cluster, folder, pictures, after_restart, kill="worker:1")
         picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
 
 

@@ -60,6 +60,7 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
     }
     case cluster::Role::evaluator: {
       train::RoleOptions options{group, interrupt_flag(), {}, {}, {&reporter}};
+      reporter.state("following");
       train::run_evaluator(configuration, options);
       reporter.state("done");
       return 0;
