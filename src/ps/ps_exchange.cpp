@@ -402,7 +402,13 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   base::Result<wire::Reply> reply = complete(*parts_.front());
   if (!reply) return reply.failure();
   if (reply.value().rejoin() && reply.value().stop() == 0) return rejoin();
+  const bool stopped = reply.value().stop() != 0 && !reply.value().applied();
   for (size_t i = 1; i < parts_.size(); ++i) {
+    if (stopped && options_.coordination.sync) {
+      // The version that the others' answers would wait for will not be made.
+      parts_[i]->link->drop("training stops");
+      continue;
+    }
     base::Result<wire::Reply> other = complete(*parts_[i]);
     if (!other) return other.failure();
     if (other.value().rejoin()) return rejoin();

@@ -183,7 +183,6 @@ class Server {
   /// Of the other servers: what they applied, and the commits that wait for a gradient.
   std::map<int, std::pair<uint64_t, uint64_t>> applied_ LOCKSTEP_GUARDED_BY(mutex_);
   std::deque<Decision> orders_ LOCKSTEP_GUARDED_BY(mutex_);
-  bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   double order_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
   /// For the evaluator: snapshots that it has not had yet.

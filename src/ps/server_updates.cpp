@@ -165,7 +165,7 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
     session->sequence = push.sequence;
     tell_received(*session);
     apply_orders(false);
-    wait_until(session, [&] { return shard_->current().version > push.base || stopping_; });
+    wait_until(session, [&] { return shard_->current().version > push.base; });
   } else {
     const auto& [incarnation, applied] = applied_[push.member];
     if (incarnation != push.incarnation || applied < push.sequence) apply_one(session, push, end.gradient_scale());
