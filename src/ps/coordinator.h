@@ -85,7 +85,7 @@ struct MemberRecord {
   uint64_t examples = 0;
   uint64_t updates = 0;
   uint64_t dropped = 0;
-  uint64_t joins = 0;  ///< of its processes, one after the other
+  uint64_t joins = 0;               ///< of its processes, one after the other
   double finished_seconds = 0;      ///< 0: has not
   std::vector<uint64_t> staleness;  ///< histogram, the last bin for all above
   double wait_seconds = 0;

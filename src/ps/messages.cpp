@@ -68,6 +68,8 @@ void copy_part(const transport::Frame& frame, size_t begin, std::span<std::byte>
 
 }  // namespace
 
+void check_elements(const transport::Frame& frame) { element_bytes(frame); }
+
 std::string message_of(const transport::Frame& frame) {
   const size_t begin = element_bytes(frame);
   std::string text(frame.payload_size() - begin, '\0');
@@ -334,7 +336,7 @@ void check(const wire::JobConfig& job) {
     need(fits, fmt::format("parameters {}+{} after {} of {}", range.offset(), range.count(), next, job.parameters()));
     next = range.offset() + range.count();
   }
-  from_wire(job.optimizer());
+  optim::check(from_wire(job.optimizer()).optimizer);
 }
 
 }  // namespace lockstep::ps

@@ -83,6 +83,8 @@ base::Result<bool> send_text(transport::Stream& stream, const transport::Header&
 base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
                                  Element element, const std::shared_ptr<const void>& hold,
                                  const google::protobuf::MessageLite* last);
+/// A DataError where a frame is too short for the elements that it announces, or their type is unknown.
+void check_elements(const transport::Frame& frame);
 /// Writes a frame's elements to their place: `to` begins at element 0 of what `offset` counts in. A DataError where
 /// they do not fit. Gives how many.
 size_t take_elements(const transport::Frame& frame, std::span<float> to);

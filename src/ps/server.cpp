@@ -15,6 +15,8 @@ constexpr double kStraggler = 5;      ///< seconds after which a wait for someon
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
 constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
 
+constexpr size_t kMostPayload = size_t{16} << 20;  ///< a slice of elements and a message
+
 constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 
 uint64_t random_number() {
@@ -31,6 +33,7 @@ Server::Server(ServerOptions options)
   transport::ServerOptions listen;
   listen.address = cluster::listen_address(options_.spec.address({cluster::Role::ps, options_.index}));
   listen.security = options_.security;
+  listen.largest_payload = kMostPayload;
   listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
 }
 
@@ -102,23 +105,10 @@ Server::Progress Server::progress() const {
 // Streams.
 
 void Server::handle(transport::Stream& stream) {
-  base::Result<transport::Frame> first = stream.read();
+  base::Result<transport::Frame> first = first_frame(stream);
   if (!first) return;
   try {
-    if (kind_of(first.value()) != Kind::hello) throw DataError("the first frame is not a hello");
-    const auto hello = parse<wire::Hello>(first.value());
-    if (hello.protocol() != kProtocol) {
-      throw DataError(
-          fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
-    }
-    if (hello.job() != options_.job) {
-      throw DataError(fmt::format("{} trains something else than ps:{}: model, data or settings differ", hello.role(),
-                                  options_.index));
-    }
-    if (hello.member() < -1 || hello.member() >= static_cast<int>(options_.spec.members().size())) {
-      throw DataError(
-          fmt::format("{} is member {} of {}", hello.role(), hello.member(), options_.spec.members().size()));
-    }
+    const wire::Hello hello = check_hello(first.value());
     if ((first.value().header.flags & kControl) != 0) {
       serve_control(stream, hello);
     } else {
@@ -151,9 +141,7 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     const base::MutexLock lock(mutex_);
     greeting = welcome();
     if (server && coordinator_) {
-      const cluster::Task task = cluster::parse_task(hello.role());
-      if (task.index >= coordinator_->options().servers) throw DataError(hello.role() + " is not one of the servers");
-      coordinator_->forget(task.index);
+      coordinator_->forget(cluster::parse_task(hello.role()).index);
       const std::optional<Decision>& latest = coordinator_->last_decision();
       if (latest && hello.initialised() && hello.version() < latest->version) missed = latest;
     }
@@ -224,6 +212,7 @@ void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
 
 void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
   const bool trains = session->hello.member() >= 0;
+  const bool evaluates = session->hello.role().starts_with("evaluator:");
   const auto only = [&](bool allowed) {
     if (!allowed) throw DataError(fmt::format("a frame of kind {} from {}", frame.header.kind, session->hello.role()));
   };
@@ -235,6 +224,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       only(trains && coordinates());
       return on_join(session);
     case Kind::pull:
+      only(trains);
       return on_pull(session, frame);
     case Kind::init_begin:
     case Kind::init:
@@ -258,13 +248,14 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       return release(session);
     }
     case Kind::stop: {
-      only(session->hello.member() < 0 && coordinates() && frame.header.extra <= kMostReasons);
+      only(evaluates && coordinates() && frame.header.extra <= kMostReasons);
       const base::MutexLock lock(mutex_);
       if (coordinator_) coordinator_->stop(static_cast<train::StopReason>(frame.header.extra));
       changed_.notify_all();
       return;
     }
     case Kind::follow:
+      only(evaluates);
       return on_follow(session, frame);
     case Kind::end: {
       only(session->hello.member() == 0);
@@ -281,11 +272,12 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
   }
 }
 
-/// A worker has one data stream: a newer one takes the place of an older one.
+/// A worker or the evaluator has one data stream: a newer one takes the place of an older one.
 void Server::admit(const SessionPtr& session) {
-  if (session->hello.member() < 0) return;
+  const bool evaluates = session->hello.role().starts_with("evaluator:");
+  if (session->hello.member() < 0 && !evaluates) return;
   const base::MutexLock lock(mutex_);
-  SessionPtr& place = sessions_[session->hello.member()];
+  SessionPtr& place = evaluates ? evaluator_ : sessions_[session->hello.member()];
   if (place) place->given_up = true;
   if (place) place->stream.cancel("a newer connection of " + session->hello.role());
   place = session;
@@ -301,6 +293,7 @@ void Server::dismiss(const SessionPtr& session) {
       sessions_.erase(found);
       depart = true;
     }
+    if (evaluator_ == session) evaluator_.reset();
     changed_.notify_all();
   }
   // Its control stream tells of its death; without one, this is all there is to know.
@@ -441,7 +434,12 @@ void Server::serve_coordinator(transport::Stream& stream) {
     coordinator_stream_ = &stream;
     tell_received_again();
   }
-  listen_to_coordinator(stream);
+  try {
+    listen_to_coordinator(stream);
+  } catch (const std::exception& error) {
+    const base::MutexLock lock(mutex_);
+    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  }
   const base::MutexLock lock(mutex_);
   coordinator_stream_ = nullptr;
 }

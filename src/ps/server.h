@@ -6,6 +6,7 @@
 // and the shard's updates. A handler that waits for others waits on `changed_`; nothing polls.
 //
 //   server.cpp           life of a server, streams, heartbeats
+//   server_admission.cpp who may speak
 //   server_updates.cpp   pushes, versions, commits
 //   server_requests.cpp  first parameters, snapshots, the end
 #pragma once
@@ -14,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,6 +71,7 @@ class Server {
   [[nodiscard]] Progress progress() const;
 
  private:
+  [[nodiscard]] static double now();
   /// One data stream.
   struct Session {
     explicit Session(transport::Stream& s) : stream(s) {}
@@ -81,15 +84,29 @@ class Server {
     bool given_up = false;       ///< the same mutex
     bool holds = false;          ///< keeps everyone from changing anything (a snapshot)
     uint64_t told_generation = 0;
+    double heard = now();  ///< when its process last had a control stream here (the server's mutex)
   };
   using SessionPtr = std::shared_ptr<Session>;
 
   [[nodiscard]] bool coordinates() const { return options_.index == 0; }
-  [[nodiscard]] static double now();
   void log(std::string_view level, const std::string& text) const;
   [[nodiscard]] std::string member_name(int member) const;
 
+  /// While it lives, a stream that has not said who it is.
+  struct Stranger {
+    Stranger(Server& of, transport::Stream& stream);
+    ~Stranger();
+    Stranger(const Stranger&) = delete;
+    Stranger& operator=(const Stranger&) = delete;
+
+    Server& server;
+    std::list<std::pair<transport::Stream*, double>>::iterator place;
+  };
+
   // Streams.
+  base::Result<transport::Frame> first_frame(transport::Stream& stream);
+  [[nodiscard]] wire::Hello check_hello(const transport::Frame& frame) const;
+  void give_up_silent() LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
   void serve_control(transport::Stream& stream, const wire::Hello& hello);
   void serve_data(transport::Stream& stream, const wire::Hello& hello);
@@ -173,6 +190,8 @@ class Server {
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
   std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);        ///< by member
+  SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::list<std::pair<transport::Stream*, double>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
   int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots under way that nothing may change
   std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes that are in them
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();

@@ -102,7 +102,16 @@ void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
   if (kind_of(frame) == Kind::init_end) return end_init(session, frame);
   const base::MutexLock lock(mutex_);
   if (!coming_ || frame.header.extra >= coming_values_.size()) throw DataError("parameters that were not announced");
-  take_elements(frame, coming_values_[frame.header.extra]);
+  // In order, so that nothing is missing at the end, and memory grows with what has really come.
+  std::vector<float>& values = coming_values_[frame.header.extra];
+  const size_t count = count_of(ranges_of(coming_->ranges()));
+  const transport::Header& h = frame.header;
+  if (h.offset != values.size() || h.count > count - values.size()) {
+    throw DataError(fmt::format("first parameters {}+{} of {} after {}", h.offset, h.count, count, values.size()));
+  }
+  check_elements(frame);
+  values.resize(values.size() + h.count);
+  take_elements(frame, values);
 }
 
 void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
@@ -114,10 +123,8 @@ void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
   }
   const base::MutexLock lock(mutex_);
   coming_ = job;
-  const size_t count = count_of(ranges_of(job.ranges()));
   const int slots = optim::state_slots(from_wire(job.optimizer()).optimizer.method);
   coming_values_.assign(static_cast<size_t>(slots) + 1, {});
-  for (std::vector<float>& values : coming_values_) values.resize(count);
 }
 
 void Server::end_init(const SessionPtr& session, const transport::Frame& frame) {
@@ -125,7 +132,22 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   const base::MutexLock lock(mutex_);
   if (!coming_) throw DataError("the end of parameters that were not announced");
   const wire::JobConfig job = *coming_;
+  const std::vector<std::vector<float>> values = std::move(coming_values_);
   coming_.reset();
+  coming_values_.clear();
+  const size_t count = count_of(ranges_of(job.ranges()));
+  const auto whole = [&](const std::vector<float>& array) { return array.size() == count; };
+  const bool no_slots = std::all_of(values.begin() + 1, values.end(), [](const auto& array) { return array.empty(); });
+  if (!whole(values.front()) || !(no_slots || std::all_of(values.begin(), values.end(), whole))) {
+    throw DataError(fmt::format("{} of {} first parameters came", values.front().size(), count));
+  }
+  // Made before anything is given up: it throws where the data makes no sense.
+  std::unique_ptr<Coordinator> coordinator;
+  if (coordinates()) {
+    const data::Remainder data = from_wire(ledger.plan());
+    coordinator = std::make_unique<Coordinator>(coordinator_options(job), frame.header.version, data, now());
+    coordinator->set_examples(ledger.examples());
+  }
   // The state of before is another generation's: a new file, so that nothing of it can be taken for this one's.
   initialised_ = false;
   shard_.reset();
@@ -136,19 +158,16 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   applied_.clear();
   orders_.clear();
   for (const auto& [member, other] : sessions_) {
-    if (other == session || other->told_generation == 0) continue;  // who waits for the first parameters goes on waiting
+    if (other == session || other->told_generation == 0)
+      continue;  // who waits for the first parameters goes on waiting
     other->given_up = true;
     other->stream.cancel("the parameters were set anew");
   }
-  if (coordinates()) {
-    const data::Remainder data = from_wire(ledger.plan());
-    coordinator_ = std::make_unique<Coordinator>(coordinator_options(job), frame.header.version, data, now());
-    coordinator_->set_examples(ledger.examples());
-  }
-  std::vector<std::span<const float>> slots(coming_values_.begin() + 1, coming_values_.end());
+  coordinator_ = std::move(coordinator);
+  std::vector<std::span<const float>> slots;
+  if (!no_slots) slots.assign(values.begin() + 1, values.end());
   const std::string bytes = ledger_bytes();
-  shard_->initialise(frame.header.version, coming_values_.front(), slots, std::as_bytes(std::span(bytes)));
-  coming_values_.clear();
+  shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
   initialised_ = true;
   version_since_ = now();
   changed_.notify_all();

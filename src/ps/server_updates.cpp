@@ -146,7 +146,8 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   const bool applied = coordinator_->is_applied(push.member, push.sequence);
   reply.set_applied(applied);
   // Of several batches none can be computed again: whoever lost them takes a new share.
-  reply.set_rejoin(!coordinator_->takes_part(push.member, push.incarnation) || (!applied && push.rounds > 1));
+  reply.set_rejoin(verdict == Verdict::rejoin || !coordinator_->takes_part(push.member, push.incarnation) ||
+                   (!applied && push.rounds > 1));
   view = shard_->current();
   return reply;
 }

@@ -11,8 +11,8 @@ void Server::wait_until(const SessionPtr& session, Done done) {
   for (;;) {
     // Looked at first: nobody may act for a connection that is gone.
     const auto found = sessions_.find(session->hello.member());
-    const bool replaced = session->hello.member() >= 0 && (found == sessions_.end() || found->second != session);
-    if (replaced || session->given_up) throw Error("this connection was given up");
+    const bool here = session == evaluator_ || (found != sessions_.end() && found->second == session);
+    if (!here || session->given_up) throw Error("this connection was given up");
     if (done()) return;
     if (ended_) throw Error("the server ends");
     changed_.wait(mutex_);
