@@ -8,8 +8,8 @@
 // time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -142,6 +142,18 @@ int threads_of(const Options& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
 }
 
+/// What the server's process tells the worker's, through memory of both.
+struct Told {
+  std::atomic<uint64_t> pushes = 0;
+  std::atomic<uint64_t> bytes_copied = 0;
+};
+
+Told* shared_memory() {
+  void* memory = mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("mmap");
+  return new (memory) Told;
+}
+
 /// The server's process: a bare one and ours.
 class Host {
  public:
@@ -160,6 +172,7 @@ class Host {
   ~Host() {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
+    munmap(told_, sizeof(Told));
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
@@ -169,8 +182,15 @@ class Host {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] int bare_port() const { return bare_port_; }
   [[nodiscard]] const std::string& folder() const { return folder_; }
+  /// Once the server has been idle for a moment.
+  [[nodiscard]] double copied_per_update() const {
+    std::this_thread::sleep_for(4 * kTell);
+    return static_cast<double>(told_->bytes_copied) / static_cast<double>(std::max<uint64_t>(told_->pushes, 1));
+  }
 
  private:
+  static constexpr std::chrono::milliseconds kTell{50};
+
   [[noreturn]] void serve(const Listener& bare, const Model& model, const Options& options) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::thread([&] { serve_bare(bare.socket.get(), model.count() * sizeof(float)); }).detach();
@@ -181,7 +201,15 @@ class Host {
       server.durability = durability_of(options.durability);
       server.job = model.name;
       server.threads = threads_of(options);
-      ps::Server(std::move(server)).run();
+      ps::Server made(std::move(server));
+      std::thread([&] {
+        for (;; std::this_thread::sleep_for(kTell)) {
+          const ps::Server::Progress progress = made.progress();
+          told_->pushes = progress.pushes;
+          told_->bytes_copied = progress.bytes_copied;
+        }
+      }).detach();
+      made.run();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "the server: %s\n", error.what());
     }
@@ -192,6 +220,7 @@ class Host {
   pid_t process_ = 0;
   int port_ = 0;
   int bare_port_ = 0;
+  Told* told_ = shared_memory();
 };
 
 graph::ParameterStore make_parameters(const Model& model) {
@@ -341,6 +370,7 @@ int run(const Options& options) {
   for (auto& [model, host] : hosts) {
     Worker worker(*model, *host, options);
     report.push_back(measure(worker, *model, options));
+    report.back()["server_copied_bytes"] = host->copied_per_update();
     if (options.only) std::printf("%s\n", report.back().dump().c_str());
     if (!options.json && !options.only) print(report.back());
     std::fflush(stdout);

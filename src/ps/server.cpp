@@ -96,6 +96,7 @@ Server::Progress Server::progress() const {
     progress.state = "waiting for the chief";
     return progress;
   }
+  progress.bytes_copied = bytes_staged_ + shard_->bytes_copied();
   progress.version = coordinator_ ? coordinator_->version() : shard_->current().version;
   progress.active = coordinator_ ? coordinator_->active() : static_cast<int>(sessions_.size());
   progress.state = finishing_ ? "done" : "serving";

@@ -65,6 +65,7 @@ class Server {
     bool initialised = false;
     uint64_t version = 0;
     uint64_t pushes = 0;
+    uint64_t bytes_copied = 0;  ///< of gradients, besides what the optimizer reads and writes
     int active = 0;
     std::string state;
   };
@@ -177,6 +178,7 @@ class Server {
 
   ServerOptions options_;
   uint64_t incarnation_;
+  std::atomic<uint64_t> bytes_staged_ = 0;
   Peers peers_;
 
   mutable base::Mutex mutex_;

@@ -40,7 +40,9 @@ void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
     const base::MutexLock lock(mutex_);
     session->sequence = 0;
   }
-  session->staged += take_elements(frame, session->staging);
+  const size_t taken = take_elements(frame, session->staging);
+  session->staged += taken;
+  bytes_staged_.fetch_add(taken * sizeof(float), std::memory_order_relaxed);
   if ((frame.header.flags & kLast) != 0) on_push_complete(session, frame);
 }
 
