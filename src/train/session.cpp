@@ -175,7 +175,7 @@ ps::Initial Session::Impl::initial() {
 
 void Session::Impl::open_outputs() {
   if (member_) {
-    base::make_directories(directory->checkpoints());
+    if (chief()) base::make_directories(directory->checkpoints());
     if (!resumed_) models_.keep_copy(settings.model, directory->path());
   } else if (!resumed_) {
     directory = RunDirectory::create_for(settings, models_.find(settings.model).name);
@@ -183,7 +183,7 @@ void Session::Impl::open_outputs() {
   }
   if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
   if (resumed_ && !member_) store_->abandon_after(start_.step);
-  store_->remove_leftovers();
+  if (chief()) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
   // One of a cluster goes on at the group's step, which is behind all that it has logged.
   const uint64_t kept = member_ ? UINT64_MAX : start_.step;

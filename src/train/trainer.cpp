@@ -77,7 +77,8 @@ void Trainer::take_plan(const exchange::StepInfo& info) {
 
 StopReason Trainer::train_share(const RunClock& clock) {
   if (group_stop_ != StopReason::none) return group_stop_;
-  StopReason reason = StopReason::none;
+  // One that comes when all is given out has nothing to do.
+  StopReason reason = options_.stop.check_step(state_, clock);
   while (reason == StopReason::none) {
     const uint64_t before = state_.step;
     StepResult result;
