@@ -45,7 +45,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const wire::Ledger& 
   plan_.batch = options.batch;
   plan_.examples = options.examples;
   plan_.shard = {0, options.sharded ? std::clamp(ledger.plan_count(), 1, options.members) : 1};
-  latest_ = {ledger.loss_sum(), ledger.correct(), 0};
+  latest_ = {ledger.loss_sum(), ledger.correct(), ledger.latest_examples()};
   if (ledger.has_commit()) decision_ = from_wire(ledger.commit());
   const int known = std::min(options.members, ledger.members_size());
   for (int i = 0; i < known; ++i) load_member(at(i), ledger.members(i));
@@ -105,6 +105,7 @@ void Coordinator::save(wire::Ledger& ledger, double now) const {
   ledger.set_plan_count(plan_.shard.count);
   ledger.set_loss_sum(latest_.loss_sum);
   ledger.set_correct(latest_.correct);
+  ledger.set_latest_examples(latest_.examples);
   if (decision_) to_wire(*decision_, *ledger.mutable_commit());
   for (const Member& member : members_) save_member(member, *ledger.add_members());
 }

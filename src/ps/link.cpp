@@ -100,6 +100,19 @@ void Link::drop(const std::string& why) {
   lost_ = why;
 }
 
+void Link::lose(const std::string& why) {
+  const base::MutexLock lock(mutex_);
+  if (!data_ || !lost_.empty()) return;
+  lost_ = why;
+  data_->cancel(why);
+}
+
+base::Result<transport::Stream*> Link::current() {
+  const base::MutexLock lock(mutex_);
+  if (data_ && lost_.empty()) return data_.get();
+  return base::Failure{lost_};
+}
+
 transport::Traffic Link::traffic() const {
   transport::Traffic traffic = traffic_before_;
   return traffic;
@@ -118,8 +131,13 @@ void Link::keep_control() {
       heard_ = Clock::now();
     }
     listen(*made.value());
-    const base::MutexLock lock(mutex_);
-    control_ = nullptr;
+    {
+      const base::MutexLock lock(mutex_);
+      control_ = nullptr;
+    }
+    if (stopping_ || ended_) return;
+    lose("its connection closed");
+    if (options_.on_lost) options_.on_lost();
   }
 }
 
@@ -147,7 +165,10 @@ void Link::listen(transport::Stream& stream) {
 void Link::watch() {
   const base::MutexLock lock(mutex_);
   while (!stopping_) {
+    const Clock::time_point before = Clock::now();
     wake_.wait_for(mutex_, kHeartbeat / 4);
+    // This process was stopped itself: that says nothing about the server.
+    if (Clock::now() - before > kPause) heard_ = Clock::now();
     if (control_ == nullptr || Clock::now() - heard_ < kSilence) continue;
     const std::string why = fmt::format("no heartbeat for {:.1f} s", seconds_since(heard_));
     if (data_ && lost_.empty()) {

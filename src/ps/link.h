@@ -27,6 +27,8 @@ struct LinkOptions {
   double patience = 600;
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
+  /// The server is gone: its connection closed or it is silent. Called by a thread of the link.
+  std::function<void()> on_lost;
 };
 
 class Link {
@@ -44,6 +46,11 @@ class Link {
   [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
   /// Gives the data stream up; the next `stream` connects again.
   void drop(const std::string& why);
+  /// The same from any thread: whoever waits for the data stream wakes.
+  void lose(const std::string& why);
+  /// The data stream as it is: a failure when it was lost, for answers to what was sent on it.
+  base::Result<transport::Stream*> current();
+  [[nodiscard]] bool intact() { return current().ok(); }
   /// Whether the server said that training has ended.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] const std::string& name() const { return options_.server; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ps/messages.h"
 
@@ -46,7 +47,10 @@ void Peers::tick(const std::map<int, std::string>& awaited) {
   send(header(Kind::heartbeat), nullptr, [](const Peer&) { return true; });
   const base::MutexLock lock(mutex_);
   const Clock::time_point now = Clock::now();
+  // This process was stopped itself: that says nothing about the others.
+  const bool paused = now - std::exchange(ticked_, now) > kPause;
   for (Entry* entry : entries_) {
+    if (paused) entry->heard_ = now;
     if (now - entry->heard_ < kSilence || !entry->why_.empty()) continue;
     const double silent = std::chrono::duration<double>(now - entry->heard_).count();
     const auto expected = awaited.find(entry->peer_.member);

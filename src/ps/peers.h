@@ -21,6 +21,7 @@ namespace lockstep::ps {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{1000};
 constexpr std::chrono::milliseconds kSilence{5000};
+constexpr std::chrono::milliseconds kPause{3000};  ///< between two looks: this process itself was stopped
 
 struct Peer {
   std::string role;  ///< "worker:1"
@@ -64,6 +65,7 @@ class Peers {
  private:
   mutable base::Mutex mutex_;
   std::vector<Entry*> entries_ LOCKSTEP_GUARDED_BY(mutex_);
+  Clock::time_point ticked_ LOCKSTEP_GUARDED_BY(mutex_) = Clock::now();
 };
 
 }  // namespace lockstep::ps

@@ -74,12 +74,19 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     link.patience = options_.patience;
     link.log = options_.log;
     link.interrupt = options_.interrupt;
+    if (i > 0 && options_.coordination.sync) {
+      link.on_lost = [this, name = server.str()] {
+        if (waits_for_all_) parts_.front()->link->lose(name + " is gone");
+      };
+    }
     part->link = std::make_unique<Link>(std::move(link));
     parts_.push_back(std::move(part));
   }
 }
 
-PsExchange::~PsExchange() = default;
+PsExchange::~PsExchange() {
+  while (parts_.size() > 1) parts_.pop_back();  // their threads may speak to the first one's link
+}
 
 // Taking part.
 
@@ -93,8 +100,11 @@ base::Result<bool> PsExchange::connect_all(const std::string& awaited) {
 }
 
 base::Result<bool> PsExchange::initialise_if_needed() {
-  const bool all =
-      std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->link->welcome().initialised(); });
+  // All of one generation: a chief may have died after it had set only some of them anew.
+  const uint64_t current = parts_.front()->link->welcome().generation();
+  const bool all = std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) {
+    return part->link->welcome().initialised() && part->link->welcome().generation() == current;
+  });
   if (all || !chief()) return true;
   uint64_t generation = 0;
   uint64_t lost = 0;
@@ -235,7 +245,7 @@ base::Result<bool> PsExchange::level() {
 }
 
 base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
-  base::Result<transport::Stream*> stream = part.link->stream("its parameters");
+  base::Result<transport::Stream*> stream = part.link->current();
   if (!stream) return stream.failure();
   const bool direct = part.ranges.size() == 1;
   const std::span<float> to = direct
@@ -364,11 +374,26 @@ base::Result<bool> PsExchange::push_rest(ServerPart& part) {
   return push(part, *stream.value(), {0, nothing ? 0 : parameters_.count()}, true);
 }
 
+base::Result<bool> PsExchange::push_to_others() {
+  waits_for_all_ = options_.coordination.sync;
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    ServerPart& part = *parts_[i];
+    while (waits_for_all_ && !(part.sent && part.link->intact() && part.pushed_on == part.link->connections())) {
+      part.sent = push_rest(part).ok();
+      if (given_up_ || interrupted()) return base::Failure{part.link->name() + " is gone"};
+    }
+  }
+  return true;
+}
+
 base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
+  const bool first = &part == parts_.front().get();
   bool sent_here = part.pushed_on == part.link->connections() && part.pushed_on != 0 && part.sent;
   for (;;) {
     base::Result<bool> pushed = sent_here ? base::Result<bool>(true) : push_rest(part);
+    if (pushed && first) pushed = push_to_others();
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
+    if (first) waits_for_all_ = false;
     if (reply) return reply;
     sent_here = false;
     part.pushed_on = 0;
@@ -401,7 +426,8 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   for (const auto& part : parts_) part->sent = push_rest(*part).ok();
   base::Result<wire::Reply> reply = complete(*parts_.front());
   if (!reply) return reply.failure();
-  if (reply.value().rejoin() && reply.value().stop() == 0) return rejoin();
+  const bool anew = reply.value().rejoin() && reply.value().stop() == 0;
+  if (anew && !reply.value().applied()) return rejoin(reply.value());
   const bool stopped = reply.value().stop() != 0 && !reply.value().applied();
   for (size_t i = 1; i < parts_.size(); ++i) {
     if (stopped && options_.coordination.sync) {
@@ -411,8 +437,9 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     }
     base::Result<wire::Reply> other = complete(*parts_[i]);
     if (!other) return other.failure();
-    if (other.value().rejoin()) return rejoin();
+    if (other.value().rejoin()) return rejoin({});  // it lost its state: all go back
   }
+  if (anew) return rejoin(reply.value());
   if (options_.coordination.sync && parts_.size() > 1) {
     base::Result<bool> levelled = level();
     if (!levelled) return levelled.failure();
@@ -430,12 +457,19 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   return info;
 }
 
-base::Result<StepInfo> PsExchange::rejoin() {
+base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {
   for (const auto& part : parts_) part->link->drop("joining anew");
   base::Result<std::optional<StepInfo>> joined = join();
   if (!joined) return joined.failure();
-  joined.value()->applied = false;
-  return *joined.value();
+  StepInfo info = *joined.value();
+  info.applied = reply.applied();
+  if (info.applied) {
+    info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
+    info.learning_rate = reply.learning_rate();
+    info.gradient_norm = reply.gradient_norm();
+    info.staleness = reply.staleness();
+  }
+  return info;
 }
 
 /// Asynchronous: each gradient is clipped by itself.

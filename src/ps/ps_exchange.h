@@ -88,13 +88,16 @@ class PsExchange final : public exchange::Exchange {
   void push_bucket();
   base::Result<bool> push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range, bool last);
   base::Result<bool> push_rest(ServerPart& part);
+  /// Sync: a version waits until every server has the push, so what one of the others lost goes there again before
+  /// the first one's answer is waited for.
+  base::Result<bool> push_to_others();
   /// Sends what is missing and reads the answer, again after a failure.
   base::Result<wire::Reply> complete(ServerPart& part);
   [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
   /// One try to take part.
   base::Result<exchange::StepInfo> try_to_join();
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.
-  base::Result<exchange::StepInfo> rejoin();
+  base::Result<exchange::StepInfo> rejoin(const wire::Reply& reply);
   void clip();
   base::Result<wire::Ledger> hold();
   base::Result<wire::Snapshot> ask_hold(ServerPart& part);
@@ -110,7 +113,8 @@ class PsExchange final : public exchange::Exchange {
   uint64_t incarnation_;
   std::vector<std::unique_ptr<ServerPart>> parts_;
   std::string run_;
-  bool given_up_ = false;  ///< a server did not come back within the patience
+  bool given_up_ = false;                    ///< a server did not come back within the patience
+  std::atomic<bool> waits_for_all_ = false;  ///< for the first server's answer, which needs the others
 
   // The push under way.
   uint64_t sequence_ = 0;

@@ -115,6 +115,13 @@ void Server::handle(transport::Stream& stream) {
     } else {
       serve_data(stream, hello);
     }
+  } catch (const IoError& error) {
+    // Its disk is full or gone: what it acknowledged is safe, but it cannot go on.
+    {
+      const base::MutexLock lock(mutex_);
+      end(fmt::format("ps:{}: {}", options_.index, error.what()));
+    }
+    static_cast<void>(send_text(stream, header(Kind::refuse), error.what()));
   } catch (const std::exception& error) {
     static_cast<void>(send_text(stream, header(Kind::refuse), error.what()));
   }

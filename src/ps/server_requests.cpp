@@ -94,6 +94,7 @@ void Server::take_over_state() {
     }
   }
   initialised_ = true;
+  version_since_ = now();
   log("info", fmt::format("ps:{} is back at step {} with all that it had acknowledged", options_.index, view.version));
 }
 

@@ -29,7 +29,9 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
   if (session->staging.empty()) {
     const base::MutexLock lock(mutex_);
-    if (!initialised_) throw DataError("a push before the first parameters");
+    // A server that lost its state gets a new one from the chief, which must be free to send it.
+    if (!initialised_ && session->hello.member() == 0) throw DataError("a push before the first parameters");
+    wait_until(session, [&] { return initialised_; });
     size_t count = 0;
     for (const graph::ParameterRange& range : ranges_) count += range.count;
     session->staging.resize(count);
@@ -127,6 +129,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
     shard->apply_in_place(session->staging, update);
   }
   const base::MutexLock lock(mutex_);
+  release(session);  // of a snapshot that it could not complete
   wait_until(session, [&] { return held_ == 0 || may_apply(push); });
   MemberRecord& record = coordinator_->record(push.member);
   record.wait_seconds += std::max(0.0, end.wait_seconds());
@@ -163,6 +166,7 @@ bool Server::in_place(const Push& push) {
 wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                      View& view) {
   const base::MutexLock lock(mutex_);
+  release(session);
   wait_until(session, [&] { return held_ == 0 || may_apply(push); });
   if (job_->sync()) {
     session->sequence = push.sequence;
