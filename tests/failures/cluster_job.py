@@ -1,0 +1,199 @@
+"""A cluster under test: the real program as a launcher or as single roles, its processes found and signalled, its run
+directory read. Standard library only."""
+
+import contextlib
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+PROGRAM = os.path.abspath(os.environ.get("LOCKSTEP_PROGRAM") or
+                          os.path.join(os.path.dirname(__file__), "../../build/release/lockstep"))
+MARK = "LOCKSTEP_TEST_JOB"
+PATIENCE = 90  # seconds for what should take a few
+
+
+def eventually(condition, what, patience=PATIENCE):
+    """Waits until it holds; what it gave."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {patience} s: {what}")
+        time.sleep(0.005)
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _is_zombie(pid):
+    stat = _read(f"/proc/{pid}/stat")
+    return not stat or stat[stat.rfind(b")") + 2 : stat.rfind(b")") + 3] in (b"Z", b"X")
+
+
+class Run:
+    """A run directory."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    def summary(self):
+        with open(self.file("summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def rows(self, name="steps.csv"):
+        with open(self.file(name), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def losses(self):
+        """Of each step, what it computed; times are left out."""
+        return [tuple(row[key] for key in ("step", "epoch", "loss", "accuracy", "learning_rate")) for row in self.rows()]
+
+    def checkpoints(self):
+        folder = self.file("checkpoints")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return sorted(os.path.join(folder, name) for name in names if re.fullmatch(r"step-\d+\.ckpt", name))
+
+    def checkpoint(self):
+        """Header and payload of the newest."""
+        content = _read(self.checkpoints()[-1])
+        header, payload = struct.unpack_from("<IQ", content, 12)
+        return json.loads(content[24 : 24 + header]), content[24 + header : 24 + header + payload]
+
+
+class Job:
+    """A process of the program and all that it starts."""
+
+    def __init__(self, folder, words, prefix=()):
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        self.log = os.path.join(folder, f"log-{self.mark[:8]}.txt")
+        self.errors = os.path.join(folder, f"err-{self.mark[:8]}.txt")
+        environment = dict(os.environ, **{MARK: self.mark})
+        environment.pop("TF_CONFIG", None)
+        with open(self.log, "wb") as out, open(self.errors, "wb") as err:
+            self.process = subprocess.Popen([*prefix, PROGRAM, *words], cwd=folder, env=environment, stdout=out,
+                                            stderr=err, stdin=subprocess.DEVNULL)
+
+    def output(self):
+        return _read(self.log).decode()
+
+    def error(self):
+        return _read(self.errors).decode()
+
+    def everyone(self):
+        """The numbers of all living processes of the job."""
+        wanted = f"{MARK}={self.mark}".encode()
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [pid for pid in pids if wanted in _read(f"/proc/{pid}/environ").split(b"\0") and not _is_zombie(pid)]
+
+    def roles(self):
+        """Living roles by name."""
+        found = {}
+        for pid in self.everyone():
+            for word in _read(f"/proc/{pid}/cmdline").split(b"\0"):
+                if word.startswith(b"--task="):
+                    found[word[7:].decode()] = pid
+        return found
+
+    def role(self, name):
+        return eventually(lambda: self.roles().get(name), f"{name} runs")
+
+    def signal(self, name, number):
+        pid = self.role(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        return pid
+
+    def wait_for(self, text, patience=PATIENCE):
+        """Until the output has it; a job that ends without it fails."""
+        def said():
+            ended = self.process.poll() is not None
+            if text in self.output() + self.error():
+                return True
+            assert not ended, f"ended with {self.process.returncode} without saying '{text}':\n{self.told()}"
+            return False
+        eventually(said, f"'{text}' in the output\n{self.told()}", patience)
+
+    def told(self):
+        return self.output() + self.error()
+
+    def finish(self, patience=PATIENCE):
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {patience} s: {self.roles()}\n{self.told()}") from None
+
+    def end(self):
+        """However the test went, nobody stays."""
+        for pid in self.everyone():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+
+
+class ClusterTest(unittest.TestCase):
+    """Each test has a folder, where runs/ appears, and jobs that end with it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lockstep-failures-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        seed = int(os.environ.get("LOCKSTEP_TEST_SEED", time.time_ns() % 1_000_000))
+        self.random = random.Random(seed)
+        print(f"{self.id()}: LOCKSTEP_TEST_SEED={seed}", flush=True)
+
+    def start(self, words, prefix=()):
+        job = Job(self.folder, words, prefix)
+        self.addCleanup(job.end)
+        return job
+
+    def run_to_end(self, words, code=0):
+        job = self.start(words)
+        self.assertEqual(job.finish(), code, job.told())
+        return job
+
+    def run_of(self, name):
+        return Run(os.path.join(self.folder, "runs", name))
+
+    def expect_success(self, job, patience=PATIENCE):
+        self.assertEqual(job.finish(patience), 0, job.told())
+        self.expect_nobody_left(job)
+
+    def expect_nobody_left(self, job):
+        eventually(lambda: not job.everyone(), f"nobody left of {job.roles()}", 30)
+
+    def wait_for_step(self, job, run, step):
+        """Until the servers are there (a role's status says so long before a log is on the disk)."""
+        def reached():
+            if job.process.poll() is not None:
+                raise AssertionError(f"ended with {job.process.returncode} before step {step}\n{job.told()}")
+            try:
+                rows = run.rows()
+            except OSError:
+                return False
+            return bool(rows) and rows[-1]["step"].isdigit() and int(rows[-1]["step"]) >= step
+        eventually(reached, f"step {step}")
+
+    def expect_each_example_once(self, run, epochs, examples):
+        summary = run.summary()
+        self.assertEqual(summary["examples"], epochs * examples, summary)

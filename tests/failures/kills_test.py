@@ -1,0 +1,82 @@
+"""Kill -9 of every role at random moments, under the local launcher: training goes on and ends well."""
+
+import signal
+import time
+import unittest
+
+from cluster_job import ClusterTest
+
+EXAMPLES = 3000
+EPOCHS = 40
+
+
+def train(*more):
+    return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300",
+            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--lr", "0.01", *more]
+
+
+class Kills(ClusterTest):
+    def kill_each(self, victims, *more, times=1):
+        job = self.start(train("--restarts", "50", *more))
+        run = self.run_of("lr-1")
+        self.wait_for_step(job, run, 20)
+        for victim in victims * times:
+            time.sleep(self.random.uniform(0, 0.3))
+            if job.process.poll() is not None:
+                break
+            job.signal(victim, signal.SIGKILL)
+            job.wait_for(f"{victim} died: killed by signal 9 (Killed); starting it again")
+        self.expect_success(job)
+        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+        return job
+
+    def test_a_worker_in_sync(self):
+        self.kill_each(["worker:1"], "--workers", "3", "--ps", "1", "--sync", times=3)
+
+    def test_a_worker_in_async(self):
+        self.kill_each(["worker:1"], "--workers", "3", "--ps", "1", "--async", times=3)
+
+    def test_the_chief_in_sync(self):
+        self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--sync", times=3)
+
+    def test_the_chief_in_async(self):
+        self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--async", times=3)
+
+    def test_the_only_worker(self):
+        self.kill_each(["worker:0"], "--workers", "1", "--ps", "1", "--sync", times=2)
+
+    def test_a_ps_in_sync(self):
+        self.kill_each(["ps:0"], "--workers", "3", "--ps", "1", "--sync", times=3)
+
+    def test_a_ps_in_async(self):
+        self.kill_each(["ps:0"], "--workers", "3", "--ps", "1", "--async", times=3)
+
+    def test_each_of_two_ps_in_sync(self):
+        self.kill_each(["ps:1", "ps:0"], "--workers", "2", "--ps", "2", "--sync", times=2)
+
+    def test_each_of_two_ps_in_async(self):
+        self.kill_each(["ps:1", "ps:0"], "--workers", "2", "--ps", "2", "--async", times=2)
+
+    def test_the_evaluator(self):
+        self.kill_each(["evaluator:0"], "--workers", "2", "--ps", "1", "--async", "--evaluator", times=2)
+
+    def test_with_a_backup_worker(self):
+        self.kill_each(["worker:2", "worker:0"], "--workers", "3", "--ps", "1", "--sync", "--aggregate", "2")
+
+    def test_with_bounded_staleness(self):
+        self.kill_each(["worker:2", "ps:0", "worker:1"], "--workers", "3", "--ps", "1", "--max-staleness", "2")
+
+    def test_worker_and_ps_at_once(self):
+        job = self.start(train("--workers", "3", "--ps", "2", "--sync", "--restarts", "50"))
+        run = self.run_of("lr-1")
+        self.wait_for_step(job, run, 20)
+        for victims in (("worker:0", "ps:0"), ("worker:1", "ps:1"), ("ps:0", "ps:1")):
+            for victim in victims:
+                job.signal(victim, signal.SIGKILL)
+            time.sleep(0.5)
+        self.expect_success(job)
+        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
