@@ -109,6 +109,7 @@ class Supervisor::Impl {
   [[nodiscard]] Time time_to_wait() const;
   [[nodiscard]] Time look_every() const { return std::clamp(options_.stopped / 4, Time(10), kLook); }
   [[nodiscard]] bool anyone_left() const;
+  [[nodiscard]] const RoleState* chief() const;
 
   SupervisorOptions options_;
   Callback callback_;
@@ -320,14 +321,14 @@ void Supervisor::Impl::fail(int code, const std::string& error) {
   ask_all(SIGTERM, options_.terminate);
 }
 
+/// Training has ended when the chief has ended well: it leaves last of those that train. Without one, when all have.
 void Supervisor::Impl::finish_when_trained() {
   if (phase_ != Phase::running) return;
-  bool trained = false;
-  for (const RoleState& role : roles_) {
-    if (!is_member(role.process.task)) continue;
-    if (!role.done) return;
-    trained = true;
-  }
+  const RoleState* const last = chief();
+  const auto is_done = [](const RoleState& role) { return !is_member(role.process.task) || role.done; };
+  const bool members =
+      std::any_of(roles_.begin(), roles_.end(), [](const auto& r) { return is_member(r.process.task); });
+  const bool trained = last != nullptr ? last->done : members && std::all_of(roles_.begin(), roles_.end(), is_done);
   if (!trained) return;
   phase_ = Phase::finishing;
   const Moment now = Clock::now();
@@ -336,6 +337,16 @@ void Supervisor::Impl::finish_when_trained() {
     const bool evaluator = role.process.task.role == Role::evaluator;
     if (role.child) role.deadline = now + (evaluator ? options_.finish_evaluator : options_.finish);
   }
+}
+
+/// The one who closes the run for all: the chief, or worker:0 where none is named.
+const RoleState* Supervisor::Impl::chief() const {
+  const RoleState* found = nullptr;
+  for (const RoleState& role : roles_) {
+    if (role.process.task.role == Role::chief) return &role;
+    if (role.process.task == Task{Role::worker, 0}) found = &role;
+  }
+  return found;
 }
 
 void Supervisor::Impl::look() {
