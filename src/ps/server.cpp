@@ -347,6 +347,7 @@ void Server::expire_and_warn() {
 void Server::look_after() {
   changed_.notify_all();  // for those who wait no longer than so long
   expire_and_warn();
+  give_up_silent();
   if (!sessions_.empty()) alone_since_ = now();
   const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
   if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
