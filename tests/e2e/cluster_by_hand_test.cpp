@@ -1,0 +1,176 @@
+// A cluster whose roles are started by hand or by a scheduler, in any order, with TF_CONFIG or a file; its keys.
+#include <fmt/format.h>
+
+#include <map>
+#include <thread>
+
+#include "e2e/cluster.h"
+#include "transport/streams.h"
+
+namespace lockstep::testing {
+namespace {
+
+int free_port() { return transport::Server(transport::testing::any_port(), transport::testing::echo).port(); }
+
+class ByHand : public ClusterTest {
+ protected:
+  /// `layout`: how many of each role; a chief or an evaluator may be among them.
+  void make_cluster(const std::map<std::string, int>& layout, const std::string& host = "127.0.0.1") {
+    for (const auto& [role, count] : layout) {
+      for (int i = 0; i < count; ++i) addresses[role].push_back(fmt::format("{}:{}", host, free_port()));
+    }
+  }
+  [[nodiscard]] std::string tf_config(const std::string& role, int index) const {
+    return nlohmann::json{{"cluster", addresses}, {"task", {{"type", role}, {"index", index}}}}.dump();
+  }
+  void start(const std::string& task, const Words& more = {}, const std::string& runs = "runs") {
+    const size_t colon = task.find(':');
+    ProcessOptions with = options();
+    with.environment.emplace_back("TF_CONFIG", tf_config(task.substr(0, colon), std::stoi(task.substr(colon + 1))));
+    running[task] = std::make_unique<Process>(program_path(), words() + Words{"--runs-dir", runs} + more, with);
+  }
+  [[nodiscard]] Words words() const { return Words{"train", "lr", "--batch", "50", "--epochs", "2"} + data(); }
+  void expect_all_end() {
+    for (auto& [task, process] : running) {
+      const Ended ended = process->finish();
+      EXPECT_EQ(ended.code, 0) << task << ": " << ended.out << ended.err;
+    }
+  }
+  static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(700)); }
+
+  std::map<std::string, std::vector<std::string>> addresses;
+  std::map<std::string, std::unique_ptr<Process>> running;
+};
+
+TEST_F(ByHand, TheOrderOfStartingDoesNotMatter) {
+  const Result launched = train("launched", Words{"lr", "--batch", "50", "--epochs", "2", "--workers", "2"} + data());
+  const std::vector<Words> orders{
+      {"ps:0", "worker:0", "worker:1"}, {"worker:1", "worker:0", "ps:0"}, {"worker:0", "ps:0", "worker:1"}};
+  for (size_t i = 0; i < orders.size(); ++i) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(orders[i], " ")));
+    addresses.clear();
+    running.clear();
+    make_cluster({{"ps", 1}, {"worker", 2}});
+    const std::string runs = "runs-" + std::to_string(i);
+    for (const std::string& task : orders[i]) {
+      start(task, {}, runs);
+      pause();
+    }
+    expect_all_end();
+    expect_same_bits(launched, result(runs + "/lr-1"));
+  }
+}
+
+TEST_F(ByHand, WithAChiefAndAnEvaluator) {
+  make_cluster({{"chief", 1}, {"ps", 2}, {"worker", 1}, {"evaluator", 1}});
+  for (const char* task : {"evaluator:0", "worker:0", "ps:1", "chief:0", "ps:0"}) start(task);
+  expect_all_end();
+  const Result result = this->result("runs/lr-1");
+  EXPECT_EQ(result.examples, 1200U);
+  EXPECT_EQ(result.summary["workers"][0]["role"], "chief:0");
+  EXPECT_TRUE(std::filesystem::exists(folder / "runs/lr-1/evaluator-0/evals.csv"));
+}
+
+TEST_F(ByHand, AnEvaluatorThatNeverComesHoldsNothingUp) {
+  make_cluster({{"ps", 1}, {"worker", 1}, {"evaluator", 1}});
+  for (const char* task : {"worker:0", "ps:0"}) start(task);
+  expect_all_end();
+  EXPECT_EQ(result("runs/lr-1").examples, 1200U);
+}
+
+TEST_F(ByHand, WithAFileAndATask) {
+  make_cluster({{"ps", 1}, {"worker", 2}});
+  std::ofstream(folder / "cluster.yaml") << "ps: [" << addresses["ps"][0] << "]\nworker: [" << addresses["worker"][0]
+                                         << ", " << addresses["worker"][1] << "]\n";
+  for (const char* task : {"worker:1", "worker:0", "ps:0"}) {
+    running[task] = std::make_unique<Process>(program_path(),
+                                              words() + Words{"--cluster", "cluster.yaml", "--task", task}, options());
+  }
+  expect_all_end();
+  EXPECT_EQ(result("runs/lr-1").examples, 1200U);
+}
+
+TEST_F(ByHand, ARoleWithOtherSettingsIsRefusedWithAClearLine) {
+  make_cluster({{"ps", 1}, {"worker", 2}});
+  start("ps:0");
+  start("worker:1", {"--lr", "0.7"});
+  const Ended refused = running["worker:1"]->finish();
+  EXPECT_EQ(refused.code, 2) << refused.out;
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("ps:0 at 127.0.0.1"), HasSubstr("refused worker:1"),
+                                 HasSubstr("model, data or settings differ")));
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  start("worker:1");
+  start("worker:0");
+  expect_all_end();
+}
+
+// Keys.
+
+class Keys : public ByHand {
+ protected:
+  void make_keys(const std::string& name, const Words& more = {}) const {
+    const Ended made = run(Words{"keys", "new", name} + more);
+    EXPECT_EQ(made.code, 0) << made.err;
+  }
+};
+
+TEST_F(Keys, AClusterWithKeysTrainsTheSame) {
+  make_keys("keys");
+  const Words words = Words{"lr", "--batch", "50", "--epochs", "2", "--workers", "2", "--ps", "2"} + data();
+  expect_same_bits(train("open", words), train("closed", words + Words{"--tls", "keys"}));
+}
+
+TEST_F(Keys, APeerWithOtherKeysOrNoneIsRefusedAndTheOthersTrainOn) {
+  make_keys("keys");
+  make_keys("other");
+  make_cluster({{"ps", 1}, {"worker", 2}});
+  start("ps:0", {"--tls", "keys"});
+  start("worker:1", {"--tls", "other", "--patience", "3"});
+  const Ended other = running["worker:1"]->finish();
+  EXPECT_NE(other.code, 0);
+  EXPECT_EQ(std::count(other.err.begin(), other.err.end(), '\n'), 1) << other.err;
+  EXPECT_THAT(other.err, AllOf(HasSubstr("ps:0 at 127.0.0.1"), HasSubstr("certificate")));
+  start("worker:1", {"--patience", "3"});
+  const Ended none = running["worker:1"]->finish();
+  EXPECT_NE(none.code, 0);
+  EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1) << none.err;
+  start("worker:1", {"--tls", "keys"});
+  start("worker:0", {"--tls", "keys"});
+  expect_all_end();
+  EXPECT_EQ(result("runs/lr-1").examples, 1200U);
+}
+
+TEST_F(Keys, MissingKeysAreOneLine) {
+  EXPECT_THAT(fail(Words{"train", "lr", "--dataset", "synthetic", "--workers", "1", "--tls", "nowhere"}, 2),
+              HasSubstr("nowhere"));
+}
+
+/// An address of this machine that is not loopback; "" where it has none.
+std::string own_address(const TempDir& folder) {
+  const std::string file = folder / "address";
+  if (std::system(("hostname -I | tr ' ' '\\n' | grep -m1 '\\.' > " + file).c_str()) != 0) return "";  // NOLINT
+  const std::string text = get_file(file);
+  return text.substr(0, text.find('\n'));
+}
+
+TEST_F(Keys, AnAddressBeyondThisMachineNeedsKeysOrConsent) {
+  const std::string host = own_address(folder);
+  if (host.empty()) GTEST_SKIP() << "this machine has only loopback";
+  make_cluster({{"ps", 1}, {"worker", 1}}, host);
+  start("worker:0");
+  const Ended refused = running["worker:0"]->finish();
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("--tls"), HasSubstr("--insecure")));
+
+  for (const char* task : {"ps:0", "worker:0"}) start(task, {"--insecure"}, "open");
+  expect_all_end();
+  EXPECT_EQ(result("open/lr-1").examples, 1200U);
+
+  make_keys("keys");
+  for (const char* task : {"ps:0", "worker:0"}) start(task, {"--tls", "keys"}, "closed");
+  expect_all_end();
+  EXPECT_EQ(result("closed/lr-1").examples, 1200U);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
