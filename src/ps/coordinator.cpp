@@ -124,6 +124,10 @@ bool Coordinator::needed_again(int number) const {
   return !others && data_left();
 }
 
+bool Coordinator::expects_someone() const {
+  return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.presence == Presence::absent; });
+}
+
 std::vector<int> Coordinator::expire(double now) {
   std::vector<int> late;
   if (now < expected_until_ || active() == 0) return late;

@@ -183,7 +183,13 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
     base::Result<StepInfo> joined = try_to_join();
     if (joined) return std::optional<StepInfo>(joined.value());
     if (interrupted()) return base::Failure{"interrupted"};
-    if (parts_.front()->link->ended()) return base::Failure{"the job has ended"};
+    if (parts_.front()->link->ended()) {
+      // It came when all was over: there is nothing left for it.
+      StepInfo over;
+      over.step = parts_.front()->version;
+      over.stop = train::StopReason::data;
+      return std::optional<StepInfo>(over);
+    }
     if (given_up_) return joined.failure();
   }
 }

@@ -364,7 +364,9 @@ bool Server::alone_after_the_end() {
   const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
   const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
   const base::MutexLock lock(mutex_);
-  const bool wait = others || (evaluator && !snapshots_.empty());
+  // Who is still starting should hear that all is over, not wait for a server that is gone.
+  const bool expected = coordinator_ && coordinator_->expects_someone();
+  const bool wait = others || expected || (evaluator && !snapshots_.empty());
   return !wait || now() - finishing_since_ > kFarewell;
 }
 

@@ -78,6 +78,14 @@ TEST_F(ByHand, AnEvaluatorThatNeverComesHoldsNothingUp) {
   EXPECT_EQ(result("runs/lr-1").examples, 1200U);
 }
 
+TEST_F(ByHand, AWorkerThatComesWhenAllIsOverEndsToo) {
+  make_cluster({{"ps", 1}, {"worker", 2}});
+  for (const char* task : {"worker:0", "ps:0"}) start(task, {"--epochs", "0", "--async", "--seconds", "0.2"});
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  start("worker:1", {"--epochs", "0", "--async", "--seconds", "0.2"});
+  expect_all_end();
+}
+
 TEST_F(ByHand, WithAFileAndATask) {
   make_cluster({{"ps", 1}, {"worker", 2}});
   std::ofstream(folder / "cluster.yaml") << "ps: [" << addresses["ps"][0] << "]\nworker: [" << addresses["worker"][0]

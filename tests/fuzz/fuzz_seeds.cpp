@@ -10,6 +10,7 @@
 #include "base/temp_dir.h"
 #include "data/formats.h"
 #include "interchange/onnx_export.h"
+#include "ps/messages.h"
 #include "train/checkpoint.h"
 #include "train/configuration.h"
 #include "transport/convert.h"
@@ -164,6 +165,43 @@ void write_frame(const std::string& folder) {
   }
 }
 
+/// The first byte says which message ps_messages_fuzz takes the rest for.
+void write_ps_messages(const std::string& folder) {
+  using namespace lockstep;
+  const auto put = [&](const std::string& name, char kind, const std::string& message) {
+    const std::string bytes = kind + message;
+    put_file(folder + "/" + name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  };
+  ps::CoordinatorOptions options;
+  options.members = 3;
+  options.batch = 4;
+  options.examples = 100;
+  options.passes = 3;
+  wire::JobConfig job;
+  ps::to_wire(options, job);
+  ps::to_wire(ps::Rules{}, *job.mutable_optimizer());
+  job.set_wire(static_cast<uint32_t>(transport::Element::kFloat32));
+  job.set_parameters(10);
+  job.add_ranges()->set_count(10);
+  put("job", 0, job.SerializeAsString());
+  ps::Coordinator coordinator(options, 0, {{{0, {{8, 20}, {30, 100}}}}, 1}, 0);
+  coordinator.join(1, 7);
+  wire::Ledger ledger;
+  coordinator.save(ledger, 1);
+  put("ledger", 1, ledger.SerializeAsString());
+  wire::Plan plan;
+  ps::to_wire(*coordinator.news(1), plan);
+  put("plan", 2, plan.SerializeAsString());
+  wire::Commit commit;
+  ps::to_wire(ps::Decision{1, {{0, 1, 1, 1}, {2, 1, 1, 0.5F}}, 0.5F}, commit);
+  put("commit", 3, commit.SerializeAsString());
+  wire::PushEnd end;
+  end.set_plan(1);
+  end.set_rounds(1);
+  end.set_examples(4);
+  put("push", 4, end.SerializeAsString());
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -183,6 +221,7 @@ int main(int argc, char** argv) {
     write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_frame(made(folder + "/frame"));
+    write_ps_messages(made(folder + "/ps_messages"));
     write_onnx(made(folder + "/onnx"), argv[3]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
