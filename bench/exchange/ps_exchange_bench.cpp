@@ -1,11 +1,12 @@
 // What a whole exchange with a parameter server costs, as a ratio to a bare socket that carries the same bytes.
 //
-//   ps_exchange_bench [--rounds 30] [--model lr|lenet|alexnet] [--durability process] [--folder DIR] [--json]
+//   ps_exchange_bench [--rounds 30] [--model lr|lenet|alexnet] [--durability process] [--spin MICROSECONDS] [--json]
 //
 // A real server (ps::Server, one worker, synchronous, plain SGD) in one process and a worker's ps::PsExchange in
 // another, on loopback, in turn with the bare socket: the gradients go out as a backward pass would announce them,
 // layer by layer from the last on, and the exchange ends when the new parameters are in their place. The optimizer's
-// time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides.
+// time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides
+// unless told to spin.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/mman.h>
@@ -42,6 +43,7 @@ struct Options {
   std::string folder = std::filesystem::temp_directory_path();
   std::string durability = "process";
   int threads = 0;
+  int spin = 0;
   bool json = false;
   bool only = false;
 };
@@ -201,6 +203,7 @@ class Host {
       server.durability = durability_of(options.durability);
       server.job = model.name;
       server.threads = threads_of(options);
+      server.spin = std::chrono::microseconds(options.spin);
       ps::Server made(std::move(server));
       std::thread([&] {
         for (;; std::this_thread::sleep_for(kTell)) {
@@ -248,6 +251,7 @@ class Worker {
     ps::PsOptions ps;
     ps.spec = spec_of(host.port());
     ps.job = model.name;
+    ps.spin = std::chrono::microseconds(options.spin);
     ps.coordination.examples = kExamples;
     ps.initial = [this] {
       return ps::Initial{0, 0, parameters_.values(), {}, data::remainder_after(0, 0, 1, kExamples)};
@@ -366,7 +370,8 @@ int run(const Options& options) {
   }
   nlohmann::json report = nlohmann::json::array();
   if (!options.json)
-    std::printf("times in ms: best (median); blocking waits; durability %s\n", options.durability.c_str());
+    std::printf("times in ms: best (median); %s waits; durability %s\n", options.spin > 0 ? "spinning" : "blocking",
+                options.durability.c_str());
   for (auto& [model, host] : hosts) {
     Worker worker(*model, *host, options);
     report.push_back(measure(worker, *model, options));
@@ -390,6 +395,7 @@ int main(int argc, char** argv) {
   app.add_option("--folder", options.folder, "where the server's state lies for the while");
   app.add_option("--durability", options.durability)->check(CLI::IsMember({"process", "machine", "checkpoint"}));
   app.add_option("--threads", options.threads, "of the optimizer; 0: one per core");
+  app.add_option("--spin", options.spin, "microseconds that a wait polls before it sleeps");
   app.add_flag("--exchange-only", options.only, "nothing but exchanges: for a profiler");
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);

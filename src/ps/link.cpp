@@ -35,6 +35,7 @@ bool Link::leaving() const {
 base::Result<bool> Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
+  connect.spin = options_.spin;
   base::Result<std::unique_ptr<transport::Stream>> made =
       transport::connect(options_.address, connect, [this] { return leaving(); });
   if (!made) return made.failure();

@@ -25,6 +25,7 @@ struct LinkOptions {
   wire::Hello hello;  ///< of this process
   transport::Security security;
   double patience = 600;
+  std::chrono::microseconds spin{0};  ///< how long the data stream's waits poll before they sleep
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
   /// The server is gone: its connection closed or it is silent. Called by a thread of the link.

@@ -72,6 +72,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     link.hello.set_job(options_.job);
     link.security = options_.security;
     link.patience = options_.patience;
+    link.spin = options_.spin;
     link.log = options_.log;
     link.interrupt = options_.interrupt;
     if (i > 0 && options_.coordination.sync) {

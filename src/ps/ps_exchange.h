@@ -43,6 +43,7 @@ struct PsOptions {
   double patience = 600;
   int threads = 1;
   size_t bucket_bytes = size_t{1} << 20;
+  std::chrono::microseconds spin{0};  ///< how long waits for parameters poll before they sleep
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
   /// The chief: called when a server holds nothing; the spans live until the next call.

@@ -43,6 +43,7 @@ struct ServerOptions {
   std::string job;  ///< a digest of what all roles must agree on
   std::string run;  ///< the run's name; the others learn it from ps:0
   int threads = 1;
+  std::chrono::microseconds spin{0};  ///< how long waits for a frame poll before they sleep
   double patience = 600;
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
