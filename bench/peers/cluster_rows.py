@@ -1,4 +1,4 @@
-"""The measurements of bench/cluster. Each row is a function of the bench that returns (title, lines, everything measured)."""
+"""The measurements of bench/cluster: each a function of the bench that returns (title, lines, everything measured)."""
 
 import json
 import subprocess
@@ -35,7 +35,8 @@ def tensorflow(bench):
         fastest = {"TensorFlow": 0.0, "ours": 0.0}
         for threads in (0, 1):
             theirs = [r["global_steps_per_s"] for r in measured.get((model, threads, "TensorFlow"), [])] or [0]
-            rates = {"TensorFlow": max(theirs), "ours": best(measured[(model, threads, "ours")], "steps_per_s")["steps_per_s"]}
+            ours = best(measured[(model, threads, "ours")], "steps_per_s")
+            rates = {"TensorFlow": max(theirs), "ours": ours["steps_per_s"]}
             fastest = {who: max(fastest[who], rate) for who, rate in rates.items()}
             lines.append((model, threads or "default", *line(rates), ""))
         lines.append((model, "each side's best", *line(fastest), TARGETS[model]))
@@ -66,8 +67,9 @@ def ends(bench):
                 theirs = bench.tensorflow.train(model, steps, workers, limit, *options)
                 ours = bench.ours.train(model, limit, workers, f"--{mode}", steps=steps)
                 measured[name] = {"tensorflow": theirs, "ours": ours}
-                lines.append((name, ending(theirs, limit), f"ended, {ours['steps']} steps"))
-    return f"which runs of some {3 if bench.quick else 10} s end by themselves (workers; TensorFlow's ps never does)", lines, measured
+                lines.append((name, ending(theirs, limit), f"{ours['steps']} steps, ended after {ours['wall_s']:.0f} s"))
+    title = f"which runs of some {3 if bench.quick else 10} s end by themselves (workers; TensorFlow's ps never does)"
+    return title, lines, measured
 
 
 def ending(results, limit):
@@ -75,7 +77,10 @@ def ending(results, limit):
         which = ", ".join(f"worker:{i}" for i, result in enumerate(results) if result is None)
         return f"{which} not ended after {limit} s"
     errors = [result["error"] for result in results if "error" in result]
-    return f"failed: {errors[0][:60]}" if errors else f"ended, {max(r['global_steps'] for r in results)} steps"
+    if errors:
+        return f"failed: {errors[0][:60]}"
+    late = max(result["ended_after_s"] for result in results)
+    return f"{max(result['global_steps'] for result in results)} steps, ended after {late:.0f} s"
 
 
 def exchange(bench):

@@ -1,4 +1,4 @@
-"""Starts trainings on a cluster of processes on loopback, ours and TensorFlow's, and takes figures from what they leave."""
+"""Trainings on a cluster of processes on loopback, ours and TensorFlow's, and figures from what they leave."""
 
 import contextlib
 import csv
@@ -13,7 +13,6 @@ import time
 
 import environment
 
-PER_RUN = ("lr", "lenet")
 BATCH = {"lr": 100, "lenet": 64}
 LEARNING_RATE = {"lr": 0.01, "lenet": 0.001}
 WARM_UP_SHARE = 0.2  # of a run's measured time: start-up, caches, thread pools
@@ -92,9 +91,9 @@ class TensorFlow:
         processes = [subprocess.Popen([*self.command, "--role", role, *common], env=self.environ, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
                      for role in roles]
-        end = time.monotonic() + limit
+        start = time.monotonic()
         try:
-            return [self.result(process, end) for process in processes[1:]]
+            return [self.result(process, start, limit) for process in processes[1:]]
         finally:
             for process in processes:
                 with contextlib.suppress(ProcessLookupError):
@@ -102,11 +101,11 @@ class TensorFlow:
                 process.communicate()
 
     @staticmethod
-    def result(process, end):
+    def result(process, start, limit):
         try:
-            out, err = process.communicate(timeout=max(0.1, end - time.monotonic()))
+            out, err = process.communicate(timeout=max(0.1, start + limit - time.monotonic()))
         except subprocess.TimeoutExpired:
             return None
         if process.returncode != 0:
             return {"error": environment.last_line(err, prefer="Error")}
-        return json.loads(environment.last_line(out))
+        return {**json.loads(environment.last_line(out)), "ended_after_s": time.monotonic() - start}

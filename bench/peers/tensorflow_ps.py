@@ -1,4 +1,4 @@
-"""One role of TensorFlow's parameter-server training, between-graph, with MonitoredTrainingSession, as its users write it.
+"""One role of TensorFlow's parameter-server training: between-graph, with MonitoredTrainingSession.
 
 A ps serves until it is killed, as server.join() does. A worker trains until the global step reaches --steps and prints
 one JSON line: its share of the steps, and the rate of global steps without the start.
