@@ -221,6 +221,7 @@ void Coordinator::weigh(Decision& decision) const {
 }
 
 void Coordinator::count_applied(Member& member, const Push& push, uint64_t staleness) {
+  if (options_.record) note_contribution(member, push);
   member.applied = push.sequence;
   member.answered = false;
   if (push.plan == plan_.id) {
@@ -242,6 +243,7 @@ void Coordinator::count_applied(Member& member, const Push& push, uint64_t stale
 
 void Coordinator::applied(const Push& push) {
   latest_ = {};
+  contributions_.clear();
   count_applied(at(push.member), push, version_ - std::min(version_, push.base));
   ++version_;
   check_limit();
@@ -249,6 +251,7 @@ void Coordinator::applied(const Push& push) {
 
 void Coordinator::committed(const Decision& decision) {
   latest_ = {};
+  contributions_.clear();
   version_ = decision.version;
   decision_ = decision;
   for (Member& member : members_) {

@@ -22,6 +22,7 @@
 
 #include "data/plan.h"
 #include "exchange/exchange.h"
+#include "ps/contributions.h"
 
 namespace lockstep::wire {
 class Ledger;
@@ -45,6 +46,7 @@ struct CoordinatorOptions {
   bool sharded = true;         ///< false: every member sees all data, nothing is given out again
   uint64_t limit_steps = 0;    ///< 0: none
   double start_wait = 60;      ///< seconds that expected members may take to come
+  bool record = false;         ///< keep what each version was made of, for contributions()
 };
 
 /// A push as its last frame tells it.
@@ -167,6 +169,8 @@ class Coordinator {
   [[nodiscard]] uint64_t applied_sequence(int member) const { return at(member).applied; }
   [[nodiscard]] uint64_t incarnation(int member) const { return at(member).incarnation; }
   void save(wire::Ledger& ledger, double now) const;
+  /// What the latest version was made of; only with options().record.
+  [[nodiscard]] const std::vector<Contributed>& contributions() const { return contributions_; }
 
  private:
   /// Batches of an earlier plan that a member is computing.
@@ -210,6 +214,7 @@ class Coordinator {
   void load_member(Member& member, const wire::MemberState& saved);
   void save_member(const Member& member, wire::MemberState& saved) const;
   void count_applied(Member& member, const Push& push, uint64_t staleness);
+  void note_contribution(const Member& member, const Push& push);
   [[nodiscard]] int64_t own_rounds() const;
   [[nodiscard]] bool holds(int member, int64_t rounds, uint64_t examples) const;
   [[nodiscard]] bool is_due(const Push& push) const;
@@ -230,6 +235,7 @@ class Coordinator {
   bool plan_is_old_ = false;
   std::optional<Decision> decision_;
   exchange::BatchReport latest_;
+  std::vector<Contributed> contributions_;
   uint64_t examples_ = 0;
   train::StopReason stop_ = train::StopReason::none;
   double start_ = 0;  ///< on the caller's clock, so that now - start_ is the job's time

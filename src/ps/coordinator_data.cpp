@@ -155,6 +155,20 @@ bool Coordinator::is_due(const Push& push) const {
          push.report.examples == static_cast<uint64_t>(reserved.examples);
 }
 
+void Coordinator::note_contribution(const Member& member, const Push& push) {
+  Contributed made{push.member, push.report.examples, push.report.loss_sum, {}};
+  if (push.plan != plan_.id) {
+    made.parts = member.reserved.parts;
+  } else {
+    data::Round round;
+    for (int64_t i = 0; member.told && i < push.rounds; ++i) {
+      member.told->read(member.done - member.told_at + i, round);
+      if (round.count > 0) made.parts.push_back({round.pass, round.ranges});
+    }
+  }
+  contributions_.push_back(std::move(made));
+}
+
 int64_t Coordinator::batches_per_update(int number) const {
   if (!options_.sync || sharing_ == 0 || options_.aggregate <= sharing_) return options_.accumulate;
   const bool one_more = at(number).place < options_.aggregate % sharing_;

@@ -45,6 +45,7 @@ struct ServerOptions {
   int threads = 1;
   std::chrono::microseconds spin{0};  ///< how long waits for a frame poll before they sleep
   double patience = 600;
+  bool contributions = false;  ///< ps:0 records what each version was made of (contributions.h)
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
 };
@@ -144,6 +145,7 @@ class Server {
   bool apply_decision(const Decision& decision, bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   void apply_orders(bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
+  void record_contributions() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] wire::Reply reply_for(int member) LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(const SessionPtr& session, const View& view, const wire::Reply& reply, uint64_t sequence);
   /// Waits on `changed_` until `done`; throws when the session or the server ends first.
@@ -165,6 +167,7 @@ class Server {
   [[nodiscard]] bool may_apply(const Push& push) const LOCKSTEP_REQUIRES(mutex_);
   /// What each member's latest push here was: (incarnation, sequence).
   [[nodiscard]] std::map<int, std::pair<uint64_t, uint64_t>> applied_here() LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] CoordinatorOptions rules_of(const wire::JobConfig& job) const;
   void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
   void take_over_state();
   [[nodiscard]] std::string state_file() const { return options_.folder + "/state"; }
@@ -192,7 +195,8 @@ class Server {
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
-  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);        ///< by member
+  std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
   SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
   std::list<std::pair<transport::Stream*, double>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
   int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots under way that nothing may change

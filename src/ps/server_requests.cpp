@@ -45,6 +45,12 @@ bool has_state(const std::string& folder) {
   return std::filesystem::exists(folder + "/state", ignored) && std::filesystem::exists(folder + "/job", ignored);
 }
 
+CoordinatorOptions Server::rules_of(const wire::JobConfig& job) const {
+  CoordinatorOptions options = coordinator_options(job);
+  options.record = options_.contributions;
+  return options;
+}
+
 void Server::adopt(const wire::JobConfig& job) {
   check(job);
   job_ = job;
@@ -87,7 +93,7 @@ void Server::take_over_state() {
   }
   if (coordinates()) {
     ledger.set_version(view.version);
-    coordinator_ = std::make_unique<Coordinator>(coordinator_options(job), ledger, now());
+    coordinator_ = std::make_unique<Coordinator>(rules_of(job), ledger, now());
   } else {
     for (int i = 0; i < ledger.members_size(); ++i) {
       applied_[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
@@ -146,7 +152,7 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   std::unique_ptr<Coordinator> coordinator;
   if (coordinates()) {
     const data::Remainder data = from_wire(ledger.plan());
-    coordinator = std::make_unique<Coordinator>(coordinator_options(job), frame.header.version, data, now());
+    coordinator = std::make_unique<Coordinator>(rules_of(job), frame.header.version, data, now());
     coordinator->set_examples(ledger.examples());
   }
   // The state of before is another generation's: a new file, so that nothing of it can be taken for this one's.

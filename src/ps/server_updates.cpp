@@ -77,11 +77,18 @@ std::string Server::ledger_bytes() {
   return ledger.SerializeAsString();
 }
 
+void Server::record_contributions() {
+  if (!options_.contributions) return;
+  if (!contributions_) contributions_.emplace(options_.folder + "/contributions.csv");
+  contributions_->add(coordinator_->version(), coordinator_->contributions());
+}
+
 void Server::apply_one(const SessionPtr& session, const Push& push, float scale) {
   const View before = shard_->current();
   const optim::Update update{before.version, optim::learning_rate(rules_.schedule, before.version), scale};
   if (coordinator_) {
     coordinator_->applied(push);
+    record_contributions();
   } else {
     applied_[push.member] = {push.incarnation, push.sequence};
   }
@@ -235,7 +242,10 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     update.gradient_scale = static_cast<float>(std::min(1.0, static_cast<double>(rules_.clip_norm) / (norm + kTiny)));
   }
   pushes_ += decision.contributors.size();
-  if (coordinator_) coordinator_->committed(decision);
+  if (coordinator_) {
+    coordinator_->committed(decision);
+    record_contributions();
+  }
   const std::string ledger = ledger_bytes();
   if (contributions.empty()) {
     const View same = shard_->current();

@@ -210,6 +210,7 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   server.run = std::filesystem::path(prepared.run).filename().string();
   server.threads = resolve_threads(settings);
   server.patience = settings.patience;
+  server.contributions = settings.contributions;
   server.log = group.log;
   server.interrupt = options.interrupt;
   ps::Server running(server);

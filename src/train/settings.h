@@ -103,6 +103,7 @@ struct Settings {
   std::string placement = "balanced";
   std::string wire = "f32";
   std::string durability = "process";
+  bool contributions = false;
   std::string layout;
   std::string cluster;
   std::string task;

@@ -231,6 +231,9 @@ void add_cluster(std::vector<SettingDef>& t) {
   t.push_back(choice("durability", "NAME",
                      "what a parameter server survives without loss: kill -9, a power cut, neither", &S::durability,
                      Keep::free, {"process", "machine", "checkpoint"}));
+  t.push_back({"contributions", kCluster, "",
+               "record which examples of which worker made each update (ps-0/contributions.csv)", &S::contributions,
+               Keep::free});
   t.push_back({"layout", kCluster, "TEXT",
                "roles of each node, e.g. PW-W: server and worker on one, a worker on the next", &S::layout,
                Keep::free});

@@ -1,6 +1,7 @@
 """A cluster under test: the real program as a launcher or as single roles, its processes found and signalled, its run
 directory read. Standard library only."""
 
+import collections
 import contextlib
 import csv
 import json
@@ -67,6 +68,22 @@ class Run:
     def losses(self):
         """Of each step, what it computed; times are left out."""
         return [tuple(row[key] for key in ("step", "epoch", "loss", "accuracy", "learning_rate")) for row in self.rows()]
+
+    def contributions(self):
+        """What each version was made of, in order: (version, [(member, examples, loss sum, batches)])."""
+        made = []
+        for row in self.rows("ps-0/contributions.csv"):
+            version = int(row["version"])
+            if row["row"] == "1":
+                while made and made[-1][0] >= version:  # written again: that a server died in between, or all went back
+                    made.pop()
+                made.append((version, []))
+            batches = []
+            for batch in row["batches"].split():
+                of_pass, ranges = batch.split(":")
+                batches.append((int(of_pass), [tuple(map(int, part.split("-"))) for part in ranges.split("+")]))
+            made[-1][1].append((int(row["member"]), int(row["examples"]), float(row["loss_sum"]), batches))
+        return made
 
     def checkpoints(self):
         folder = self.file("checkpoints")
@@ -195,5 +212,19 @@ class ClusterTest(unittest.TestCase):
         eventually(reached, f"step {step}")
 
     def expect_each_example_once(self, run, epochs, examples):
+        """Applied once in each pass, by the run's own record and by its sum."""
+        seen = collections.defaultdict(list)
+        for _, contributions in run.contributions():
+            for _, _, _, batches in contributions:
+                for of_pass, ranges in batches:
+                    seen[of_pass].extend(ranges)
+        for of_pass, ranges in sorted(seen.items()):
+            at = 0
+            for begin, end in sorted(ranges):
+                self.assertEqual(begin, at, f"pass {of_pass}: {'twice' if begin < at else 'never'} from {min(at, begin)}"
+                                            f" to {max(at, begin)}")
+                at = end
+            self.assertEqual(at, examples, f"pass {of_pass}")
+        self.assertEqual(sorted(seen), list(range(epochs)))
         summary = run.summary()
         self.assertEqual(summary["examples"], epochs * examples, summary)

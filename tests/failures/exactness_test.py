@@ -13,7 +13,7 @@ EPOCHS = 30
 
 def train(name, *more):
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "200",
-            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--lr", "0.01",
+            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01",
             "--optimizer", "momentum", "--sync", "--restarts", "100", "--name", name, *more]
 
 

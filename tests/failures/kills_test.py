@@ -12,7 +12,7 @@ EPOCHS = 40
 
 def train(*more):
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300",
-            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--lr", "0.01", *more]
+            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01", *more]
 
 
 class Kills(ClusterTest):
