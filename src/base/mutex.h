@@ -26,6 +26,8 @@ class LOCKSTEP_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() LOCKSTEP_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() LOCKSTEP_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
+  /// Tells the analysis that it is held, in a lambda that is only called then.
+  void assert_held() const LOCKSTEP_THREAD_ANNOTATION(assert_capability(this)) {}
 
  private:
   std::mutex mutex_;

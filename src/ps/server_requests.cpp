@@ -188,7 +188,10 @@ void Server::on_leave(const SessionPtr& session, const transport::Frame& frame) 
   }
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] { return initialised_; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_;
+    });
     const int member = session->hello.member();
     MemberRecord& record = coordinator_->record(member);
     record.loss = leave.loss();
@@ -207,8 +210,14 @@ void Server::on_wait_end(const SessionPtr& session) {
   wire::Snapshot end;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] { return initialised_; });
-    wait_until(session, [&] { return coordinator_->all_done() || coordinator_->needed_again(member); });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_;
+    });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return coordinator_->all_done() || coordinator_->needed_again(member);
+    });
     again = !coordinator_->all_done();
     coordinator_->save(*end.mutable_ledger(), now());
     end.set_version(coordinator_->version());
@@ -245,7 +254,10 @@ void Server::on_hold(const SessionPtr& session) {
   wire::Snapshot held;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] { return initialised_; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_;
+    });
     if (!session->holds) ++held_;
     session->holds = true;
     for (const auto& [member, applied] : applied_here()) {
@@ -271,6 +283,7 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
     // A push that another server has is on its way here, unless its worker died just now.
     const double patience = now() + kPushOnItsWay;
     const auto have_all = [&] {
+      mutex_.assert_held();
       const auto applied = applied_here();
       return std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& push) {
         const auto found = applied.find(push.first);
@@ -278,8 +291,14 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
                found->second.second >= push.second.second;
       });
     };
-    wait_until(session, [&] { return initialised_ && shard_->version() >= frame.header.version; });
-    wait_until(session, [&] { return have_all() || now() > patience; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_ && shard_->version() >= frame.header.version;
+    });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return have_all() || now() > patience;
+    });
     view = shard_->current();
     if (coordinator_) {
       coordinator_->save(*end.mutable_ledger(), now());
@@ -308,7 +327,10 @@ void Server::on_follow(const SessionPtr& session, const transport::Frame& frame)
     if (!exact) {
       while (!snapshots_.empty() && gone(snapshots_.front()) && !frame.header.extra) snapshots_.pop_front();
     }
-    wait_until(session, [&] { return !snapshots_.empty() || finishing_; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return !snapshots_.empty() || finishing_;
+    });
     if (snapshots_.empty()) {
       transport::Header over = header(Kind::end);
       static_cast<void>(session->stream.write(over));

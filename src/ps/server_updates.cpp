@@ -31,7 +31,10 @@ void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
     const base::MutexLock lock(mutex_);
     // A server that lost its state gets a new one from the chief, which must be free to send it.
     if (!initialised_ && session->hello.member() == 0) throw DataError("a push before the first parameters");
-    wait_until(session, [&] { return initialised_; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_;
+    });
     size_t count = 0;
     for (const graph::ParameterRange& range : ranges_) count += range.count;
     session->staging.resize(count);
@@ -137,7 +140,10 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   }
   const base::MutexLock lock(mutex_);
   release(session);  // of a snapshot that it could not complete
-  wait_until(session, [&] { return held_ == 0 || may_apply(push); });
+  wait_until(session, [&] {
+    mutex_.assert_held();
+    return held_ == 0 || may_apply(push);
+  });
   MemberRecord& record = coordinator_->record(push.member);
   record.wait_seconds += std::max(0.0, end.wait_seconds());
   record.busy_seconds += std::max(0.0, end.busy_seconds());
@@ -146,13 +152,17 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
     session->sequence = push.sequence;
     commit_if_ready();
     wait_until(session, [&] {
+      mutex_.assert_held();
       return coordinator_->version() > push.base || coordinator_->stopped() != train::StopReason::none ||
              !coordinator_->takes_part(push.member, push.incarnation);
     });
   } else if (verdict == Verdict::accepted) {
     apply_one(session, push, end.gradient_scale());
     changed_.notify_all();
-    wait_until(session, [&] { return coordinator_->may_go_on(push.member); });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return coordinator_->may_go_on(push.member);
+    });
   }
   wire::Reply reply = reply_for(push.member);
   const bool applied = coordinator_->is_applied(push.member, push.sequence);
@@ -174,12 +184,18 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
                                      View& view) {
   const base::MutexLock lock(mutex_);
   release(session);
-  wait_until(session, [&] { return held_ == 0 || may_apply(push); });
+  wait_until(session, [&] {
+    mutex_.assert_held();
+    return held_ == 0 || may_apply(push);
+  });
   if (job_->sync()) {
     session->sequence = push.sequence;
     tell_received(*session);
     apply_orders(false);
-    wait_until(session, [&] { return shard_->current().version > push.base; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return shard_->current().version > push.base;
+    });
   } else {
     const auto& [incarnation, applied] = applied_[push.member];
     if (incarnation != push.incarnation || applied < push.sequence) apply_one(session, push, end.gradient_scale());
@@ -285,11 +301,15 @@ void Server::on_join(const SessionPtr& session) {
   {
     const base::MutexLock lock(mutex_);
     const int member = session->hello.member();
-    wait_until(session, [&] { return initialised_; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_;
+    });
     coordinator_->join(member, session->hello.incarnation());
     commit_if_ready();
     changed_.notify_all();
     wait_until(session, [&] {
+      mutex_.assert_held();
       return coordinator_->takes_part(member, session->hello.incarnation()) ||
              coordinator_->stopped() != train::StopReason::none;
     });
@@ -303,7 +323,10 @@ void Server::on_pull(const SessionPtr& session, const transport::Frame& frame) {
   View view;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] { return initialised_ && shard_->current().version >= frame.header.version; });
+    wait_until(session, [&] {
+      mutex_.assert_held();
+      return initialised_ && shard_->current().version >= frame.header.version;
+    });
     view = shard_->current();
   }
   send_parameters(session, view, {}, 0);
