@@ -70,7 +70,7 @@ TEST_F(ClusterRules, EpochsOfAFixedLengthAndRepeatedDataAreDecoupled) {
   const Result result = train("run", lr({"--sync", "--epochs", "100", "--steps-per-epoch", "5", "--repeat", "3"}));
   EXPECT_EQ(result.examples, 1800U);
   EXPECT_EQ(result.steps, 12U);
-  EXPECT_EQ(result.summary["stop_reason"], "data");
+  EXPECT_EQ(result.summary["stop_reason"], "data ran out");
 }
 
 TEST_F(ClusterRules, WithoutShardingEveryWorkerSeesAllExamples) {
