@@ -180,7 +180,8 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (ended_ || finishing_) return;
-  bool counted = hello.member() < 0;
+  // A worker that only asked for the run's name is no member yet.
+  bool counted = hello.role().starts_with("ps:") || hello.role().starts_with("evaluator:");
   if (hello.member() >= 0 && coordinator_) {
     const bool finished = coordinator_->finished(hello.member());
     counted = coordinator_->depart(hello.member(), hello.incarnation()) && !finished;
