@@ -196,8 +196,10 @@ std::optional<Decision> Coordinator::decide() const {
       decision.contributors.push_back({i, member.incarnation, member.pending->sequence, 1});
     }
   }
-  const int64_t enough = options_.aggregate == 0 ? with_data : std::min(with_data, options_.aggregate);
-  if (with_data + without == 0 || static_cast<int64_t>(decision.contributors.size()) < enough) return std::nullopt;
+  const int64_t expected = with_data + without;
+  const int64_t pushes = options_.aggregate == 0 ? expected : std::min(expected, options_.aggregate);
+  const int64_t enough = std::min(with_data, std::max<int64_t>(pushes - without, 1));
+  if (expected == 0 || static_cast<int64_t>(decision.contributors.size()) < enough) return std::nullopt;
   decision.contributors.resize(static_cast<size_t>(enough));
   weigh(decision);
   return decision;
