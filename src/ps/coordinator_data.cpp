@@ -149,7 +149,7 @@ bool Coordinator::holds(int number, int64_t rounds, uint64_t examples) const {
 
 /// Whether a push is of the batches that are its sender's.
 bool Coordinator::is_due(const Push& push) const {
-  if (push.plan == plan_.id) return holds(push.member, push.rounds, push.report.examples);
+  if (push.plan == plan_.id) return push.rounds > 0 && holds(push.member, push.rounds, push.report.examples);
   const Reserved& reserved = at(push.member).reserved;
   return push.plan == reserved.plan && push.rounds == reserved.rounds && reserved.rounds > 0 &&
          push.report.examples == static_cast<uint64_t>(reserved.examples);

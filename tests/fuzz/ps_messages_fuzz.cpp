@@ -37,7 +37,7 @@ void play(const wire::JobConfig& job, const data::Remainder& data) {
   coordinator.depart(0, 1);
   wire::Ledger ledger;
   coordinator.save(ledger, 1);
-  ps::Coordinator(options, ledger, 2).remaining();
+  static_cast<void>(ps::Coordinator(options, ledger, 2).remaining());
 }
 
 void take(uint8_t kind, const std::string& bytes) {
@@ -57,7 +57,7 @@ void take(uint8_t kind, const std::string& bytes) {
       options.examples = 100;
       options.passes = 3;
       const data::Remainder data = ps::from_wire(ledger.plan());
-      ps::Coordinator(options, 0, data, 0).remaining();
+      static_cast<void>(ps::Coordinator(options, 0, data, 0).remaining());
       ps::Coordinator coordinator(options, ledger, 0);
       for (int i = 0; i < options.members; ++i) coordinator.join(i, 5);
       break;
@@ -95,7 +95,7 @@ void take(uint8_t kind, const std::string& bytes) {
       const bool accepted = coordinator.offer(push) == ps::Verdict::accepted;
       if (accepted && (end.rounds() != 1 || end.examples() != 4)) std::abort();
       coordinator.finish(0, 1, train::StopReason::data, end.rounds(), 1);
-      coordinator.remaining();
+      static_cast<void>(coordinator.remaining());
     }
   }
 }
