@@ -184,6 +184,18 @@ class Host {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] int bare_port() const { return bare_port_; }
   [[nodiscard]] const std::string& folder() const { return folder_; }
+  /// CPU time of this process and the server's, in seconds.
+  [[nodiscard]] double cpu_seconds() const {
+    clockid_t server = 0;
+    if (clock_getcpuclockid(process_, &server) != 0) fail("the server's clock");
+    double seconds = 0;
+    for (const clockid_t clock : {server, static_cast<clockid_t>(CLOCK_PROCESS_CPUTIME_ID)}) {
+      timespec time{};
+      if (clock_gettime(clock, &time) != 0) fail("clock_gettime");
+      seconds += static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    }
+    return seconds;
+  }
   /// Once the server has been idle for a moment.
   [[nodiscard]] double copied_per_update() const {
     std::this_thread::sleep_for(4 * kTell);
@@ -313,9 +325,19 @@ class Worker {
 
 struct Times {
   std::vector<double> seconds;
-  void add(double time, int round) {
-    if (round >= 0) seconds.push_back(time);  // those before warm up
+  double cpu = 0;
+
+  /// A block of one kind; those of rounds before the first warm up.
+  template <class Once>
+  void add(const Host& host, int count, int round, const Once& once) {
+    const double before = host.cpu_seconds();
+    for (int i = 0; i < count; ++i) {
+      const double time = once();
+      if (round >= 0) seconds.push_back(time);
+    }
+    if (round >= 0) cpu += host.cpu_seconds() - before;
   }
+  [[nodiscard]] double cpu_each() const { return cpu / static_cast<double>(seconds.size()); }
   [[nodiscard]] double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
   [[nodiscard]] double median() const {
     std::vector<double> sorted = seconds;
@@ -324,14 +346,14 @@ struct Times {
   }
 };
 
-nlohmann::json measure(Worker& worker, const Model& model, const Options& options) {
+nlohmann::json measure(Worker& worker, const Host& host, const Model& model, const Options& options) {
   Times bare;
   Times exchange;
   Times optimizer;
   for (int round = -2; round < options.rounds * model.rounds; ++round) {
-    for (int i = 0; i < model.block && !options.only; ++i) bare.add(worker.bare(), round);
-    for (int i = 0; i < model.block; ++i) exchange.add(worker.exchange(), round);
-    for (int i = 0; i < model.block && !options.only; ++i) optimizer.add(worker.optimizer(), round);
+    if (!options.only) bare.add(host, model.block, round, [&] { return worker.bare(); });
+    exchange.add(host, model.block, round, [&] { return worker.exchange(); });
+    if (!options.only) optimizer.add(host, model.block, round, [&] { return worker.optimizer(); });
   }
   if (options.only)
     return {{"exchange_best_ms", exchange.best() * 1e3}, {"exchange_median_ms", exchange.median() * 1e3}};
@@ -347,17 +369,21 @@ nlohmann::json measure(Worker& worker, const Model& model, const Options& option
           {"optimizer_median_ms", optimizer.median() * 1e3},
           {"ratio_best", ratio(exchange.best(), optimizer.best(), bare.best())},
           {"ratio_median", ratio(exchange.median(), optimizer.median(), bare.median())},
-          {"ratio_with_optimizer", exchange.best() / bare.best()}};
+          {"ratio_with_optimizer", exchange.best() / bare.best()},
+          {"cpu_bare_ms", bare.cpu_each() * 1e3},
+          {"cpu_exchange_ms", exchange.cpu_each() * 1e3},
+          {"cpu_optimizer_ms", optimizer.cpu_each() * 1e3},
+          {"cpu_ratio", ratio(exchange.cpu_each(), optimizer.cpu_each(), bare.cpu_each())}};
 }
 
 void print(const nlohmann::json& row) {
   const auto number = [&](const char* key) { return row.at(key).get<double>(); };
   std::printf(
       "%-8s %8.2f MB  bare %9.3f (%9.3f)  exchange %9.3f (%9.3f)  optimizer %8.3f (%8.3f)  ratio %5.2f (%5.2f)"
-      "  with the optimizer %5.2f  target %.1f\n",
+      "  of CPU time %5.2f  target %.1f\n",
       row.at("model").get<std::string>().c_str(), number("bytes") / 1e6, number("bare_best_ms"),
       number("bare_median_ms"), number("exchange_best_ms"), number("exchange_median_ms"), number("optimizer_best_ms"),
-      number("optimizer_median_ms"), number("ratio_best"), number("ratio_median"), number("ratio_with_optimizer"),
+      number("optimizer_median_ms"), number("ratio_best"), number("ratio_median"), number("cpu_ratio"),
       number("target"));
 }
 
@@ -374,7 +400,7 @@ int run(const Options& options) {
                 options.durability.c_str());
   for (auto& [model, host] : hosts) {
     Worker worker(*model, *host, options);
-    report.push_back(measure(worker, *model, options));
+    report.push_back(measure(worker, *host, *model, options));
     report.back()["server_copied_bytes"] = host->copied_per_update();
     if (options.only) std::printf("%s\n", report.back().dump().c_str());
     if (!options.json && !options.only) print(report.back());
