@@ -150,8 +150,9 @@ def scaling(bench):
             result = bench.ours.train("lenet", seconds, workers, f"--{mode}", *quota)
             measured.setdefault(f"{name} {mode}", []).append(result)
     lines = [("mode", "1 worker, examples/s", "3 workers, examples/s", "ratio", "target", "ps throttled")]
+    # A single worker does the same in both modes: its best run is the hardest to beat.
+    one = best(measured["1 worker sync"] + measured["1 worker async"], "examples_per_s")
     for mode in ("sync", "async"):
-        one = best(measured[f"1 worker {mode}"], "examples_per_s")
         three = best(measured[f"3 workers {mode}"], "examples_per_s")
         lines.append((mode, f"{one['examples_per_s']:.0f}", f"{three['examples_per_s']:.0f}",
                       f"{three['examples_per_s'] / one['examples_per_s']:.2f}", SCALING_TARGETS[mode],
