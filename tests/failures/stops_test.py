@@ -1,0 +1,113 @@
+"""SIGSTOP and SIGCONT of every role. A short stop disturbs nothing; a long one is noticed by its silence, named with
+role, address and what was awaited, and training goes on; whoever is continued takes part again."""
+
+import os
+import signal
+import socket
+import time
+import unittest
+
+from cluster_job import ClusterTest, eventually
+
+EXAMPLES = 3000
+EPOCHS = 40
+TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
+         "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01"]
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class UnderALauncher(ClusterTest):
+    def stop(self, victim, seconds, *more):
+        job = self.start(TRAIN + ["--workers", "3", "--ps", "1", "--evaluator", *more])
+        run = self.run_of("lr-1")
+        self.wait_for_step(job, run, 20)
+        pid = job.signal(victim, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+        self.expect_success(job)
+        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+        return job
+
+    def test_a_short_stop_of_each_role_disturbs_nobody(self):
+        for victim in ("worker:1", "worker:0", "ps:0", "evaluator:0"):
+            with self.subTest(victim):
+                self.setUp()
+                job = self.stop(victim, 2, "--sync")
+                for word in ("died", "killed", "connection closed", "no heartbeat", "goes on"):
+                    self.assertNotIn(word, job.output())
+
+    def test_who_is_not_continued_is_killed_and_started_again(self):
+        for victim in ("worker:1", "ps:0"):
+            with self.subTest(victim):
+                self.setUp()
+                job = self.start(TRAIN + ["--workers", "3", "--ps", "1", "--sync"])
+                run = self.run_of("lr-1")
+                self.wait_for_step(job, run, 20)
+                job.signal(victim, signal.SIGSTOP)
+                job.wait_for(f"{victim} is stopped and was not continued within 5 s; killed")
+                job.wait_for(f"{victim} died: killed by signal 9 (Killed); starting it again")
+                self.expect_success(job)
+                self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+
+
+class StartedByHand(ClusterTest):
+    """Nobody restarts anyone here: what the roles themselves notice."""
+
+    def start_roles(self, mode, *more):
+        self.addresses = {task: f"127.0.0.1:{free_port()}" for task in ("worker:0", "worker:1", "worker:2", "ps:0")}
+        workers = "".join(f"  - {self.addresses[f'worker:{i}']}\n" for i in range(3))
+        with open(os.path.join(self.folder, "cluster.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"worker:\n{workers}ps:\n  - {self.addresses['ps:0']}\n")
+        self.jobs = {task: self.start(TRAIN + [mode, "--cluster", "cluster.yaml", "--task=" + task, "--run-dir", "run",
+                                               *more]) for task in self.addresses}
+        return self.jobs
+
+    def run_folder(self):
+        from cluster_job import Run
+        return Run(os.path.join(self.folder, "run"))
+
+    def expect_all_succeed(self):
+        for task, job in self.jobs.items():
+            self.assertEqual(job.finish(), 0, f"{task}: {job.told()}")
+        self.expect_each_example_once(self.run_folder(), EPOCHS, EXAMPLES)
+
+    def stopped_worker(self, mode):
+        jobs = self.start_roles(mode)
+        self.wait_for_step(jobs["worker:0"], self.run_folder(), 20)
+        pid = jobs["worker:1"].signal("worker:1", signal.SIGSTOP)
+        # Within the deadline: who it is, where, and what of it is missing.
+        name = f"worker:1 at {self.addresses['worker:1']}: no heartbeat for 5"
+        jobs["ps:0"].wait_for(name, 30)
+        if mode == "--sync":
+            jobs["ps:0"].wait_for("while waiting for its push of step", 30)
+        before = int(self.run_folder().rows()[-1]["step"])
+        os.kill(pid, signal.SIGCONT)
+        self.expect_all_succeed()
+        self.assertGreater(int(self.run_folder().rows()[-1]["step"]), before)
+        workers = {worker["role"]: worker for worker in self.run_folder().summary()["workers"]}
+        self.assertGreater(workers["worker:1"]["examples"], 0)
+
+    def test_a_worker_in_sync(self):
+        self.stopped_worker("--sync")
+
+    def test_a_worker_in_async(self):
+        self.stopped_worker("--async")
+
+    def test_a_ps(self):
+        jobs = self.start_roles("--sync")
+        self.wait_for_step(jobs["worker:0"], self.run_folder(), 20)
+        pid = jobs["ps:0"].signal("ps:0", signal.SIGSTOP)
+        jobs["worker:1"].wait_for(f"ps:0 at {self.addresses['ps:0']}: no heartbeat for 5", 30)
+        jobs["worker:1"].wait_for("while waiting for its answer to push", 30)
+        os.kill(pid, signal.SIGCONT)
+        self.expect_all_succeed()
+        self.assertNotIn("no heartbeat", jobs["ps:0"].told())  # it was away itself
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
