@@ -45,6 +45,7 @@ struct ServerOptions {
   int threads = 1;
   std::chrono::microseconds spin{0};  ///< how long waits for a frame poll before they sleep
   double patience = 600;
+  bool resumed = false;        ///< a state of other settings makes way: training goes on from a checkpoint
   bool contributions = false;  ///< ps:0 records what each version was made of (contributions.h)
   Log log;
   const std::atomic<bool>* interrupt = nullptr;

@@ -77,6 +77,13 @@ void Server::take_over_state() {
   if (!job.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw DataError(job_file() + ": not the description of a job");
   }
+  if (job.job() != options_.job && options_.resumed) {
+    log("info", fmt::format("ps:{} leaves its state, which is of other settings: training goes on from a checkpoint",
+                            options_.index));
+    std::filesystem::remove(state_file());
+    std::filesystem::remove(job_file());
+    return;
+  }
   if (job.job() != options_.job) {
     throw UsageError(fmt::format("{}: the state in it is of other settings; give another --run-dir", options_.folder));
   }

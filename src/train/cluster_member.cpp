@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "lockstep/error.h"
 
 namespace lockstep::train {
 namespace {
+
+/// Settings that may change when a run is resumed, and that servers act on: all must agree on them, too.
+constexpr std::array<std::string_view, 7> kServersActOn{"epochs",        "steps", "repeat", "aggregate",
+                                                        "max-staleness", "apply", "wire"};
 
 int members(const cluster::Spec& spec) { return static_cast<int>(spec.members().size()); }
 
@@ -31,7 +36,8 @@ std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
     hash = (hash ^ 0xFFU) * 1099511628211ULL;
   };
   for (const SettingDef& def : settings_table()) {
-    if (def.keep != Keep::fixed || def.name == "name" || def.name == "run-dir") continue;
+    const bool acted_on = std::find(kServersActOn.begin(), kServersActOn.end(), def.name) != kServersActOn.end();
+    if ((def.keep != Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
     add(def.name);
     add(value_text(settings, def));
   }

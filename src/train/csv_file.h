@@ -22,6 +22,7 @@ class CsvFile {
   /// Adds a line (without its end). Throws IoError.
   void add(std::string_view line);
   void flush();
+  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   static constexpr size_t kBufferBytes = size_t{64} << 10;

@@ -211,6 +211,7 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   server.threads = resolve_threads(settings);
   server.patience = settings.patience;
   server.contributions = settings.contributions;
+  server.resumed = !configuration.given_text("resume").empty();
   server.log = group.log;
   server.interrupt = options.interrupt;
   ps::Server running(server);

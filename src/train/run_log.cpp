@@ -45,6 +45,14 @@ RunLog::RunLog(const RunDirectory& run, uint64_t log_every, bool resumed, uint64
       evals_(open_log(run.evals_file(), kEvalsHeader, resumed, step)),
       log_every_(log_every) {}
 
+void RunLog::go_back(uint64_t step, uint64_t examples) {
+  flush();
+  steps_ = CsvFile::resume(steps_.path(), kStepsHeader, step);
+  evals_ = CsvFile::resume(evals_.path(), kEvalsHeader, step);
+  last_step_ = step;
+  last_examples_ = examples;
+}
+
 void RunLog::on_start(const StartEvent& event) {
   last_seconds_ = last_flush_ = event.clock->seconds();
   last_aside_ = event.first_aside_seconds;

@@ -19,6 +19,9 @@ class RunLog final : public Hooks {
   /// A resumed run goes on after `step`; what was logged beyond it is dropped.
   RunLog(const RunDirectory& run, uint64_t log_every, bool resumed = false, uint64_t step = 0);
 
+  /// Training goes on after `step`, having seen so many examples: later lines are dropped.
+  void go_back(uint64_t step, uint64_t examples);
+
   void on_start(const StartEvent& event) override;
   void on_step(const StepEvent& event) override;
   void on_eval(const EvalEvent& event) override;

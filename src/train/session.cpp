@@ -158,6 +158,7 @@ void Session::Impl::open_member_run(Configuration& configuration) {
 ps::Initial Session::Impl::initial() {
   ps::Initial initial;
   if (store_->list().empty()) {
+    log_->go_back(0, 0);
     initial_parameters_ = setup_->first_parameters();
     initial.parameters = initial_parameters_;
     return initial;
@@ -167,6 +168,7 @@ ps::Initial Session::Impl::initial() {
   const CheckpointHeader& header = initial_checkpoint_->header;
   initial.version = header.state.step;
   initial.examples = header.state.examples;
+  log_->go_back(initial.version, initial.examples);
   initial.data = header.state.data;
   initial.parameters = initial_checkpoint_->parameters();
   for (size_t i = 0; i < header.slots.size(); ++i) initial.slots.push_back(initial_checkpoint_->slot(i));
