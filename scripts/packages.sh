@@ -13,7 +13,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv openssl
-  openssh-server openssh-client
+  openssh-server openssh-client iproute2
 )
 
 # install_missing PACKAGE...: installs those that are not there yet; needs root or sudo only then.

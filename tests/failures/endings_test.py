@@ -3,9 +3,8 @@ size of cluster to another, from one process to a cluster and back."""
 
 import os
 import signal
-import unittest
 
-from cluster_job import ClusterTest
+from cluster_job import ClusterTest, main
 
 EXAMPLES = 3000
 EPOCHS = 40
@@ -90,4 +89,4 @@ class Endings(ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

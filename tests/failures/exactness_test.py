@@ -3,9 +3,8 @@ the same parameters, bit for bit, as a run that nobody disturbed."""
 
 import signal
 import time
-import unittest
 
-from cluster_job import ClusterTest
+from cluster_job import ClusterTest, main
 
 EXAMPLES = 2000
 EPOCHS = 30
@@ -18,7 +17,7 @@ def train(name, *more):
 
 
 class Exactness(ClusterTest):
-    def expect_same(self, servers, *more, kills=6):
+    def expect_same(self, servers, *more, kills=4):
         self.run_to_end(train("calm", *more))
         calm = self.run_of("calm-1")
         job = self.start(train("shaken", *more))
@@ -53,4 +52,4 @@ class Exactness(ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -2,9 +2,8 @@
 
 import signal
 import time
-import unittest
 
-from cluster_job import ClusterTest
+from cluster_job import ClusterTest, main
 
 EXAMPLES = 3000
 EPOCHS = 40
@@ -79,4 +78,4 @@ class Kills(ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

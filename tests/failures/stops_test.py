@@ -5,9 +5,8 @@ import os
 import signal
 import socket
 import time
-import unittest
 
-from cluster_job import ClusterTest, eventually
+from cluster_job import ClusterTest, Run, main
 
 EXAMPLES = 3000
 EPOCHS = 40
@@ -68,7 +67,6 @@ class StartedByHand(ClusterTest):
         return self.jobs
 
     def run_folder(self):
-        from cluster_job import Run
         return Run(os.path.join(self.folder, "run"))
 
     def expect_all_succeed(self):
@@ -110,4 +108,4 @@ class StartedByHand(ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()
