@@ -68,6 +68,14 @@ void Server::adopt(const wire::JobConfig& job) {
   shard_ = std::make_shared<Shard>(shard);
 }
 
+/// Of a run that is resumed: the newest checkpoint is what it has then.
+void Server::leave_state(const std::string& why) {
+  log("warning",
+      fmt::format("ps:{} cannot go on with its state: {}; training goes on from a checkpoint", options_.index, why));
+  std::filesystem::remove(state_file());
+  std::filesystem::remove(job_file());
+}
+
 /// After a restart: what the folder holds, if anything.
 void Server::take_over_state() {
   const base::MutexLock lock(mutex_);
@@ -77,17 +85,17 @@ void Server::take_over_state() {
   if (!job.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw DataError(job_file() + ": not the description of a job");
   }
-  if (job.job() != options_.job && options_.resumed) {
-    log("info", fmt::format("ps:{} leaves its state, which is of other settings: training goes on from a checkpoint",
-                            options_.index));
-    std::filesystem::remove(state_file());
-    std::filesystem::remove(job_file());
-    return;
-  }
+  if (job.job() != options_.job && options_.resumed) return leave_state("it is of other settings");
   if (job.job() != options_.job) {
     throw UsageError(fmt::format("{}: the state in it is of other settings; give another --run-dir", options_.folder));
   }
-  adopt(job);
+  try {
+    adopt(job);
+  } catch (const DataError& error) {
+    if (!options_.resumed) throw;
+    job_.reset();
+    return leave_state(error.what());
+  }
   if (!shard_->initialised()) {
     shard_.reset();
     job_.reset();

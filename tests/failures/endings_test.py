@@ -72,6 +72,17 @@ class Endings(ClusterTest):
                 self.expect_nobody_left(job)
                 self.resume(*more)
 
+    def test_a_state_that_cannot_be_used_makes_way_for_the_checkpoint(self):
+        job = self.start(train("--workers", "2", "--ps", "1", "--sync"))
+        self.wait_for_step(job, self.run_of("lr-1"), 700)
+        job.process.kill()
+        job.finish()
+        self.expect_nobody_left(job)
+        with open(self.run_of("lr-1").file("ps-0/state"), "r+b") as file:  # as after another start of the machine
+            file.seek(64)
+            file.write(b"another")
+        self.resume()
+
     def test_from_one_process_to_a_cluster(self):
         self.interrupt()
         self.resume("--workers", "2", "--ps", "2")
