@@ -1,11 +1,15 @@
 """Synchronous training with parameter servers killed at random moments: step for step the same losses, and at the end
 the same parameters, bit for bit, as a run that nobody disturbed."""
 
+import os
 import signal
+import subprocess
 import time
 
 from cluster_job import ClusterTest, main
 
+REPLAY = os.environ.get("LOCKSTEP_REPLAY") or os.path.join(os.path.dirname(__file__),
+                                                           "../../build/release/tests/failures/replay")
 EXAMPLES = 2000
 EPOCHS = 30
 
@@ -49,6 +53,32 @@ class Exactness(ClusterTest):
 
     def test_two_servers(self):
         self.expect_same(["ps:0", "ps:1"], "--workers", "2", "--ps", "2")
+
+    def test_any_kills_with_the_same_contributions(self):
+        """Killed workers change who contributes; with the same contributions one process computes the same losses."""
+        job = self.start(train("shaken", "--workers", "3", "--ps", "1"))
+        run = self.run_of("shaken-1")
+        self.wait_for_step(job, run, 1)
+        for _ in range(8):
+            time.sleep(self.random.uniform(0, 0.3))
+            roles = sorted(job.roles().items())
+            if roles and job.process.poll() is None:
+                job.signal(self.random.choice(roles)[0], signal.SIGKILL)
+        self.expect_success(job)
+        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+
+        updates = [(version, [batch for contribution in made for batch in contribution[3]])
+                   for version, made in run.contributions()]
+        lines = [" ".join([str(version)] + [f"{of}:" + "+".join(f"{a}-{b}" for a, b in ranges) for of, ranges in batches])
+                 for version, batches in updates if batches]
+        replayed = subprocess.run([REPLAY, run.file("config.yaml")], input="\n".join(lines) + "\n", capture_output=True,
+                                  text=True, check=True).stdout
+        expected = {int(version): float(loss) for version, loss in map(str.split, replayed.splitlines())}
+        self.assertEqual(len(expected), len(lines))
+        logged = {int(row["step"]): float(row["loss"]) for row in run.rows()}
+        self.assertGreater(len(logged), len(expected) / 2)  # a killed chief logs nothing while it is away
+        for step, loss in logged.items():
+            self.assertAlmostEqual(loss, expected[step], delta=1e-4 * max(1, abs(loss)), msg=f"step {step}")
 
 
 if __name__ == "__main__":
