@@ -3,31 +3,22 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <random>
 
 #include "base/file.h"
 #include "lockstep/error.h"
+#include "ps/incarnation.h"
 
 namespace lockstep::ps {
 namespace {
-
-constexpr double kStraggler = 5;      ///< seconds after which a wait for someone is worth a line
-constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
-constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
 
 constexpr size_t kMostPayload = size_t{16} << 20;  ///< a slice of elements and a message
 
 constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 
-uint64_t random_number() {
-  std::random_device device;
-  return (uint64_t{device()} << 32U) | device();
-}
-
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : options_(std::move(options)), incarnation_(random_number()), alone_since_(now()) {
+    : options_(std::move(options)), incarnation_(new_incarnation()), alone_since_(now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
@@ -312,180 +303,6 @@ void Server::dismiss(const SessionPtr& session) {
     return peer.role == hello.role() && peer.incarnation == hello.incarnation();
   };
   if (depart && !peers_.any(itself)) departed(hello, "its connection closed");
-}
-
-// Heartbeats.
-
-std::map<int, std::string> Server::awaited() {
-  const base::MutexLock lock(mutex_);
-  std::map<int, std::string> awaited;
-  if (!coordinator_) return awaited;
-  for (const int member : coordinator_->awaited()) {
-    awaited[member] = fmt::format("its push of step {}", coordinator_->version() + 1);
-  }
-  return awaited;
-}
-
-void Server::expire_and_warn() {
-  if (coordinator_) {
-    for (const int member : coordinator_->expire(now())) {
-      log("warning", fmt::format("{} has not come; training goes on without it", member_name(member)));
-    }
-    commit_if_ready();
-    const bool waits = coordinator_->options().sync && !finishing_ && now() - version_since_ > kStraggler;
-    if (waits && !warned_ && coordinator_->active() > 0 && held_ == 0) {
-      std::string names;
-      for (const int member : coordinator_->awaited()) names += (names.empty() ? "" : ", ") + member_name(member);
-      if (!names.empty()) {
-        log("warning", fmt::format("step {} has waited {:.0f} s for {}", coordinator_->version() + 1,
-                                   now() - version_since_, names));
-      }
-      warned_ = true;
-    }
-  }
-  if (!orders_.empty() && now() - order_since_ > kLostGradient) apply_orders(true);
-}
-
-void Server::look_after() {
-  changed_.notify_all();  // for those who wait no longer than so long
-  expire_and_warn();
-  give_up_silent();
-  if (!sessions_.empty()) alone_since_ = now();
-  const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
-  if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
-  if (interrupted && sessions_.empty()) end({});
-  if (now() - alone_since_ > options_.patience) {
-    end(fmt::format("ps:{}: nobody has trained for {:.0f} s; giving up", options_.index, options_.patience));
-  }
-}
-
-bool Server::alone_after_the_end() {
-  wire::Notice notice;
-  notice.set_ended(true);
-  peers_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
-  const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
-  const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
-  const base::MutexLock lock(mutex_);
-  // Who is still starting should hear that all is over, not wait for a server that is gone.
-  const bool expected = coordinator_ && coordinator_->expects_someone();
-  const bool wait = others || expected || (evaluator && !snapshots_.empty());
-  return !wait || now() - finishing_since_ > kFarewell;
-}
-
-void Server::monitor() {
-  for (;;) {
-    bool finishing = false;
-    {
-      const base::MutexLock lock(mutex_);
-      const Clock::time_point next = Clock::now() + kHeartbeat;
-      while (!ended_ && !finishing_ && Clock::now() < next) ending_.wait_for(mutex_, next - Clock::now());
-      if (finishing_ && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
-      look_after();
-      if (ended_) return;
-      finishing = finishing_;
-    }
-    peers_.tick(awaited());
-    if (!finishing || !alone_after_the_end()) continue;
-    const base::MutexLock lock(mutex_);
-    return end({});
-  }
-}
-
-// The other servers.
-
-void Server::follow_coordinator() {
-  const std::string& address = options_.spec.ps.front();
-  double away_since = now();
-  for (;;) {
-    {
-      const base::MutexLock lock(mutex_);
-      if (ended_) return;
-    }
-    transport::ConnectOptions connect;
-    connect.security = options_.security;
-    base::Result<std::unique_ptr<transport::Stream>> stream = transport::connect(address, connect, [this] {
-      const base::MutexLock lock(mutex_);
-      return ended_;
-    });
-    if (!stream) {
-      const base::MutexLock lock(mutex_);
-      if (now() - away_since > options_.patience) {
-        end(fmt::format("ps:{}: ps:0 at {}: {} for {:.0f} s; giving up", options_.index, address,
-                        stream.failure().message, options_.patience));
-      }
-      continue;
-    }
-    serve_coordinator(*stream.value());
-    away_since = now();
-  }
-}
-
-void Server::serve_coordinator(transport::Stream& stream) {
-  wire::Hello hello;
-  hello.set_protocol(kProtocol);
-  hello.set_role("ps:" + std::to_string(options_.index));
-  hello.set_member(-1);
-  hello.set_incarnation(incarnation_);
-  hello.set_job(options_.job);
-  {
-    const base::MutexLock lock(mutex_);
-    hello.set_initialised(initialised_);
-    hello.set_generation(generation_);
-    if (initialised_) hello.set_version(shard_->current().version);
-  }
-  transport::Header first = header(Kind::hello);
-  first.flags = kControl;
-  if (!send(stream, first, hello)) return;
-  base::Result<transport::Frame> greeting = stream.read();
-  if (!greeting) return;
-  if (kind_of(greeting.value()) != Kind::welcome) {
-    const base::MutexLock lock(mutex_);
-    return end(fmt::format("ps:{}: ps:0 at {} refused: {}", options_.index, stream.peer(), greeting.value().text()));
-  }
-  {
-    const base::MutexLock lock(mutex_);
-    coordinator_stream_ = &stream;
-    tell_received_again();
-  }
-  try {
-    listen_to_coordinator(stream);
-  } catch (const std::exception& error) {
-    const base::MutexLock lock(mutex_);
-    end(fmt::format("ps:{}: {}", options_.index, error.what()));
-  }
-  const base::MutexLock lock(mutex_);
-  coordinator_stream_ = nullptr;
-}
-
-void Server::listen_to_coordinator(transport::Stream& stream) {
-  for (;;) {
-    const base::Result<transport::Frame> frame = stream.read();
-    if (!frame) return;
-    switch (kind_of(frame.value())) {
-      case Kind::heartbeat: {
-        const base::MutexLock lock(mutex_);
-        if (!stream.write(header(Kind::heartbeat))) return;
-        break;
-      }
-      case Kind::commit: {
-        const base::MutexLock lock(mutex_);
-        const Decision order = from_wire(parse<wire::Commit>(frame.value()));
-        if (orders_.empty()) order_since_ = now();
-        orders_.push_back(order);
-        apply_orders(false);
-        break;
-      }
-      case Kind::notice: {
-        const base::MutexLock lock(mutex_);
-        if (!parse<wire::Notice>(frame.value()).ended()) break;
-        finishing_ = true;
-        return end({});
-        break;
-      }
-      default:
-        break;
-    }
-  }
 }
 
 }  // namespace lockstep::ps

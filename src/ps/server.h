@@ -5,7 +5,8 @@
 // Owned by one thread, which calls run(). Each stream has a handler thread; one mutex guards the job, the coordinator
 // and the shard's updates. A handler that waits for others waits on `changed_`; nothing polls.
 //
-//   server.cpp           life of a server, streams, heartbeats
+//   server.cpp           life of a server, streams
+//   server_watch.cpp     heartbeats and deadlines, following ps:0
 //   server_admission.cpp who may speak
 //   server_updates.cpp   pushes, versions, commits
 //   server_requests.cpp  first parameters, snapshots, the end

@@ -1,0 +1,192 @@
+// How a worker leaves, and how the chief gets the whole state for a checkpoint.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/error.h"
+#include "ps/server_part.h"
+
+namespace lockstep::ps {
+
+using exchange::StepInfo;
+
+base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell& farewell) {
+  ServerPart& coordinator = *parts_.front();
+  wire::Leave leave;
+  leave.set_stop(static_cast<uint32_t>(farewell.reason));
+  leave.set_loss(farewell.loss);
+  leave.set_accuracy(farewell.accuracy);
+  leave.set_rounds(rounds_);
+  for (;;) {
+    base::Result<transport::Stream*> stream = coordinator.link->stream("the end of all");
+    if (!stream) {
+      if (coordinator.link->ended()) return std::optional<StepInfo>();
+      return stream.failure();
+    }
+    const auto attempt = [&]() -> base::Result<bool> {
+      base::Result<bool> sent = send(*stream.value(), header(Kind::leave), leave);
+      if (!sent) return sent;
+      base::Result<transport::Frame> ok = stream.value()->read();
+      if (!ok) return ok.failure();
+      if (kind_of(ok.value()) != Kind::ok) return unexpected(*coordinator.link, ok.value());
+      sent = stream.value()->write(header(Kind::wait_end));
+      if (!sent) return sent;
+      base::Result<transport::Frame> end = stream.value()->read();
+      if (!end) return end.failure();
+      if (kind_of(end.value()) != Kind::snapshot_end) return unexpected(*coordinator.link, end.value());
+      take_records(parse<wire::Snapshot>(end.value()).ledger());
+      return (end.value().header.flags & kLast) != 0;
+    };
+    const base::Result<bool> again = attempt();
+    if (!again) {
+      coordinator.link->drop(again.failure().message);
+      if (chief() && coordinator.link->stream("the end of all") && !coordinator.link->welcome().initialised()) {
+        return join();
+      }
+      continue;
+    }
+    if (again.value()) return join();
+    rounds_ = 0;
+    for (const auto& part : parts_) {
+      base::Result<bool> pulled = pull(*part, 0);
+      if (!pulled && !coordinator.link->ended()) return pulled.failure();
+    }
+    return std::optional<StepInfo>();
+  }
+}
+
+void PsExchange::end() {
+  base::Result<transport::Stream*> stream = parts_.front()->link->stream("the end");
+  if (!stream) return;
+  if (stream.value()->write(header(Kind::end))) static_cast<void>(stream.value()->read());
+}
+
+void PsExchange::take_records(const wire::Ledger& ledger) {
+  records_.clear();
+  for (const wire::MemberState& member : ledger.members()) records_.push_back(record_of(member));
+  job_seconds_ = ledger.seconds();
+}
+
+std::vector<std::string> PsExchange::slot_names() const {
+  const auto names = optim::slot_names(options_.rules.optimizer.method);
+  return {names.begin(), names.end()};
+}
+
+base::Result<exchange::Snapshot> PsExchange::snapshot() {
+  for (;;) {
+    base::Result<exchange::Snapshot> taken = try_snapshot();
+    if (taken || interrupted() || given_up_) return taken;
+    const bool lost = std::any_of(parts_.begin(), parts_.end(),
+                                  [](const auto& part) { return !part->link->welcome().initialised(); });
+    if (lost) return taken;
+  }
+}
+
+/// Keeps servers from changing until `release`, so that their parts fit together: in synchronous mode ps:0, without
+/// whom no version is made, in asynchronous mode all of them. Gives the pushes that any of them has applied.
+base::Result<wire::Ledger> PsExchange::hold() {
+  wire::Ledger pushes;
+  const size_t held = options_.coordination.sync ? 1 : parts_.size();
+  for (size_t i = 0; i < held; ++i) {
+    base::Result<wire::Snapshot> answer = ask_hold(*parts_[i]);
+    if (!answer) return answer.failure();
+    const wire::Ledger& applied = answer.value().ledger();
+    for (int m = 0; m < applied.members_size() && !options_.coordination.sync; ++m) {
+      while (pushes.members_size() <= m) pushes.add_members();
+      wire::MemberState& newest = *pushes.mutable_members(m);
+      const bool first = newest.incarnation() == 0;
+      const bool newer =
+          newest.incarnation() == applied.members(m).incarnation() && newest.applied() < applied.members(m).applied();
+      if (first || newer) newest = applied.members(m);
+    }
+  }
+  return pushes;
+}
+
+base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
+  base::Result<transport::Stream*> stream = part.link->stream("a snapshot");
+  if (!stream) {
+    given_up_ = true;
+    return stream.failure();
+  }
+  base::Result<bool> asked = stream.value()->write(header(Kind::hold));
+  base::Result<transport::Frame> answer = asked ? stream.value()->read() : asked.failure();
+  if (answer && kind_of(answer.value()) == Kind::snapshot_end) return parse<wire::Snapshot>(answer.value());
+  const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
+  part.link->drop(failure.message);
+  return failure;
+}
+
+void PsExchange::release() {
+  for (const auto& part : parts_) {
+    base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
+    if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
+  }
+}
+
+base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
+  state_.resize(slot_names().size() + 1);
+  for (std::vector<float>& array : state_) array.resize(parameters_.count());
+  const bool several = parts_.size() > 1;
+  base::Result<wire::Ledger> pushes = several ? hold() : base::Result<wire::Ledger>(wire::Ledger());
+  if (!pushes) return pushes.failure();
+  wire::Snapshot first;
+  for (const auto& part : parts_) {
+    base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
+    if (!stream) {
+      given_up_ = true;
+      return stream.failure();
+    }
+    transport::Header ask = header(Kind::snapshot);
+    ask.version = options_.coordination.sync ? first.version() : 0;
+    wire::Snapshot end;
+    base::Result<bool> sent = send(*stream.value(), ask, pushes.value());
+    base::Result<bool> came = sent ? read_state(*part, *stream.value(), end) : sent;
+    if (!came) {
+      part->link->drop(came.failure().message);
+      return came.failure();
+    }
+    if (part == parts_.front()) first = end;
+  }
+  if (several) release();
+  std::copy(state_.front().begin(), state_.front().end(), parameters_.values().begin());
+  take_records(first.ledger());
+  exchange::Snapshot made;
+  made.step = first.version();
+  made.parameters = state_.front();
+  const auto names = optim::slot_names(options_.rules.optimizer.method);
+  for (size_t i = 1; i < state_.size(); ++i) made.slots.push_back({names[i - 1], state_[i]});
+  made.group = exchange::Snapshot::Group{first.ledger().examples(), from_wire(first.remaining())};
+  return made;
+}
+
+base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end) {
+  std::vector<std::vector<float>> shard(state_.size(), std::vector<float>(part.count));
+  std::vector<size_t> taken(state_.size(), 0);
+  for (;;) {
+    base::Result<transport::Frame> frame = stream.read();
+    if (!frame) return frame.failure();
+    if (kind_of(frame.value()) == Kind::snapshot_end) {
+      end = parse<wire::Snapshot>(frame.value());
+      break;
+    }
+    if (kind_of(frame.value()) != Kind::state || frame.value().header.extra >= shard.size()) {
+      return unexpected(*part.link, frame.value());
+    }
+    taken[frame.value().header.extra] += take_elements(frame.value(), shard[frame.value().header.extra]);
+  }
+  for (size_t i = 0; i < shard.size(); ++i) {
+    if (taken[i] != part.count)
+      return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    size_t local = 0;
+    for (const graph::ParameterRange& range : part.ranges) {
+      std::copy_n(shard[i].begin() + static_cast<ptrdiff_t>(local), range.count,
+                  state_[i].begin() + static_cast<ptrdiff_t>(range.offset));
+      local += range.count;
+    }
+  }
+  part.version = end.version();
+  return true;
+}
+
+}  // namespace lockstep::ps

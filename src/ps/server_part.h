@@ -1,0 +1,33 @@
+// What a PsExchange knows of one server; shared by the files that implement it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ps/link.h"
+#include "ps/messages.h"
+#include "ps/ps_exchange.h"
+
+namespace lockstep::ps {
+
+/// One server and its part of the parameters.
+struct PsExchange::ServerPart {
+  std::unique_ptr<Link> link;
+  std::vector<graph::ParameterRange> ranges;
+  size_t count = 0;
+  uint64_t version = 0;          ///< of the parameters that came last
+  uint64_t pushed_on = 0;        ///< the connection that the push under way went to; 0: it is broken
+  bool sent = false;             ///< all of it
+  std::vector<float> scattered;  ///< parameters on their way to several ranges
+};
+
+inline base::Failure unexpected(const Link& link, const transport::Frame& frame) {
+  const std::string said =
+      kind_of(frame) == Kind::refuse ? frame.text() : fmt::format("a frame of kind {}", frame.header.kind);
+  return {fmt::format("{} at {} answered with {}", link.name(), link.address(), said)};
+}
+
+}  // namespace lockstep::ps
