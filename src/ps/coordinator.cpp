@@ -128,9 +128,9 @@ bool Coordinator::expects_someone() const {
   return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.presence == Presence::absent; });
 }
 
-std::vector<int> Coordinator::expire(double now) {
+std::vector<int> Coordinator::expire(double now, bool someone_here) {
   std::vector<int> late;
-  if (now < expected_until_ || active() == 0) return late;
+  if (now < expected_until_ || !someone_here) return late;
   for (int i = 0; i < options_.members; ++i) {
     Member& member = at(i);
     if (member.presence != Presence::absent) continue;
@@ -290,7 +290,7 @@ bool Coordinator::may_go_on(int number) const {
   if (options_.sync || options_.max_staleness < 0 || stop_ != train::StopReason::none) return true;
   const Member& member = at(number);
   return std::all_of(members_.begin(), members_.end(), [&](const Member& other) {
-    return !counts(other) || other.clock + static_cast<uint64_t>(options_.max_staleness) >= member.clock;
+    return !computes(other) || other.clock + static_cast<uint64_t>(options_.max_staleness) >= member.clock;
   });
 }
 

@@ -121,7 +121,7 @@ class Coordinator {
   /// Whether a member that finished is needed for what others left.
   [[nodiscard]] bool needed_again(int member) const;
   /// Expected members that took too long are gone; their names for a message.
-  std::vector<int> expire(double now);
+  std::vector<int> expire(double now, bool someone_here = true);
   [[nodiscard]] Presence presence(int member) const { return at(member).presence; }
   /// Whether someone has not come yet who may still come.
   [[nodiscard]] bool expects_someone() const;

@@ -120,6 +120,14 @@ transport::Traffic Link::traffic() const {
 }
 
 void Link::keep_control() {
+  try {
+    keep_control_until_the_end();
+  } catch (const std::exception& error) {
+    options_.log("error", fmt::format("{} at {}: {}", options_.server, options_.address, error.what()));
+  }
+}
+
+void Link::keep_control_until_the_end() {
   while (!stopping_ && !ended_) {
     transport::ConnectOptions connect;
     connect.security = options_.security;

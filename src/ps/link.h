@@ -62,6 +62,7 @@ class Link {
   /// One try to connect and to be welcomed.
   base::Result<bool> connect();
   void keep_control();
+  void keep_control_until_the_end();
   void listen(transport::Stream& stream);
   void watch();
   [[nodiscard]] bool leaving() const;

@@ -174,6 +174,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     sent_here = false;
     part.pushed_on = 0;
     if (interrupted() || given_up_) return reply;
+    note(reply.failure());
     part.link->drop(reply.failure().message);
     if (chief()) {
       // A server that lost its state needs new parameters from here; then everyone joins anew.

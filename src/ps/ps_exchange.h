@@ -100,6 +100,7 @@ class PsExchange final : public exchange::Exchange {
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.
   base::Result<exchange::StepInfo> rejoin(const wire::Reply& reply);
   void clip();
+  void note(const base::Failure& failure);
   base::Result<wire::Ledger> hold();
   base::Result<wire::Snapshot> ask_hold(ServerPart& part);
   void release();
@@ -114,6 +115,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t incarnation_;
   std::vector<std::unique_ptr<ServerPart>> parts_;
   std::string run_;
+  std::string noted_;                        ///< the latest failure that was told
   bool given_up_ = false;                    ///< a server did not come back within the patience
   std::atomic<bool> waits_for_all_ = false;  ///< for the first server's answer, which needs the others
 

@@ -111,7 +111,16 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
       return std::optional<StepInfo>(over);
     }
     if (given_up_) return joined.failure();
+    note(joined.failure());
   }
+}
+
+/// A failure that is tried again is worth a line where it is not an ordinary lost connection, once.
+void PsExchange::note(const base::Failure& failure) {
+  const bool said = failure.message.find("answered with") != std::string::npos;
+  if (!said || failure.message == noted_) return;
+  noted_ = failure.message;
+  options_.log("warning", failure.message + "; trying again");
 }
 
 base::Result<StepInfo> PsExchange::try_to_join() {

@@ -39,13 +39,17 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
     };
     const base::Result<bool> again = attempt();
     if (!again) {
+      note(again.failure());
       coordinator.link->drop(again.failure().message);
       if (chief() && coordinator.link->stream("the end of all") && !coordinator.link->welcome().initialised()) {
         return join();
       }
       continue;
     }
-    if (again.value()) return join();
+    if (again.value()) {
+      for (const auto& part : parts_) part->link->drop("joining anew");
+      return join();
+    }
     rounds_ = 0;
     for (const auto& part : parts_) {
       base::Result<bool> pulled = pull(*part, 0);
@@ -76,6 +80,7 @@ base::Result<exchange::Snapshot> PsExchange::snapshot() {
   for (;;) {
     base::Result<exchange::Snapshot> taken = try_snapshot();
     if (taken || interrupted() || given_up_) return taken;
+    note(taken.failure());
     const bool lost = std::any_of(parts_.begin(), parts_.end(),
                                   [](const auto& part) { return !part->link->welcome().initialised(); });
     if (lost) return taken;
@@ -111,7 +116,10 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
   }
   base::Result<bool> asked = stream.value()->write(header(Kind::hold));
   base::Result<transport::Frame> answer = asked ? stream.value()->read() : asked.failure();
-  if (answer && kind_of(answer.value()) == Kind::snapshot_end) return parse<wire::Snapshot>(answer.value());
+  if (answer && kind_of(answer.value()) == Kind::snapshot_end) {
+    part.held_on = part.link->connections();
+    return parse<wire::Snapshot>(answer.value());
+  }
   const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
   part.link->drop(failure.message);
   return failure;
@@ -119,6 +127,7 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
 
 void PsExchange::release() {
   for (const auto& part : parts_) {
+    part->held_on = 0;
     base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
     if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
   }
@@ -139,6 +148,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     }
     transport::Header ask = header(Kind::snapshot);
     ask.version = options_.coordination.sync ? first.version() : 0;
+    ask.sequence = first.version();  // names the parts of all servers
     wire::Snapshot end;
     base::Result<bool> sent = send(*stream.value(), ask, pushes.value());
     base::Result<bool> came = sent ? read_state(*part, *stream.value(), end) : sent;
@@ -147,6 +157,12 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
       return came.failure();
     }
     if (part == parts_.front()) first = end;
+    // After a new connection nothing was held there any more.
+    const bool torn = several && (part->link->connections() != part->held_on && part->held_on != 0);
+    if (torn || (options_.coordination.sync && end.version() != first.version())) {
+      release();
+      return base::Failure{"the servers' parts do not fit together"};
+    }
   }
   if (several) release();
   std::copy(state_.front().begin(), state_.front().end(), parameters_.values().begin());

@@ -134,29 +134,19 @@ wire::Welcome Server::welcome() const {
 }
 
 void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) {
-  wire::Welcome greeting;
-  std::optional<Decision> missed;
   const bool server = hello.role().starts_with("ps:");
+  std::optional<Peers::Entry> entry;
   {
+    // Under the lock, so that no commit falls between what it missed and what it gets as one of the peers.
     const base::MutexLock lock(mutex_);
-    greeting = welcome();
-    if (server && coordinator_) {
-      coordinator_->forget(cluster::parse_task(hello.role()).index);
-      const std::optional<Decision>& latest = coordinator_->last_decision();
-      if (latest && hello.initialised() && hello.version() < latest->version) missed = latest;
-    }
-  }
-  Peers::Entry entry(peers_, {hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
-  if (!send(stream, header(Kind::welcome), greeting)) return;
-  if (missed) {
-    wire::Commit commit;
-    to_wire(*missed, commit);
-    if (!send(stream, header(Kind::commit), commit)) return;
+    if (!send(stream, header(Kind::welcome), welcome())) return;
+    if (server && coordinator_ && !welcome_server(stream, hello)) return;
+    entry.emplace(peers_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
   }
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
-    entry.heard();
+    entry->heard();
     if (kind_of(frame.value()) != Kind::received || !server) continue;
     const transport::Header& h = frame.value().header;
     const base::MutexLock lock(mutex_);
@@ -164,8 +154,23 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     coordinator_->received(cluster::parse_task(hello.role()).index, static_cast<int>(h.offset), h.extra, h.sequence);
     commit_if_ready();
   }
-  const std::string why = entry.why();
+  const std::string why = entry->why();
+  entry.reset();
   departed(hello, why.empty() ? "its connection closed" : why);
+}
+
+/// What another server of the job missed while it was away.
+bool Server::welcome_server(transport::Stream& stream, const wire::Hello& hello) {
+  coordinator_->forget(cluster::parse_task(hello.role()).index);
+  if (!hello.initialised()) {
+    server_lost_state_ = initialised_;
+    changed_.notify_all();
+  }
+  const std::optional<Decision>& latest = coordinator_->last_decision();
+  if (!latest || !hello.initialised() || hello.version() >= latest->version) return true;
+  wire::Commit commit;
+  to_wire(*latest, commit);
+  return send(stream, header(Kind::commit), commit).ok();
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
@@ -195,7 +200,14 @@ void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   struct Dismissal {
     Server& server;
     const SessionPtr& session;
-    ~Dismissal() { server.dismiss(session); }
+    ~Dismissal() {
+      try {
+        server.dismiss(session);
+      } catch (const std::exception& error) {
+        const base::MutexLock lock(server.mutex_);
+        server.end(fmt::format("ps:{}: {}", server.options_.index, error.what()));
+      }
+    }
   } dismissal{*this, session};
   wire::Welcome greeting;
   {

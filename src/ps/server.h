@@ -119,12 +119,14 @@ class Server {
   [[nodiscard]] wire::Welcome welcome() const LOCKSTEP_REQUIRES(mutex_);
   void admit(const SessionPtr& session);
   void dismiss(const SessionPtr& session);
+  bool welcome_server(transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
   void departed(const wire::Hello& hello, const std::string& why);
   /// What the members that hold the next version up should send.
   [[nodiscard]] std::map<int, std::string> awaited();
 
   // The other servers' side of the connection to ps:0.
   void follow_coordinator();
+  void follow_until_the_end();
   void serve_coordinator(transport::Stream& stream);
   void listen_to_coordinator(transport::Stream& stream);
   void tell_received(const Session& session) LOCKSTEP_REQUIRES(mutex_);
@@ -139,8 +141,8 @@ class Server {
                                                 View& view);
   [[nodiscard]] wire::Reply push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                              View& view);
-  /// Whether the push is to be applied without a lock (Hogwild), now.
-  [[nodiscard]] bool in_place(const Push& push);
+  /// Hogwild: applies the gradient while the lock is let go. Nothing where updates are locked.
+  void apply_in_place(const SessionPtr& session, float scale) LOCKSTEP_REQUIRES(mutex_);
   void apply_one(const SessionPtr& session, const Push& push, float scale) LOCKSTEP_REQUIRES(mutex_);
   void commit_if_ready() LOCKSTEP_REQUIRES(mutex_);
   /// False: a contributor's gradient is not here.
@@ -163,7 +165,8 @@ class Server {
   void on_hold(const SessionPtr& session);
   void on_snapshot(const SessionPtr& session, const transport::Frame& frame);
   void on_follow(const SessionPtr& session, const transport::Frame& frame);
-  void send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end);
+  void send_state(const SessionPtr& session, const View& view, const wire::Snapshot& end);
+  void keep_for_evaluator(uint64_t id, const View& view) LOCKSTEP_REQUIRES(mutex_);
   void release(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
   /// While all is held: whether a push belongs to the snapshot that is being taken, since another server has it.
   [[nodiscard]] bool may_apply(const Push& push) const LOCKSTEP_REQUIRES(mutex_);
@@ -177,6 +180,7 @@ class Server {
   [[nodiscard]] std::string job_file() const { return options_.folder + "/job"; }
 
   void monitor();
+  void watch_until_the_end();
   /// Whether everyone is gone who should go before this server, after the end.
   [[nodiscard]] bool alone_after_the_end();
   void look_after() LOCKSTEP_REQUIRES(mutex_);
@@ -215,7 +219,13 @@ class Server {
   double order_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
   /// For the evaluator: snapshots that it has not had yet.
-  std::deque<View> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
+  struct Kept {
+    uint64_t id = 0;  ///< ps:0's version, which names the parts of all servers
+    std::shared_ptr<const std::vector<float>> parameters;
+  };
+  std::deque<Kept> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
+  uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the newest that the evaluator has
+  bool server_lost_state_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool finishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   double finishing_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;

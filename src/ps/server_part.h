@@ -21,6 +21,7 @@ struct PsExchange::ServerPart {
   uint64_t version = 0;          ///< of the parameters that came last
   uint64_t pushed_on = 0;        ///< the connection that the push under way went to; 0: it is broken
   bool sent = false;             ///< all of it
+  uint64_t held_on = 0;          ///< the connection that holds the server for a snapshot; 0: none does
   std::vector<float> scattered;  ///< parameters on their way to several ranges
 };
 

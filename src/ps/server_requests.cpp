@@ -12,8 +12,8 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr size_t kLedgerBytes = size_t{256} << 10;
-constexpr double kPushOnItsWay = 5;  ///< seconds
+constexpr size_t kLedgerBytes = size_t{4} << 20;  ///< the data of a pass may lie in many pieces
+constexpr double kPushOnItsWay = 5;               ///< seconds
 // Kept for an evaluator that is slower than the checkpoints.
 constexpr size_t kMostSnapshots = 64;
 constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
@@ -191,6 +191,7 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   const std::string bytes = ledger_bytes();
   shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
   initialised_ = true;
+  server_lost_state_ = false;
   version_since_ = now();
   changed_.notify_all();
   static_cast<void>(session->stream.write(header(Kind::ok)));
@@ -231,9 +232,10 @@ void Server::on_wait_end(const SessionPtr& session) {
     });
     wait_until(session, [&] {
       mutex_.assert_held();
-      return coordinator_->all_done() || coordinator_->needed_again(member);
+      return coordinator_->all_done() || coordinator_->needed_again(member) || (member == 0 && server_lost_state_);
     });
-    again = !coordinator_->all_done();
+    // The chief has another duty where a server lost what it held.
+    again = !coordinator_->all_done() || (member == 0 && server_lost_state_);
     coordinator_->save(*end.mutable_ledger(), now());
     end.set_version(coordinator_->version());
   }
@@ -320,54 +322,52 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
       to_wire(coordinator_->remaining(), *end.mutable_remaining());
     }
     end.set_version(view.version);
-    if (!options_.spec.evaluator.empty()) {
-      if (snapshots_.empty() || snapshots_.back().version < view.version) snapshots_.push_back(view);
-      const size_t most =
-          std::min(kMostSnapshots, kMostSnapshotBytes / std::max<size_t>(view.parameters.size_bytes(), 1));
-      while (snapshots_.size() > std::max<size_t>(most, 2)) snapshots_.pop_front();
-      changed_.notify_all();
-    }
+    keep_for_evaluator(frame.header.sequence == 0 ? view.version : frame.header.sequence, view);
   }
-  send_state(session, view, true, end);
+  send_state(session, view, end);
+}
+
+/// A copy: held Views would keep buffers from being used again for as long as the evaluator takes.
+void Server::keep_for_evaluator(uint64_t id, const View& view) {
+  if (options_.spec.evaluator.empty() || (!snapshots_.empty() && snapshots_.back().id >= id)) return;
+  snapshots_.push_back(
+      {id, std::make_shared<const std::vector<float>>(view.parameters.begin(), view.parameters.end())});
+  const size_t most = std::min(kMostSnapshots, kMostSnapshotBytes / std::max<size_t>(view.parameters.size_bytes(), 1));
+  while (snapshots_.size() > std::max<size_t>(most, 2)) snapshots_.pop_front();
+  changed_.notify_all();
 }
 
 void Server::on_follow(const SessionPtr& session, const transport::Frame& frame) {
-  View view;
-  wire::Snapshot end;
+  Kept kept;
   {
     const base::MutexLock lock(mutex_);
-    const uint64_t version = frame.header.version;
+    const uint64_t id = frame.header.version;
     const bool exact = (frame.header.flags & kExact) != 0;
-    const auto gone = [&](const View& v) { return v.version <= version; };
-    if (!exact) {
-      while (!snapshots_.empty() && gone(snapshots_.front()) && !frame.header.extra) snapshots_.pop_front();
-    }
+    const auto older = [&](const Kept& k) { return exact ? k.id < id : k.id <= id; };
+    while (!snapshots_.empty() && older(snapshots_.front())) snapshots_.pop_front();
     wait_until(session, [&] {
       mutex_.assert_held();
       return !snapshots_.empty() || finishing_;
     });
     if (snapshots_.empty()) {
-      transport::Header over = header(Kind::end);
-      static_cast<void>(session->stream.write(over));
+      static_cast<void>(session->stream.write(header(Kind::end)));
       return;
     }
-    view = snapshots_.front();
-    if (exact) {
-      for (const View& v : snapshots_) {
-        if (v.version == version) view = v;
-      }
-    }
-    if (coordinator_) coordinator_->save(*end.mutable_ledger(), now());
-    end.set_version(view.version);
+    kept = snapshots_.front();
+    snapshot_taken_ = std::max(snapshot_taken_, kept.id);
   }
-  send_state(session, view, false, end);
+  transport::Header part = header(Kind::state);
+  if (!send_elements(session->stream, part, *kept.parameters, Element::kFloat32, kept.parameters, nullptr)) return;
+  transport::Header last = header(Kind::snapshot_end);
+  last.version = kept.id;
+  static_cast<void>(session->stream.write(last));
 }
 
-void Server::send_state(const SessionPtr& session, const View& view, bool slots, const wire::Snapshot& end) {
+void Server::send_state(const SessionPtr& session, const View& view, const wire::Snapshot& end) {
   transport::Header part = header(Kind::state);
   part.version = view.version;
   if (!send_elements(session->stream, part, view.parameters, Element::kFloat32, view.hold, nullptr)) return;
-  for (size_t i = 0; slots && i < view.slots.size(); ++i) {
+  for (size_t i = 0; i < view.slots.size(); ++i) {
     part.extra = i + 1;
     if (!send_elements(session->stream, part, view.slots[i], Element::kFloat32, view.hold, nullptr)) return;
   }

@@ -97,10 +97,7 @@ void Server::apply_one(const SessionPtr& session, const Push& push, float scale)
   }
   ++pushes_;
   const std::string ledger = ledger_bytes();
-  if (job_->lock_free()) {
-    shard_->commit_ledger(bytes_of(ledger));
-    return;
-  }
+  if (job_->lock_free()) return shard_->commit_ledger(bytes_of(ledger));  // it was applied in place
   const Contribution contribution{session->staging, 1};
   shard_->apply({&contribution, 1}, 1, update, bytes_of(ledger));
 }
@@ -126,18 +123,6 @@ wire::Reply Server::reply_for(int member) {
 
 wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                         View& view) {
-  if (in_place(push)) {
-    // Lock-free: others change the same memory at the same time.
-    std::shared_ptr<Shard> shard;
-    optim::Update update;
-    {
-      const base::MutexLock lock(mutex_);
-      shard = shard_;
-      update = {coordinator_->version(), optim::learning_rate(rules_.schedule, coordinator_->version()),
-                end.gradient_scale()};
-    }
-    shard->apply_in_place(session->staging, update);
-  }
   const base::MutexLock lock(mutex_);
   release(session);  // of a snapshot that it could not complete
   wait_until(session, [&] {
@@ -157,6 +142,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
              !coordinator_->takes_part(push.member, push.incarnation);
     });
   } else if (verdict == Verdict::accepted) {
+    apply_in_place(session, end.gradient_scale());
     apply_one(session, push, end.gradient_scale());
     changed_.notify_all();
     wait_until(session, [&] {
@@ -174,10 +160,15 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   return reply;
 }
 
-bool Server::in_place(const Push& push) {
-  const base::MutexLock lock(mutex_);
-  if (!job_->lock_free() || coordinator_ == nullptr) return false;
-  return coordinator_->offer(push) == Verdict::accepted;
+/// Lock-free: others change the same memory at the same time.
+void Server::apply_in_place(const SessionPtr& session, float scale) {
+  if (!job_->lock_free()) return;
+  const std::shared_ptr<Shard> shard = shard_;
+  const uint64_t version = shard->version();
+  const optim::Update update{version, optim::learning_rate(rules_.schedule, version), scale};
+  mutex_.unlock();
+  shard->apply_in_place(session->staging, update);
+  mutex_.lock();
 }
 
 wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
@@ -198,7 +189,10 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
     });
   } else {
     const auto& [incarnation, applied] = applied_[push.member];
-    if (incarnation != push.incarnation || applied < push.sequence) apply_one(session, push, end.gradient_scale());
+    if (incarnation != push.incarnation || applied < push.sequence) {
+      apply_in_place(session, end.gradient_scale());
+      apply_one(session, push, end.gradient_scale());
+    }
     changed_.notify_all();
   }
   view = shard_->current();

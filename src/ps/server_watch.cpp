@@ -25,7 +25,7 @@ std::map<int, std::string> Server::awaited() {
 
 void Server::expire_and_warn() {
   if (coordinator_) {
-    for (const int member : coordinator_->expire(now())) {
+    for (const int member : coordinator_->expire(now(), !sessions_.empty())) {
       log("warning", fmt::format("{} has not come; training goes on without it", member_name(member)));
     }
     commit_if_ready();
@@ -65,11 +65,21 @@ bool Server::alone_after_the_end() {
   const base::MutexLock lock(mutex_);
   // Who is still starting should hear that all is over, not wait for a server that is gone.
   const bool expected = coordinator_ && coordinator_->expects_someone();
-  const bool wait = others || expected || (evaluator && !snapshots_.empty());
+  const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
+  const bool wait = (coordinates() && others) || expected || (evaluator && behind);
   return !wait || now() - finishing_since_ > kFarewell;
 }
 
 void Server::monitor() {
+  try {
+    watch_until_the_end();
+  } catch (const std::exception& error) {
+    const base::MutexLock lock(mutex_);
+    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  }
+}
+
+void Server::watch_until_the_end() {
   for (;;) {
     bool finishing = false;
     {
@@ -91,12 +101,21 @@ void Server::monitor() {
 // The other servers.
 
 void Server::follow_coordinator() {
+  try {
+    follow_until_the_end();
+  } catch (const std::exception& error) {
+    const base::MutexLock lock(mutex_);
+    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  }
+}
+
+void Server::follow_until_the_end() {
   const std::string& address = options_.spec.ps.front();
   double away_since = now();
   for (;;) {
     {
       const base::MutexLock lock(mutex_);
-      if (ended_) return;
+      if (ended_ || finishing_) return;
     }
     transport::ConnectOptions connect;
     connect.security = options_.security;
@@ -176,8 +195,10 @@ void Server::listen_to_coordinator(transport::Stream& stream) {
         const base::MutexLock lock(mutex_);
         if (!parse<wire::Notice>(frame.value()).ended()) break;
         finishing_ = true;
-        return end({});
-        break;
+        finishing_since_ = now();
+        ending_.notify_all();
+        changed_.notify_all();
+        return;
       }
       default:
         break;

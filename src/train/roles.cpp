@@ -103,7 +103,8 @@ class Follower {
       if (links_.front()->ended() && !reachable()) return std::nullopt;
       base::Result<std::optional<uint64_t>> found = try_next(after);
       if (found) return found.value();
-      if (links_.front()->ended()) return std::nullopt;
+      const bool over = std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->ended(); });
+      if (over) return std::nullopt;
       if (gave_up_) throw Error(found.failure().message);
     }
   }

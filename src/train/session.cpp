@@ -165,6 +165,8 @@ ps::Initial Session::Impl::initial() {
   }
   std::string path;
   initial_checkpoint_ = store_->load(settings.checkpoint, path);
+  settings.checkpoint.clear();  // what the user named counts once; then it is the newest
+  store_->abandon_after(initial_checkpoint_->header.state.step);
   const CheckpointHeader& header = initial_checkpoint_->header;
   initial.version = header.state.step;
   initial.examples = header.state.examples;

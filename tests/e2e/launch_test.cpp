@@ -178,7 +178,8 @@ TEST_F(Launch, AResumedRunGoesOnInItsFoldersOnTheHosts) {
 
 TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {
   play(R"sh(
-if [ $role = worker-1 ] && [ ! -e "$top/died" ]; then touch "$top/died"; kill -9 $$; fi
+if [ $role = worker-0 ]; then while [ ! -e "$top/back" ]; do sleep 0.02; done; fi
+if [ $role = worker-1 ]; then [ -e "$top/died" ] && touch "$top/back" || { touch "$top/died"; kill -9 $$; }; fi
 exit 0
 )sh");
   const Ended ended = run(words());

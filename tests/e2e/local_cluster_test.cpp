@@ -102,7 +102,8 @@ fi)sh");
 }
 
 TEST_F(LocalCluster, ADeadRoleIsNamedAndStartedAgain) {
-  play("[ $task != worker:1 ] || [ -e died ] || { touch died; kill -9 $$; }");
+  play(R"sh([ $task != worker:0 ] || while [ ! -e back ]; do sleep 0.02; done
+[ $task != worker:1 ] || { [ -e died ] && touch back; } || { touch died; kill -9 $$; })sh");
   const Ended ended = launch(train());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("worker:1 died: killed by signal 9 (Killed); starting it again (1 of 10)"));
