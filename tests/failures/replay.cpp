@@ -3,6 +3,7 @@
 // A line of UPDATES is a version and its batches as contributions.csv writes them; "VERSION LOSS" is printed for each.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 
