@@ -110,8 +110,10 @@ struct WorkerRecord {
   uint64_t restarts = 0;
   double finished_seconds = 0;      ///< since the start of training
   std::vector<uint64_t> staleness;  ///< how many of its updates had staleness 0, 1, 2, ...; the last: that or more
-  double wait_share = 0;            ///< of its time, waiting for parameters
-  double loss = 0;                  ///< evaluated with what it had at its end; NaN: it was not
+  double staleness_mean = 0;
+  uint64_t staleness_max = 0;
+  double wait_share = 0;  ///< of its time, waiting for parameters
+  double loss = 0;        ///< evaluated with what it had at its end; NaN: it was not
   double accuracy = 0;
 };
 

@@ -274,7 +274,8 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
     return;
   }
   const std::string said = without_name(std::exchange(role.error, ""), role.process.command);
-  const bool useless = ending.code() == kWrongUsage || ending.code() == kNotExecutable || ending.code() == kNotFound;
+  const bool useless = ending.code() == kWrongUsage || ending.code() == kHopelessCode ||
+                       ending.code() == kNotExecutable || ending.code() == kNotFound;
   if (useless && phase_ != Phase::interrupted) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
     return fail(code, fmt::format("{}: {}", role.process.task.str(), said.empty() ? ending.text() : said));

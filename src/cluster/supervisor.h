@@ -15,6 +15,9 @@
 
 namespace lockstep::cluster {
 
+/// How a role ends that would fail in the same way again: with it the whole job.
+constexpr int kHopelessCode = 3;
+
 struct RoleProcess {
   Task task;
   Command command;

@@ -10,10 +10,17 @@ namespace {
 
 constexpr size_t kStalenessBins = 64;
 
-void count_staleness(std::vector<uint64_t>& bins, uint64_t staleness) {
+/// Rounds without anything for a member are none of its work.
+void count_update(MemberRecord& record, const Push& push, uint64_t staleness) {
+  if (push.report.examples == 0) return;
+  record.iterations += static_cast<uint64_t>(push.rounds);
+  record.examples += push.report.examples;
+  ++record.updates;
   const size_t bin = std::min<uint64_t>(staleness, kStalenessBins - 1);
-  if (bins.size() <= bin) bins.resize(bin + 1);
-  ++bins[bin];
+  if (record.staleness.size() <= bin) record.staleness.resize(bin + 1);
+  ++record.staleness[bin];
+  record.staleness_sum += staleness;
+  record.staleness_max = std::max(record.staleness_max, staleness);
 }
 
 }  // namespace
@@ -233,10 +240,8 @@ void Coordinator::count_applied(Member& member, const Push& push, uint64_t stale
   }
   member.clock += static_cast<uint64_t>(push.rounds);
   member.latest_staleness = staleness;
-  member.record.iterations += static_cast<uint64_t>(push.rounds);
-  member.record.examples += push.report.examples;
-  ++member.record.updates;
-  count_staleness(member.record.staleness, staleness);
+  member.rounds += push.rounds;
+  count_update(member.record, push, staleness);
   examples_ += push.report.examples;
   latest_.loss_sum += push.report.loss_sum;
   latest_.correct += push.report.correct;

@@ -90,6 +90,8 @@ struct MemberRecord {
   uint64_t joins = 0;               ///< of its processes, one after the other
   double finished_seconds = 0;      ///< 0: has not
   std::vector<uint64_t> staleness;  ///< histogram, the last bin for all above
+  uint64_t staleness_sum = 0;
+  uint64_t staleness_max = 0;
   double wait_seconds = 0;
   double busy_seconds = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of its own evaluation at its end
@@ -188,6 +190,7 @@ class Coordinator {
     uint64_t applied = 0;  ///< sequence
     uint64_t clock = 0;
     uint64_t latest_staleness = 0;
+    int64_t rounds = 0;     ///< of all plans, with those that had nothing for it
     int place = -1;         ///< in the plan
     int64_t done = 0;       ///< rounds of the plan
     bool answered = false;  ///< has parameters, and computes on them

@@ -125,7 +125,7 @@ std::optional<data::Plan> Coordinator::news(int number) {
     plan.data = data::unapplied(plan_, std::vector<int64_t>{member.done});
   }
   member.told_at = member.done;
-  plan.rounds_done = static_cast<int64_t>(member.record.iterations);
+  plan.rounds_done = member.rounds;
   member.told = std::make_unique<data::Rounds>(plan);
   return plan;
 }

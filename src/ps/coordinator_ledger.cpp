@@ -24,6 +24,8 @@ MemberRecord record_of(const wire::MemberState& saved) {
   record.joins = saved.joins();
   record.finished_seconds = saved.finished_seconds();
   record.staleness.assign(saved.staleness().begin(), saved.staleness().end());
+  record.staleness_sum = saved.staleness_sum();
+  record.staleness_max = saved.staleness_max();
   record.wait_seconds = saved.wait_seconds();
   record.busy_seconds = saved.busy_seconds();
   record.loss = saved.loss();
@@ -68,6 +70,7 @@ void Coordinator::load_member(Member& member, const wire::MemberState& saved) {
   if (member.done < 0 || member.done > kMostRounds) throw DataError(fmt::format("ledger: {} rounds done", member.done));
   for (const wire::PassPart& part : saved.reserved()) member.reserved.parts.push_back(from_wire(part));
   member.record = record_of(saved);
+  member.rounds = std::max<int64_t>(saved.rounds(), 0);
 }
 
 void Coordinator::save_member(const Member& member, wire::MemberState& saved) const {
@@ -87,6 +90,9 @@ void Coordinator::save_member(const Member& member, wire::MemberState& saved) co
   saved.set_joins(record.joins);
   saved.set_finished_seconds(record.finished_seconds);
   for (const uint64_t count : record.staleness) saved.add_staleness(count);
+  saved.set_staleness_sum(record.staleness_sum);
+  saved.set_staleness_max(record.staleness_max);
+  saved.set_rounds(member.rounds);
   saved.set_wait_seconds(record.wait_seconds);
   saved.set_busy_seconds(record.busy_seconds);
   saved.set_loss(record.loss);

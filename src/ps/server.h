@@ -224,6 +224,7 @@ class Server {
     std::shared_ptr<const std::vector<float>> parameters;
   };
   std::deque<Kept> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool evaluator_came_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the newest that the evaluator has
   bool server_lost_state_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -298,7 +298,8 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
     }
     changed_.notify_all();
     // A push that another server has is on its way here, unless its worker died just now.
-    const double patience = now() + kPushOnItsWay;
+    const bool stopped = coordinator_ && coordinator_->stopped() != train::StopReason::none;
+    const double patience = now() + (stopped ? 0 : kPushOnItsWay);  // after a stop none is accepted any more
     const auto have_all = [&] {
       mutex_.assert_held();
       const auto applied = applied_here();
@@ -329,7 +330,8 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
 
 /// A copy: held Views would keep buffers from being used again for as long as the evaluator takes.
 void Server::keep_for_evaluator(uint64_t id, const View& view) {
-  if (options_.spec.evaluator.empty() || (!snapshots_.empty() && snapshots_.back().id >= id)) return;
+  const bool evaluator = !options_.spec.evaluator.empty() || evaluator_came_;
+  if (!evaluator || (!snapshots_.empty() && snapshots_.back().id >= id)) return;
   snapshots_.push_back(
       {id, std::make_shared<const std::vector<float>>(view.parameters.begin(), view.parameters.end())});
   const size_t most = std::min(kMostSnapshots, kMostSnapshotBytes / std::max<size_t>(view.parameters.size_bytes(), 1));
@@ -341,6 +343,7 @@ void Server::on_follow(const SessionPtr& session, const transport::Frame& frame)
   Kept kept;
   {
     const base::MutexLock lock(mutex_);
+    evaluator_came_ = true;  // it may be outside the cluster's map
     const uint64_t id = frame.header.version;
     const bool exact = (frame.header.flags & kExact) != 0;
     const auto older = [&](const Kept& k) { return exact ? k.id < id : k.id <= id; };

@@ -27,7 +27,7 @@ int64_t least_limit(std::initializer_list<int64_t> limits) {
 
 }  // namespace
 
-bool is_sync(const Settings& settings) { return settings.mode == "sync" && settings.max_staleness < 0; }
+bool is_sync(const Settings& settings) { return settings.mode == "sync"; }
 
 std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
   uint64_t hash = 1469598103934665603ULL;
@@ -186,6 +186,9 @@ std::vector<WorkerRecord> ClusterMember::workers(const Outcome& outcome) const {
     worker.restarts = from.joins > 0 ? from.joins - 1 : 0;
     worker.finished_seconds = from.finished_seconds;
     worker.staleness = from.staleness;
+    const auto updates = static_cast<double>(std::max<uint64_t>(from.updates, 1));
+    worker.staleness_mean = static_cast<double>(from.staleness_sum) / updates;
+    worker.staleness_max = from.staleness_max;
     const double all = from.wait_seconds + from.busy_seconds;
     worker.wait_share = all > 0 ? from.wait_seconds / all : 0;
     worker.loss = from.loss;

@@ -120,6 +120,10 @@ Settings Configuration::resolve() const {
   apply(settings, flags_);
   if (!run_.empty()) check_resume(before, settings);
   settings.options = nn::resolve_options(model(settings.model), settings.options);
+  if (settings.max_staleness >= 0 && settings.mode == "sync") {
+    if (find("mode") != nullptr) throw UsageError(where("max-staleness") + ": only for async; mode is sync");
+    settings.mode = "async";
+  }
   check_together(settings);
   return settings;
 }

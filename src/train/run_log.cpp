@@ -63,7 +63,9 @@ void RunLog::on_start(const StartEvent& event) {
 
 void RunLog::on_step(const StepEvent& event) {
   const bool first = event.step == 1;  // so that a short run has a line, too
-  if (log_every_ == 0 || (event.step % log_every_ != 0 && !first)) return;
+  // Of one of several workers the steps of the others lie between.
+  const bool due = log_every_ > 0 && event.step / log_every_ != last_step_ / log_every_;
+  if (log_every_ == 0 || (!due && !first)) return;
   const double seconds = event.clock->seconds();
   const double passed = seconds - last_seconds_ - (event.aside_seconds - last_aside_);
   const double rate = passed > 0 ? static_cast<double>(event.examples_total - last_examples_) / passed : 0;

@@ -29,12 +29,6 @@ void add_evals(ordered_json& json, const Outcome& outcome) {
 }
 
 ordered_json worker_json(const WorkerRecord& worker) {
-  uint64_t count = 0;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < worker.staleness.size(); ++i) {
-    count += worker.staleness[i];
-    sum += i * worker.staleness[i];
-  }
   ordered_json json;
   json["role"] = worker.role;
   json["iterations"] = worker.iterations;
@@ -44,8 +38,8 @@ ordered_json worker_json(const WorkerRecord& worker) {
   json["restarts"] = worker.restarts;
   json["finished_seconds"] = number(worker.finished_seconds);
   json["wait_share"] = number(worker.wait_share);
-  json["staleness_mean"] = count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
-  json["staleness_max"] = worker.staleness.empty() ? 0 : worker.staleness.size() - 1;
+  json["staleness_mean"] = number(worker.staleness_mean);
+  json["staleness_max"] = worker.staleness_max;
   json["staleness"] = worker.staleness;
   json["loss"] = number(worker.loss);
   json["accuracy"] = number(worker.accuracy);
@@ -55,6 +49,7 @@ ordered_json worker_json(const WorkerRecord& worker) {
 void add_cluster(ordered_json& json, const Settings& settings, const Outcome& outcome) {
   if (outcome.workers.empty()) return;
   json["mode"] = settings.mode;
+  if (settings.max_staleness >= 0) json["max_staleness"] = settings.max_staleness;
   json["reduce"] = settings.reduce;
   json["wire"] = settings.wire;
   json["durability"] = settings.durability;

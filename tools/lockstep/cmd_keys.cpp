@@ -21,8 +21,8 @@ int run_new(const Arguments& arguments) {
   for (const std::string& folder : folders) {
     print("{}: {}, {}, {}\n", folder, cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
   }
-  print("Copy a folder to its machine and give it as --tls. {}/{} signs new nodes: keep it here.\n", arguments.dir,
-        cluster::kAuthorityKeyFile);
+  print("Copy those three files to a machine and give their folder as --tls. {}/{} signs new nodes: keep it here.\n",
+        arguments.dir, cluster::kAuthorityKeyFile);
   return 0;
 }
 

@@ -54,8 +54,9 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
   cluster::ClusterRequest request;
   request.cluster = settings.cluster;
   request.task = settings.task;
-  request.layout = settings.layout;
-  request.workers = settings.workers;
+  // What a resumed run was started with says nothing about this call.
+  if (configuration.given("layout")) request.layout = settings.layout;
+  if (configuration.given("workers")) request.workers = settings.workers;
   request.ps = settings.ps;
   request.evaluator = settings.evaluator;
   return cluster::find_cluster(request, cluster::process_environment());
@@ -85,6 +86,18 @@ int run_here(const train::Configuration& configuration, const train::Settings& e
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
 
+/// One process has no use for the settings of a cluster; whoever gives one means something else.
+void refuse_cluster_settings(const train::Configuration& configuration, const train::Settings& settings) {
+  if (configuration.given("resume")) return;
+  const train::Settings defaults;
+  for (const train::SettingDef& def : train::settings_table()) {
+    const bool differs = train::value_text(settings, def) != train::value_text(defaults, def);
+    if (def.group != "Cluster" || !differs || def.name == "report" || def.name == "restarts") continue;
+    throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
+                                 train::value_text(settings, def)));
+  }
+}
+
 int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   const train::Configuration configuration = make_configuration(arguments, invocation.models);
   const train::Settings settings = resolve_early(configuration);
@@ -93,6 +106,7 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
     return run_role(configuration, settings, *found, invocation);
   }
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
+  refuse_cluster_settings(configuration, settings);
   return run_here(configuration, settings, invocation);
 }
 

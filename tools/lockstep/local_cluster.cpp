@@ -14,6 +14,7 @@
 #include "fetch_display.h"
 #include "output.h"
 #include "text.h"
+#include "train/cluster_member.h"
 #include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_directory.h"
@@ -100,6 +101,7 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
                       const Invocation& invocation) {
   find_data(configuration, settings);
   const cluster::Spec spec = make_spec(configuration, settings);
+  train::check_cluster_settings(settings, spec);
   Quotas quotas(spec, settings.cpu_quota);
   (void)train::resolve_threads(settings);  // what is too many is found here, once
   const train::RunDirectory directory = open_run(configuration, settings);

@@ -1,7 +1,10 @@
 #include "role.h"
 
+#include <cstdio>
+
 #include "base/wait_policy.h"
 #include "closing.h"
+#include "cluster/supervisor.h"
 #include "fetch_display.h"
 #include "lockstep/error.h"
 #include "output.h"
@@ -24,15 +27,17 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
   options.interrupt = interrupt_flag();
   if (settings.report != "json") options.fetch_progress = fetch_display(Terminal::detect(), settings.quiet);
   train::Session session(configuration, options);
-  // Starting it again would not help: an error of usage, after which a launcher ends all.
+  // Starting it again would not help, and the launcher is told so.
   train::Outcome outcome;
   try {
     outcome = session.run();
   } catch (const train::NonFiniteError& error) {
-    throw UsageError(error.what());
+    if (settings.report != "json") throw;
+    std::fprintf(stderr, "%s\n", error.what());
+    return cluster::kHopelessCode;
   }
   if (outcome.reason == train::StopReason::not_finite) {
-    throw UsageError("training ended because the loss of a worker became infinite or not a number");
+    throw Error("training ended because the loss of a worker became infinite or not a number");
   }
   if (settings.report != "json") print_result_line(session.settings(), outcome);
   return outcome.reason == train::StopReason::interrupted ? interrupt_exit_code() : 0;
