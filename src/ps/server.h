@@ -35,6 +35,8 @@
 
 namespace lockstep::ps {
 
+constexpr size_t kMostLedgerBytes = size_t{1} << 20;  ///< that a version may carry: its data may lie in many pieces
+
 struct ServerOptions {
   int index = 0;  ///< ps:index
   cluster::Spec spec;
@@ -149,6 +151,7 @@ class Server {
   bool apply_decision(const Decision& decision, bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   void apply_orders(bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] std::string checked_ledger() LOCKSTEP_REQUIRES(mutex_);
   void record_contributions() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] wire::Reply reply_for(int member) LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(const SessionPtr& session, const View& view, const wire::Reply& reply, uint64_t sequence);

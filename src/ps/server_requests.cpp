@@ -12,8 +12,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr size_t kLedgerBytes = size_t{4} << 20;  ///< the data of a pass may lie in many pieces
-constexpr double kPushOnItsWay = 5;               ///< seconds
+constexpr double kPushOnItsWay = 5;  ///< seconds
 // Kept for an evaluator that is slower than the checkpoints.
 constexpr size_t kMostSnapshots = 64;
 constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
@@ -63,7 +62,7 @@ void Server::adopt(const wire::JobConfig& job) {
   shard.durability = options_.durability;
   shard.file = state_file();
   shard.identity = identity_of(job);
-  shard.ledger_bytes = kLedgerBytes;
+  shard.ledger_bytes = kMostLedgerBytes;
   shard.threads = options_.threads;
   shard_ = std::make_shared<Shard>(shard);
 }

@@ -80,6 +80,16 @@ std::string Server::ledger_bytes() {
   return ledger.SerializeAsString();
 }
 
+/// One that does not fit is this server's trouble, not a peer's: it ends with a line.
+std::string Server::checked_ledger() {
+  std::string ledger = ledger_bytes();
+  if (ledger.size() <= kMostLedgerBytes) return ledger;
+  throw IoError(
+      fmt::format("the record of the data takes {} bytes, more than the {} that there are: the shares of an epoch "
+                  "are in too many pieces; a larger batch makes fewer",
+                  ledger.size(), kMostLedgerBytes));
+}
+
 void Server::record_contributions() {
   if (!options_.contributions) return;
   if (!contributions_) contributions_.emplace(options_.folder + "/contributions.csv");
@@ -96,7 +106,7 @@ void Server::apply_one(const SessionPtr& session, const Push& push, float scale)
     applied_[push.member] = {push.incarnation, push.sequence};
   }
   ++pushes_;
-  const std::string ledger = ledger_bytes();
+  const std::string ledger = checked_ledger();
   if (job_->lock_free()) return shard_->commit_ledger(bytes_of(ledger));  // it was applied in place
   const Contribution contribution{session->staging, 1};
   shard_->apply({&contribution, 1}, 1, update, bytes_of(ledger));
@@ -256,7 +266,7 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     coordinator_->committed(decision);
     record_contributions();
   }
-  const std::string ledger = ledger_bytes();
+  const std::string ledger = checked_ledger();
   if (contributions.empty()) {
     const View same = shard_->current();
     shard_->initialise(decision.version, same.parameters, same.slots, bytes_of(ledger));

@@ -34,7 +34,7 @@ class FullDisk(ClusterTest):
         self.assertIn("ps:0", self.on_small_disk(400, "--sync").error())
 
     def test_under_checkpoints(self):
-        job = self.on_small_disk(1500, "--async", "--checkpoint-every", "20", "--keep", "1000")
+        job = self.on_small_disk(1500 + 1600, "--async", "--checkpoint-every", "20", "--keep", "1000")
         self.assertRegex(job.error(), "worker:[01] died")  # whoever writes next
 
 
