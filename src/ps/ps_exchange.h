@@ -115,6 +115,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t incarnation_;
   std::vector<std::unique_ptr<ServerPart>> parts_;
   std::string run_;
+  uint64_t generation_ = 0;                  ///< of the parameters that it took part with; 0: none yet
   std::string noted_;                        ///< the latest failure that was told
   bool given_up_ = false;                    ///< a server did not come back within the patience
   std::atomic<bool> waits_for_all_ = false;  ///< for the first server's answer, which needs the others

@@ -26,17 +26,11 @@ base::Result<bool> PsExchange::initialise_if_needed() {
     return part->link->welcome().initialised() && part->link->welcome().generation() == current;
   });
   if (all || !chief()) return true;
-  uint64_t generation = 0;
-  uint64_t lost = 0;
-  for (const auto& part : parts_) {
-    generation = std::max(generation, part->link->welcome().generation());
-    lost = std::max(lost, part->link->welcome().version());
-  }
+  uint64_t generation = generation_;
+  for (const auto& part : parts_) generation = std::max(generation, part->link->welcome().generation());
   const Initial initial = options_.initial();
-  lost = std::max(lost, parts_.front()->version);
-  if (lost > initial.version) {
-    options_.log("warning", fmt::format("a parameter server lost its state: all go back to step {}, {} steps are lost",
-                                        initial.version, lost - initial.version));
+  if (generation > 0) {
+    options_.log("warning", fmt::format("a parameter server lost its state: all go back to step {}", initial.version));
   }
   // The coordinator last: once it has its parameters, everyone has.
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
@@ -134,12 +128,16 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   ServerPart& coordinator = *parts_.front();
   base::Result<transport::Stream*> stream = coordinator.link->stream("its parameters");
   if (!stream) return stream.failure();
-  base::Result<bool> asked = stream.value()->write(header(Kind::join));
+  transport::Header ask = header(Kind::join);
+  ask.version = coordinator.version;  // how far it was, should all have gone back
+  ask.extra = generation_;
+  base::Result<bool> asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(coordinator) : asked.failure();
   if (!reply) {
     coordinator.link->drop(reply.failure().message);
     return reply.failure();
   }
+  generation_ = reply.value().generation();
   for (size_t i = 1; i < parts_.size(); ++i) {
     fine = pull(*parts_[i], options_.coordination.sync ? coordinator.version : 0);
     if (!fine) return fine.failure();

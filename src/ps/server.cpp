@@ -235,7 +235,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       return on_push(session, frame);
     case Kind::join:
       only(trains && coordinates());
-      return on_join(session);
+      return on_join(session, frame);
     case Kind::pull:
       only(trains);
       return on_pull(session, frame);

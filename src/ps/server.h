@@ -137,7 +137,9 @@ class Server {
   // Updates.
   void on_push(const SessionPtr& session, const transport::Frame& frame);
   void on_push_complete(const SessionPtr& session, const transport::Frame& frame);
-  void on_join(const SessionPtr& session);
+  void on_join(const SessionPtr& session, const transport::Frame& frame);
+  /// Counts the steps that a joiner had seen and that are gone since all went back.
+  void count_lost(const transport::Header& join) LOCKSTEP_REQUIRES(mutex_);
   void on_pull(const SessionPtr& session, const transport::Frame& frame);
   [[nodiscard]] wire::Reply push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                                 View& view);
@@ -204,6 +206,8 @@ class Server {
   std::shared_ptr<Shard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  uint64_t began_at_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the version that this generation began at
+  uint64_t lost_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< steps after it that were made before, as far as is known
   std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member

@@ -190,6 +190,8 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   const std::string bytes = ledger_bytes();
   shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
   initialised_ = true;
+  began_at_ = frame.header.version;
+  lost_ = 0;
   server_lost_state_ = false;
   version_since_ = now();
   changed_.notify_all();

@@ -299,7 +299,14 @@ void Server::send_parameters(const SessionPtr& session, const View& view, const 
   static_cast<void>(send_elements(session->stream, first, view.parameters, element, view.hold, &reply));
 }
 
-void Server::on_join(const SessionPtr& session) {
+void Server::count_lost(const transport::Header& join) {
+  const bool of_before = join.extra > 0 && join.extra < generation_;
+  if (!of_before || join.version <= began_at_ + lost_) return;
+  lost_ = join.version - began_at_;
+  log("warning", fmt::format("{} steps after step {} are lost", lost_, began_at_));
+}
+
+void Server::on_join(const SessionPtr& session, const transport::Frame& frame) {
   View view;
   wire::Reply reply;
   {
@@ -309,6 +316,7 @@ void Server::on_join(const SessionPtr& session) {
       mutex_.assert_held();
       return initialised_;
     });
+    count_lost(frame.header);
     coordinator_->join(member, session->hello.incarnation());
     commit_if_ready();
     changed_.notify_all();
@@ -318,6 +326,7 @@ void Server::on_join(const SessionPtr& session) {
              coordinator_->stopped() != train::StopReason::none;
     });
     reply = reply_for(member);
+    reply.set_generation(generation_);
     view = shard_->current();
   }
   send_parameters(session, view, reply, 0);
