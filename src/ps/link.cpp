@@ -44,6 +44,7 @@ base::Result<bool> Link::connect() {
     // From here on silence of the server cancels it.
     const base::MutexLock lock(mutex_);
     data_ = stream;
+    data_process_ = 0;
     lost_.clear();
   }
   base::Result<bool> sent = send(*stream, header(Kind::hello), options_.hello);
@@ -56,6 +57,10 @@ base::Result<bool> Link::connect() {
   }
   welcome_ = parse<wire::Welcome>(answer.value());
   ++connections_;
+  const base::MutexLock lock(mutex_);
+  data_process_ = welcome_.incarnation();
+  const bool differ = control_process_ != 0 && control_process_ != data_process_;
+  if (differ && control_ != nullptr) control_->cancel("the server was started again");
   return true;
 }
 
@@ -136,12 +141,14 @@ void Link::keep_control_until_the_end() {
     {
       const base::MutexLock lock(mutex_);
       control_ = made.value().get();
+      control_process_ = 0;
       heard_ = Clock::now();
     }
     listen(*made.value());
     {
       const base::MutexLock lock(mutex_);
       control_ = nullptr;
+      control_process_ = 0;
     }
     if (stopping_ || ended_) return;
     lose("its connection closed");
@@ -162,11 +169,22 @@ void Link::listen(transport::Stream& stream) {
     }
     try {
       if (kind_of(frame.value()) == Kind::notice && parse<wire::Notice>(frame.value()).ended()) ended_ = true;
+      if (kind_of(frame.value()) == Kind::welcome) compare(parse<wire::Welcome>(frame.value()).incarnation());
     } catch (const Error&) {
       return;
     }
     if (kind_of(frame.value()) == Kind::heartbeat && !stream.write(header(Kind::heartbeat))) return;
   }
+}
+
+void Link::compare(uint64_t process) {
+  {
+    const base::MutexLock lock(mutex_);
+    control_process_ = process;
+    if (data_process_ == 0 || data_process_ == process) return;
+  }
+  lose("the server was started again");
+  if (options_.on_lost) options_.on_lost();
 }
 
 /// Cancels what waits for a server that has been silent for too long.
@@ -177,14 +195,15 @@ void Link::watch() {
     wake_.wait_for(mutex_, kHeartbeat / 4);
     // This process was stopped itself: that says nothing about the server.
     if (Clock::now() - before > kPause) heard_ = Clock::now();
-    if (control_ == nullptr || Clock::now() - heard_ < kSilence) continue;
+    if (Clock::now() - heard_ < kSilence) continue;
     const std::string why = fmt::format("no heartbeat for {:.1f} s", seconds_since(heard_));
     if (data_ && lost_.empty()) {
       lost_ = why;
       data_->cancel(why);
       options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
+      if (control_ == nullptr && options_.on_lost) options_.on_lost();  // else the end of the control stream tells
     }
-    control_->cancel(why);
+    if (control_ != nullptr) control_->cancel(why);
     heard_ = Clock::now();
   }
 }

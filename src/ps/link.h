@@ -64,6 +64,9 @@ class Link {
   void keep_control();
   void keep_control_until_the_end();
   void listen(transport::Stream& stream);
+  /// The control stream was welcomed: a data stream to an earlier process of the server is lost, though nobody saw it
+  /// end.
+  void compare(uint64_t process);
   void watch();
   [[nodiscard]] bool leaving() const;
 
@@ -79,6 +82,9 @@ class Link {
   std::shared_ptr<transport::Stream> data_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why the data stream was given up
   transport::Stream* control_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
+  /// The server's processes that the two streams speak to; 0: not welcomed yet.
+  uint64_t data_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  uint64_t control_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   Clock::time_point heard_ LOCKSTEP_GUARDED_BY(mutex_);
 
   std::thread control_thread_;

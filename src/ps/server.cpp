@@ -123,6 +123,7 @@ wire::Welcome Server::welcome() const {
   wire::Welcome welcome;
   welcome.set_run(options_.run);
   welcome.set_generation(generation_);
+  welcome.set_incarnation(incarnation_);
   welcome.set_initialised(initialised_);
   if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : shard_->current().version);
   for (const graph::ParameterRange& range : ranges_) {
