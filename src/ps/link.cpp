@@ -168,7 +168,10 @@ void Link::listen(transport::Stream& stream) {
       heard_ = Clock::now();
     }
     try {
-      if (kind_of(frame.value()) == Kind::notice && parse<wire::Notice>(frame.value()).ended()) ended_ = true;
+      if (kind_of(frame.value()) == Kind::notice && parse<wire::Notice>(frame.value()).ended()) {
+        ended_ = true;
+        if (!stream.write(header(Kind::notice))) return;
+      }
       if (kind_of(frame.value()) == Kind::welcome) compare(parse<wire::Welcome>(frame.value()).incarnation());
     } catch (const Error&) {
       return;

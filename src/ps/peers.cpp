@@ -25,6 +25,11 @@ void Peers::Entry::heard() {
   heard_ = Clock::now();
 }
 
+void Peers::Entry::knows_end() {
+  const base::MutexLock lock(peers_.mutex_);
+  peer_.knows_end = true;
+}
+
 std::string Peers::Entry::why() const {
   const base::MutexLock lock(peers_.mutex_);
   return why_;

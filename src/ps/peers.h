@@ -28,6 +28,7 @@ struct Peer {
   int member = -1;
   uint64_t incarnation = 0;
   std::string address;
+  bool knows_end = false;  ///< it said that it has heard of the end
 };
 
 class Peers {
@@ -41,6 +42,7 @@ class Peers {
     Entry& operator=(const Entry&) = delete;
 
     void heard();
+    void knows_end();
     /// The reason why the peer was given up; empty: its connection closed.
     [[nodiscard]] std::string why() const;
 

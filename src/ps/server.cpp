@@ -148,6 +148,7 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
     entry->heard();
+    if (kind_of(frame.value()) == Kind::notice) entry->knows_end();
     if (kind_of(frame.value()) != Kind::received || !server) continue;
     const transport::Header& h = frame.value().header;
     const base::MutexLock lock(mutex_);

@@ -61,12 +61,14 @@ bool Server::alone_after_the_end() {
   notice.set_ended(true);
   peers_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
   const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
+  // Who has not heard of the end would look for this server long after it is gone.
+  const bool unaware = peers_.any([](const Peer& peer) { return !peer.role.starts_with("ps:") && !peer.knows_end; });
   const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
   const base::MutexLock lock(mutex_);
   // Who is still starting should hear that all is over, not wait for a server that is gone.
   const bool expected = coordinator_ && coordinator_->expects_someone();
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
-  const bool wait = (coordinates() && others) || expected || (evaluator && behind);
+  const bool wait = (coordinates() && others) || expected || unaware || (evaluator && behind);
   return !wait || now() - finishing_since_ > kFarewell;
 }
 
