@@ -24,9 +24,11 @@ namespace lockstep::exchange {
 struct Event {};
 
 struct StepStart {
-  uint64_t step = 0;      ///< updates made before this one
-  uint64_t examples = 0;  ///< behind the gradients of this process: their weight in an average
-  int64_t batches = 1;    ///< of the data plan that they come from
+  uint64_t step = 0;            ///< updates made before this one
+  uint64_t examples = 0;        ///< behind the gradients of this process: their weight in an average
+  int64_t batches = 1;          ///< of the data plan that they come from
+  uint64_t group_examples = 0;  ///< of the same rounds of the plan over all members
+  double load_seconds = 0;      ///< spent waiting for these batches
 };
 
 /// What the batches of a step showed.
@@ -90,6 +92,11 @@ class Exchange {
     static_cast<void>(farewell);
     return std::optional<StepInfo>();
   }
+
+  /// Whether this process evaluates, writes checkpoints and closes for all. May change when a plan comes.
+  [[nodiscard]] virtual bool leads() const { return true; }
+  /// A checkpoint of the latest snapshot is durable.
+  virtual void saved() {}
 
   /// The names of the optimizer's state, in order.
   [[nodiscard]] virtual std::vector<std::string> slot_names() const = 0;

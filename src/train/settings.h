@@ -91,6 +91,14 @@ struct Settings {
   // Cluster.
   int64_t workers = 0;
   int64_t ps = 1;
+  std::string strategy = "auto";
+  int64_t replicas = 0;
+  std::string collective = "auto";
+  double bucket_mb = 25;
+  bool autotune = false;
+  double top_k = 0;
+  int64_t min_workers = 0;
+  int64_t max_workers = 0;
   std::string mode = "sync";
   int64_t max_staleness = -1;
   int64_t aggregate = 0;

@@ -217,12 +217,34 @@ void add_semantics(std::vector<SettingDef>& t) {
   t.push_back(choice("evaluate", "NAME", "who evaluates while training", &S::evaluate, Keep::free, {"chief", "all"}));
 }
 
+void add_all_reduce(std::vector<SettingDef>& t) {
+  t.push_back(choice("strategy", "NAME", "how gradients meet; auto: as the cluster has parameter servers or not",
+                     &S::strategy, Keep::free, {"auto", "ps", "allreduce"}));
+  t.push_back({"replicas", kCluster, "N", "train N replicas in this process, each on its share of the cores; 0: one",
+               &S::replicas, Keep::free, 0, 1000});
+  t.push_back(choice("collective", "NAME", "all-reduce: the engine; auto: as the members were started", &S::collective,
+                     Keep::free, {"auto", "inprocess", "mpi", "gloo"}));
+  t.push_back({"bucket-mb", kCluster, "X", "all-reduce: gradients sent at a time, in MB", &S::bucket_mb, Keep::free,
+               0.001, 1e6});
+  t.push_back(
+      {"autotune", kCluster, "", "all-reduce: find the best --bucket-mb in the first steps", &S::autotune, Keep::free});
+  t.push_back({"top-k", kCluster, "X",
+               "all-reduce: send only this share of the gradients, the largest, and add the rest to the next; 0: all",
+               &S::top_k, Keep::free, 0, 1});
+  t.push_back({"min-workers", kCluster, "N",
+               "all-reduce: fewer do not go on; 0: more than half of those not known to be dead", &S::min_workers,
+               Keep::free, 0, 1000});
+  t.push_back({"max-workers", kCluster, "N", "all-reduce: more than these wait outside; 0: all may take part",
+               &S::max_workers, Keep::free, 0, 1000});
+}
+
 void add_cluster(std::vector<SettingDef>& t) {
   t.push_back({"workers", kCluster, "N", "start N workers on this machine; 0: train in this process", &S::workers,
                Keep::free, 0, 1000});
   t.push_back({"ps", kCluster, "N", "parameter servers to start with them", &S::ps, Keep::free, 1, 1000});
   t.push_back({"evaluator", kCluster, "", "start an evaluator: it evaluates each checkpoint, instead of the chief",
                &S::evaluator, Keep::free});
+  add_all_reduce(t);
   add_semantics(t);
   t.push_back(choice("placement", "NAME", "parameters over several servers: equal parts, or whole ones in turn",
                      &S::placement, Keep::free, {"balanced", "round-robin"}));

@@ -16,9 +16,15 @@ StopRules StopRules::from(const Settings& settings) {
           settings.stop_accuracy};
 }
 
-StopReason StopRules::check_step(const TrainingState& state, const RunClock& clock) const {
+StopReason StopRules::check_counts(const TrainingState& state) const {
   if (steps > 0 && state.step >= steps) return StopReason::steps;
   if (epochs > 0 && state.epochs >= epochs) return StopReason::epochs;
+  return StopReason::none;
+}
+
+StopReason StopRules::check_step(const TrainingState& state, const RunClock& clock) const {
+  const StopReason counted = check_counts(state);
+  if (counted != StopReason::none) return counted;
   if (seconds > 0 && clock.seconds() >= seconds) return StopReason::seconds;
   return StopReason::none;
 }

@@ -22,6 +22,8 @@ struct StopRules {
   [[nodiscard]] StopReason check(const TrainingState& state, const RunClock& clock) const;
   /// The limits alone (epochs, steps, seconds): cheap, for every step.
   [[nodiscard]] StopReason check_step(const TrainingState& state, const RunClock& clock) const;
+  /// What is counted alone (epochs, steps): whether there is anything to begin.
+  [[nodiscard]] StopReason check_counts(const TrainingState& state) const;
   /// The goals alone (loss, accuracy), by the last evaluation.
   [[nodiscard]] StopReason check_goals(const TrainingState& state) const;
 };

@@ -78,7 +78,7 @@ void Trainer::take_plan(const exchange::StepInfo& info) {
 StopReason Trainer::train_share(const RunClock& clock) {
   if (group_stop_ != StopReason::none) return group_stop_;
   // One that comes when all is given out has nothing to do.
-  StopReason reason = options_.stop.check_step(state_, clock);
+  StopReason reason = options_.stop.check_counts(state_);
   while (reason == StopReason::none) {
     const uint64_t before = state_.step;
     StepResult result;

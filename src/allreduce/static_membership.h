@@ -1,0 +1,26 @@
+// One group for ever: thread groups of one process, ranks of an MPI job. It cannot go on without a member.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "allreduce/membership.h"
+
+namespace lockstep::allreduce {
+
+class StaticMembership final : public Membership {
+ public:
+  /// `advice` is added to the failure when the group breaks: what the user can do.
+  StaticMembership(std::shared_ptr<collective::Collective> collective, std::string advice);
+
+  base::Result<Formed> form(const Standing& standing) override;
+  base::Result<bool> close() override;
+  void end() override;
+
+ private:
+  std::shared_ptr<collective::Collective> collective_;
+  std::string advice_;
+  bool formed_ = false;
+};
+
+}  // namespace lockstep::allreduce

@@ -1,0 +1,1 @@
+#include "collective/in_process.h"
