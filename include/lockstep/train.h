@@ -112,9 +112,23 @@ struct WorkerRecord {
   std::vector<uint64_t> staleness;  ///< how many of its updates had staleness 0, 1, 2, ...; the last: that or more
   double staleness_mean = 0;
   uint64_t staleness_max = 0;
-  double wait_share = 0;  ///< of its time, waiting for parameters
+  double wait_share = 0;       ///< of its time, waiting for parameters or for the others
+  double load_seconds = 0;     ///< of all-reduce: waiting for data,
+  double compute_seconds = 0;  ///< and computing
   double loss = 0;        ///< evaluated with what it had at its end; NaN: it was not
   double accuracy = 0;
+};
+
+/// What exchanging gradients by all-reduce cost, as the one who led saw it.
+struct CommunicationRecord {
+  std::string engine;  ///< "gloo"; empty: there was none
+  uint64_t buckets = 0;
+  uint64_t bucket_bytes = 0;
+  uint64_t groups = 0;          ///< 1, and one more for each time that members came or went
+  double bytes_per_step = 0;    ///< sent by this process
+  double transfer_seconds = 0;  ///< in operations of the group
+  double wait_seconds = 0;      ///< of these, while nothing was left to compute
+  double overlapped = 0;        ///< share of the transfer that was hidden behind computing
 };
 
 struct Outcome {
@@ -134,6 +148,8 @@ struct Outcome {
   size_t parameters = 0;
   uint64_t peak_memory_bytes = 0;
   std::vector<WorkerRecord> workers;  ///< of a cluster, from its chief
+  CommunicationRecord communication;
+  std::vector<std::string> stragglers;  ///< who was slow, since when, by how much and why; for people
   std::string pictures;               ///< the folder of what the model shows at evaluations; empty: it shows nothing
 };
 

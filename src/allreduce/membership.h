@@ -24,6 +24,7 @@ namespace lockstep::allreduce {
 
 /// Where a member is in the training.
 struct Standing {
+  bool whole = true;      ///< its state is one; false: it got only part of another's, and cannot be anyone's source
   bool live = false;      ///< it has trained in a group; else it has what a checkpoint or the model itself begins with
   uint64_t step = 0;      ///< of the parameters and optimizer state that it holds
   uint64_t examples = 0;  ///< seen by all since the start of training

@@ -24,11 +24,10 @@ namespace lockstep::exchange {
 struct Event {};
 
 struct StepStart {
-  uint64_t step = 0;            ///< updates made before this one
-  uint64_t examples = 0;        ///< behind the gradients of this process: their weight in an average
-  int64_t batches = 1;          ///< of the data plan that they come from
-  uint64_t group_examples = 0;  ///< of the same rounds of the plan over all members
-  double load_seconds = 0;      ///< spent waiting for these batches
+  uint64_t step = 0;        ///< updates made before this one
+  uint64_t examples = 0;    ///< behind the gradients of this process: their weight in an average
+  int64_t batches = 1;      ///< of the data plan that they come from
+  double load_seconds = 0;  ///< spent waiting for these batches
 };
 
 /// What the batches of a step showed.
@@ -100,6 +99,8 @@ class Exchange {
 
   /// The names of the optimizer's state, in order.
   [[nodiscard]] virtual std::vector<std::string> slot_names() const = 0;
+  /// The optimizer's state where this process holds it, to be set before training; empty where servers do.
+  virtual std::vector<optim::StateSlot> state() { return {}; }
   /// The whole state at one version, which the parameters are brought to.
   virtual base::Result<Snapshot> snapshot() = 0;
 };

@@ -28,8 +28,7 @@ class LocalExchange final : public Exchange {
   [[nodiscard]] std::vector<std::string> slot_names() const override;
   /// The live parameters and state.
   base::Result<Snapshot> snapshot() override;
-  /// The optimizer's state: named spans in a fixed order, each as long as the parameters.
-  std::vector<optim::StateSlot> state();
+  std::vector<optim::StateSlot> state() override;
 
  private:
   /// The factor that brings the gradients' norm down to the limit; tells the norm.

@@ -8,8 +8,8 @@
 #include "data/fetch.h"
 #include "lockstep/train.h"
 #include "ps/server.h"
-#include "train/cluster_member.h"
 #include "train/configuration.h"
+#include "train/ps_member.h"
 
 namespace lockstep::train {
 

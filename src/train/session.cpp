@@ -7,9 +7,11 @@
 #include <limits>
 
 #include "train/checkpoint_store.h"
-#include "train/cluster_member.h"
 #include "train/data_options.h"
+#include "train/leaders_log.h"
 #include "train/machine.h"
+#include "train/member.h"
+#include "train/replicas.h"
 #include "train/run_log.h"
 #include "train/setup.h"
 #include "train/summary.h"
@@ -73,9 +75,17 @@ class Session::Impl {
   /// The same for one of a cluster: its settings, the run's folder and its own in it.
   void open_member_run(Configuration& configuration);
   [[nodiscard]] bool chief() const { return !member_ || member_->chief(); }
+  /// Whether this process may come to write for all, and whether it does now.
+  [[nodiscard]] bool may_lead() const { return chief() || member_->leadership_moves(); }
+  [[nodiscard]] bool leads() const { return !member_ || member_->leads(); }
+  /// The exchange with others, for a Setup; nothing for one that trains alone.
+  std::optional<Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
+  /// All-reduce: training begins at this step, whatever had been written beyond it.
+  void began(uint64_t step, uint64_t examples);
   /// What a cluster starts with: the newest checkpoint, or the model as it is made.
   ps::Initial initial();
   void open_outputs();
+  StopReason train_replicas(Trainer& first, const RunClock& clock);
   /// The checkpoint to go on from; nothing for a new run.
   std::optional<Checkpoint> load_checkpoint();
   [[nodiscard]] StopReason find_finished(const TrainingState& state) const;
@@ -90,13 +100,17 @@ class Session::Impl {
   std::optional<CheckpointStore> store_;
   std::optional<Setup> setup_;
   std::optional<RunLog> log_;
+  std::optional<RunDirectory> run_;  ///< the whole run's folder, where leadership moves and this one is a role's
+  std::optional<LeadersLog> leaders_log_;
+  std::optional<data::Dataset> replicas_data_;
+  std::optional<Replicas> replicas_;
   std::unique_ptr<Hooks> pictures_;  ///< absent where the model shows nothing
   std::vector<Hooks*> hooks_;
   TrainingState start_;
   size_t parameters_ = 0;
   ModelTraits traits_;
   int64_t started_ = 0;
-  std::optional<ClusterMember> member_;
+  std::unique_ptr<Member> member_;
   std::optional<Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
   std::vector<float> initial_parameters_;
 };
@@ -109,7 +123,7 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
     settings = configuration.resolve();
   }
   models_ = configuration.models();
-  settings.threads = resolve_threads(settings);
+  settings.threads = settings.replicas > 1 ? threads_per_replica(settings) : resolve_threads(settings);
   const std::optional<Checkpoint> checkpoint = load_checkpoint();
   const nn::ModelDef& model = configuration.model(settings.model);
   if (checkpoint) {
@@ -120,20 +134,38 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
     if (finished != StopReason::none) return;
   }
   data::Dataset dataset = load_data(settings, model, options_);
-  std::optional<Together> together;
-  if (member_) {
-    const data::ImageShape& shape = dataset.shape();
-    const ModelTraits traits =
-        traits_of({&model, settings.options, {shape.channels, shape.height, shape.width}, dataset.classes()});
-    together =
-        member_->together(dataset.train.count(), traits.loss_over == nn::LossOver::mean, [this] { return initial(); });
-  }
+  const std::optional<Together> together = join_others(model, dataset);
   setup_.emplace(settings, model, std::move(dataset), checkpoint ? &*checkpoint : nullptr,
                  together ? &*together : nullptr);
   traits_ = setup_->traits();
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();
   open_outputs();
+}
+
+std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, const data::Dataset& dataset) {
+  if (!member_ && settings.replicas <= 1) return std::nullopt;
+  const data::ImageShape& shape = dataset.shape();
+  const ModelTraits traits =
+      traits_of({&model, settings.options, {shape.channels, shape.height, shape.width}, dataset.classes()});
+  MemberStart start;
+  start.examples = dataset.train.count();
+  start.mean_loss = traits.loss_over == nn::LossOver::mean;
+  start.state = &start_;
+  if (member_) {
+    start.initial = [this] { return initial(); };
+    start.began = [this](uint64_t step, uint64_t examples) { began(step, examples); };
+    return member_->together(std::move(start));
+  }
+  replicas_data_ = dataset;
+  replicas_.emplace(settings, model, *replicas_data_, options_.interrupt);
+  return replicas_->together(std::move(start));
+}
+
+void Session::Impl::began(uint64_t step, uint64_t examples) {
+  settings.checkpoint.clear();  // what the user named counts once; then it is the newest
+  store_->abandon_after(step);
+  if (leaders_log_) leaders_log_->go_back(step, examples);
 }
 
 void Session::Impl::open_member_run(Configuration& configuration) {
@@ -147,10 +179,12 @@ void Session::Impl::open_member_run(Configuration& configuration) {
   }
   settings = configuration.resolve();
   const std::string job = job_digest(settings, group.spec);
-  member_.emplace(group, settings, job, options_.interrupt);
+  member_ = make_member(group, settings, job, options_.interrupt);
   settings.batch = member_->batch();
-  if (run.empty()) run = find_cluster_run(settings, group, job, options_.interrupt);
+  if (run.empty()) run = settings.run_dir;
+  if (run.empty()) run = member_->find_run(configuration.model(settings.model).name);
   directory = RunDirectory::share(member_->folder(run), group.task.folder());
+  if (member_->leadership_moves() && !member_->chief()) run_ = RunDirectory::share(run, group.task.folder());
   // A role that was here before goes on in its files.
   resumed_ = std::filesystem::exists(directory->steps_file());
 }
@@ -180,20 +214,28 @@ ps::Initial Session::Impl::initial() {
 void Session::Impl::open_outputs() {
   if (member_) {
     if (chief()) base::make_directories(directory->checkpoints());
+    if (run_) base::make_directories(run_->checkpoints());
     if (!resumed_) models_.keep_copy(settings.model, directory->path());
   } else if (!resumed_) {
     directory = RunDirectory::create_for(settings, models_.find(settings.model).name);
     models_.keep_copy(settings.model, directory->path());
   }
-  if (!store_) store_.emplace(directory->checkpoints(), settings.keep);
+  if (!store_) store_.emplace((run_ ? *run_ : *directory).checkpoints(), settings.keep);
   if (resumed_ && !member_) store_->abandon_after(start_.step);
   if (chief()) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
   // One of a cluster goes on at the group's step, which is behind all that it has logged.
   const uint64_t kept = member_ ? UINT64_MAX : start_.step;
-  log_.emplace(*directory, static_cast<uint64_t>(settings.log_every), resumed_, kept);
-  hooks_.push_back(&*log_);
-  if (chief()) pictures_ = setup_->picture_writer(directory->pictures());
+  const auto every = static_cast<uint64_t>(settings.log_every);
+  if (member_ && member_->leadership_moves()) {
+    leaders_log_.emplace(run_ ? *run_ : *directory, every, [this] { return leads(); });
+    hooks_.push_back(&*leaders_log_);
+  }
+  if (!leaders_log_ || run_) {
+    log_.emplace(*directory, every, resumed_, kept);
+    hooks_.push_back(&*log_);
+  }
+  if (may_lead()) pictures_ = setup_->picture_writer((run_ ? *run_ : *directory).pictures());
   if (pictures_) hooks_.push_back(pictures_.get());
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
 }
@@ -208,8 +250,9 @@ void Session::Impl::open_run(Configuration& configuration) {
 }
 
 std::optional<Checkpoint> Session::Impl::load_checkpoint() {
-  if (!resumed_) return std::nullopt;
-  store_.emplace(directory->checkpoints(), settings.keep);
+  const bool all_reduce = member_ && member_->leadership_moves();
+  if (!resumed_ && !all_reduce) return std::nullopt;
+  store_.emplace((run_ ? *run_ : *directory).checkpoints(), settings.keep);
   if (member_ && store_->list().empty()) return std::nullopt;
   if (settings.checkpoint.empty() && store_->list().empty()) {
     throw UsageError(fmt::format("run {} ended before its first checkpoint; start anew with --config {}",
@@ -287,6 +330,7 @@ void Session::Impl::write_summary(const Outcome& outcome, const std::string& err
       settings,    outcome, error, started_, std::time(nullptr), setup_->threads(), wait_policy_name(settings),
       active_isa()};
   base::write_whole_file(directory->summary_file(), to_json(summary));
+  if (run_ && leads()) base::write_whole_file(run_->summary_file(), to_json(summary));
 }
 
 void Session::Impl::end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept {
@@ -303,11 +347,24 @@ void Session::Impl::end_with_error(const TrainingState& state, StopReason reason
   });
 }
 
+StopReason Session::Impl::train_replicas(Trainer& first, const RunClock& clock) {
+  replicas_->start();
+  StopReason reason = StopReason::none;
+  try {
+    reason = first.run(clock);
+  } catch (...) {
+    replicas_->fail();
+    throw;
+  }
+  replicas_->finish();
+  return reason;
+}
+
 Outcome Session::Impl::run() {
   if (finished != StopReason::none) return outcome(start_, finished);
   RunCheckpointer checkpointer(*setup_, *store_);
   Parts parts = setup_->parts();
-  if (chief()) parts.checkpointer = &checkpointer;
+  if (may_lead()) parts.checkpointer = &checkpointer;
   parts.hooks = hooks_;
   parts.interrupt = options_.interrupt;
   started_ = std::time(nullptr);
@@ -319,7 +376,7 @@ Outcome Session::Impl::run() {
     StartEvent start = start_event();
     start.clock = &clock;
     for (Hooks* hook : hooks_) hook->on_start(start);
-    reason = trainer.run(clock);
+    reason = replicas_ ? train_replicas(trainer, clock) : trainer.run(clock);
   } catch (const NonFiniteError& error) {
     if (member_) member_->end();
     end_with_error(trainer.state(), StopReason::not_finite, error.what());
@@ -329,12 +386,11 @@ Outcome Session::Impl::run() {
     throw;
   }
   Outcome ended = outcome(trainer.state(), reason);
-  if (member_) {
-    ended.workers = member_->workers(ended);
-    member_->end();
-  }
+  if (member_) member_->report(ended);
+  if (replicas_) replicas_->report(ended);
   for (Hooks* hook : hooks_) hook->on_end(ended);
   write_summary(ended, "");
+  if (member_) member_->end();
   return ended;
 }
 

@@ -168,8 +168,7 @@ const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
   if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
-  if (local_ == nullptr) return state_;  // others hold the optimizer's state
-  const std::vector<optim::StateSlot> slots = local_->state();
+  const std::vector<optim::StateSlot> slots = exchange_->state();  // none where servers hold it
   for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
   return state_;
 }
@@ -181,9 +180,7 @@ std::vector<float> Setup::first_parameters() const {
 
 std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* together) {
   if (together != nullptr) return together->exchange(parameters_, exchange_options());
-  auto local = std::make_unique<exchange::LocalExchange>(parameters_, exchange_options());
-  local_ = local.get();
-  return local;
+  return std::make_unique<exchange::LocalExchange>(parameters_, exchange_options());
 }
 
 exchange::LocalOptions Setup::exchange_options() const {

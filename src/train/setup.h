@@ -84,7 +84,6 @@ class Setup {
   graph::ParameterStore parameters_;
   Buffer micro_gradients_;
   Programs programs_;
-  exchange::LocalExchange* local_ = nullptr;  ///< exchange_, where it is one
   std::unique_ptr<exchange::Exchange> exchange_;
   data::Loader loader_;
   Evaluator evaluator_;

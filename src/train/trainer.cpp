@@ -86,7 +86,7 @@ StopReason Trainer::train_share(const RunClock& clock) {
     if (!more) return StopReason::data;
     if (!result.info.applied) {
       follow(result.info);
-      reason = result.info.stop;
+      reason = result.info.stop != StopReason::none ? result.info.stop : options_.stop.check_counts(state_);
       continue;
     }
     account(result);
@@ -112,7 +112,7 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
 }
 
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
-  if (parts_.checkpointer == nullptr && !options_.who.empty()) return reason;  // the chief closes for all
+  if (!leads() && !options_.who.empty()) return reason;  // another one closes for all
   if (!take_snapshot()) throw Error("the final state cannot be had");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
   if (evaluates) {
@@ -124,10 +124,14 @@ StopReason Trainer::close(StopReason reason, const RunClock& clock) {
   return reason;
 }
 
+bool Trainer::leads() const { return parts_.checkpointer != nullptr && parts_.exchange->leads(); }
+
 bool Trainer::step(StepResult& result) {
+  const double waited = parts_.loader->seconds_waited();
   const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
-  parts_.exchange->begin({state_.step, static_cast<uint64_t>(batch->count), 1});
+  parts_.exchange->begin(
+      {state_.step, static_cast<uint64_t>(batch->count), 1, parts_.loader->seconds_waited() - waited});
   run_batch(*batch, batch->first_row, result);
   finish_update(result);
   dropped_ = result.info.applied ? nullptr : batch;
@@ -135,6 +139,7 @@ bool Trainer::step(StepResult& result) {
 }
 
 bool Trainer::accumulated_step(StepResult& result) {
+  const double waited = parts_.loader->seconds_waited();
   const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
   const data::Batch* const first = batch;
@@ -157,7 +162,8 @@ bool Trainer::accumulated_step(StepResult& result) {
     batch = parts_.loader->next();
     if (batch == nullptr) add_micro_batch(0, first_count, mean);
   }
-  parts_.exchange->begin({state_.step, static_cast<uint64_t>(result.examples), batches});
+  parts_.exchange->begin(
+      {state_.step, static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited});
   if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
   finish_update(result);
   dropped_ = result.info.applied || batches > 1 ? nullptr : first;
@@ -244,10 +250,11 @@ StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before
   if (reason != StopReason::none) return reason;
   const bool interrupted = parts_.interrupt != nullptr && parts_.interrupt->load(std::memory_order_relaxed);
   const bool evaluates = parts_.evaluator != nullptr && !options_.evaluates_at_the_end_only &&
+                         parts_.exchange->leads() &&
                          (result.last_in_epoch || due(options_.eval_every, step_before, state_.step));
   const uint64_t every = options_.checkpoint_every;
-  const bool saves = parts_.checkpointer != nullptr && !interrupted &&
-                     (every > 0 ? due(every, step_before, state_.step) : result.last_in_epoch);
+  const bool saves =
+      leads() && !interrupted && (every > 0 ? due(every, step_before, state_.step) : result.last_in_epoch);
   if ((evaluates || saves) && !take_snapshot()) return reason;
   if (evaluates) {
     evaluate(clock);
@@ -258,7 +265,7 @@ StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before
 }
 
 bool Trainer::take_snapshot() {
-  if (parts_.checkpointer == nullptr) return true;
+  if (!leads()) return true;
   base::Result<exchange::Snapshot> taken = parts_.exchange->snapshot();
   if (!taken) return false;
   snapshot_ = std::move(taken.value());
@@ -297,7 +304,7 @@ bool Trainer::evaluated_here() const { return state_.last_eval && state_.last_ev
 bool Trainer::best_so_far() const { return evaluated_here() && better(*state_.last_eval, state_.best_checkpoint); }
 
 void Trainer::checkpoint(const RunClock& clock) {
-  if (parts_.checkpointer == nullptr) return;
+  if (!leads()) return;
   const double start = clock.seconds();
   // A checkpoint of such parameters is worth nothing, and would push out good ones.
   if (!std::isfinite(optim::sum_of_squares(parts_.parameters->values(), options_.threads))) {
@@ -309,6 +316,7 @@ void Trainer::checkpoint(const RunClock& clock) {
   if (best) state_.best_checkpoint = state_.last_eval;
   state_.seconds = before;
   CheckpointEvent event = parts_.checkpointer->save(state_, snapshot_);
+  parts_.exchange->saved();
   saved_step_ = state_.step;
   event.best = best;
   event.seconds = clock.seconds() - before;

@@ -88,6 +88,8 @@ class Trainer {
   bool leave(StopReason reason, const RunClock& clock);
   /// The last evaluation and checkpoint.
   StopReason close(StopReason reason, const RunClock& clock);
+  /// Whether this process writes checkpoints and closes for all.
+  [[nodiscard]] bool leads() const;
   /// One update; false where the data has run out.
   bool step(StepResult& result);
   bool accumulated_step(StepResult& result);

@@ -14,7 +14,7 @@
 #include "fetch_display.h"
 #include "output.h"
 #include "text.h"
-#include "train/cluster_member.h"
+#include "train/member.h"
 #include "train/data_options.h"
 #include "train/machine.h"
 #include "train/run_directory.h"

@@ -1,21 +1,13 @@
-#include "train/cluster_member.h"
+#include "train/ps_member.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
 
 #include "lockstep/error.h"
 
 namespace lockstep::train {
 namespace {
-
-/// Settings that may change when a run is resumed, and that servers act on: all must agree on them, too.
-constexpr std::array<std::string_view, 7> kServersActOn{"epochs",        "steps", "repeat", "aggregate",
-                                                        "max-staleness", "apply", "wire"};
-
-int members(const cluster::Spec& spec) { return static_cast<int>(spec.members().size()); }
 
 int64_t least_limit(std::initializer_list<int64_t> limits) {
   int64_t least = 0;
@@ -28,47 +20,6 @@ int64_t least_limit(std::initializer_list<int64_t> limits) {
 }  // namespace
 
 bool is_sync(const Settings& settings) { return settings.mode == "sync"; }
-
-std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    hash = (hash ^ 0xFFU) * 1099511628211ULL;
-  };
-  for (const SettingDef& def : settings_table()) {
-    const bool acted_on = std::find(kServersActOn.begin(), kServersActOn.end(), def.name) != kServersActOn.end();
-    if ((def.keep != Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
-    add(def.name);
-    add(value_text(settings, def));
-  }
-  add(fmt::format("{} {} {}", members(spec), spec.ps.size(), settings.placement));
-  return fmt::format("{:016x}", hash);
-}
-
-void check_cluster_settings(const Settings& settings, const cluster::Spec& spec) {
-  const bool sync = is_sync(settings);
-  const int64_t workers = members(spec);
-  if (spec.ps.empty()) throw UsageError("the cluster has no ps: training needs at least one parameter server");
-  if (sync && settings.clip_norm > 0 && spec.ps.size() > 1) {
-    throw UsageError("clip-norm: the norm of a synchronous update is not known with several ps; use one ps, or async");
-  }
-  if (!sync && settings.aggregate > 0)
-    throw UsageError("aggregate: only for sync; async applies each gradient by itself");
-  if (sync && settings.apply == "lock-free") throw UsageError("apply: lock-free is for async");
-  if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
-    throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
-  }
-  if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
-    throw UsageError(
-        fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));
-  }
-  if (!spec.loopback_only() && settings.tls.empty() && !settings.insecure) {
-    throw UsageError(
-        "the cluster has addresses beyond this machine: give --tls DIR (see `lockstep keys new`), or --insecure");
-  }
-}
-
-transport::Security security_of(const Settings& settings) { return {settings.tls}; }
 
 std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
                              const std::atomic<bool>* interrupt) {
@@ -93,20 +44,11 @@ std::string find_cluster_run(const Settings& settings, const Group& group, const
   return settings.runs_dir + "/" + name;
 }
 
-ClusterMember::ClusterMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
-    : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
-  check_cluster_settings(settings, group_.spec);
+std::string PsMember::find_run(const std::string& /*model_name*/) {
+  return find_cluster_run(settings_, group_, job_, interrupt_);
 }
 
-std::string ClusterMember::folder(const std::string& run) const {
-  return chief() ? run : run + "/" + group_.task.folder();
-}
-
-int64_t ClusterMember::batch() const {
-  return settings_.global_batch > 0 ? settings_.global_batch / members(group_.spec) : settings_.batch;
-}
-
-ps::PsOptions ClusterMember::exchange_options(int64_t examples, bool mean_loss) const {
+ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const {
   const Settings& s = settings_;
   ps::PsOptions options;
   options.spec = group_.spec;
@@ -120,7 +62,7 @@ ps::PsOptions ClusterMember::exchange_options(int64_t examples, bool mean_loss) 
   options.log = group_.log;
   options.interrupt = interrupt_;
   ps::CoordinatorOptions& coordination = options.coordination;
-  coordination.members = members(group_.spec);
+  coordination.members = members();
   coordination.servers = static_cast<int>(group_.spec.ps.size());
   coordination.sync = is_sync(s);
   coordination.max_staleness = s.max_staleness;
@@ -137,16 +79,17 @@ ps::PsOptions ClusterMember::exchange_options(int64_t examples, bool mean_loss) 
   return options;
 }
 
-Together ClusterMember::together(int64_t examples, bool mean_loss, std::function<ps::Initial()> initial) {
+Together PsMember::together(MemberStart start) {
   Together together;
-  const int64_t workers = members(group_.spec);
+  const int64_t workers = members();
   const bool sync = is_sync(settings_);
   together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
   // Fewer may be left than there are now: then each computes more for an update that takes more.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
   if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
-  together.exchange = [this, examples, mean_loss, initial = std::move(initial)](graph::ParameterStore& parameters,
-                                                                                const exchange::LocalOptions& local) {
+  together.exchange = [this, examples = start.examples, mean_loss = start.mean_loss,
+                       initial = std::move(start.initial)](graph::ParameterStore& parameters,
+                                                           const exchange::LocalOptions& local) {
     ps::PsOptions options = exchange_options(examples, mean_loss);
     options.rules = {local.optimizer, local.schedule, local.clip_norm};
     options.threads = local.threads;
@@ -158,7 +101,7 @@ Together ClusterMember::together(int64_t examples, bool mean_loss, std::function
   return together;
 }
 
-TrainerOptions ClusterMember::adapted(TrainerOptions options) const {
+TrainerOptions PsMember::adapted(TrainerOptions options) const {
   options.who = " on " + group_.task.str();
   const bool someone_else = chief() ? !group_.spec.evaluator.empty() : settings_.evaluate != "all";
   options.evaluates_at_the_end_only = someone_else;
@@ -166,13 +109,12 @@ TrainerOptions ClusterMember::adapted(TrainerOptions options) const {
   return options;
 }
 
-void ClusterMember::end() {
+void PsMember::end() {
   if (exchange_ != nullptr && chief()) exchange_->end();
 }
 
-std::vector<WorkerRecord> ClusterMember::workers(const Outcome& outcome) const {
-  std::vector<WorkerRecord> workers;
-  if (exchange_ == nullptr || !chief()) return workers;
+void PsMember::report(Outcome& outcome) const {
+  if (exchange_ == nullptr || !chief()) return;
   const std::vector<cluster::Task> tasks = group_.spec.members();
   const std::vector<ps::MemberRecord>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
@@ -197,9 +139,8 @@ std::vector<WorkerRecord> ClusterMember::workers(const Outcome& outcome) const {
       worker.loss = outcome.last_eval->loss;
       worker.accuracy = outcome.last_eval->accuracy;
     }
-    workers.push_back(std::move(worker));
+    outcome.workers.push_back(std::move(worker));
   }
-  return workers;
 }
 
 }  // namespace lockstep::train

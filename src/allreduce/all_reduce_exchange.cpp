@@ -1,0 +1,210 @@
+#include "allreduce/all_reduce_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/error.h"
+#include "optim/update_kernels.h"
+#include "transport/convert.h"
+
+namespace lockstep::allreduce {
+namespace {
+
+using exchange::BatchReport;
+using exchange::StepInfo;
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+transport::Element wire_element(collective::Element element) {
+  return element == collective::Element::bfloat16 ? transport::Element::kBfloat16 : transport::Element::kFloat16;
+}
+
+}  // namespace
+
+AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduceOptions options,
+                                     std::unique_ptr<Membership> membership)
+    : parameters_(parameters),
+      options_(std::move(options)),
+      membership_(std::move(membership)),
+      optimizer_(optim::make_optimizer(options_.rules.optimizer, parameters.count(), options_.rules.threads)),
+      step_(options_.initial.step),
+      examples_(options_.initial.examples),
+      buckets_(parameters.count(), options_.bucket_bytes),
+      records_(static_cast<size_t>(options_.members)) {}
+
+AllReduceExchange::~AllReduceExchange() {
+  if (group_.collective) group_.collective->abort("this member left");
+}
+
+void AllReduceExchange::begin(const exchange::StepStart& start) {
+  start_ = start;
+  in_step_ = true;
+  posted_ = 0;
+  buckets_.begin();
+  const auto nominal = static_cast<float>(options_.batch * options_.accumulate);
+  const bool by_examples = options_.mean && options_.mean_loss;
+  weight_ = by_examples ? static_cast<float>(start.examples) / nominal : 1.0F;
+}
+
+void AllReduceExchange::ready(graph::ParameterRange range, exchange::Event /*event*/) {
+  const size_t complete = posted_ + buckets_.announced(range);
+  while (posted_ < complete && posted_ + 1 < buckets_.size()) post_bucket(posted_);
+}
+
+void AllReduceExchange::post_bucket(size_t index) {
+  ++posted_;
+  communicator_.post([this, index] { return reduce(buckets_.range(index)); });
+}
+
+base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
+  const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
+  scale_gradients(range);
+  if (options_.wire == collective::Element::float32) return group_.collective->all_reduce(values);
+  const transport::Element element = wire_element(options_.wire);
+  const std::span<uint16_t> halves = std::span(halves_).first(range.count);
+  transport::pack(element, values, std::as_writable_bytes(halves));
+  base::Result<bool> done = group_.collective->all_reduce(halves.data(), halves.size(), options_.wire);
+  if (done) transport::unpack(element, std::as_bytes(halves), values);
+  return done;
+}
+
+void AllReduceExchange::scale_gradients(graph::ParameterRange range) {
+  if (weight_ == 1.0F) return;
+  const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
+  for (float& value : values) value *= weight_;
+}
+
+/// The last bucket travels with the notes; where gradients are sent in another form, after it.
+base::Result<bool> AllReduceExchange::reduce_last() {
+  const graph::ParameterRange range = buckets_.range(buckets_.size() - 1);
+  const size_t notes = notes_size(group_.collective->size());
+  if (options_.wire != collective::Element::float32) {
+    base::Result<bool> done = reduce(range);
+    return done ? group_.collective->all_reduce(std::span(last_).first(notes)) : done;
+  }
+  const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
+  scale_gradients(range);
+  std::copy(values.begin(), values.end(), last_.begin() + static_cast<ptrdiff_t>(notes));
+  base::Result<bool> done = group_.collective->all_reduce(std::span(last_).first(notes + range.count));
+  if (done) std::copy_n(last_.begin() + static_cast<ptrdiff_t>(notes), range.count, values.begin());
+  return done;
+}
+
+base::Result<bool> AllReduceExchange::complete(const Note& note) {
+  if (note.report.examples == 0) {
+    // Nothing of this member: what is not under way yet counts nothing.
+    for (size_t i = posted_; i < buckets_.size(); ++i) {
+      const graph::ParameterRange range = buckets_.range(i);
+      std::fill_n(parameters_.gradients().begin() + static_cast<ptrdiff_t>(range.offset), range.count, 0.0F);
+    }
+  }
+  while (posted_ + 1 < buckets_.size()) post_bucket(posted_);
+  const int members = group_.collective->size();
+  write_note(note, group_.collective->rank(), std::span(last_).first(notes_size(members)));
+  base::Result<bool> done = communicator_.run([this] { return reduce_last(); });
+  in_step_ = false;
+  if (done) read_notes(std::span(last_).first(notes_size(members)), members, notes_);
+  return done;
+}
+
+base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
+  const Clock::time_point entered = Clock::now();
+  Note note;
+  note.report = report;
+  note.regroup = leads_ && membership_->wants_regroup();
+  if (leads_) note.stop = membership_->evaluators_word();
+  note.times = times_;
+  note.times.load = static_cast<float>(start_.load_seconds);
+  note.times.compute = static_cast<float>(seconds_between(left_finish_, entered) - start_.load_seconds);
+  base::Result<bool> done = complete(note);
+  const Clock::time_point exchanged = Clock::now();
+  times_.wait = static_cast<float>(seconds_between(entered, exchanged));
+  times_.transfer = static_cast<float>(communicator_.take_seconds());
+  StepInfo info;
+  if (!done) {
+    options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, done.failure().message));
+    base::Result<StepInfo> next = regroup();
+    if (!next) return next;
+    info = std::move(next.value());
+    info.applied = false;
+  } else if (notes_.stop != train::StopReason::none) {
+    agreed_ = notes_.stop;
+    info.step = step_;
+    info.examples_total = examples_;
+    info.applied = false;
+    info.stop = agreed_;
+  } else {
+    apply(info);
+    account();
+    if (notes_.regroup) {
+      base::Result<StepInfo> next = regroup();
+      if (!next) return next;
+      info.plan = std::move(next.value().plan);
+      info.batches_per_step = next.value().batches_per_step;
+      info.stop = next.value().stop;
+    }
+  }
+  left_finish_ = Clock::now();
+  info.wait_seconds = seconds_between(entered, left_finish_);
+  return info;
+}
+
+void AllReduceExchange::apply(StepInfo& info) {
+  const bool by_examples = options_.mean && options_.mean_loss;
+  const auto nominal = static_cast<float>(options_.batch * options_.accumulate);
+  optim::Update update{step_, optim::learning_rate(options_.rules.schedule, step_), 1};
+  if (by_examples) {
+    update.gradient_scale = nominal / static_cast<float>(std::max<uint64_t>(notes_.report.examples, 1));
+  } else if (options_.mean) {
+    update.gradient_scale = 1.0F / static_cast<float>(std::max(notes_.contributors, 1));
+  }
+  info.gradient_norm = std::numeric_limits<float>::quiet_NaN();
+  if (options_.rules.clip_norm > 0) {
+    constexpr double kTiny = 1e-6;
+    const double norm = static_cast<double>(update.gradient_scale) *
+                        std::sqrt(optim::sum_of_squares(parameters_.gradients(), options_.rules.threads));
+    info.gradient_norm = static_cast<float>(norm);
+    update.gradient_scale *=
+        static_cast<float>(std::min(1.0, static_cast<double>(options_.rules.clip_norm) / (norm + kTiny)));
+  }
+  optimizer_->apply(parameters_.values(), parameters_.gradients(), update);
+  live_ = true;
+  ++step_;
+  rounds_ += start_.batches;
+  examples_ += notes_.report.examples;
+  info.step = step_;
+  info.learning_rate = update.learning_rate;
+  info.group = notes_.report;
+  info.examples_total = examples_;
+}
+
+void AllReduceExchange::account() {
+  communication_.transfer_seconds += static_cast<double>(times_.transfer);
+  communication_.wait_seconds += static_cast<double>(times_.wait);
+  ++communication_.steps;
+  for (size_t rank = 0; rank < notes_.times.size(); ++rank) {
+    const StepTimes& times = notes_.times[rank];
+    MemberRecord& record = records_[static_cast<size_t>(group_.members[rank])];
+    ++record.steps;
+    record.examples += static_cast<uint64_t>(times.examples);
+    record.load_seconds += static_cast<double>(times.load);
+    record.compute_seconds += static_cast<double>(times.compute);
+    record.wait_seconds += static_cast<double>(times.wait);
+    record.transfer_seconds += static_cast<double>(times.transfer);
+  }
+}
+
+Communication AllReduceExchange::communication() const {
+  Communication communication = communication_;
+  communication.bucket_bytes = options_.bucket_bytes;
+  communication.buckets = buckets_.size();
+  communication.bytes_sent = bytes_before_ + (group_.collective ? group_.collective->traffic().sent : 0);
+  return communication;
+}
+
+}  // namespace lockstep::allreduce

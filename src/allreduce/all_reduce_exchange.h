@@ -1,0 +1,150 @@
+// The exchange of a group that trains by all-reduce: every member holds the parameters and the optimizer, gradients are
+// added up in buckets while the backward pass still runs, and everyone makes the same update. A step is made by all of
+// the group; when that fails, what there was before the step still stands, and the next group goes on from the newest
+// state that a member has. Borrows the parameter store. For the training thread; operations of the group overlap on a
+// thread of their own (communicator.h).
+//
+//   all_reduce_exchange.cpp         a step
+//   all_reduce_exchange_group.cpp   joining, leaving, the state of a new member
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allreduce/buckets.h"
+#include "allreduce/communicator.h"
+#include "allreduce/membership.h"
+#include "allreduce/notes.h"
+#include "collective/collective.h"
+#include "exchange/local_exchange.h"
+#include "graph/parameters.h"
+
+namespace lockstep::allreduce {
+
+struct AllReduceOptions {
+  exchange::LocalOptions rules;  ///< of the optimizer
+  Standing initial;              ///< of the parameters and optimizer state as they are when joining
+  int64_t batch = 1;             ///< per member
+  int64_t accumulate = 1;        ///< batches per step
+  int64_t examples = 1;          ///< in a pass
+  bool sharded = true;           ///< else every member goes through all data
+  bool mean = true;              ///< of the gradients; else their sum
+  bool mean_loss = true;         ///< the loss is a mean over the batch: gradients count by examples
+  collective::Element wire = collective::Element::float32;
+  size_t bucket_bytes = size_t{25} << 20;
+  int members = 1;                               ///< that the cluster may have
+  const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
+  std::function<void(std::string_view level, const std::string& text)> log;
+  /// The leader: training begins, at a step that nobody has gone beyond.
+  std::function<void(uint64_t step, uint64_t examples)> began;
+};
+
+/// What a member did, as far as this process has seen it.
+struct MemberRecord {
+  uint64_t steps = 0;
+  uint64_t examples = 0;
+  uint64_t joins = 0;
+  double load_seconds = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;
+  double transfer_seconds = 0;
+};
+
+/// What exchanging cost this process.
+struct Communication {
+  std::string engine;
+  size_t bucket_bytes = 0;
+  size_t buckets = 0;
+  uint64_t steps = 0;
+  uint64_t groups = 0;
+  uint64_t bytes_sent = 0;
+  double transfer_seconds = 0;  ///< in operations of the group
+  double wait_seconds = 0;      ///< of these, while nothing was left to compute
+};
+
+class AllReduceExchange final : public exchange::Exchange {
+ public:
+  AllReduceExchange(graph::ParameterStore& parameters, AllReduceOptions options,
+                    std::unique_ptr<Membership> membership);
+  ~AllReduceExchange() override;
+
+  base::Result<std::optional<exchange::StepInfo>> join() override;
+  void begin(const exchange::StepStart& start) override;
+  void ready(graph::ParameterRange range, exchange::Event event) override;
+  base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override;
+  base::Result<std::optional<exchange::StepInfo>> leave(const exchange::Farewell& farewell) override;
+  [[nodiscard]] bool leads() const override { return leads_; }
+  void saved() override;
+  [[nodiscard]] std::vector<std::string> slot_names() const override;
+  std::vector<optim::StateSlot> state() override;
+  base::Result<exchange::Snapshot> snapshot() override;
+
+  /// The leader, when all is written: everyone may go.
+  void end();
+  /// By member number.
+  [[nodiscard]] const std::vector<MemberRecord>& records() const { return records_; }
+  [[nodiscard]] Communication communication() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A step.
+  void post_bucket(size_t index);
+  base::Result<bool> reduce(graph::ParameterRange range);
+  /// Sends what is left of the step, the note with it, and reads what all have said.
+  base::Result<bool> complete(const Note& note);
+  base::Result<bool> reduce_last();
+  void apply(exchange::StepInfo& info);
+  void scale_gradients(graph::ParameterRange range);
+  void account();
+
+  // The group.
+  [[nodiscard]] Standing standing() const;
+  base::Result<exchange::StepInfo> regroup();
+  void adopt(Formed formed);
+  base::Result<bool> transfer_state();
+  [[nodiscard]] data::Plan make_plan() const;
+  [[nodiscard]] bool interrupted() const;
+
+  graph::ParameterStore& parameters_;
+  AllReduceOptions options_;
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+
+  // Where the training is.
+  bool live_ = false;
+  bool whole_ = true;
+  uint64_t step_ = 0;
+  uint64_t examples_ = 0;
+  data::Plan plan_;
+  int64_t rounds_ = 0;  ///< of the plan that have been applied
+  train::StopReason agreed_ = train::StopReason::none;
+
+  // The group.
+  Formed group_;
+  bool leads_ = false;
+
+  // The step under way.
+  exchange::StepStart start_;
+  bool in_step_ = false;
+  size_t posted_ = 0;  ///< buckets
+  float weight_ = 1;   ///< of this member's gradients
+  Buckets buckets_;
+  std::vector<float> last_;  ///< the last bucket, behind the notes
+  std::vector<uint16_t> halves_;
+  Notes notes_;
+  Communicator communicator_;  ///< after all that its operations use
+
+  // Records.
+  std::vector<MemberRecord> records_;
+  Communication communication_;
+  uint64_t bytes_before_ = 0;  ///< sent in groups before this one
+  StepTimes times_;
+  Clock::time_point left_finish_ = Clock::now();
+};
+
+}  // namespace lockstep::allreduce

@@ -1,0 +1,169 @@
+// How a member of an all-reduce group comes and goes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "allreduce/all_reduce_exchange.h"
+
+namespace lockstep::allreduce {
+namespace {
+
+using exchange::StepInfo;
+
+constexpr size_t kTransferBytes = size_t{32} << 20;  ///< of the state at a time, so that each has its own deadline
+
+}  // namespace
+
+bool AllReduceExchange::interrupted() const {
+  return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
+}
+
+Standing AllReduceExchange::standing() const {
+  Standing standing = options_.initial;
+  standing.whole = whole_;
+  standing.live = live_;
+  standing.step = step_;
+  standing.examples = examples_;
+  if (group_.collective) {
+    const std::vector<int64_t> done(static_cast<size_t>(plan_.shard.count), rounds_);
+    standing.data = data::unapplied(plan_, done);
+  }
+  return standing;
+}
+
+base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
+  base::Result<StepInfo> joined = regroup();
+  if (!joined) return joined.failure();
+  left_finish_ = Clock::now();
+  return std::optional<StepInfo>(std::move(joined.value()));
+}
+
+/// Until a group stands in which everyone has the same state.
+base::Result<StepInfo> AllReduceExchange::regroup() {
+  StepInfo info;
+  for (;;) {
+    if (group_.collective) {
+      group_.collective->abort("the group is made anew");
+      communicator_.reset();
+      bytes_before_ += group_.collective->traffic().sent;
+    }
+    const Standing before = standing();
+    group_.collective.reset();
+    base::Result<Formed> formed = membership_->form(before);
+    options_.initial = before;  // where it is, until it is in a group again
+    if (!formed) {
+      info.step = step_;
+      info.applied = false;
+      if (membership_->over()) info.stop = train::StopReason::data;
+      if (interrupted()) info.stop = train::StopReason::interrupted;
+      if (info.stop == train::StopReason::none) return formed.failure();
+      agreed_ = info.stop;
+      return info;
+    }
+    adopt(std::move(formed.value()));
+    if (!group_.transfer) break;
+    const base::Result<bool> moved = transfer_state();
+    if (moved) break;
+    options_.log("warning", "the state did not come: " + moved.failure().message);
+  }
+  const bool begins = !group_.standing.live;
+  whole_ = live_ = true;
+  if (begins && leads_ && options_.began) options_.began(step_, examples_);
+  info.step = step_;
+  info.examples_total = examples_;
+  info.plan = plan_;
+  info.batches_per_step = options_.accumulate;
+  return info;
+}
+
+void AllReduceExchange::adopt(Formed formed) {
+  group_ = std::move(formed);
+  leads_ = group_.collective->rank() == 0;
+  ++communication_.groups;
+  communication_.engine = group_.collective->engine();
+  for (const int member : group_.members) {
+    MemberRecord& record = records_[static_cast<size_t>(member)];
+    record.joins = std::max<uint64_t>(record.joins, 1);
+  }
+  if (leads_ && !group_.announced.empty()) options_.log("info", group_.announced);
+  if (group_.transfer && group_.collective->rank() != group_.source) whole_ = live_ = false;  // until it has come
+  step_ = group_.standing.step;
+  examples_ = group_.standing.examples;
+  plan_ = make_plan();
+  rounds_ = 0;
+  in_step_ = false;
+  const size_t last = buckets_.range(buckets_.size() - 1).count;
+  last_.resize(notes_size(group_.collective->size()) + last);
+  size_t largest = 0;
+  for (size_t i = 0; i < buckets_.size(); ++i) largest = std::max(largest, buckets_.range(i).count);
+  if (options_.wire != collective::Element::float32) halves_.resize(largest);
+}
+
+data::Plan AllReduceExchange::make_plan() const {
+  data::Plan plan;
+  plan.id = group_.number;
+  plan.data = group_.standing.data;
+  if (options_.sharded) plan.shard = {group_.collective->rank(), group_.collective->size()};
+  plan.batch = options_.batch;
+  plan.examples = options_.examples;
+  plan.rounds_done = static_cast<int64_t>(step_) * options_.accumulate;
+  return plan;
+}
+
+base::Result<bool> AllReduceExchange::transfer_state() {
+  std::vector<std::span<float>> arrays{parameters_.values()};
+  for (const optim::StateSlot& slot : optimizer_->state()) arrays.push_back(slot.values);
+  for (const std::span<float> array : arrays) {
+    std::span<std::byte> bytes = std::as_writable_bytes(array);
+    while (!bytes.empty()) {
+      const std::span<std::byte> part = bytes.first(std::min(bytes.size(), kTransferBytes));
+      base::Result<bool> sent = group_.collective->broadcast(part, group_.source);
+      if (!sent) return sent;
+      bytes = bytes.subspan(part.size());
+    }
+  }
+  return true;
+}
+
+base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {
+  Note note;
+  note.stop = farewell.reason == train::StopReason::none ? train::StopReason::data : farewell.reason;
+  while (agreed_ == train::StopReason::none) {
+    if (!in_step_) begin({step_, 0, 0});
+    const base::Result<bool> told = complete(note);
+    if (told) {
+      agreed_ = notes_.stop;
+      break;
+    }
+    base::Result<StepInfo> next = regroup();
+    if (!next) return next.failure();
+  }
+  if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
+  base::Result<bool> closes = membership_->close();
+  if (!closes && !interrupted()) return closes.failure();
+  if (closes) leads_ = closes.value();
+  return std::optional<StepInfo>();
+}
+
+void AllReduceExchange::end() { membership_->end(); }
+
+void AllReduceExchange::saved() { membership_->publish(step_, parameters_.values()); }
+
+std::vector<std::string> AllReduceExchange::slot_names() const {
+  const auto names = optim::slot_names(options_.rules.optimizer.method);
+  return {names.begin(), names.end()};
+}
+
+std::vector<optim::StateSlot> AllReduceExchange::state() { return optimizer_->state(); }
+
+base::Result<exchange::Snapshot> AllReduceExchange::snapshot() {
+  exchange::Snapshot snapshot;
+  const Standing here = standing();
+  snapshot.step = step_;
+  snapshot.parameters = parameters_.values();
+  snapshot.slots = optimizer_->state();
+  snapshot.group = exchange::Snapshot::Group{examples_, here.data};
+  return snapshot;
+}
+
+}  // namespace lockstep::allreduce

@@ -1,0 +1,82 @@
+#include "allreduce/communicator.h"
+
+#include <utility>
+
+namespace lockstep::allreduce {
+
+using Clock = std::chrono::steady_clock;
+
+Communicator::~Communicator() {
+  {
+    const base::MutexLock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Communicator::post(Operation operation) {
+  const base::MutexLock lock(mutex_);
+  if (next_ == queue_.size()) {
+    queue_.clear();
+    next_ = 0;
+  }
+  queue_.push_back(std::move(operation));
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  changed_.notify_all();
+}
+
+void Communicator::drain() {
+  const base::MutexLock lock(mutex_);
+  while (next_ < queue_.size() || running_) changed_.wait(mutex_);
+}
+
+base::Result<bool> Communicator::run(const Operation& operation) {
+  drain();
+  execute(operation);
+  const base::MutexLock lock(mutex_);
+  if (failure_) return *failure_;
+  return true;
+}
+
+void Communicator::reset() {
+  drain();
+  const base::MutexLock lock(mutex_);
+  failure_.reset();
+}
+
+double Communicator::take_seconds() {
+  const base::MutexLock lock(mutex_);
+  return std::exchange(seconds_, 0);
+}
+
+void Communicator::execute(const Operation& operation) {
+  {
+    const base::MutexLock lock(mutex_);
+    if (failure_) return;
+  }
+  const Clock::time_point start = Clock::now();
+  base::Result<bool> done = operation();
+  const base::MutexLock lock(mutex_);
+  seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  if (!done && !failure_) failure_ = done.failure();
+}
+
+void Communicator::work() {
+  for (;;) {
+    Operation operation;
+    {
+      const base::MutexLock lock(mutex_);
+      while (next_ == queue_.size() && !ended_) changed_.wait(mutex_);
+      if (next_ == queue_.size()) return;
+      operation = std::move(queue_[next_++]);
+      running_ = true;
+    }
+    execute(operation);
+    const base::MutexLock lock(mutex_);
+    running_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace lockstep::allreduce

@@ -1,0 +1,64 @@
+#include "allreduce/notes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace lockstep::allreduce {
+namespace {
+
+using train::StopReason;
+
+constexpr size_t kReasons = static_cast<size_t>(StopReason::error) + 1;
+/// Places of the values; a sum of doubles travels as two floats, of which the second is what the first leaves over.
+enum Place : uint8_t { kLoss, kLossRest, kCorrect, kExamples, kContributors, kRegroup, kStops };
+constexpr size_t kFixed = 16;
+static_assert(kStops + kReasons <= kFixed);
+constexpr size_t kPerMember = 5;
+
+/// From what counts most to what counts least.
+constexpr std::array kBySeverity{StopReason::not_finite, StopReason::error,  StopReason::interrupted,
+                                 StopReason::accuracy,   StopReason::loss,   StopReason::steps,
+                                 StopReason::seconds,    StopReason::epochs, StopReason::data};
+
+}  // namespace
+
+size_t notes_size(int members) { return kFixed + kPerMember * static_cast<size_t>(members); }
+
+void write_note(const Note& note, int rank, std::span<float> to) {
+  std::fill(to.begin(), to.end(), 0.0F);
+  const auto loss = static_cast<float>(note.report.loss_sum);
+  to[kLoss] = std::isfinite(loss) ? loss : 0.0F;
+  to[kLossRest] = std::isfinite(loss) ? static_cast<float>(note.report.loss_sum - static_cast<double>(loss)) : 0.0F;
+  to[kCorrect] = static_cast<float>(note.report.correct);
+  to[kExamples] = static_cast<float>(note.report.examples);
+  to[kContributors] = note.report.examples > 0 ? 1.0F : 0.0F;
+  to[kRegroup] = note.regroup ? 1.0F : 0.0F;
+  if (note.stop != StopReason::none) to[kStops + static_cast<size_t>(note.stop)] = 1.0F;
+  float* times = to.data() + kFixed + kPerMember * static_cast<size_t>(rank);
+  times[0] = note.times.load;
+  times[1] = note.times.compute;
+  times[2] = note.times.wait;
+  times[3] = note.times.transfer;
+  times[4] = static_cast<float>(note.report.examples);
+}
+
+void read_notes(std::span<const float> from, int members, Notes& notes) {
+  notes.report.loss_sum = static_cast<double>(from[kLoss]) + static_cast<double>(from[kLossRest]);
+  notes.report.correct = static_cast<uint64_t>(from[kCorrect]);
+  notes.report.examples = static_cast<uint64_t>(from[kExamples]);
+  notes.contributors = static_cast<int>(from[kContributors]);
+  notes.regroup = from[kRegroup] > 0;
+  notes.stop = StopReason::none;
+  for (const StopReason reason : kBySeverity) {
+    if (notes.stop == StopReason::none && from[kStops + static_cast<size_t>(reason)] > 0) notes.stop = reason;
+  }
+  notes.times.resize(static_cast<size_t>(members));
+  const float* times = from.data() + kFixed;
+  for (StepTimes& member : notes.times) {
+    member = {times[0], times[1], times[2], times[3], times[4]};
+    times += kPerMember;
+  }
+}
+
+}  // namespace lockstep::allreduce

@@ -1,0 +1,46 @@
+// What members tell each other with every step: a few floats that travel with the last bucket and are added up like
+// gradients, so that one operation tells everyone the same. Plain values; free of threads.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exchange/exchange.h"
+#include "lockstep/train.h"
+
+namespace lockstep::allreduce {
+
+/// Of one member, in seconds; those of the exchange are of the step before.
+struct StepTimes {
+  float load = 0;      ///< waiting for data
+  float compute = 0;   ///< everything else until it came to the exchange
+  float wait = 0;      ///< in the exchange, when there was nothing left to compute
+  float transfer = 0;  ///< in operations of the group, also while it computed
+  float examples = 0;  ///< of this step
+};
+
+/// What one member says.
+struct Note {
+  exchange::BatchReport report;
+  train::StopReason stop = train::StopReason::none;  ///< it ends: nobody applies this step
+  bool regroup = false;                              ///< someone waits to get in
+  StepTimes times;
+};
+
+/// What all have said.
+struct Notes {
+  exchange::BatchReport report;
+  train::StopReason stop = train::StopReason::none;  ///< the one that counts most
+  int contributors = 0;                              ///< members with examples
+  bool regroup = false;
+  std::vector<StepTimes> times;  ///< by rank
+};
+
+/// Floats that the notes of a group take.
+size_t notes_size(int members);
+void write_note(const Note& note, int rank, std::span<float> to);
+/// Allocates only where `notes` has held fewer members before.
+void read_notes(std::span<const float> from, int members, Notes& notes);
+
+}  // namespace lockstep::allreduce

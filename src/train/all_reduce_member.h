@@ -1,0 +1,39 @@
+// One of a cluster, or of the replicas in one process, that trains by all-reduce.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "allreduce/all_reduce_exchange.h"
+#include "train/member.h"
+
+namespace lockstep::train {
+
+/// What settings and a start say about the exchange; the rest is the caller's.
+allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const MemberStart& start, int64_t batch);
+/// What of the outcome the exchange knows; `names` are the members'.
+void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const std::vector<std::string>& names,
+                           Outcome& outcome);
+
+class AllReduceMember final : public Member {
+ public:
+  /// A rank of an MPI job joins it here.
+  AllReduceMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+
+  std::string find_run(const std::string& model_name) override;
+  [[nodiscard]] bool leadership_moves() const override { return !group_.mpi; }
+  [[nodiscard]] bool leads() const override { return exchange_ == nullptr ? chief() : exchange_->leads(); }
+  [[nodiscard]] Together together(MemberStart start) override;
+  [[nodiscard]] TrainerOptions adapted(TrainerOptions options) const override;
+  void end() override;
+  void report(Outcome& outcome) const override;
+
+ private:
+  [[nodiscard]] std::unique_ptr<allreduce::Membership> membership() const;
+
+  std::shared_ptr<collective::Collective> ranks_;     ///< of an MPI job
+  std::string run_;                                   ///< its name, where this process made it
+  allreduce::AllReduceExchange* exchange_ = nullptr;  ///< the Setup's
+};
+
+}  // namespace lockstep::train

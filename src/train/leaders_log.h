@@ -1,0 +1,36 @@
+// The run's own steps.csv and evals.csv where who writes them may change: open only while this process leads. Borrows
+// the directory. A hook, for the training thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "train/run_log.h"
+
+namespace lockstep::train {
+
+class LeadersLog final : public Hooks {
+ public:
+  LeadersLog(const RunDirectory& run, uint64_t log_every, std::function<bool()> leads);
+
+  /// As RunLog's, by who leads.
+  void go_back(uint64_t step, uint64_t examples);
+
+  void on_start(const StartEvent& event) override;
+  void on_step(const StepEvent& event) override;
+  void on_eval(const EvalEvent& event) override;
+  void before_checkpoint() override;
+  void on_end(const Outcome& outcome) override;
+
+ private:
+  /// The log, where this process leads.
+  RunLog* log();
+
+  const RunDirectory& run_;
+  uint64_t log_every_;
+  std::function<bool()> leads_;
+  StartEvent start_;
+  std::optional<RunLog> log_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,123 @@
+#include "train/member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/error.h"
+#include "train/all_reduce_member.h"
+#include "train/ps_member.h"
+
+namespace lockstep::train {
+namespace {
+
+/// Settings that may change when a run is resumed, and that all must agree on nevertheless.
+constexpr std::array<std::string_view, 10> kAllActOn{"epochs", "steps", "repeat",    "aggregate", "max-staleness",
+                                                     "apply",  "wire",  "bucket-mb", "autotune",  "top-k"};
+
+void check_ps_settings(const Settings& settings, const cluster::Spec& spec) {
+  const bool sync = settings.mode == "sync";
+  const auto workers = static_cast<int64_t>(spec.members().size());
+  if (settings.strategy == "allreduce") {
+    throw UsageError(fmt::format(
+        "strategy: allreduce has no parameter servers, and the cluster has {}; use ps, or auto", spec.ps.size()));
+  }
+  if (sync && settings.clip_norm > 0 && spec.ps.size() > 1) {
+    throw UsageError("clip-norm: the norm of a synchronous update is not known with several ps; use one ps, or async");
+  }
+  if (!sync && settings.aggregate > 0)
+    throw UsageError("aggregate: only for sync; async applies each gradient by itself");
+  if (sync && settings.apply == "lock-free") throw UsageError("apply: lock-free is for async");
+  if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
+    throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
+  }
+  if (settings.top_k > 0) throw UsageError("top-k: only for all-reduce; with parameter servers use --wire");
+  if (!spec.loopback_only() && settings.tls.empty() && !settings.insecure) {
+    throw UsageError(
+        "the cluster has addresses beyond this machine: give --tls DIR (see `lockstep keys new`), or --insecure");
+  }
+}
+
+void check_all_reduce_settings(const Settings& settings, const cluster::Spec& spec) {
+  const auto refuse = [](const std::string& what) {
+    throw UsageError(what + " needs parameter servers; this cluster has none and trains by all-reduce");
+  };
+  if (settings.strategy == "ps") refuse("strategy: ps");
+  if (settings.mode != "sync") refuse("mode: " + settings.mode);
+  if (settings.aggregate > 0) refuse(fmt::format("aggregate: {}", settings.aggregate));
+  if (settings.apply != "locked") refuse("apply: " + settings.apply);
+  if (settings.contributions) refuse("contributions:");
+  if (settings.top_k > 0 && settings.wire != "f32") {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  }
+  const auto most = static_cast<int64_t>(spec.members().size());
+  if (settings.min_workers > most) {
+    throw UsageError(
+        fmt::format("min-workers: {} is more than the {} workers of the cluster", settings.min_workers, most));
+  }
+  if (settings.max_workers > 0 && settings.max_workers < settings.min_workers) {
+    throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
+                                 settings.min_workers));
+  }
+  if (!spec.loopback_only() && !settings.insecure) {
+    throw UsageError(
+        "the cluster has addresses beyond this machine, and gradients of an all-reduce are not encrypted: give "
+        "--insecure where the network is trusted (docs/allreduce.md)");
+  }
+}
+
+}  // namespace
+
+std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
+  uint64_t hash = 1469598103934665603ULL;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    hash = (hash ^ 0xFFU) * 1099511628211ULL;
+  };
+  for (const SettingDef& def : settings_table()) {
+    const bool acted_on = std::find(kAllActOn.begin(), kAllActOn.end(), def.name) != kAllActOn.end();
+    if ((def.keep != Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
+    add(def.name);
+    add(value_text(settings, def));
+  }
+  add(fmt::format("{} {} {}", spec.members().size(), spec.ps.size(), settings.placement));
+  return fmt::format("{:016x}", hash);
+}
+
+void check_cluster_settings(const Settings& settings, const cluster::Spec& spec) {
+  const auto workers = static_cast<int64_t>(spec.members().size());
+  if (settings.replicas > 1) {
+    throw UsageError(fmt::format("replicas: {} in one process, not together with a cluster", settings.replicas));
+  }
+  if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
+    throw UsageError(
+        fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));
+  }
+  if (spec.ps.empty()) {
+    check_all_reduce_settings(settings, spec);
+  } else {
+    check_ps_settings(settings, spec);
+  }
+}
+
+transport::Security security_of(const Settings& settings) { return {settings.tls}; }
+
+Member::Member(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
+    : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
+  check_cluster_settings(settings, group_.spec);
+}
+
+std::string Member::folder(const std::string& run) const { return chief() ? run : run + "/" + group_.task.folder(); }
+
+int64_t Member::batch() const {
+  return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
+}
+
+std::unique_ptr<Member> make_member(Group group, const Settings& settings, std::string job,
+                                    const std::atomic<bool>* interrupt) {
+  if (!group.spec.ps.empty()) return std::make_unique<PsMember>(std::move(group), settings, std::move(job), interrupt);
+  return std::make_unique<AllReduceMember>(std::move(group), settings, std::move(job), interrupt);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,87 @@
+// A process that trains as one of several: how settings become an exchange with the others, where its files lie, and
+// what is known of them all at the end. A Session has one when it is a worker or the chief of a cluster. For one
+// thread.
+//
+//   ps_member.h           with parameter servers
+//   all_reduce_member.h   by all-reduce
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/spec.h"
+#include "ps/ps_exchange.h"
+#include "train/setup.h"
+
+namespace lockstep::train {
+
+/// Which process of which cluster.
+struct Group {
+  cluster::Spec spec;
+  cluster::Task task;
+  ps::Log log;
+  bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
+};
+
+/// A digest of what all roles of a job must agree on. `settings` as the user gave them, resolved but not changed.
+std::string job_digest(const Settings& settings, const cluster::Spec& spec);
+/// Rules about cluster settings that no single one shows; throws UsageError.
+void check_cluster_settings(const Settings& settings, const cluster::Spec& spec);
+transport::Security security_of(const Settings& settings);
+
+/// What a member's exchange starts with.
+struct MemberStart {
+  int64_t examples = 0;                  ///< in a pass
+  bool mean_loss = true;                 ///< the loss is a mean over the batch
+  const TrainingState* state = nullptr;  ///< of the checkpoint, or new; borrowed for the call
+  /// With servers, the chief: the newest checkpoint, or the model as it is made.
+  std::function<ps::Initial()> initial;
+  /// All-reduce, who leads: training begins at this step, whatever had been written beyond it.
+  std::function<void(uint64_t step, uint64_t examples)> began;
+};
+
+class Member {
+ public:
+  Member(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  virtual ~Member() = default;
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  [[nodiscard]] bool chief() const { return group_.spec.member_index(group_.task) == 0; }
+  [[nodiscard]] const cluster::Task& task() const { return group_.task; }
+  /// Of the run for the chief, whose files are everyone's; of the role for others.
+  [[nodiscard]] std::string folder(const std::string& run) const;
+  /// Examples per batch of this worker.
+  [[nodiscard]] int64_t batch() const;
+
+  /// The folder of the whole run where the settings do not say: asks the others, and waits for them.
+  virtual std::string find_run(const std::string& model_name) = 0;
+  /// Whether another one than the chief may come to lead.
+  [[nodiscard]] virtual bool leadership_moves() const { return false; }
+  /// Whether this process writes for all now.
+  [[nodiscard]] virtual bool leads() const { return chief(); }
+  /// For a Setup.
+  [[nodiscard]] virtual Together together(MemberStart start) = 0;
+  [[nodiscard]] virtual TrainerOptions adapted(TrainerOptions options) const = 0;
+  /// Who leads, after training: tells everyone to go.
+  virtual void end() = 0;
+  /// Adds what is known of all members.
+  virtual void report(Outcome& outcome) const = 0;
+
+ protected:
+  [[nodiscard]] int members() const { return static_cast<int>(group_.spec.members().size()); }
+
+  Group group_;
+  Settings settings_;
+  std::string job_;
+  const std::atomic<bool>* interrupt_;
+};
+
+/// As the cluster has parameter servers or not.
+std::unique_ptr<Member> make_member(Group group, const Settings& settings, std::string job,
+                                    const std::atomic<bool>* interrupt);
+
+}  // namespace lockstep::train
