@@ -1,0 +1,31 @@
+// A group of one engine for a test: as threads of this process, or, where the environment variable
+// LOCKSTEP_TEST_ENGINE names one (mpi), as the processes of a job of which this is one. The body of a test sees its
+// member only, so that it is the same for all.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collective/collective.h"
+
+namespace lockstep::collective {
+
+struct Arrangement {
+  std::string engine;
+  int size = 1;
+
+  friend void PrintTo(const Arrangement& arrangement, std::ostream* out) {
+    *out << arrangement.engine << " of " << arrangement.size;
+  }
+};
+
+/// Every engine of this build that can be tested here, in groups of one to four.
+std::vector<Arrangement> arrangements();
+
+/// Runs the body once for each member, all at the same time. A group of processes is there for one run of a test that
+/// ends in failure, and its deadline is that of LOCKSTEP_TEST_DEADLINE (seconds).
+void run_group(const Arrangement& arrangement, const GroupOptions& options,
+               const std::function<void(Collective&)>& body);
+
+}  // namespace lockstep::collective
