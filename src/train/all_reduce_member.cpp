@@ -99,7 +99,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
 
 AllReduceMember::AllReduceMember(Group group, const Settings& settings, std::string job,
                                  const std::atomic<bool>* interrupt)
-    : Member(std::move(group), settings, std::move(job), interrupt) {
+    : GroupMember(std::move(group), settings, std::move(job), interrupt) {
   if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings));
 }
 

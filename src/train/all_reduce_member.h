@@ -5,7 +5,7 @@
 #include <string>
 
 #include "allreduce/all_reduce_exchange.h"
-#include "train/member.h"
+#include "train/group_member.h"
 
 namespace lockstep::train {
 
@@ -15,7 +15,7 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
 void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const std::vector<std::string>& names,
                            Outcome& outcome);
 
-class AllReduceMember final : public Member {
+class AllReduceMember final : public GroupMember {
  public:
   /// A rank of an MPI job joins it here.
   AllReduceMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);

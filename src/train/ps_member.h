@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/member.h"
+#include "train/group_member.h"
 
 namespace lockstep::train {
 
@@ -12,9 +12,9 @@ bool is_sync(const Settings& settings);
 std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
                              const std::atomic<bool>* interrupt);
 
-class PsMember final : public Member {
+class PsMember final : public GroupMember {
  public:
-  using Member::Member;
+  using GroupMember::GroupMember;
 
   std::string find_run(const std::string& model_name) override;
   [[nodiscard]] Together together(MemberStart start) override;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allreduce/all_reduce_exchange.h"
-#include "train/member.h"
+#include "train/group_member.h"
 
 namespace lockstep::train {
 

@@ -8,9 +8,9 @@
 
 #include "train/checkpoint_store.h"
 #include "train/data_options.h"
+#include "train/group_member.h"
 #include "train/leaders_log.h"
 #include "train/machine.h"
-#include "train/member.h"
 #include "train/replicas.h"
 #include "train/run_log.h"
 #include "train/setup.h"
@@ -110,7 +110,7 @@ class Session::Impl {
   size_t parameters_ = 0;
   ModelTraits traits_;
   int64_t started_ = 0;
-  std::unique_ptr<Member> member_;
+  std::unique_ptr<GroupMember> member_;
   std::optional<Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
   std::vector<float> initial_parameters_;
 };

@@ -38,6 +38,10 @@ ordered_json worker_json(const WorkerRecord& worker) {
   json["restarts"] = worker.restarts;
   json["finished_seconds"] = number(worker.finished_seconds);
   json["wait_share"] = number(worker.wait_share);
+  if (worker.compute_seconds > 0) {
+    json["load_seconds"] = number(worker.load_seconds);
+    json["compute_seconds"] = number(worker.compute_seconds);
+  }
   json["staleness_mean"] = number(worker.staleness_mean);
   json["staleness_max"] = worker.staleness_max;
   json["staleness"] = worker.staleness;
@@ -46,13 +50,31 @@ ordered_json worker_json(const WorkerRecord& worker) {
   return json;
 }
 
+ordered_json communication_json(const Settings& settings, const CommunicationRecord& record) {
+  ordered_json json;
+  json["engine"] = record.engine;
+  json["groups"] = record.groups;
+  json["buckets"] = record.buckets;
+  json["bucket_bytes"] = record.bucket_bytes;
+  if (settings.top_k > 0) json["top_k"] = settings.top_k;
+  json["bytes_per_step"] = number(record.bytes_per_step);
+  json["transfer_seconds"] = number(record.transfer_seconds);
+  json["wait_seconds"] = number(record.wait_seconds);
+  json["overlapped"] = number(record.overlapped);
+  return json;
+}
+
 void add_cluster(ordered_json& json, const Settings& settings, const Outcome& outcome) {
   if (outcome.workers.empty()) return;
+  const bool all_reduce = !outcome.communication.engine.empty();
+  json["strategy"] = all_reduce ? "allreduce" : "ps";
   json["mode"] = settings.mode;
   if (settings.max_staleness >= 0) json["max_staleness"] = settings.max_staleness;
   json["reduce"] = settings.reduce;
   json["wire"] = settings.wire;
-  json["durability"] = settings.durability;
+  if (!all_reduce) json["durability"] = settings.durability;
+  if (all_reduce) json["communication"] = communication_json(settings, outcome.communication);
+  if (!outcome.stragglers.empty()) json["stragglers"] = outcome.stragglers;
   for (const WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker));
 }
 

@@ -1,4 +1,6 @@
 // lockstep train: flags from the settings table, a session, a display.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -86,13 +88,34 @@ int run_here(const train::Configuration& configuration, const train::Settings& e
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
 
+/// Of the settings of a cluster, those that replicas in one process heed as well.
+bool is_of_replicas(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kNames{"replicas", "strategy", "collective", "bucket-mb", "autotune",
+                                                    "top-k",    "wire",     "reduce",     "shard",     "patience"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+void check_replicas(const train::Settings& settings) {
+  const auto refuse = [&](std::string_view name, const std::string& value) {
+    throw UsageError(fmt::format("{}: {} does not go with replicas in one process", name, value));
+  };
+  if (settings.strategy == "ps") refuse("strategy", settings.strategy);
+  if (settings.collective != "auto" && settings.collective != "inprocess") refuse("collective", settings.collective);
+  if (settings.top_k > 0 && settings.wire != "f32") {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  }
+}
+
 /// One process has no use for the settings of a cluster; whoever gives one means something else.
 void refuse_cluster_settings(const train::Configuration& configuration, const train::Settings& settings) {
+  const bool replicas = settings.replicas > 1;
+  if (replicas) check_replicas(settings);
   if (configuration.given("resume")) return;
   const train::Settings defaults;
   for (const train::SettingDef& def : train::settings_table()) {
     const bool differs = train::value_text(settings, def) != train::value_text(defaults, def);
     if (def.group != "Cluster" || !differs || def.name == "report" || def.name == "restarts") continue;
+    if (replicas && is_of_replicas(def.name)) continue;
     throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
                                  train::value_text(settings, def)));
   }

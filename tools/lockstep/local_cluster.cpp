@@ -1,5 +1,7 @@
 #include "local_cluster.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,10 +14,11 @@
 #include "data/catalog.h"
 #include "emulate/cpu_quota.h"
 #include "fetch_display.h"
+#include "lockstep/error.h"
 #include "output.h"
 #include "text.h"
-#include "train/member.h"
 #include "train/data_options.h"
+#include "train/group_member.h"
 #include "train/machine.h"
 #include "train/run_directory.h"
 #include "train_arguments.h"
@@ -66,7 +69,11 @@ cluster::Spec make_spec(const train::Configuration& configuration, const train::
   cluster::LocalCluster wanted;
   const bool layout_alone = !settings.layout.empty() && !configuration.given("workers");
   wanted.workers = layout_alone ? 0 : static_cast<int>(settings.workers);
-  wanted.ps = static_cast<int>(settings.ps);
+  const bool all_reduce = settings.strategy == "allreduce";
+  if (all_reduce && configuration.given("ps")) {
+    throw UsageError(fmt::format("--ps: {} with --strategy allreduce, which has no parameter servers", settings.ps));
+  }
+  wanted.ps = all_reduce ? 0 : static_cast<int>(settings.ps);
   wanted.evaluator = settings.evaluator;
   wanted.layout = settings.layout;
   return cluster::local_spec(wanted);
@@ -75,9 +82,12 @@ cluster::Spec make_spec(const train::Configuration& configuration, const train::
 void print_opening(const train::Settings& settings, const cluster::Spec& spec, const std::string& run_dir,
                    int threads) {
   const Terminal terminal = Terminal::detect();
-  print("{} on {}: {} of {}, {}{}, {}\n", terminal.bold(settings.model), terminal.bold(settings.dataset),
+  const std::string how = spec.ps.empty()
+                              ? "all-reduce"
+                              : fmt::format("{}, {}", counted(spec.ps.size(), "parameter server"), settings.mode);
+  print("{} on {}: {} of {}{}, {}\n", terminal.bold(settings.model), terminal.bold(settings.dataset),
         counted(spec.members().size(), "worker"), counted(static_cast<uint64_t>(threads), "thread"),
-        counted(spec.ps.size(), "parameter server"), spec.evaluator.empty() ? "" : ", an evaluator", settings.mode);
+        spec.evaluator.empty() ? "" : ", an evaluator", how);
   print("kept in {}\n\n", run_dir);
   flush_out();
 }

@@ -1,4 +1,4 @@
-#include "train/member.h"
+#include "train/group_member.h"
 
 #include <fmt/format.h>
 
@@ -103,19 +103,21 @@ void check_cluster_settings(const Settings& settings, const cluster::Spec& spec)
 
 transport::Security security_of(const Settings& settings) { return {settings.tls}; }
 
-Member::Member(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
+GroupMember::GroupMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
     : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
   check_cluster_settings(settings, group_.spec);
 }
 
-std::string Member::folder(const std::string& run) const { return chief() ? run : run + "/" + group_.task.folder(); }
+std::string GroupMember::folder(const std::string& run) const {
+  return chief() ? run : run + "/" + group_.task.folder();
+}
 
-int64_t Member::batch() const {
+int64_t GroupMember::batch() const {
   return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
 }
 
-std::unique_ptr<Member> make_member(Group group, const Settings& settings, std::string job,
-                                    const std::atomic<bool>* interrupt) {
+std::unique_ptr<GroupMember> make_member(Group group, const Settings& settings, std::string job,
+                                         const std::atomic<bool>* interrupt) {
   if (!group.spec.ps.empty()) return std::make_unique<PsMember>(std::move(group), settings, std::move(job), interrupt);
   return std::make_unique<AllReduceMember>(std::move(group), settings, std::move(job), interrupt);
 }

@@ -43,12 +43,12 @@ struct MemberStart {
   std::function<void(uint64_t step, uint64_t examples)> began;
 };
 
-class Member {
+class GroupMember {
  public:
-  Member(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);
-  virtual ~Member() = default;
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
+  GroupMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  virtual ~GroupMember() = default;
+  GroupMember(const GroupMember&) = delete;
+  GroupMember& operator=(const GroupMember&) = delete;
 
   [[nodiscard]] bool chief() const { return group_.spec.member_index(group_.task) == 0; }
   [[nodiscard]] const cluster::Task& task() const { return group_.task; }
@@ -81,7 +81,7 @@ class Member {
 };
 
 /// As the cluster has parameter servers or not.
-std::unique_ptr<Member> make_member(Group group, const Settings& settings, std::string job,
-                                    const std::atomic<bool>* interrupt);
+std::unique_ptr<GroupMember> make_member(Group group, const Settings& settings, std::string job,
+                                         const std::atomic<bool>* interrupt);
 
 }  // namespace lockstep::train
