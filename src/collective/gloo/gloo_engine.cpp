@@ -1,0 +1,205 @@
+#include "collective/gloo/gloo_engine.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "collective/gloo/operations.h"
+
+namespace lockstep::collective {
+namespace {
+
+using gloo_engine::Clock;
+using gloo_engine::LinkError;
+using gloo_engine::Links;
+
+constexpr std::chrono::milliseconds kAskEvery{100};
+constexpr std::chrono::seconds kPatience{2};
+
+/// Gloo writes without MSG_NOSIGNAL: a peer that is gone must be an error here, not the end of the process.
+class NoBrokenPipe {
+ public:
+  NoBrokenPipe() {
+    struct sigaction action {};
+    if (sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    blocked_ = sigismember(&before_, SIGPIPE) == 0;
+  }
+  NoBrokenPipe(const NoBrokenPipe&) = delete;
+  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
+  ~NoBrokenPipe() {
+    if (!blocked_) return;
+    const timespec now{};
+    while (sigtimedwait(&pipe_, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool blocked_ = false;
+};
+
+/// What a member's calls work on: kept alive by them, so that a group may be destroyed while one is under way.
+class State {
+ public:
+  explicit State(std::shared_ptr<Links> links) : links_(std::move(links)) {}
+
+  template <class Operation>
+  base::Result<bool> run(const char* name, size_t bytes, Operation operation) {
+    if (auto why = failed()) return base::Failure{*why};
+    const NoBrokenPipe no_signal;
+    links_->set_deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline()));
+    try {
+      operation(*links_);
+      return true;
+    } catch (const LinkError& error) {
+      abort(fmt::format("gloo: {} of {} bytes, rank {} of {}: {}", name, bytes, links_->rank(), links_->size(),
+                        error.what()));
+      return base::Failure{*failed()};
+    }
+  }
+
+  /// The first reason counts. Ends the connections, so that the others fail soon too.
+  void abort(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (why_) return;
+      why_ = why;
+    }
+    links_->interrupt();
+  }
+
+  [[nodiscard]] const Links& links() const { return *links_; }
+
+ private:
+  std::optional<std::string> failed() {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+  const std::shared_ptr<Links> links_;
+  std::mutex mutex_;
+  std::optional<std::string> why_;
+};
+
+class GlooGroup final : public Collective {
+ public:
+  explicit GlooGroup(std::shared_ptr<Links> links) : state_(std::make_shared<State>(std::move(links))) {}
+  ~GlooGroup() override {
+    if (state_.use_count() > 1) state_->abort("the group was destroyed");
+  }
+  GlooGroup(const GlooGroup&) = delete;
+  GlooGroup& operator=(const GlooGroup&) = delete;
+
+  [[nodiscard]] std::string_view engine() const override { return "gloo"; }
+  [[nodiscard]] int rank() const override { return state_->links().rank(); }
+  [[nodiscard]] int size() const override { return state_->links().size(); }
+  [[nodiscard]] bool interruptible() const override { return true; }
+
+  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+    const std::span bytes(static_cast<std::byte*>(data), count * bytes_of(element));
+    return with_state("all-reduce", bytes.size(),
+                      [&](Links& links) { gloo_engine::all_reduce(links, bytes, element); });
+  }
+  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+    if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
+    return with_state("broadcast", data.size(), [&](Links& links) { gloo_engine::broadcast(links, data, root); });
+  }
+  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    if (all.size() != mine.size() * static_cast<size_t>(size())) {
+      throw UsageError(fmt::format("gather of {} bytes from {} ranks into {}", mine.size(), size(), all.size()));
+    }
+    return with_state("gather", mine.size(), [&](Links& links) { gloo_engine::all_gather(links, mine, all); });
+  }
+  base::Result<bool> barrier() override {
+    return with_state("barrier", 0, [](Links& links) { gloo_engine::barrier(links); });
+  }
+
+  void abort(const std::string& why) override { state_->abort(why); }
+  [[nodiscard]] Traffic traffic() const override { return state_->links().traffic(); }
+
+ private:
+  template <class Operation>
+  base::Result<bool> with_state(const char* name, size_t bytes, Operation operation) {
+    const std::shared_ptr<State> state = state_;
+    return state->run(name, bytes, operation);
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+/// How far a thread that connects has come. It may be left to itself.
+struct Attempt {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::string failure;
+};
+
+void run_attempt(const std::shared_ptr<Links>& links, const std::vector<std::string>& addresses, Attempt& attempt) {
+  const NoBrokenPipe no_signal;
+  std::string failure;
+  try {
+    links->connect(addresses);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  const std::lock_guard lock(attempt.mutex);
+  attempt.failure = failure;
+  attempt.done = true;
+  attempt.changed.notify_all();
+}
+
+class GlooJoining final : public Joining {
+ public:
+  GlooJoining(const std::string& host, int rank, int size, const GroupOptions& options)
+      : links_(std::make_shared<Links>(host, rank, size, options)) {}
+
+  [[nodiscard]] std::string address() const override { return links_->address(); }
+
+  base::Result<std::unique_ptr<Collective>> connect(const std::vector<std::string>& addresses,
+                                                    const std::function<bool()>& give_up) override {
+    const auto attempt = std::make_shared<Attempt>();
+    std::thread([links = links_, addresses, attempt] { run_attempt(links, addresses, *attempt); }).detach();
+    const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline());
+    std::unique_lock lock(attempt->mutex);
+    std::string why;
+    while (!attempt->changed.wait_for(lock, kAskEvery, [&] { return attempt->done; })) {
+      lock.unlock();
+      if (give_up && give_up()) why = "given up";
+      if (Clock::now() >= until) why = fmt::format("not all connected within {:g} s", links_->deadline().count());
+      lock.lock();
+      if (!why.empty()) break;
+    }
+    if (!why.empty() && !attempt->done) {
+      lock.unlock();
+      links_->interrupt();
+      lock.lock();
+      attempt->changed.wait_for(lock, kPatience, [&] { return attempt->done; });
+    }
+    if (!attempt->failure.empty() && why.empty()) why = attempt->failure;
+    if (!why.empty()) {
+      links_->interrupt();
+      return base::Failure{fmt::format("gloo: rank {} of {}: {}", links_->rank(), links_->size(), why)};
+    }
+    return std::unique_ptr<Collective>(std::make_unique<GlooGroup>(links_));
+  }
+
+ private:
+  const std::shared_ptr<Links> links_;
+};
+
+}  // namespace
+
+std::unique_ptr<Joining> join_over_gloo(const std::string& host, int rank, int size, const GroupOptions& options) {
+  return std::make_unique<GlooJoining>(host, rank, size, options);
+}
+
+}  // namespace lockstep::collective

@@ -1,0 +1,287 @@
+#include "collective/gloo/links.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gloo/transport/tcp/address.h>
+#include <gloo/transport/tcp/device.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <random>
+
+namespace lockstep::collective::gloo_engine {
+namespace {
+
+namespace tcp = gloo::transport::tcp;
+
+constexpr std::string_view kMagic = "lockstep gloo 1\n";
+constexpr size_t kTokenSize = 16;
+constexpr size_t kStageAlignment = 64;
+constexpr size_t kRoomNeeded = 4 * (kPiece + 64);
+constexpr int kRoomWanted = 1 << 20;
+
+std::string make_token() {
+  std::random_device random;
+  std::string token;
+  while (token.size() < kTokenSize) token.push_back(static_cast<char>(random() & 0xff));
+  return token;
+}
+
+/// Gloo's messages begin with "[file:line] ".
+std::string without_place(std::string_view text) {
+  const size_t end = text.find("] ");
+  if (text.starts_with("[") && end != std::string_view::npos && text.substr(0, end).find(".cc:") != std::string::npos) {
+    text.remove_prefix(end + 2);
+  }
+  return std::string(text);
+}
+
+bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET6) {
+    const auto& x = reinterpret_cast<const sockaddr_in6&>(a);
+    const auto& y = reinterpret_cast<const sockaddr_in6&>(b);
+    return x.sin6_port == y.sin6_port && std::memcmp(&x.sin6_addr, &y.sin6_addr, sizeof(x.sin6_addr)) == 0;
+  }
+  const auto& x = reinterpret_cast<const sockaddr_in&>(a);
+  const auto& y = reinterpret_cast<const sockaddr_in&>(b);
+  return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
+}
+
+/// One more handle of the connected socket at this local address: Gloo does not give out its own.
+base::FileHandle find_socket(const sockaddr_storage& local) {
+  const auto matches = [&](int fd) {
+    sockaddr_storage name{};
+    socklen_t length = sizeof(name);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0 || !same_address(name, local)) return false;
+    length = sizeof(name);
+    return getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0;
+  };
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int fd = std::stoi(entry.path().filename());
+    if (!matches(fd)) continue;
+    base::FileHandle handle(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!handle.open() || !matches(handle.get())) continue;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);  // a child must not keep a connection of ours alive
+    return handle;
+  }
+  return {};
+}
+
+const sockaddr_storage& address_of(const gloo::transport::Pair& pair) {
+  return static_cast<const tcp::Address&>(pair.address()).getSockaddr();
+}
+
+/// The room that both ends of a link need, so that writing before reading cannot block for good.
+void make_room(int socket) {
+  setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kRoomWanted, sizeof(kRoomWanted));
+  int room = 0;
+  socklen_t length = sizeof(room);
+  getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, &length);
+  if (static_cast<size_t>(room) / 2 >= kRoomNeeded) return;  // Linux tells twice what it was asked for
+  throw LinkError(fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); at least {} are needed",
+                              room / 2, kRoomNeeded));
+}
+
+std::string greeting(int from, int to, int size, std::string_view token) {
+  std::string text = fmt::format("{}{} to {} of {}\n{}", kMagic, from, to, size, token);
+  text.resize(kPiece);
+  return text;
+}
+
+void append_field(std::string& blob, std::string_view field) {
+  const auto length = static_cast<uint16_t>(field.size());
+  blob.append(reinterpret_cast<const char*>(&length), sizeof(length));
+  blob.append(field);
+}
+
+std::string_view take_field(std::string_view& blob, int rank) {
+  uint16_t length = 0;
+  if (blob.size() >= sizeof(length)) std::memcpy(&length, blob.data(), sizeof(length));
+  if (blob.size() < sizeof(length) + length) {
+    throw LinkError(fmt::format("the address of rank {} is cut off: {} bytes are left", rank, blob.size()));
+  }
+  const std::string_view field = blob.substr(sizeof(length), length);
+  blob.remove_prefix(sizeof(length) + length);
+  return field;
+}
+
+}  // namespace
+
+void Links::FreeStage::operator()(std::byte* bytes) const {
+  ::operator delete[](bytes, std::align_val_t(kStageAlignment));
+}
+
+Links::Links(const std::string& host, int rank, int size, const GroupOptions& options)
+    : rank_(rank), size_(size), options_(options), token_(make_token()), peers_(static_cast<size_t>(size)) {
+  if (size < 1 || rank < 0 || rank >= size) throw UsageError(fmt::format("rank {} of a group of {}", rank, size));
+  try {
+    device_ = tcp::CreateDevice(tcp::attr(host.c_str()));
+    context_ = device_->createContext(rank, size);
+    context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(options.deadline));
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) peers_[static_cast<size_t>(peer)].pair = context_->createPair(peer).get();
+    }
+  } catch (const std::exception& error) {
+    throw IoError(fmt::format("gloo: cannot listen at {}: {}", host, without_place(error.what())));
+  }
+}
+
+Links::~Links() { unbind(); }
+
+std::string Links::address() const {
+  std::string blob(kMagic);
+  append_field(blob, token_);
+  for (const Peer& peer : peers_) {
+    const std::vector<char> bytes = peer.pair == nullptr ? std::vector<char>() : peer.pair->address().bytes();
+    append_field(blob, {bytes.data(), bytes.size()});
+  }
+  return blob;
+}
+
+void Links::connect(const std::vector<std::string>& addresses) {
+  if (addresses.size() != peers_.size()) {
+    throw LinkError(fmt::format("{} addresses for a group of {}", addresses.size(), size_));
+  }
+  until_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.deadline);
+  std::vector<std::string> tokens;
+  for (int rank = 0; rank < size_; ++rank) {
+    std::string_view blob = addresses[static_cast<size_t>(rank)];
+    if (!blob.starts_with(kMagic)) throw LinkError(fmt::format("the address of rank {} is not one of Gloo's", rank));
+    blob.remove_prefix(kMagic.size());
+    tokens.emplace_back(take_field(blob, rank));
+    std::string_view mine;
+    for (int peer = 0; peer < size_; ++peer) {
+      const std::string_view field = take_field(blob, rank);
+      if (peer == rank_) mine = field;
+    }
+    if (rank != rank_) connect_peer(rank, mine);
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) greet(rank, tokens[static_cast<size_t>(rank)]);
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) check_greeting(rank);
+  }
+}
+
+void Links::connect_peer(int rank, std::string_view address) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (address.size() != peer.pair->address().bytes().size()) {
+    throw LinkError(fmt::format("the address of rank {} has {} bytes", rank, address.size()));
+  }
+  try {
+    if (interrupted_) throw LinkError("interrupted");
+    peer.pair->connect({address.begin(), address.end()});
+    peer.pair->setSync(true, false);
+  } catch (const std::exception& error) {
+    throw LinkError(fmt::format("connecting with rank {}: {}", rank, without_place(error.what())));
+  }
+  base::FileHandle socket = find_socket(address_of(*peer.pair));
+  if (!socket.open()) throw LinkError(fmt::format("connecting with rank {}: the connection is gone", rank));
+  const std::lock_guard lock(sockets_);
+  if (interrupted_) throw LinkError("interrupted");
+  peer.socket = std::move(socket);
+}
+
+/// As long as the longest message: Gloo sizes its send buffer by what it sends and must not do so again.
+void Links::greet(int rank, std::string_view token) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  peer.stage.reset(static_cast<std::byte*>(::operator new[](kPiece, std::align_val_t(kStageAlignment))));
+  const std::string text = greeting(rank_, rank, size_, token);
+  bind(std::as_bytes(std::span(text)), {});
+  send(rank, Lane::stage, 0, text.size());
+  unbind();
+  make_room(peer.socket.get());
+}
+
+void Links::check_greeting(int rank) {
+  receive(rank, Lane::stage, kPiece);
+  const std::string expected = greeting(rank, rank_, size_, token_);
+  if (std::memcmp(stage(rank), expected.data(), kPiece) != 0) {
+    throw LinkError(fmt::format("whoever connected as rank {} is not of this group", rank));
+  }
+}
+
+void Links::bind(std::span<const std::byte> out, std::span<std::byte> in) {
+  out_ = out;
+  in_ = in;
+}
+
+void Links::unbind() {
+  for (Peer& peer : peers_) {
+    for (Buffer& buffer : peer.out) buffer.reset();
+    peer.in[static_cast<size_t>(Lane::place)].reset();
+  }
+}
+
+void Links::send(int rank, Lane lane, size_t offset, size_t length) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  Buffer& buffer = peer.out[static_cast<size_t>(lane)];
+  try {
+    // Gloo declares what it only reads as what it may write.
+    if (!buffer) {
+      buffer = peer.pair->createSendBuffer(slot(lane, rank_, rank), const_cast<std::byte*>(out_.data()), out_.size());
+    }
+    buffer->send(offset, length, lane == Lane::place ? offset : 0);
+    buffer->waitSend();
+  } catch (const std::exception& error) {
+    throw LinkError(fmt::format("sending to rank {}: {}", rank, without_place(error.what())));
+  }
+  sent_.fetch_add(length, std::memory_order_relaxed);
+}
+
+void Links::receive(int rank, Lane lane, size_t length) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  Buffer& buffer = peer.in[static_cast<size_t>(lane)];
+  wait_for(rank);
+  try {
+    if (!buffer) {
+      buffer = lane == Lane::stage ? peer.pair->createRecvBuffer(slot(lane, rank, rank_), peer.stage.get(), kPiece)
+                                   : peer.pair->createRecvBuffer(slot(lane, rank, rank_), in_.data(), in_.size());
+    }
+    buffer->waitRecv();
+  } catch (const std::exception& error) {
+    throw LinkError(fmt::format("waiting for rank {}: {}", rank, without_place(error.what())));
+  }
+  received_.fetch_add(length, std::memory_order_relaxed);
+}
+
+void Links::wait_for(int rank) {
+  pollfd watched{.fd = peers_[static_cast<size_t>(rank)].socket.get(), .events = POLLIN, .revents = 0};
+  if (options_.spin.count() > 0) {
+    const auto spin_until = Clock::now() + options_.spin;
+    do {
+      if (poll(&watched, 1, 0) > 0) return;
+    } while (Clock::now() < spin_until);
+  }
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
+    const auto ready = poll(&watched, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000)));
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR) throw LinkError(fmt::format("waiting for rank {}: {}", rank, strerror(errno)));
+    if (Clock::now() >= until_) {
+      throw LinkError(fmt::format("nothing came from rank {} within {:g} s", rank, options_.deadline.count()));
+    }
+  }
+}
+
+void Links::interrupt() {
+  const std::lock_guard lock(sockets_);
+  interrupted_ = true;
+  for (Peer& peer : peers_) {
+    if (peer.socket.open()) {
+      shutdown(peer.socket.get(), SHUT_RDWR);
+    } else if (peer.pair != nullptr) {
+      peer.pair->close();
+    }
+  }
+}
+
+}  // namespace lockstep::collective::gloo_engine

@@ -1,0 +1,153 @@
+#include "collective/gloo/operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collective/sum.h"
+
+namespace lockstep::collective::gloo_engine {
+namespace {
+
+/// Up to here one round with everyone is faster than two with parts.
+constexpr size_t kSmall = 16 * 1024;
+
+class Binding {
+ public:
+  Binding(Links& links, std::span<const std::byte> out, std::span<std::byte> in) : links_(links) {
+    links.bind(out, in);
+  }
+  ~Binding() { links_.unbind(); }
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+
+ private:
+  Links& links_;
+};
+
+template <class Action>
+void for_peers(const Links& links, Action action) {
+  // Everyone begins with the one after himself, so that not all send to the same one.
+  for (int i = 1; i < links.size(); ++i) action((links.rank() + i) % links.size());
+}
+
+/// Adds what the others have staged to `own`, in the order of ranks.
+void sum_staged(Links& links, std::byte* own, size_t bytes, Element element) {
+  const size_t count = bytes / bytes_of(element);
+  std::byte* sum = nullptr;
+  for (int rank = 0; rank < links.size(); ++rank) {
+    if (rank != links.rank()) links.receive(rank, Lane::stage, bytes);
+    std::byte* next = rank == links.rank() ? own : links.stage(rank);
+    if (sum != nullptr) {
+      std::byte* to = rank >= links.rank() ? own : sum;
+      add(element, sum, next, to, count);
+      next = to;
+    }
+    sum = next;
+  }
+}
+
+/// The shares of all members in one round of a pipelined sum.
+struct Round {
+  size_t begin = 0;
+  size_t bytes = 0;
+  size_t share = 0;  ///< the last one may be smaller
+
+  [[nodiscard]] size_t offset(int rank) const { return begin + std::min(bytes, share * static_cast<size_t>(rank)); }
+  [[nodiscard]] size_t length(int rank) const { return offset(rank + 1) - offset(rank); }
+};
+
+class Pipeline {
+ public:
+  Pipeline(Links& links, std::span<std::byte> data, Element element) : links_(links), data_(data), element_(element) {
+    const auto members = static_cast<size_t>(links.size());
+    rounds_ = (data.size() + members * kPiece - 1) / (members * kPiece);
+    const size_t unit = 16 * members;
+    round_bytes_ = ((data.size() + rounds_ - 1) / rounds_ + unit - 1) / unit * unit;
+  }
+
+  void run() {
+    for (size_t i = 0; i < rounds_ + 2; ++i) {
+      if (i < rounds_) scatter(round(i));
+      if (i >= 1 && i - 1 < rounds_) reduce(round(i - 1));
+      if (i >= 2) collect(round(i - 2));
+    }
+  }
+
+ private:
+  [[nodiscard]] Round round(size_t i) const {
+    const size_t begin = std::min(data_.size(), i * round_bytes_);
+    return {begin, std::min(round_bytes_, data_.size() - begin), round_bytes_ / static_cast<size_t>(links_.size())};
+  }
+
+  void scatter(const Round& round) {
+    for_peers(links_, [&](int peer) {
+      if (round.length(peer) > 0) links_.send(peer, Lane::stage, round.offset(peer), round.length(peer));
+    });
+  }
+  void reduce(const Round& round) {
+    const size_t offset = round.offset(links_.rank());
+    const size_t length = round.length(links_.rank());
+    if (length == 0) return;
+    sum_staged(links_, data_.data() + offset, length, element_);
+    for_peers(links_, [&](int peer) { links_.send(peer, Lane::place, offset, length); });
+  }
+  void collect(const Round& round) {
+    for_peers(links_, [&](int peer) {
+      if (round.length(peer) > 0) links_.receive(peer, Lane::place, round.length(peer));
+    });
+  }
+
+  Links& links_;
+  const std::span<std::byte> data_;
+  const Element element_;
+  size_t rounds_ = 0;
+  size_t round_bytes_ = 0;
+};
+
+}  // namespace
+
+void all_reduce(Links& links, std::span<std::byte> data, Element element) {
+  if (data.empty() || links.size() == 1) return;
+  const Binding binding(links, data, data);
+  if (data.size() > kSmall) {
+    Pipeline(links, data, element).run();
+    return;
+  }
+  for_peers(links, [&](int peer) { links.send(peer, Lane::stage, 0, data.size()); });
+  sum_staged(links, data.data(), data.size(), element);
+}
+
+void broadcast(Links& links, std::span<std::byte> data, int root) {
+  if (data.empty() || links.size() == 1) return;
+  const Binding binding(links, data, data);
+  // A chain from the root on: each sends everything once.
+  const int previous = (links.rank() + links.size() - 1) % links.size();
+  const int next = (links.rank() + 1) % links.size();
+  for (size_t at = 0; at < data.size(); at += kPiece) {
+    const size_t length = std::min(kPiece, data.size() - at);
+    if (links.rank() != root) links.receive(previous, Lane::place, length);
+    if (next != root) links.send(next, Lane::place, at, length);
+  }
+}
+
+void all_gather(Links& links, std::span<const std::byte> mine, std::span<std::byte> all) {
+  const size_t size = mine.size();
+  if (size == 0) return;
+  const size_t own = size * static_cast<size_t>(links.rank());
+  std::memcpy(all.data() + own, mine.data(), size);
+  const Binding binding(links, all, all);
+  for (size_t at = 0; at < size; at += kPiece) {
+    const size_t length = std::min(kPiece, size - at);
+    for_peers(links, [&](int peer) { links.send(peer, Lane::place, own + at, length); });
+    for_peers(links, [&](int peer) { links.receive(peer, Lane::place, length); });
+  }
+}
+
+void barrier(Links& links) {
+  const std::byte here{1};
+  const Binding binding(links, {&here, 1}, {});
+  for_peers(links, [&](int peer) { links.send(peer, Lane::stage, 0, 1); });
+  for_peers(links, [&](int peer) { links.receive(peer, Lane::stage, 1); });
+}
+
+}  // namespace lockstep::collective::gloo_engine

@@ -1,0 +1,36 @@
+// Groups over Gloo for tests: members as threads of this process, on loopback.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collective/gloo/gloo_engine.h"
+
+namespace lockstep::collective::testing {
+
+/// Runs `act(i)` on a thread of its own for each i, and returns when all have ended.
+inline void in_threads(int count, const std::function<void(int)>& act) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&act, i] { act(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+inline std::vector<std::unique_ptr<Collective>> make_gloo_group(int size, const GroupOptions& options = {}) {
+  std::vector<std::unique_ptr<Joining>> joinings;
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < size; ++rank) {
+    joinings.push_back(join_over_gloo("127.0.0.1", rank, size, options));
+    addresses.push_back(joinings.back()->address());
+  }
+  std::vector<std::unique_ptr<Collective>> group(static_cast<size_t>(size));
+  in_threads(size, [&](int rank) {
+    const auto i = static_cast<size_t>(rank);
+    group[i] = joinings[i]->connect(addresses, [] { return false; }).value_or_throw();
+  });
+  return group;
+}
+
+}  // namespace lockstep::collective::testing
