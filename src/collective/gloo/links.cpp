@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -39,6 +40,20 @@ std::string without_place(std::string_view text) {
     text.remove_prefix(end + 2);
   }
   return std::string(text);
+}
+
+/// The first address of a host, in numbers: Gloo crashes on a name that cannot be resolved.
+std::string resolved(std::string host) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) throw LinkError(fmt::format("the host cannot be found: {}", gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  std::array<char, NI_MAXHOST> text{};
+  getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return text.data();
 }
 
 bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
@@ -122,7 +137,7 @@ Links::Links(const std::string& host, int rank, int size, const GroupOptions& op
     : rank_(rank), size_(size), options_(options), token_(make_token()), peers_(static_cast<size_t>(size)) {
   if (size < 1 || rank < 0 || rank >= size) throw UsageError(fmt::format("rank {} of a group of {}", rank, size));
   try {
-    device_ = tcp::CreateDevice(tcp::attr(host.c_str()));
+    device_ = tcp::CreateDevice(tcp::attr(resolved(host).c_str()));
     context_ = device_->createContext(rank, size);
     context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(options.deadline));
     for (int peer = 0; peer < size; ++peer) {
