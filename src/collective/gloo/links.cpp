@@ -24,6 +24,8 @@ constexpr std::string_view kMagic = "lockstep gloo 1\n";
 constexpr size_t kTokenSize = 16;
 constexpr size_t kStageAlignment = 64;
 constexpr size_t kRoomNeeded = 4 * (kPiece + 64);
+/// What a send buffer has room for unless the receiver has left many messages unread.
+constexpr size_t kAlwaysFits = 4096;
 constexpr int kRoomWanted = 1 << 20;
 
 std::string make_token() {
@@ -239,6 +241,7 @@ void Links::unbind() {
 void Links::send(int rank, Lane lane, size_t offset, size_t length) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   Buffer& buffer = peer.out[static_cast<size_t>(lane)];
+  if (length > kAlwaysFits) wait_for(rank, POLLOUT);
   try {
     // Gloo declares what it only reads as what it may write.
     if (!buffer) {
@@ -255,7 +258,7 @@ void Links::send(int rank, Lane lane, size_t offset, size_t length) {
 void Links::receive(int rank, Lane lane, size_t length) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   Buffer& buffer = peer.in[static_cast<size_t>(lane)];
-  wait_for(rank);
+  wait_for(rank, POLLIN);
   try {
     if (!buffer) {
       buffer = lane == Lane::stage ? peer.pair->createRecvBuffer(slot(lane, rank, rank_), peer.stage.get(), kPiece)
@@ -268,8 +271,8 @@ void Links::receive(int rank, Lane lane, size_t length) {
   received_.fetch_add(length, std::memory_order_relaxed);
 }
 
-void Links::wait_for(int rank) {
-  pollfd watched{.fd = peers_[static_cast<size_t>(rank)].socket.get(), .events = POLLIN, .revents = 0};
+void Links::wait_for(int rank, short event) {
+  pollfd watched{.fd = peers_[static_cast<size_t>(rank)].socket.get(), .events = event, .revents = 0};
   if (options_.spin.count() > 0) {
     const auto spin_until = Clock::now() + options_.spin;
     do {
@@ -282,7 +285,8 @@ void Links::wait_for(int rank) {
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) throw LinkError(fmt::format("waiting for rank {}: {}", rank, strerror(errno)));
     if (Clock::now() >= until_) {
-      throw LinkError(fmt::format("nothing came from rank {} within {:g} s", rank, options_.deadline.count()));
+      const char* what = event == POLLIN ? "nothing came from" : "nothing more was taken by";
+      throw LinkError(fmt::format("{} rank {} within {:g} s", what, rank, options_.deadline.count()));
     }
   }
 }

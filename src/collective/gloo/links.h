@@ -90,7 +90,7 @@ class Links {
   void connect_peer(int rank, std::string_view address);
   void greet(int rank, std::string_view token);
   void check_greeting(int rank);
-  void wait_for(int rank);
+  void wait_for(int rank, short event);
   [[nodiscard]] int slot(Lane lane, int from, int to) const { return 2 * static_cast<int>(lane) + (from < to ? 0 : 1); }
 
   const int rank_;
