@@ -14,6 +14,7 @@ find_package(Protobuf REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
 find_package(Gloo QUIET)  # without it, src/collective has no such engine
+pkg_check_modules(OPEN_MPI IMPORTED_TARGET ompi-c)  # without it there is no --collective mpi
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
