@@ -55,7 +55,7 @@ void refuse_local_settings(const ClusterRequest& request, const std::string& fro
 
 FoundCluster from_file(const ClusterRequest& request, const Environment& environment) {
   refuse_local_settings(request, request.cluster);
-  FoundCluster found{Source::file, request.cluster, load_cluster_file(request.cluster).spec, {}};
+  FoundCluster found{Source::file, request.cluster, load_cluster_file(request.cluster).spec, {}, false};
   if (!request.task.empty()) {
     found.task = task_of_flag(request.task);
     require_task(found);
@@ -73,12 +73,13 @@ FoundCluster from_file(const ClusterRequest& request, const Environment& environ
   }
   found.task = tasks[static_cast<size_t>(ranks->rank)];
   found.from += " and " + ranks->launcher;
+  found.by_rank = true;
   return found;
 }
 
 FoundCluster from_tf_config(const ClusterRequest& request, TfConfig config) {
   refuse_local_settings(request, "TF_CONFIG");
-  FoundCluster found{Source::tf_config, "TF_CONFIG", std::move(config.spec), {}};
+  FoundCluster found{Source::tf_config, "TF_CONFIG", std::move(config.spec), {}, false};
   if (request.task.empty() && !config.task) {
     throw UsageError(
         fmt::format("TF_CONFIG: task: is missing; it says which of {} this process is, as in "
@@ -99,17 +100,50 @@ FoundCluster from_ranks(const ClusterRequest& request, const Ranks& ranks) {
   refuse_layout(request.layout, ranks.launcher);
   const int64_t wanted = request.workers + request.ps + (request.evaluator ? 1 : 0);
   if (request.workers > 0 && wanted != ranks.size) {
-    throw UsageError(fmt::format("--workers: {} with {} ps{} are {} processes, and {} started {}", request.workers,
-                                 request.ps, request.evaluator ? " and an evaluator" : "", wanted, ranks.launcher,
-                                 ranks.size));
+    const std::string servers = request.ps > 0 ? fmt::format(" with {} ps", request.ps) : "";
+    throw UsageError(fmt::format("--workers: {}{}{} are {} processes, and {} started {}", request.workers, servers,
+                                 request.evaluator ? " and an evaluator" : "", wanted, ranks.launcher, ranks.size));
   }
-  FoundCluster found{Source::ranks, ranks.launcher, {}, {}};
+  FoundCluster found{Source::ranks, ranks.launcher, {}, {}, true};
   found.spec = spec_of_ranks(ranks, static_cast<int>(request.ps), request.evaluator);
   found.task = found.spec.tasks()[static_cast<size_t>(ranks.rank)];
   return found;
 }
 
+bool is_set(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found != environment.end() && !found->second.empty();
+}
+
+void require_addresses(const FoundCluster& found) {
+  for (const Task& task : found.spec.members()) {
+    if (!found.spec.address(task).empty()) continue;
+    throw UsageError(
+        fmt::format("--collective: gloo needs the address of every worker, and {} does not say where they "
+                    "run: give --cluster FILE, or leave it to mpi",
+                    found.from));
+  }
+}
+
 }  // namespace
+
+std::string choose_engine(const std::string& wanted, const FoundCluster& found, const Environment& environment) {
+  const bool ranks = found.by_rank && (is_set(environment, "OMPI_COMM_WORLD_RANK") || is_set(environment, "PMIX_RANK"));
+  const bool evaluator = !found.spec.evaluator.empty();
+  if (wanted == "mpi" && !ranks) {
+    throw UsageError("--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is none");
+  }
+  if (wanted == "mpi" && evaluator) {
+    throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");
+  }
+  if (wanted == "inprocess") {
+    throw UsageError(
+        "--collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
+  }
+  if (wanted == "mpi" || (wanted == "auto" && ranks && !evaluator)) return "mpi";
+  require_addresses(found);
+  return "gloo";
+}
 
 std::optional<FoundCluster> find_cluster(const ClusterRequest& request, const Environment& environment) {
   const auto variable = environment.find("TF_CONFIG");

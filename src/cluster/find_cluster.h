@@ -18,7 +18,7 @@ struct ClusterRequest {
   std::string task;     ///< --task ROLE:N
   std::string layout;
   int64_t workers = 0;
-  int64_t ps = 1;  ///< of ranks; a file and TF_CONFIG know it themselves
+  int64_t ps = 0;  ///< of ranks, 0: they train by all-reduce; a file and TF_CONFIG know it themselves
   bool evaluator = false;
 };
 
@@ -29,10 +29,15 @@ struct FoundCluster {
   std::string from;  ///< "cluster.yaml", "TF_CONFIG", "Slurm": for the log and for errors
   Spec spec;
   Task task;
+  bool by_rank = false;  ///< each rank of a launcher is one task
 };
 
 /// Nothing: no cluster is given from outside; training is in this process, or --workers starts processes here. Throws
 /// UsageError for what contradicts itself.
 std::optional<FoundCluster> find_cluster(const ClusterRequest& request, const Environment& environment);
+
+/// The engine of an all-reduce in this cluster: "mpi" or "gloo". `wanted` is --collective; auto is mpi for the ranks of
+/// Open MPI and PMIx, which an evaluator cannot be one of, and else gloo. Throws UsageError for one that cannot be.
+std::string choose_engine(const std::string& wanted, const FoundCluster& found, const Environment& environment);
 
 }  // namespace lockstep::cluster

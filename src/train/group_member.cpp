@@ -60,7 +60,9 @@ void check_all_reduce_settings(const Settings& settings, const cluster::Spec& sp
     throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
                                  settings.min_workers));
   }
-  if (!spec.loopback_only() && !settings.insecure) {
+  // The ranks of an MPI job on one machine have addresses; on several nobody knows them.
+  const bool unknown = spec.address(spec.chief_task()).empty();
+  if ((unknown || !spec.loopback_only()) && !settings.insecure) {
     throw UsageError(
         "the cluster has addresses beyond this machine, and gradients of an all-reduce are not encrypted: give "
         "--insecure where the network is trusted (docs/allreduce.md)");

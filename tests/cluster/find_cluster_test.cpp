@@ -94,17 +94,87 @@ TEST_F(FindCluster, ATaskCompletesTfConfig) {
   EXPECT_EQ(find_cluster(request_, without)->spec.evaluator.size(), 1U);
 }
 
-TEST_F(FindCluster, Ranks) {
+TEST_F(FindCluster, RanksAreWorkersOfAnAllReduce) {
   const auto found = find_cluster(request_, kSlurm);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->source, Source::ranks);
   EXPECT_EQ(found->from, "Slurm");
+  EXPECT_TRUE(found->by_rank);
+  EXPECT_EQ(found->task, (Task{Role::worker, 1}));
+  EXPECT_EQ(found->spec.workers.size(), 3U);
+  EXPECT_TRUE(found->spec.ps.empty());
+  request_.workers = 3;
+  EXPECT_EQ(find_cluster(request_, kSlurm)->spec.workers.size(), 3U);
+  request_.workers = 4;
+  EXPECT_THAT(error_of(request_, kSlurm), HasSubstr("--workers: 4 are 4 processes, and Slurm started 3"));
+}
+
+TEST_F(FindCluster, TheLastRankIsTheEvaluator) {
+  request_.evaluator = true;
+  const auto found = find_cluster(request_, kSlurm);
+  EXPECT_EQ(found->task, (Task{Role::worker, 1}));
+  EXPECT_EQ(found->spec.workers.size(), 2U);
+  EXPECT_EQ(found->spec.evaluator.size(), 1U);
+}
+
+TEST_F(FindCluster, WithServersTheFirstRanksAreThose) {
+  request_.ps = 1;
+  const auto found = find_cluster(request_, kSlurm);
+  ASSERT_TRUE(found);
   EXPECT_EQ(found->task, (Task{Role::worker, 0}));
   EXPECT_EQ(found->spec.ps.size(), 1U);
   request_.workers = 2;
   EXPECT_EQ(find_cluster(request_, kSlurm)->spec.workers.size(), 2U);
   request_.workers = 3;
   EXPECT_THAT(error_of(request_, kSlurm), HasSubstr("--workers: 3 with 1 ps are 4 processes, and Slurm started 3"));
+}
+
+TEST_F(FindCluster, AClusterWithoutServersIsOne) {
+  const Environment workers{
+      {"TF_CONFIG", R"({"cluster":{"worker":["a:1","b:1"]},"task":{"type":"worker","index":1}})"}};
+  EXPECT_EQ(find_cluster(request_, workers)->spec.workers.size(), 2U);
+  const Environment chief{
+      {"TF_CONFIG", R"({"cluster":{"chief":["a:1"],"worker":["b:1"]},"task":{"type":"chief","index":0}})"}};
+  EXPECT_EQ(find_cluster(request_, chief)->spec.members().size(), 2U);
+  const std::string text = "worker: [a:1, b:1]\n";
+  testing::put_file(file_, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  request_.cluster = file_;
+  request_.task = "worker:0";
+  EXPECT_TRUE(find_cluster(request_, {})->spec.ps.empty());
+}
+
+const Environment kOpenMpi{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_RANK", "1"}};
+
+TEST_F(FindCluster, TheRanksOfMpiUseIt) {
+  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, kOpenMpi), kOpenMpi), "mpi");
+  EXPECT_EQ(choose_engine("mpi", *find_cluster(request_, kOpenMpi), kOpenMpi), "mpi");
+  Environment pmix = kSlurm;
+  pmix["PMIX_RANK"] = "1";
+  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, pmix), pmix), "mpi");
+  EXPECT_EQ(choose_engine("gloo", *find_cluster(request_, pmix), pmix), "gloo");
+}
+
+TEST_F(FindCluster, OthersUseGloo) {
+  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, kSlurm), kSlurm), "gloo");
+  Environment both = kOpenMpi;
+  both.insert(kTfConfig.begin(), kTfConfig.end());
+  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, both), both), "gloo");
+  request_.evaluator = true;
+  Environment pmix = kSlurm;
+  pmix["PMIX_RANK"] = "1";
+  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, pmix), pmix), "gloo");
+}
+
+TEST_F(FindCluster, AnEngineThatCannotBeIsRefused) {
+  const auto said = [&](const std::string& wanted, const Environment& environment) {
+    return message_of<UsageError>([&] { choose_engine(wanted, *find_cluster(request_, environment), environment); });
+  };
+  EXPECT_THAT(said("mpi", kSlurm), HasSubstr("this process is none"));
+  EXPECT_THAT(said("mpi", kTfConfig), HasSubstr("this process is none"));
+  EXPECT_THAT(said("inprocess", kSlurm), HasSubstr("--replicas"));
+  EXPECT_THAT(said("gloo", kOpenMpi), HasSubstr("Open MPI does not say where they run"));
+  request_.evaluator = true;
+  EXPECT_THAT(said("mpi", kOpenMpi), HasSubstr("no place for an evaluator"));
 }
 
 /// The blocks of a page between ```LANGUAGE and ```.

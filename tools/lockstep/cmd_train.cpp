@@ -48,6 +48,15 @@ train::Settings resolve_early(train::Configuration configuration) {
   return configuration.resolve();
 }
 
+/// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.
+int64_t servers_of_ranks(const train::Settings& settings, const train::Configuration& configuration) {
+  const bool given = configuration.given("ps");
+  if (given && settings.strategy == "allreduce" && !configuration.given("resume")) {
+    throw UsageError(fmt::format("--ps {} is of --strategy ps, and --strategy is allreduce", settings.ps));
+  }
+  return settings.strategy == "ps" || (given && settings.strategy == "auto") ? settings.ps : 0;
+}
+
 /// The cluster that this process is one of. A launcher that is asked for is none, whatever the environment says.
 std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
                                                const train::Configuration& configuration) {
@@ -59,7 +68,7 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
   // What a resumed run was started with says nothing about this call.
   if (configuration.given("layout")) request.layout = settings.layout;
   if (configuration.given("workers")) request.workers = settings.workers;
-  request.ps = settings.ps;
+  request.ps = servers_of_ranks(settings, configuration);
   request.evaluator = settings.evaluator;
   return cluster::find_cluster(request, cluster::process_environment());
 }
@@ -122,10 +131,12 @@ void refuse_cluster_settings(const train::Configuration& configuration, const tr
 }
 
 int run_train(const TrainArguments& arguments, const Invocation& invocation) {
-  const train::Configuration configuration = make_configuration(arguments, invocation.models);
+  train::Configuration configuration = make_configuration(arguments, invocation.models);
   const train::Settings settings = resolve_early(configuration);
   // A role is one also where the configuration that all roles share names workers.
   if (const auto found = find_role(settings, configuration)) {
+    // Kept with the run, so that ranks that resume it are given the same roles.
+    if (settings.strategy == "auto") configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);

@@ -52,6 +52,9 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
   RoleReporter reporter(found.task, settings);
   train::Group group{found.spec, found.task,
                      [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
+  if (found.spec.ps.empty()) {
+    group.mpi = cluster::choose_engine(settings.collective, found, cluster::process_environment()) == "mpi";
+  }
   switch (found.task.role) {
     case cluster::Role::chief:
     case cluster::Role::worker:
