@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
+#include <thread>
 
 #include "hwy/cache_control.h"
 
@@ -15,8 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often a poll looks at the state before it looks at the clock.
-constexpr int kLooks = 32;
+/// How often a poll looks at the state before it looks at the clock and lets another thread have the core: the one that
+/// is awaited may need it.
+constexpr int kLooks = 64;
 
 }  // namespace
 
@@ -48,6 +50,7 @@ bool ThreadBarrier::poll(uint32_t before, Time deadline) const {
       if (state_.load(std::memory_order_relaxed) != before) return true;
       hwy::Pause();
     }
+    std::this_thread::yield();
   } while (Clock::now() < end);
   return false;
 }
