@@ -1,6 +1,9 @@
-// Placeholder until the real one is merged.
+// How the gradients of a step are cut into buckets, and which of them are complete. Buckets go from the end of the
+// parameter buffer to its beginning, as the backward pass announces gradients; what is left over makes the last one
+// small, for which everyone waits. Plain values; allocates when it is made only.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "graph/program.h"
@@ -9,37 +12,27 @@ namespace lockstep::allreduce {
 
 class Buckets {
  public:
-  Buckets(size_t count, size_t bytes) {
-    const size_t most = std::max<size_t>(bytes / sizeof(float), 1);
-    for (size_t end = count; end > 0;) {
-      const size_t begin = end > most ? end - most : 0;
-      ranges_.push_back({begin, end - begin});
-      end = begin;
-    }
-    if (ranges_.empty()) ranges_.push_back({0, 0});
-    left_.resize(ranges_.size());
-  }
-  [[nodiscard]] size_t size() const { return ranges_.size(); }
-  [[nodiscard]] graph::ParameterRange range(size_t i) const { return ranges_[i]; }
-  void begin() {
-    for (size_t i = 0; i < size(); ++i) left_[i] = ranges_[i].count;
-    next_ = 0;
-  }
-  size_t announced(graph::ParameterRange range) {
-    for (size_t i = 0; i < size(); ++i) {
-      const size_t from = std::max(range.offset, ranges_[i].offset);
-      const size_t to = std::min(range.offset + range.count, ranges_[i].offset + ranges_[i].count);
-      if (to > from) left_[i] -= to - from;
-    }
-    const size_t before = next_;
-    while (next_ < size() && left_[next_] == 0) ++next_;
-    return next_ - before;
-  }
+  /// `bytes` are of float32, and are cut to whole cache lines.
+  Buckets(size_t count, size_t bytes);
+
+  [[nodiscard]] size_t size() const { return missing_.size(); }  ///< at least 1, which may be empty
+  [[nodiscard]] graph::ParameterRange range(size_t i) const;
+
+  /// A new step: nothing is announced.
+  void begin();
+  /// These gradients are final; each element once, in any order. Gives how many further buckets, in their order, are
+  /// complete now with all before them. Throws UsageError for elements that are not there, or for more than a bucket
+  /// has.
+  size_t announced(graph::ParameterRange range);
 
  private:
-  std::vector<graph::ParameterRange> ranges_;
-  std::vector<size_t> left_;
-  size_t next_ = 0;
+  [[nodiscard]] size_t bucket_of(size_t element) const { return (top_ - 1 - element) / each_; }
+
+  size_t count_;
+  size_t each_;                  ///< elements per bucket
+  size_t top_;                   ///< the end of the first bucket, beyond the elements by less than a cache line
+  std::vector<size_t> missing_;  ///< elements of each bucket that are not announced
+  size_t complete_ = 0;
 };
 
 }  // namespace lockstep::allreduce

@@ -1,0 +1,98 @@
+#include "allreduce/buckets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lockstep/error.h"
+
+namespace lockstep::allreduce {
+namespace {
+
+using graph::ParameterRange;
+
+TEST(Buckets, CoverTheParametersFromTheEndWithoutGaps) {
+  for (const size_t count : {1, 15, 16, 17, 1000, 4096, 100'003}) {
+    for (const size_t bytes : {0, 1, 64, 100, 4096, 1 << 20}) {
+      const Buckets buckets(count, bytes);
+      size_t end = count;
+      for (size_t i = 0; i < buckets.size(); ++i) {
+        const ParameterRange range = buckets.range(i);
+        EXPECT_EQ(range.offset + range.count, end);
+        EXPECT_GT(range.count, 0);
+        EXPECT_LE(range.count * sizeof(float), std::max<size_t>(bytes, 64));
+        EXPECT_EQ(range.offset % 16, 0) << "a bucket begins at a cache line";
+        end = range.offset;
+      }
+      EXPECT_EQ(end, 0);
+    }
+  }
+}
+
+TEST(Buckets, OneOfEverythingIfItFits) {
+  const Buckets buckets(1000, 1 << 20);
+  ASSERT_EQ(buckets.size(), 1);
+  EXPECT_EQ(buckets.range(0).count, 1000);
+}
+
+TEST(Buckets, NoParametersMakeOneEmptyBucket) {
+  Buckets buckets(0, 1 << 20);
+  ASSERT_EQ(buckets.size(), 1);
+  EXPECT_EQ(buckets.range(0).count, 0);
+  EXPECT_EQ(buckets.announced({0, 0}), 0);
+}
+
+TEST(Buckets, AreCompleteInTheirOrderOnly) {
+  Buckets buckets(48, 64);
+  ASSERT_EQ(buckets.size(), 3);
+  EXPECT_EQ(buckets.announced({0, 16}), 0) << "the last bucket waits for those before it";
+  EXPECT_EQ(buckets.announced({40, 8}), 0);
+  EXPECT_EQ(buckets.announced({30, 10}), 1);
+  EXPECT_EQ(buckets.announced({16, 14}), 2);
+}
+
+TEST(Buckets, ALargeParameterCompletesManyAtOnce) {
+  Buckets buckets(160, 64);
+  EXPECT_EQ(buckets.announced({8, 152}), 9);
+  EXPECT_EQ(buckets.announced({0, 8}), 1);
+}
+
+TEST(Buckets, EveryOrderCompletesEachBucketOnceInEveryStep) {
+  std::minstd_rand random(3);
+  Buckets buckets(10'007, 1000);
+  std::vector<ParameterRange> parameters;
+  for (size_t offset = 0; offset < 10'007;) {
+    const size_t count = std::min<size_t>(1 + random() % 900, 10'007 - offset);
+    parameters.push_back({offset, count});
+    offset += count;
+  }
+  for (int step = 0; step < 20; ++step) {
+    std::shuffle(parameters.begin(), parameters.end(), random);
+    buckets.begin();
+    std::vector<bool> final_ones(10'007);
+    size_t complete = 0;
+    for (const ParameterRange& parameter : parameters) {
+      std::fill_n(final_ones.begin() + static_cast<ptrdiff_t>(parameter.offset), parameter.count, true);
+      complete += buckets.announced(parameter);
+      // Exactly those from the end that have all their elements.
+      const auto gap = std::find(final_ones.rbegin(), final_ones.rend(), false);
+      const auto whole = static_cast<size_t>(gap - final_ones.rbegin());
+      for (size_t i = 0; i < buckets.size(); ++i) {
+        EXPECT_EQ(i < complete, buckets.range(i).offset + whole >= 10'007) << i;
+      }
+    }
+    EXPECT_EQ(complete, buckets.size());
+  }
+}
+
+TEST(Buckets, RefuseWhatIsNotThereOrWasAnnounced) {
+  Buckets buckets(100, 64);
+  EXPECT_THROW(buckets.announced({90, 11}), UsageError);
+  EXPECT_THROW(buckets.announced({static_cast<size_t>(-1), 2}), UsageError);
+  buckets.announced({96, 4});
+  EXPECT_THROW(buckets.announced({96, 4}), UsageError);
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce
