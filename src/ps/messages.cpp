@@ -2,19 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 #include "lockstep/error.h"
-#include "transport/copy.h"
 
 namespace lockstep::ps {
 namespace {
 
 constexpr int32_t kMostMembers = 4096;
 constexpr uint64_t kMostParameters = uint64_t{1} << 40;
-constexpr size_t kLargeBytes = 512 << 10;  ///< of a frame: then it is part of what no cache holds
 
 }  // namespace
 
@@ -29,140 +23,6 @@ transport::Header header(Kind kind) {
   return header;
 }
 
-namespace {
-
-/// Bytes of a frame's elements; checked against its payload.
-size_t element_bytes(const transport::Frame& frame) {
-  const transport::Header& header = frame.header;
-  if (header.count == 0) return 0;
-  if (header.element < static_cast<uint32_t>(Element::kFloat32) ||
-      header.element > static_cast<uint32_t>(Element::kFloat16)) {
-    throw DataError(fmt::format("elements of unknown type {}", header.element));
-  }
-  const size_t each = transport::bytes_of(static_cast<Element>(header.element));
-  if (header.count > frame.payload_size() / each) {
-    throw DataError(fmt::format("{} elements in a frame of {} bytes", header.count, frame.payload_size()));
-  }
-  return header.count * each;
-}
-
-/// Bytes [begin, begin + to.size()) of the payload.
-void copy_part(const transport::Frame& frame, size_t begin, std::span<std::byte> to) {
-  const bool large = to.size() >= kLargeBytes;
-  for (std::span<const std::byte> piece : frame.pieces()) {
-    if (begin >= piece.size()) {
-      begin -= piece.size();
-      continue;
-    }
-    const size_t count = std::min(piece.size() - begin, to.size());
-    if (large) {
-      transport::copy_past_caches(piece.subspan(begin, count), to.first(count));
-    } else {
-      std::memcpy(to.data(), piece.data() + begin, count);
-    }
-    to = to.subspan(count);
-    begin = 0;
-    if (to.empty()) return;
-  }
-}
-
-}  // namespace
-
-void check_elements(const transport::Frame& frame) { element_bytes(frame); }
-
-std::string message_of(const transport::Frame& frame) {
-  const size_t begin = element_bytes(frame);
-  std::string text(frame.payload_size() - begin, '\0');
-  copy_part(frame, begin, std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
-base::Result<bool> send_text(transport::Stream& stream, const transport::Header& header, const std::string& text) {
-  const auto kept = std::make_shared<const std::string>(text);
-  return stream.write(header, std::as_bytes(std::span(*kept)), kept);
-}
-
-base::Result<bool> send(transport::Stream& stream, const transport::Header& header,
-                        const google::protobuf::MessageLite& message) {
-  return send_text(stream, header, message.SerializeAsString());
-}
-
-base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
-                                 Element element, const std::shared_ptr<const void>& hold,
-                                 const google::protobuf::MessageLite* last) {
-  struct Kept {
-    std::shared_ptr<const void> hold;
-    std::string message;
-    std::vector<std::byte> packed;
-  };
-  header.element = static_cast<uint32_t>(element);
-  size_t done = 0;
-  do {
-    const std::span<const float> slice = values.subspan(done, std::min(kSliceElements, values.size() - done));
-    done += slice.size();
-    const auto kept = std::make_shared<Kept>();
-    kept->hold = hold;
-    std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(slice), {}};
-    if (element != Element::kFloat32) {
-      kept->packed.resize(slice.size() * transport::bytes_of(element));
-      transport::pack(element, slice, kept->packed);
-      pieces[0] = kept->packed;
-    }
-    header.count = slice.size();
-    if (done == values.size() && last != nullptr) {
-      header.flags |= kLast;
-      kept->message = last->SerializeAsString();
-      pieces[1] = std::as_bytes(std::span(kept->message));
-    }
-    base::Result<bool> sent = stream.write(header, pieces, kept);
-    if (!sent) return sent;
-    header.offset += slice.size();
-  } while (done < values.size());
-  return true;
-}
-
-size_t take_elements(const transport::Frame& frame, std::span<float> to) {
-  const size_t bytes = element_bytes(frame);
-  const transport::Header& header = frame.header;
-  if (header.offset > to.size() || header.count > to.size() - header.offset) {
-    throw DataError(fmt::format("elements {}+{} of {}", header.offset, header.count, to.size()));
-  }
-  const std::span<float> place = to.subspan(header.offset, header.count);
-  if (place.empty()) return 0;
-  const auto element = static_cast<Element>(header.element);
-  if (element == Element::kFloat32) {
-    copy_part(frame, 0, std::as_writable_bytes(place));
-    return place.size();
-  }
-  std::vector<std::byte> packed(bytes);
-  copy_part(frame, 0, packed);
-  transport::unpack(element, packed, place);
-  return place.size();
-}
-
-void to_wire(const data::PassPart& part, wire::PassPart& to) {
-  to.set_pass(part.pass);
-  for (const base::Range& range : part.ranges) {
-    to.add_bounds(range.begin);
-    to.add_bounds(range.end);
-  }
-}
-
-void to_wire(const data::Remainder& data, wire::Remainder& to) {
-  for (const data::PassPart& part : data.parts) to_wire(part, *to.add_parts());
-  to.set_next_pass(data.next_pass);
-}
-
-void to_wire(const data::Plan& plan, wire::Plan& to) {
-  to.set_id(plan.id);
-  to_wire(plan.data, *to.mutable_data());
-  to.set_index(plan.shard.index);
-  to.set_count(plan.shard.count);
-  to.set_batch(plan.batch);
-  to.set_examples(plan.examples);
-  to.set_rounds_done(plan.rounds_done);
-}
-
 void to_wire(const Decision& commit, wire::Commit& to) {
   to.set_version(commit.version);
   to.set_mean_scale(commit.mean_scale);
@@ -173,52 +33,6 @@ void to_wire(const Decision& commit, wire::Commit& to) {
     added.set_sequence(contributor.sequence);
     added.set_weight(contributor.weight);
   }
-}
-
-data::PassPart from_wire(const wire::PassPart& part) {
-  data::PassPart made{part.pass(), {}};
-  if (part.pass() < 0 || part.bounds_size() % 2 != 0) throw DataError("a part of a pass without an end");
-  int64_t last = -1;
-  for (int i = 0; i < part.bounds_size(); i += 2) {
-    const base::Range range{part.bounds(i), part.bounds(i + 1)};
-    if (range.begin <= last || range.end <= range.begin) {
-      throw DataError(fmt::format("positions {} to {} of a pass after {}", range.begin, range.end, last));
-    }
-    last = range.end;
-    made.ranges.push_back(range);
-  }
-  return made;
-}
-
-data::Remainder from_wire(const wire::Remainder& data) {
-  data::Remainder made;
-  made.next_pass = data.next_pass();
-  if (data.next_pass() < 0) throw DataError(fmt::format("pass {} of the data", data.next_pass()));
-  int64_t last = -1;
-  for (const wire::PassPart& part : data.parts()) {
-    made.parts.push_back(from_wire(part));
-    if (part.pass() <= last || part.pass() >= data.next_pass()) {
-      throw DataError(fmt::format("part of pass {} after {}, before {}", part.pass(), last, data.next_pass()));
-    }
-    last = part.pass();
-  }
-  return made;
-}
-
-data::Plan from_wire(const wire::Plan& plan) {
-  if (plan.count() < 1 || plan.index() < 0 || plan.index() >= plan.count() || plan.batch() < 1 || plan.examples() < 1 ||
-      plan.rounds_done() < 0) {
-    throw DataError(fmt::format("a data plan for member {} of {}, batch {}, {} examples", plan.index(), plan.count(),
-                                plan.batch(), plan.examples()));
-  }
-  data::Plan made;
-  made.id = plan.id();
-  made.data = from_wire(plan.data());
-  made.shard = {plan.index(), plan.count()};
-  made.batch = plan.batch();
-  made.examples = plan.examples();
-  made.rounds_done = plan.rounds_done();
-  return made;
 }
 
 Decision from_wire(const wire::Commit& commit) {

@@ -1,13 +1,12 @@
 // What the frames between workers and servers mean, and the conversion of plain values to protocol buffers and back.
-// What comes from the network is checked here: `parse` and the from_wire functions reject what makes no sense with a
-// DataError. Free functions; any thread.
+// What comes from the network is checked here and in wire/: `parse` and the from_wire functions reject what makes no
+// sense with a DataError. Free functions; any thread.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "cluster.pb.h"
-#include "data/plan.h"
 #include "graph/program.h"
 #include "lockstep/error.h"
 #include "optim/optimizer.h"
@@ -15,6 +14,8 @@
 #include "ps/coordinator.h"
 #include "transport/convert.h"
 #include "transport/stream.h"
+#include "wire/data_messages.h"
+#include "wire/frames.h"
 
 namespace lockstep::ps {
 
@@ -50,52 +51,24 @@ enum class Kind : uint16_t {
   ok,
 };
 constexpr uint16_t kControl = 1;
-constexpr uint16_t kLast = 1;
 constexpr uint16_t kExact = 1;
 
 /// Of elements on the wire.
 using transport::Element;
 Element parse_element(const std::string& text);
 
-/// Elements per frame: a large transfer goes in slices of this size.
-constexpr size_t kSliceElements = size_t{1} << 20;
-
 transport::Header header(Kind kind);
 inline Kind kind_of(const transport::Frame& frame) { return static_cast<Kind>(frame.header.kind); }
 
-/// The bytes after a frame's elements; a DataError where the elements do not fit into it.
-std::string message_of(const transport::Frame& frame);
-/// The message after a frame's elements; a DataError where it is not one of that type.
-template <class Message>
-Message parse(const transport::Frame& frame) {
-  Message message;
-  if (!message.ParseFromString(message_of(frame)))
-    throw DataError("a damaged message in a frame of kind " + std::to_string(frame.header.kind));
-  return message;
-}
-base::Result<bool> send(transport::Stream& stream, const transport::Header& header,
-                        const google::protobuf::MessageLite& message);
-base::Result<bool> send_text(transport::Stream& stream, const transport::Header& header, const std::string& text);
+using wire::check_elements;
+using wire::kLast;
+using wire::parse;
+using wire::send;
+using wire::send_elements;
+using wire::send_text;
+using wire::take_elements;
 
-/// Sends `values` as frames of `kind` from `header.offset` on, in slices, in the element type. `last` (may be null)
-/// goes with the last of them, which has flag kLast then; there is at least one frame. In f32 nothing is copied: the
-/// values must not change until `hold` is released.
-base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
-                                 Element element, const std::shared_ptr<const void>& hold,
-                                 const google::protobuf::MessageLite* last);
-/// A DataError where a frame is too short for the elements that it announces, or their type is unknown.
-void check_elements(const transport::Frame& frame);
-/// Writes a frame's elements to their place: `to` begins at element 0 of what `offset` counts in. A DataError where
-/// they do not fit. Gives how many.
-size_t take_elements(const transport::Frame& frame, std::span<float> to);
-
-void to_wire(const data::PassPart& part, wire::PassPart& to);
-void to_wire(const data::Remainder& data, wire::Remainder& to);
-void to_wire(const data::Plan& plan, wire::Plan& to);
 void to_wire(const Decision& commit, wire::Commit& to);
-data::PassPart from_wire(const wire::PassPart& part);
-data::Remainder from_wire(const wire::Remainder& data);
-data::Plan from_wire(const wire::Plan& plan);
 Decision from_wire(const wire::Commit& commit);
 
 /// Optimizer, schedule and clipping of a job.

@@ -2,7 +2,6 @@
 // connection closes or nothing has come from it for the silence limit. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "base/mutex.h"
 #include "transport/stream.h"
+#include "wire/liveness.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -18,10 +18,10 @@ class MessageLite;
 
 namespace lockstep::ps {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kHeartbeat{1000};
-constexpr std::chrono::milliseconds kSilence{5000};
-constexpr std::chrono::milliseconds kPause{3000};  ///< between two looks: this process itself was stopped
+using wire::Clock;
+using wire::kHeartbeat;
+using wire::kPause;
+using wire::kSilence;
 
 struct Peer {
   std::string role;  ///< "worker:1"

@@ -9,7 +9,6 @@
 
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
-#include "ps/incarnation.h"
 #include "ps/server_part.h"
 
 namespace lockstep::ps {
@@ -31,7 +30,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     : parameters_(parameters),
       options_(std::move(options)),
       member_(options_.spec.member_index(options_.task)),
-      incarnation_(new_incarnation()),
+      incarnation_(wire::new_incarnation()),
       left_finish_(Clock::now()) {
   const auto servers = static_cast<int>(options_.spec.ps.size());
   const auto places = place(parameters.infos(), servers, options_.placement);

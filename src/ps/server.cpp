@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "lockstep/error.h"
-#include "ps/incarnation.h"
 
 namespace lockstep::ps {
 namespace {
@@ -18,7 +17,7 @@ constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : options_(std::move(options)), incarnation_(new_incarnation()), alone_since_(now()) {
+    : options_(std::move(options)), incarnation_(wire::new_incarnation()), alone_since_(now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;

@@ -56,7 +56,7 @@ void take(uint8_t kind, const std::string& bytes) {
       options.batch = 4;
       options.examples = 100;
       options.passes = 3;
-      const data::Remainder data = ps::from_wire(ledger.plan());
+      const data::Remainder data = wire::from_wire(ledger.plan());
       static_cast<void>(ps::Coordinator(options, 0, data, 0).remaining());
       ps::Coordinator coordinator(options, ledger, 0);
       for (int i = 0; i < options.members; ++i) coordinator.join(i, 5);
@@ -65,7 +65,7 @@ void take(uint8_t kind, const std::string& bytes) {
     case 2: {
       wire::Plan plan;
       if (!parsed(bytes, plan)) return;
-      const data::Plan made = ps::from_wire(plan);
+      const data::Plan made = wire::from_wire(plan);
       const data::Rounds rounds(made);
       data::Round round;
       rounds.read(0, round);
