@@ -34,8 +34,12 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
       optimizer_(optim::make_optimizer(options_.rules.optimizer, parameters.count(), options_.rules.threads)),
       step_(options_.initial.step),
       examples_(options_.initial.examples),
+      tuned_(!options_.autotune),
+      default_bucket_bytes_(options_.bucket_bytes),
       buckets_(parameters.count(), options_.bucket_bytes),
-      records_(static_cast<size_t>(options_.members)) {}
+      records_(static_cast<size_t>(options_.members)) {
+  if (options_.top_k > 0) top_k_.emplace(parameters.count(), options_.top_k);
+}
 
 AllReduceExchange::~AllReduceExchange() {
   if (group_.collective) group_.collective->abort("this member left");
@@ -64,12 +68,28 @@ void AllReduceExchange::post_bucket(size_t index) {
 base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
   const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
   scale_gradients(range);
-  if (options_.wire == collective::Element::float32) return group_.collective->all_reduce(values);
+  if (top_k_) return reduce_sparse(range.offset, values);
+  if (options_.wire != collective::Element::float32) return reduce_halves(values);
+  return group_.collective->all_reduce(values);
+}
+
+base::Result<bool> AllReduceExchange::reduce_halves(std::span<float> values) {
   const transport::Element element = wire_element(options_.wire);
-  const std::span<uint16_t> halves = std::span(halves_).first(range.count);
+  const std::span<uint16_t> halves = std::span(halves_).first(values.size());
   transport::pack(element, values, std::as_writable_bytes(halves));
   base::Result<bool> done = group_.collective->all_reduce(halves.data(), halves.size(), options_.wire);
   if (done) transport::unpack(element, std::as_bytes(halves), values);
+  return done;
+}
+
+base::Result<bool> AllReduceExchange::reduce_sparse(size_t offset, std::span<float> values) {
+  const size_t kept = top_k_->kept(values.size());
+  const std::span<SparseElement> mine = std::span(sparse_).first(kept);
+  const std::span<SparseElement> all =
+      std::span(everyones_).first(kept * static_cast<size_t>(group_.collective->size()));
+  top_k_->select(offset, values, mine);
+  base::Result<bool> done = group_.collective->all_gather(std::as_bytes(mine), std::as_writable_bytes(all));
+  if (done) add_up(all, values);
   return done;
 }
 
@@ -83,7 +103,7 @@ void AllReduceExchange::scale_gradients(graph::ParameterRange range) {
 base::Result<bool> AllReduceExchange::reduce_last() {
   const graph::ParameterRange range = buckets_.range(buckets_.size() - 1);
   const size_t notes = notes_size(group_.collective->size());
-  if (options_.wire != collective::Element::float32) {
+  if (!plain()) {
     base::Result<bool> done = reduce(range);
     return done ? group_.collective->all_reduce(std::span(last_).first(notes)) : done;
   }
@@ -141,6 +161,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   } else {
     apply(info);
     account();
+    if (autotune_) tune();
     if (notes_.regroup) {
       base::Result<StepInfo> next = regroup();
       if (!next) return next;
@@ -196,6 +217,33 @@ void AllReduceExchange::account() {
     record.compute_seconds += static_cast<double>(times.compute);
     record.wait_seconds += static_cast<double>(times.wait);
     record.transfer_seconds += static_cast<double>(times.transfer);
+  }
+}
+
+/// By what all members have been told, so that they decide alike.
+void AllReduceExchange::tune() {
+  const StepTimes& first = notes_.times.front();
+  autotune_->step(static_cast<double>(first.load + first.compute + first.wait));
+  set_buckets(autotune_->bucket_bytes());
+  if (!autotune_->done()) return;
+  autotune_.reset();
+  tuned_ = true;
+  if (leads_ && options_.tuned) options_.tuned(options_.bucket_bytes);
+}
+
+void AllReduceExchange::set_buckets(size_t bytes) {
+  if (bytes != options_.bucket_bytes) buckets_ = Buckets(parameters_.count(), bytes);
+  options_.bucket_bytes = bytes;
+  const int members = group_.collective->size();
+  last_.resize(notes_size(members) + buckets_.range(buckets_.size() - 1).count);
+  if (plain()) return;
+  size_t largest = 0;
+  for (size_t i = 0; i < buckets_.size(); ++i) largest = std::max(largest, buckets_.range(i).count);
+  if (top_k_) {
+    sparse_.resize(top_k_->kept(largest));
+    everyones_.resize(sparse_.size() * static_cast<size_t>(members));
+  } else {
+    halves_.resize(largest);
   }
 }
 

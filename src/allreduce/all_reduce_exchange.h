@@ -12,11 +12,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "allreduce/autotune.h"
 #include "allreduce/buckets.h"
 #include "allreduce/communicator.h"
+#include "allreduce/compression.h"
 #include "allreduce/membership.h"
 #include "allreduce/notes.h"
 #include "collective/collective.h"
@@ -35,12 +38,16 @@ struct AllReduceOptions {
   bool mean = true;              ///< of the gradients; else their sum
   bool mean_loss = true;         ///< the loss is a mean over the batch: gradients count by examples
   collective::Element wire = collective::Element::float32;
+  double top_k = 0;  ///< the share of the gradients that is sent; 0: all
   size_t bucket_bytes = size_t{25} << 20;
+  bool autotune = false;                         ///< finds better bucket_bytes in the first steps
   int members = 1;                               ///< that the cluster may have
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   std::function<void(std::string_view level, const std::string& text)> log;
   /// The leader: training begins, at a step that nobody has gone beyond.
   std::function<void(uint64_t step, uint64_t examples)> began;
+  /// The leader: this many bytes per bucket are best.
+  std::function<void(size_t bytes)> tuned;
 };
 
 /// What a member did, as far as this process has seen it.
@@ -95,12 +102,18 @@ class AllReduceExchange final : public exchange::Exchange {
   // A step.
   void post_bucket(size_t index);
   base::Result<bool> reduce(graph::ParameterRange range);
+  base::Result<bool> reduce_halves(std::span<float> values);
+  base::Result<bool> reduce_sparse(size_t offset, std::span<float> values);
   /// Sends what is left of the step, the note with it, and reads what all have said.
   base::Result<bool> complete(const Note& note);
   base::Result<bool> reduce_last();
   void apply(exchange::StepInfo& info);
   void scale_gradients(graph::ParameterRange range);
   void account();
+  void tune();
+  /// Cuts the gradients anew, and makes room for what is sent.
+  void set_buckets(size_t bytes);
+  [[nodiscard]] bool plain() const { return options_.wire == collective::Element::float32 && !top_k_; }
 
   // The group.
   [[nodiscard]] Standing standing() const;
@@ -123,6 +136,8 @@ class AllReduceExchange final : public exchange::Exchange {
   data::Plan plan_;
   int64_t rounds_ = 0;  ///< of the plan that have been applied
   train::StopReason agreed_ = train::StopReason::none;
+  bool tuned_;  ///< options_.bucket_bytes stays
+  size_t default_bucket_bytes_;
 
   // The group.
   Formed group_;
@@ -136,6 +151,10 @@ class AllReduceExchange final : public exchange::Exchange {
   Buckets buckets_;
   std::vector<float> last_;  ///< the last bucket, behind the notes
   std::vector<uint16_t> halves_;
+  std::optional<TopK> top_k_;
+  std::vector<SparseElement> sparse_;     ///< of this member,
+  std::vector<SparseElement> everyones_;  ///< and of all
+  std::optional<Autotune> autotune_;      ///< while it is at it
   Notes notes_;
   Communicator communicator_;  ///< after all that its operations use
 

@@ -24,6 +24,7 @@ Standing AllReduceExchange::standing() const {
   standing.live = live_;
   standing.step = step_;
   standing.examples = examples_;
+  standing.bucket_bytes = tuned_ ? options_.bucket_bytes : 0;
   if (group_.collective) {
     const std::vector<int64_t> done(static_cast<size_t>(plan_.shard.count), rounds_);
     standing.data = data::unapplied(plan_, done);
@@ -92,11 +93,13 @@ void AllReduceExchange::adopt(Formed formed) {
   plan_ = make_plan();
   rounds_ = 0;
   in_step_ = false;
-  const size_t last = buckets_.range(buckets_.size() - 1).count;
-  last_.resize(notes_size(group_.collective->size()) + last);
-  size_t largest = 0;
-  for (size_t i = 0; i < buckets_.size(); ++i) largest = std::max(largest, buckets_.range(i).count);
-  if (options_.wire != collective::Element::float32) halves_.resize(largest);
+  if (top_k_) top_k_->reset();
+  // All members are told the same, so all cut alike.
+  const uint64_t known = group_.standing.bucket_bytes;
+  tuned_ = known > 0;
+  autotune_.reset();
+  if (!tuned_) autotune_.emplace(parameters_.count() * sizeof(float), default_bucket_bytes_);
+  set_buckets(tuned_ ? known : autotune_->bucket_bytes());
 }
 
 data::Plan AllReduceExchange::make_plan() const {

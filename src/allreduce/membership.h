@@ -29,7 +29,7 @@ struct Standing {
   uint64_t step = 0;      ///< of the parameters and optimizer state that it holds
   uint64_t examples = 0;  ///< seen by all since the start of training
   data::Remainder data;   ///< what has not been applied
-  uint64_t bucket_bytes = 0;  ///< that were found to be best; 0: not yet
+  uint64_t bucket_bytes = 0;  ///< that it exchanges at a time; 0: it has not found out yet
 };
 
 /// A group, connected.

@@ -18,7 +18,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr double kMegabyte = 1024 * 1024;
 constexpr std::chrono::microseconds kSpin{50};  ///< as OpenMP's threads do where each has a core
 constexpr size_t kMostNameBytes = 256;
 
@@ -61,8 +60,11 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
   options.mean = settings.reduce == "mean";
   options.mean_loss = start.mean_loss;
   options.wire = wire_of(settings);
-  options.bucket_bytes = static_cast<size_t>(settings.bucket_mb * kMegabyte);
+  options.bucket_bytes = static_cast<size_t>(settings.bucket_mb * kBucketMegabyte);
+  options.autotune = settings.autotune;
+  options.top_k = settings.top_k;
   options.began = start.began;
+  options.tuned = start.tuned;
   return options;
 }
 

@@ -9,6 +9,8 @@
 
 namespace lockstep::train {
 
+constexpr double kBucketMegabyte = 1024 * 1024;  ///< as bucket-mb counts
+
 /// What settings and a start say about the exchange; the rest is the caller's.
 allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const MemberStart& start, int64_t batch);
 /// What of the outcome the exchange knows; `names` are the members'.

@@ -13,8 +13,8 @@ namespace lockstep::train {
 namespace {
 
 /// Settings that may change when a run is resumed, and that all must agree on nevertheless.
-constexpr std::array<std::string_view, 10> kAllActOn{"epochs", "steps", "repeat",    "aggregate", "max-staleness",
-                                                     "apply",  "wire",  "bucket-mb", "autotune",  "top-k"};
+constexpr std::array<std::string_view, 8> kAllActOn{"epochs",        "steps", "repeat", "aggregate",
+                                                    "max-staleness", "apply", "wire",   "top-k"};
 
 void check_ps_settings(const Settings& settings, const cluster::Spec& spec) {
   const bool sync = settings.mode == "sync";

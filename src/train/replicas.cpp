@@ -69,6 +69,7 @@ Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExch
 Together Replicas::together(MemberStart start) {
   start_ = start;
   start_.began = {};
+  start_.tuned = {};
   start_.state = nullptr;
   return join(0, std::move(start), &first_);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "train/all_reduce_member.h"
 #include "train/checkpoint_store.h"
 #include "train/data_options.h"
 #include "train/group_member.h"
@@ -82,6 +83,8 @@ class Session::Impl {
   std::optional<Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
   /// All-reduce: training begins at this step, whatever had been written beyond it.
   void began(uint64_t step, uint64_t examples);
+  /// All-reduce: keeps the bucket size that was found, for when the run is resumed.
+  void tuned(size_t bytes);
   /// What a cluster starts with: the newest checkpoint, or the model as it is made.
   ps::Initial initial();
   void open_outputs();
@@ -152,6 +155,7 @@ std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, co
   start.examples = dataset.train.count();
   start.mean_loss = traits.loss_over == nn::LossOver::mean;
   start.state = &start_;
+  start.tuned = [this](size_t bytes) { tuned(bytes); };
   if (member_) {
     start.initial = [this] { return initial(); };
     start.began = [this](uint64_t step, uint64_t examples) { began(step, examples); };
@@ -166,6 +170,12 @@ void Session::Impl::began(uint64_t step, uint64_t examples) {
   settings.checkpoint.clear();  // what the user named counts once; then it is the newest
   store_->abandon_after(step);
   if (leaders_log_) leaders_log_->go_back(step, examples);
+}
+
+void Session::Impl::tuned(size_t bytes) {
+  settings.bucket_mb = static_cast<double>(bytes) / kBucketMegabyte;
+  settings.autotune = false;
+  base::write_whole_file((run_ ? *run_ : *directory).config_file(), to_yaml(settings));
 }
 
 void Session::Impl::open_member_run(Configuration& configuration) {
