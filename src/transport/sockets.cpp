@@ -52,6 +52,19 @@ base::FileHandle make_socket(const addrinfo& address) {
   return base::FileHandle(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+/// Of a TCP connection; 0: there was one, EINPROGRESS: no answer.
+int connect_error(const addrinfo& address) {
+  const base::FileHandle socket = make_socket(address);
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  int error = errno;
+  if (error != EINPROGRESS) return error;
+  pollfd watched{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+  if (poll(&watched, 1, kProbeMs) <= 0) return EINPROGRESS;
+  socklen_t length = sizeof(error);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
 void set_option(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof(value));
 }
@@ -117,17 +130,19 @@ std::string why_unreachable(const std::string& address) {
   std::string why;
   const AddressPtr found = resolve(address, 0, why);
   if (!found) return fmt::format("the host cannot be found: {}", why);
-  const base::FileHandle socket = make_socket(*found);
-  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0) return "";
-  int error = errno;
-  if (error == EINPROGRESS) {
-    pollfd watched{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-    if (poll(&watched, 1, kProbeMs) <= 0) return "the host does not answer";
-    socklen_t length = sizeof(error);
-    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  }
+  const int error = connect_error(*found);
+  if (error == EINPROGRESS) return "the host does not answer";
   if (error == ECONNREFUSED) return "connection refused: nobody listens there";
   return error == 0 ? "" : std::strerror(error);
+}
+
+bool refuses(const std::string& address) {
+  std::string why;
+  const AddressPtr found = resolve(address, 0, why);
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+    if (connect_error(*at) != ECONNREFUSED) return false;
+  }
+  return found != nullptr;
 }
 
 base::FileHandle find_connection(const std::string& local, const std::string& remote) {

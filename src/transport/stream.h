@@ -99,6 +99,10 @@ struct ConnectOptions {
 base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const ConnectOptions& options,
                                               const std::function<bool()>& give_up = {});
 
+/// Whether the host of "host:port" answers that nobody listens there: then no process of that address lives. Takes a
+/// fraction of a second.
+bool refuses(const std::string& address);
+
 struct ServerOptions {
   std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
   Security security;

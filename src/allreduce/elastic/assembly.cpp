@@ -1,0 +1,154 @@
+#include "allreduce/elastic/assembly.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep::allreduce::elastic {
+
+Assembly::Assembly(AssemblyRules rules) : rules_(std::move(rules)), peers_(static_cast<size_t>(rules_.members)) {}
+
+std::string Assembly::short_name(int member) const {
+  const std::string& full = name(member);
+  return full.substr(0, full.find(' '));
+}
+
+std::string Assembly::names_of(const std::vector<int>& members) const {
+  std::string text;
+  for (const int member : members) text += (text.empty() ? "" : ", ") + short_name(member);
+  return text;
+}
+
+Status Assembly::status() const {
+  Status status;
+  status.incarnation = rules_.incarnation;
+  status.phase = phase_;
+  status.whole = standing_.whole;
+  status.live = standing_.live;
+  status.step = standing_.step;
+  status.seen = seen_;
+  status.left = left_;
+  status.knows_end = knows_end_;
+  status.group = group_;
+  for (int member = 0; member < rules_.members; ++member) {
+    if (at(member).here) status.reach.push_back(member);
+  }
+  return status;
+}
+
+Status Assembly::status_of(int member) const { return member == rules_.me ? status() : at(member).status; }
+
+bool Assembly::alive(const Seat& seat) const {
+  if (seat.member == rules_.me) return seat.incarnation == rules_.incarnation;
+  return at(seat.member).here && at(seat.member).status.incarnation == seat.incarnation;
+}
+
+bool Assembly::certainly_dead(const Seat& seat) const {
+  if (seat.member == rules_.me) return seat.incarnation != rules_.incarnation;
+  const Peer& peer = at(seat.member);
+  return peer.certain || (peer.came && peer.status.incarnation != seat.incarnation);
+}
+
+void Assembly::tell() { send(-1, status()); }
+
+void Assembly::send(int to, Message message) {
+  Send& added = sends_.emplace_back();
+  added.to = to;
+  added.message = std::move(message);
+}
+
+void Assembly::note_seen(uint64_t number) { seen_ = std::max(seen_, number); }
+
+void Assembly::arrived(int member, const Status& status, double now) {
+  Peer& peer = at(member);
+  peer.here = peer.came = true;
+  peer.certain = false;
+  peer.left_since = -1;
+  peer.why.clear();
+  arrival_ = now;
+  take_status(member, status, now);
+  tell();
+}
+
+void Assembly::take_status(int member, const Status& status, double now) {
+  at(member).status = status;
+  note_seen(std::max(status.seen, status.group.number));
+  if ((status.phase == Phase::ended || status.knows_end) && !knows_end_) {
+    knows_end_ = true;
+    tell();
+  }
+  react(now);
+}
+
+void Assembly::lost(int member, const std::string& why, double now) {
+  Peer& peer = at(member);
+  if (!peer.here) return;
+  peer.here = false;
+  peer.lost_at = now;
+  peer.why = why;
+  react(now);
+  tell();
+}
+
+void Assembly::certain(int member, double now) {
+  Peer& peer = at(member);
+  if (peer.here || peer.certain || !peer.came) return;
+  peer.certain = true;
+  react(now);
+}
+
+void Assembly::absent(int member, const std::string& why) {
+  if (!at(member).here) at(member).why = why;
+}
+
+void Assembly::take(int peer, const Message& message, double now) {
+  if (!at(peer).here) return;
+  struct Take {
+    Assembly& self;
+    int peer;
+    double now;
+    void operator()(const Status& status) const { self.take_status(peer, status, now); }
+    void operator()(const Proposal& proposal) const { self.take_proposal(peer, proposal, now); }
+    void operator()(const Acceptance& acceptance) const { self.take_acceptance(peer, acceptance, now); }
+    void operator()(const Refusal& refusal) const { self.take_refusal(peer, refusal, now); }
+    void operator()(const Decision& decision) const { self.take_decision_of(peer, decision, now); }
+  };
+  std::visit(Take{*this, peer, now}, message);
+}
+
+void Assembly::react(double now) {
+  if (phase_ == Phase::forming) {
+    review_promise(now);
+    consider(now);
+  }
+  if (phase_ == Phase::running) {
+    watch_group(now);
+    look_for_newcomers();
+  }
+}
+
+void Assembly::tick(double now) {
+  react(now);
+  complain(now);
+}
+
+void Assembly::form(const Standing& standing, double now) {
+  if (start_ < 0) start_ = now;
+  standing_ = standing;
+  if (dissolved_) standing_.live = false;
+  phase_ = Phase::forming;
+  left_ = std::max(left_, group_.number);
+  forming_since_ = now;
+  complained_ = 0;
+  failures_ = 0;
+  awaited_.clear();
+  broken_.clear();
+  failure_.clear();
+  wants_regroup_ = false;
+  for (Peer& peer : peers_) peer.left_since = -1;
+  if (knows_end_) fail("training is over", true);
+  tell();
+  react(now);
+}
+
+}  // namespace lockstep::allreduce::elastic

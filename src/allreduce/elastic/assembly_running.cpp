@@ -1,0 +1,155 @@
+// A group that runs: who is lost, who wants to come in, how it ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "allreduce/elastic/assembly.h"
+
+namespace lockstep::allreduce::elastic {
+namespace {
+
+constexpr double kGrace = 2;    ///< seconds to finish a step that another one has finished
+constexpr double kReturn = 3;   ///< seconds for a leader whose connection broke, while closing
+constexpr double kReborn = 10;  ///< seconds after its death in which a member may come and should hear of the end
+
+}  // namespace
+
+void Assembly::break_group(const std::string& why) {
+  if (!broken_.empty()) return;
+  broken_ = why;
+  wants_regroup_ = false;
+  say("warning", why);
+}
+
+void Assembly::watch_group(double now) {
+  if (!broken_.empty()) return;
+  for (const Seat& seat : group_.seats) {
+    if (seat.member == rules_.me) continue;
+    Peer& peer = at(seat.member);
+    const bool here = alive(seat);
+    const bool left = here && peer.status.left >= group_.number;
+    if (here && !left) continue;
+    if (!here && !knows_end_) {
+      return break_group(fmt::format("{}: {}", name(seat.member), peer.here ? "it was started again" : peer.why));
+    }
+    // What it sent before it left or ended may still be on its way here.
+    if (peer.left_since < 0) peer.left_since = now;
+    if (now - peer.left_since > kGrace) {
+      return break_group(fmt::format("{} has left group {}", name(seat.member), group_.number));
+    }
+  }
+  for (int member = 0; member < rules_.members; ++member) {
+    const Peer& peer = at(member);
+    if (!peer.here || peer.status.phase != Phase::running || !dissolves_for(peer.status.group)) continue;
+    dissolved_ = true;
+    std::vector<int> others;
+    for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
+    return break_group(fmt::format("group {} makes way for group {} of {}", group_.number, peer.status.group.number,
+                                   names_of(others)));
+  }
+}
+
+/// Whether another running group is the one to stay.
+bool Assembly::dissolves_for(const Group& other) const {
+  if (other.id == group_.id || other.seats.empty()) return false;
+  for (const Seat& seat : other.seats) {
+    if (seat.member < 0 || seat.member >= rules_.members) return false;
+    const bool left = seat.member == rules_.me || certainly_dead(seat) ||
+                      (alive(seat) && at(seat.member).status.left >= other.number);
+    if (left) return false;  // it is broken, and will know soon
+  }
+  if (other.seats.size() != group_.seats.size()) return other.seats.size() > group_.seats.size();
+  return other.seats.front().member < group_.seats.front().member;
+}
+
+void Assembly::look_for_newcomers() {
+  const bool wanted = wants_regroup_;
+  wants_regroup_ = false;
+  if (!broken_.empty() || knows_end_ || group_.seats.front().member != rules_.me) return;
+  std::vector<int> all;
+  std::vector<int> outside;
+  for (const Seat& seat : group_.seats) all.push_back(seat.member);
+  for (int member = 0; member < rules_.members; ++member) {
+    const Peer& peer = at(member);
+    const bool waits = peer.here && peer.status.phase == Phase::forming;
+    if (waits && !in_group(group_, {member, peer.status.incarnation})) outside.push_back(member);
+  }
+  if (outside.empty()) return;
+  all.insert(all.end(), outside.begin(), outside.end());
+  const std::vector<int> chosen = choose(all);
+  std::vector<int> coming;
+  for (const int member : outside) {
+    if (std::binary_search(chosen.begin(), chosen.end(), member)) coming.push_back(member);
+  }
+  // Whoever is in the group stays in it.
+  wants_regroup_ = !coming.empty() && chosen.size() >= group_.seats.size() + coming.size();
+  if (wants_regroup_ && !wanted) say("info", fmt::format("{} came, and joins after this step", names_of(coming)));
+}
+
+void Assembly::announce(const Group& before) {
+  std::vector<int> members;
+  std::vector<int> gone;
+  std::vector<int> come;
+  for (const Seat& seat : group_.seats) {
+    members.push_back(seat.member);
+    if (!in_group(before, seat)) come.push_back(seat.member);
+  }
+  for (const Seat& seat : before.seats) {
+    if (!in_group(group_, seat)) gone.push_back(seat.member);
+  }
+  announced_ = fmt::format("group {} of {} {} step {}", group_.number, names_of(members),
+                           standing_.step == 0 ? "begins at" : "goes on from", standing_.step);
+  if (!gone.empty()) announced_ += ", without " + names_of(gone);
+  if (!come.empty() && before.number > 0) announced_ += ", with " + names_of(come) + " anew";
+}
+
+void Assembly::withdraw() {
+  if (promise_) drop_promise();
+  if (coming_) left_ = std::max(left_, coming_->group.number);
+  coming_.reset();
+  phase_ = Phase::starting;
+  tell();
+}
+
+void Assembly::close(double now) {
+  phase_ = Phase::closing;
+  wants_regroup_ = false;
+  tell();
+  react(now);
+}
+
+void Assembly::end(double /*now*/) {
+  phase_ = Phase::ended;
+  knows_end_ = true;
+  wants_regroup_ = false;
+  tell();
+}
+
+int Assembly::leader(double now) const {
+  if (phase_ != Phase::running && phase_ != Phase::closing && phase_ != Phase::ended) return -1;
+  for (const Seat& seat : group_.seats) {
+    if (seat.member == rules_.me) return rules_.me;
+    const Peer& peer = at(seat.member);
+    if (alive(seat)) {
+      if (peer.status.left < group_.number) return seat.member;
+    } else if (!certainly_dead(seat) && now - peer.lost_at < kReturn) {
+      return seat.member;
+    }
+  }
+  return -1;
+}
+
+bool Assembly::may_go(double now) const {
+  for (int member = 0; member < rules_.members; ++member) {
+    const Peer& peer = at(member);
+    if (member == rules_.me || !peer.came) continue;
+    const bool in_mine = in_group(group_, {member, peer.status.incarnation});
+    const Phase phase = peer.status.phase;
+    const bool busy = in_mine && peer.status.left < group_.number && phase != Phase::closing && phase != Phase::ended;
+    if (peer.here && (!peer.status.knows_end || busy)) return false;
+    if (!peer.here && !peer.status.knows_end && now - peer.lost_at < kReborn) return false;
+  }
+  return true;
+}
+
+}  // namespace lockstep::allreduce::elastic

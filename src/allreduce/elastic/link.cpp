@@ -1,0 +1,75 @@
+#include "allreduce/elastic/link.h"
+
+#include <fmt/format.h>
+
+#include "allreduce/elastic/messages.h"
+#include "wire/frames.h"
+
+namespace lockstep::allreduce::elastic {
+
+Link::Link(transport::Stream& stream, std::function<Message()> heartbeat)
+    : stream_(stream), heartbeat_(std::move(heartbeat)), writer_([this] { write_all(); }) {}
+
+Link::~Link() {
+  {
+    const base::MutexLock lock(mutex_);
+    ended_ = true;
+  }
+  wake_.notify_all();
+  stream_.cancel("the link ended");
+  writer_.join();
+}
+
+void Link::send(const Message& message) {
+  const base::MutexLock lock(mutex_);
+  queue_.push_back({header(kind_of(message)), encode(message)});
+  wake_.notify_all();
+}
+
+void Link::heard() {
+  const base::MutexLock lock(mutex_);
+  heard_ = wire::Clock::now();
+}
+
+void Link::check_silence() {
+  const base::MutexLock lock(mutex_);
+  const auto silent = wire::Clock::now() - heard_;
+  if (silent < wire::kSilence || !why_.empty()) return;
+  why_ = fmt::format("no heartbeat for {:.1f} s", std::chrono::duration<double>(silent).count());
+  stream_.cancel(why_);
+}
+
+void Link::cancel(const std::string& why) {
+  const base::MutexLock lock(mutex_);
+  if (why_.empty()) why_ = why;
+  stream_.cancel(why);
+}
+
+std::string Link::why() const {
+  const base::MutexLock lock(mutex_);
+  return why_;
+}
+
+void Link::write_all() {
+  for (;;) {
+    std::deque<Outgoing> batch;
+    {
+      const base::MutexLock lock(mutex_);
+      const auto until = wire::Clock::now() + wire::kHeartbeat;
+      while (!ended_ && queue_.empty() && wire::Clock::now() < until) {
+        wake_.wait_for(mutex_, until - wire::Clock::now());
+      }
+      if (ended_) return;
+      batch.swap(queue_);
+    }
+    if (batch.empty()) {
+      const Message beat = heartbeat_();
+      batch.push_back({header(kind_of(beat)), encode(beat)});
+    }
+    for (const Outgoing& outgoing : batch) {
+      if (!wire::send_text(stream_, outgoing.header, outgoing.bytes)) return;
+    }
+  }
+}
+
+}  // namespace lockstep::allreduce::elastic

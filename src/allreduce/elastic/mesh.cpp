@@ -1,0 +1,308 @@
+#include "allreduce/elastic/mesh.h"
+
+#include <fmt/format.h>
+
+#include "allreduce/elastic/messages.h"
+#include "cluster.pb.h"
+#include "lockstep/error.h"
+#include "wire/frames.h"
+
+namespace lockstep::allreduce::elastic {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kLargestPayload = size_t{8} << 20;
+constexpr milliseconds kFirstRetry{20};
+constexpr milliseconds kLastRetry{500};
+constexpr int kMostProbes = 8;  ///< at the first pace; a stopped process must not be flooded
+
+milliseconds retry_after(int tries) { return std::min(kFirstRetry * (1 << std::min(tries, 5)), kLastRetry); }
+
+}  // namespace
+
+int check_hello(const wire::Hello& hello, const cluster::Spec& spec, const std::string& job, const std::string& here) {
+  if (hello.protocol() != kProtocol) {
+    throw DataError(fmt::format("protocol {} of {}; {} speaks {}", hello.protocol(), hello.role(), here, kProtocol));
+  }
+  if (hello.job() != job) {
+    throw DataError(
+        fmt::format("{} trains something else than {}: model, data or settings differ", hello.role(), here));
+  }
+  const cluster::Task task = cluster::parse_task(hello.role());
+  if (spec.member_index(task) != hello.member()) {
+    throw DataError(
+        fmt::format("{} is member {} in this cluster, not {}", hello.role(), spec.member_index(task), hello.member()));
+  }
+  return hello.member();
+}
+
+Mesh::Stranger::Stranger(Mesh& of, transport::Stream& stream) : mesh(of) {
+  const base::MutexLock lock(mesh.mutex_);
+  place = mesh.strangers_.insert(mesh.strangers_.end(), {&stream, wire::Clock::now()});
+}
+
+Mesh::Stranger::~Stranger() {
+  const base::MutexLock lock(mesh.mutex_);
+  mesh.strangers_.erase(place);
+}
+
+Mesh::Mesh(MeshOptions options, MeshOwner& owner)
+    : options_(std::move(options)),
+      owner_(owner),
+      members_(options_.spec.members()),
+      me_(options_.spec.member_index(options_.task)) {
+  for (const cluster::Task& task : members_) {
+    if (options_.spec.address(task).empty()) {
+      throw UsageError(fmt::format("{} has no address; all-reduce needs that of every member", task.str()));
+    }
+  }
+  if (me_ < 0) throw UsageError(options_.task.str() + " is not one of those that train");
+  transport::ServerOptions server;
+  server.address = cluster::listen_address(options_.spec.address(options_.task));
+  server.security = options_.security;
+  server.largest_payload = kLargestPayload;
+  server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
+  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
+  threads_.emplace_back([this] { probe_lost(); });
+  threads_.emplace_back([this] { watch(); });
+}
+
+Mesh::~Mesh() { stop(); }
+
+void Mesh::stop() {
+  if (!server_) return;
+  {
+    const base::MutexLock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [peer, link] : links_) {
+      if (link != nullptr) link->cancel("this process ends");
+    }
+    for (const auto& stranger : strangers_) stranger.first->cancel("this process ends");
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  server_->shutdown();
+  server_.reset();
+}
+
+void Mesh::pause(milliseconds at_most) {
+  const base::MutexLock lock(mutex_);
+  const auto until = wire::Clock::now() + at_most;
+  while (!stopping_ && wire::Clock::now() < until) changed_.wait_for(mutex_, until - wire::Clock::now());
+}
+
+std::string Mesh::name(int peer) const {
+  const cluster::Task& task = members_[static_cast<size_t>(peer)];
+  return task.str() + " at " + options_.spec.address(task);
+}
+
+wire::Hello Mesh::hello() const {
+  wire::Hello hello;
+  hello.set_protocol(kProtocol);
+  hello.set_role(options_.task.str());
+  hello.set_member(me_);
+  hello.set_incarnation(options_.incarnation);
+  hello.set_job(options_.job);
+  return hello;
+}
+
+void Mesh::send(int to, const Message& message) {
+  const base::MutexLock lock(mutex_);
+  for (const auto& [peer, link] : links_) {
+    if (link != nullptr && (to < 0 || to == peer)) link->send(message);
+  }
+}
+
+// Connections.
+
+void Mesh::connect_for_good(int peer) {
+  const std::string& address = options_.spec.address(members_[static_cast<size_t>(peer)]);
+  int tries = 0;
+  while (!stopping_) {
+    if (transport::refuses(address)) {
+      owner_.certain(peer);
+      owner_.absent(peer, "connection refused: nobody listens there");
+    } else {
+      const auto begun = wire::Clock::now();
+      const std::string why = connect_once(peer);
+      if (!why.empty()) owner_.absent(peer, why);
+      if (wire::Clock::now() - begun > wire::kSilence) tries = 0;
+      if (why.empty()) {
+        tries = 0;
+        continue;
+      }
+    }
+    pause(retry_after(tries++));
+  }
+}
+
+std::string Mesh::connect_once(int peer) try {
+  transport::ConnectOptions connect;
+  connect.security = options_.security;
+  connect.largest_payload = kLargestPayload;
+  base::Result<std::unique_ptr<transport::Stream>> made = transport::connect(
+      options_.spec.address(members_[static_cast<size_t>(peer)]), connect, [this] { return stopping_.load(); });
+  if (!made) return made.failure().message;
+  transport::Stream& stream = *made.value();
+  wire::Hello there;
+  {
+    const Stranger stranger(*this, stream);
+    if (stopping_) return "this process ends";
+    if (!wire::send(stream, header(Kind::hello), hello())) return "it closed the connection";
+    const base::Result<transport::Frame> answer = stream.read();
+    if (!answer) return "no greeting: " + answer.failure().message;
+    if (kind_of(answer.value()) == Kind::refuse) {
+      owner_.refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), answer.value().text()), true);
+      return "it refused this process";
+    }
+    if (kind_of(answer.value()) != Kind::welcome) return "it is no member of a training by all-reduce";
+    there = wire::parse<wire::Hello>(answer.value());
+  }
+  if (check_hello(there, options_.spec, options_.job, options_.task.str()) != peer) {
+    throw DataError(fmt::format("{} is at this address", there.role()));
+  }
+  converse(peer, there.incarnation(), stream);
+  return {};
+} catch (const Error& error) {
+  owner_.refused(fmt::format("{}: {}", name(peer), error.what()), true);
+  return error.what();
+}
+
+void Mesh::handle(transport::Stream& stream) {
+  base::Result<transport::Frame> first = [&] {
+    const Stranger stranger(*this, stream);
+    return stream.read();
+  }();
+  if (!first || stopping_) return;
+  try {
+    serve(stream, first.value());
+  } catch (const Error& error) {
+    owner_.refused(fmt::format("{} was refused: {}", stream.peer(), error.what()), false);
+    static_cast<void>(wire::send_text(stream, header(Kind::refuse), error.what()));
+  }
+}
+
+void Mesh::serve(transport::Stream& stream, const transport::Frame& first) {
+  if (kind_of(first) == Kind::ask_run || kind_of(first) == Kind::visit) return owner_.serve_guest(stream, first);
+  if (kind_of(first) != Kind::hello) throw DataError("the first frame is no greeting of a training by all-reduce");
+  const auto greeting = wire::parse<wire::Hello>(first);
+  const int peer = check_hello(greeting, options_.spec, options_.job, options_.task.str());
+  if (peer <= me_) throw DataError(fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
+  if (!wire::send(stream, header(Kind::welcome), hello())) return;
+  converse(peer, greeting.incarnation(), stream);
+}
+
+void Mesh::converse(int peer, uint64_t incarnation, transport::Stream& stream) {
+  bool arrived = false;
+  std::string why;
+  {
+    Link link(stream, [this] { return owner_.status(); });
+    enter(peer, link);
+    link.send(owner_.status());
+    why = listen(peer, incarnation, stream, link, arrived);
+    leave(peer);
+  }
+  if (arrived && !stopping_) owner_.lost(peer, why);
+  const base::MutexLock lock(mutex_);
+  links_.erase(peer);
+  if (arrived && peer > me_) lost_[peer] = 0;
+  changed_.notify_all();
+}
+
+std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stream, Link& link, bool& arrived) try {
+  for (;;) {
+    const base::Result<transport::Frame> frame = stream.read();
+    if (stopping_) return "this process ends";
+    if (!frame) {
+      const std::string given_up = link.why();
+      return given_up.empty() ? "connection closed" : given_up;
+    }
+    link.heard();
+    const Message message =
+        decode(kind_of(frame.value()), wire::message_of(frame.value()), static_cast<int>(members_.size()));
+    const Status* status = std::get_if<Status>(&message);
+    if (status != nullptr && status->incarnation != incarnation) throw DataError("the status of another process");
+    if (!arrived && status == nullptr) throw DataError("it did not begin with its status");
+    if (arrived) {
+      owner_.took(peer, message);
+    } else {
+      arrived = true;
+      owner_.arrived(peer, *status);
+    }
+  }
+} catch (const Error& error) {
+  owner_.refused(fmt::format("{} sent what makes no sense: {}", name(peer), error.what()), false);
+  return std::string("it sent what makes no sense: ") + error.what();
+}
+
+/// A member has one connection: one that it made anew ends the one before, and waits until that is told.
+void Mesh::enter(int peer, Link& link) {
+  const base::MutexLock lock(mutex_);
+  while (links_.contains(peer) && !stopping_) {
+    if (links_[peer] != nullptr) links_[peer]->cancel("it connected again");
+    changed_.wait(mutex_);
+  }
+  links_[peer] = &link;
+  lost_.erase(peer);
+  if (stopping_) link.cancel("this process ends");
+}
+
+/// The place stays taken until the loss has been told.
+void Mesh::leave(int peer) {
+  const base::MutexLock lock(mutex_);
+  links_[peer] = nullptr;
+}
+
+// Threads.
+
+/// Whether members that would connect to this one, and do not, are dead for certain.
+void Mesh::probe_lost() {
+  while (!stopping_) {
+    std::map<int, int> lost;
+    {
+      const base::MutexLock lock(mutex_);
+      while (!stopping_ && lost_.empty()) changed_.wait(mutex_);
+      lost = lost_;
+    }
+    milliseconds next = kLastRetry;
+    for (const auto& [peer, tries] : lost) {
+      if (stopping_) return;
+      const bool refuses = transport::refuses(options_.spec.address(members_[static_cast<size_t>(peer)]));
+      if (refuses) owner_.certain(peer);
+      const base::MutexLock lock(mutex_);
+      const auto found = lost_.find(peer);
+      if (found == lost_.end()) continue;
+      if (refuses) {
+        lost_.erase(found);
+      } else if (++found->second < kMostProbes) {
+        next = std::min(next, retry_after(found->second));
+      }
+    }
+    pause(next);
+  }
+}
+
+void Mesh::watch() {
+  auto looked = wire::Clock::now();
+  while (!stopping_) {
+    pause(wire::kHeartbeat / 4);
+    const auto now = wire::Clock::now();
+    const bool paused = now - std::exchange(looked, now) > wire::kPause;
+    {
+      const base::MutexLock lock(mutex_);
+      for (const auto& [peer, link] : links_) {
+        if (link == nullptr) continue;
+        if (paused) link->forgive();
+        link->check_silence();
+      }
+      for (auto& [stream, since] : strangers_) {
+        if (paused) since = now;
+        if (now - since > wire::kSilence) stream->cancel("no greeting within 5 s");
+      }
+    }
+    if (!stopping_) owner_.tick();
+  }
+}
+
+}  // namespace lockstep::allreduce::elastic

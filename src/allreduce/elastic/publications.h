@@ -1,0 +1,54 @@
+// What the leader has published for the evaluator, and the evaluator's word. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/mutex.h"
+#include "lockstep/train.h"
+#include "transport/stream.h"
+
+namespace lockstep::allreduce::elastic {
+
+class Publications {
+ public:
+  /// Where an evaluator should ask; `here` where this member leads.
+  struct Place {
+    bool here = false;
+    int leader = -1;     ///< as far as is known
+    bool ended = false;  ///< training has
+  };
+
+  /// `expected`: an evaluator belongs to the cluster. Otherwise parameters are kept only once one has come.
+  explicit Publications(bool expected) : came_(expected) {}
+
+  void publish(uint64_t step, std::span<const float> parameters);
+  [[nodiscard]] train::StopReason word() const { return word_; }
+  /// Answers one evaluator until it hangs up or `stop`.
+  void serve(transport::Stream& stream, const std::function<Place()>& place);
+  /// Whether an evaluator is here that has not had everything, or has not heard of the end.
+  [[nodiscard]] bool awaited() const;
+  void stop();
+
+ private:
+  struct Published {
+    uint64_t step = 0;
+    std::shared_ptr<const std::vector<float>> parameters;
+  };
+  base::Result<bool> answer_follow(transport::Stream& stream, uint64_t after, const std::function<Place()>& place);
+
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::deque<Published> published_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool came_ LOCKSTEP_GUARDED_BY(mutex_);
+  int evaluators_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  int told_end_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< of those that are here
+  bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  std::atomic<train::StopReason> word_ = train::StopReason::none;
+};
+
+}  // namespace lockstep::allreduce::elastic
