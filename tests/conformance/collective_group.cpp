@@ -7,12 +7,46 @@
 #include <ostream>
 #include <thread>
 
+#include "collective/gloo_groups.h"
 #include "collective/in_process.h"
+#include "collective/mpi/mpi_engine.h"
 
 namespace lockstep::collective {
 namespace {
 
 using Members = std::vector<std::unique_ptr<Collective>>;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile
+  return value == nullptr ? "" : value;
+}
+
+/// The job of which this process is a rank: one group for all tests.
+class Job : public ::testing::Environment {
+ public:
+  void TearDown() override { member_.reset(); }
+
+  Collective& member(const Arrangement& arrangement) {
+    const std::string deadline = variable("LOCKSTEP_TEST_DEADLINE");
+    const GroupOptions options{Seconds(deadline.empty() ? 60 : std::stod(deadline)), {}};
+    if (!member_) member_ = make_mpi_group(arrangement.size, options);
+    return *member_;
+  }
+
+ private:
+  std::unique_ptr<Collective> member_;
+};
+
+auto* const job = static_cast<Job*>(::testing::AddGlobalTestEnvironment(new Job));  // gtest owns it
+
+bool has_gloo() {
+  try {
+    join_over_gloo("127.0.0.1", 0, 1, {});
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
 
 void run_threads(const Members& members, const std::function<void(Collective&)>& body) {
   std::vector<std::thread> threads;
@@ -24,16 +58,20 @@ void run_threads(const Members& members, const std::function<void(Collective&)>&
 }  // namespace
 
 std::vector<Arrangement> arrangements() {
+  if (variable("LOCKSTEP_TEST_ENGINE") == "mpi") return {{"mpi", std::stoi(variable("OMPI_COMM_WORLD_SIZE"))}};
   std::vector<Arrangement> all;
-  for (const char* engine : {"inprocess"}) {
-    for (int size = 1; size <= 4; ++size) all.push_back({engine, size});
-  }
+  for (int size = 1; size <= 4; ++size) all.push_back({"inprocess", size});
+  for (int size = 1; size <= 4 && has_gloo(); ++size) all.push_back({"gloo", size});
   return all;
 }
 
 void run_group(const Arrangement& arrangement, const GroupOptions& options,
                const std::function<void(Collective&)>& body) {
-  run_threads(make_in_process_group(arrangement.size, options), body);
+  if (arrangement.engine == "mpi") return body(job->member(arrangement));
+  const bool gloo = arrangement.engine == "gloo";
+  run_threads(
+      gloo ? testing::make_gloo_group(arrangement.size, options) : make_in_process_group(arrangement.size, options),
+      body);
 }
 
 }  // namespace lockstep::collective

@@ -20,11 +20,11 @@ struct Arrangement {
   }
 };
 
-/// Every engine of this build that can be tested here, in groups of one to four.
+/// Every engine of this build that can be tested here, in groups of one to four; in a job, that one alone.
 std::vector<Arrangement> arrangements();
 
-/// Runs the body once for each member, all at the same time. A group of processes is there for one run of a test that
-/// ends in failure, and its deadline is that of LOCKSTEP_TEST_DEADLINE (seconds).
+/// Runs the body once for each member, all at the same time. The group of a job is the same for all tests, so a test
+/// that breaks it has to be the only one; its deadline is LOCKSTEP_TEST_DEADLINE (seconds), whatever the options say.
 void run_group(const Arrangement& arrangement, const GroupOptions& options,
                const std::function<void(Collective&)>& body);
 
