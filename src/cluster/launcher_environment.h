@@ -2,8 +2,8 @@
 // Free functions over a copy of the environment, so that any environment can be tested; any thread.
 //
 // One rule makes roles of ranks: all are workers that train by all-reduce (the first is the chief); where ps are wanted
-// they are the first ranks, and where an evaluator is, it is the last. Rank r is thus the r-th of Spec::tasks(). On each
-// host the ranks take ports in turn, from `first_port` on.
+// they are the first ranks, and where an evaluator is, it is the last. Rank r is thus the r-th of Spec::tasks(). On
+// each host the ranks take ports in turn, from `first_port` on.
 #pragma once
 
 #include <map>

@@ -34,18 +34,21 @@ CoreShares share_cores(int cores, const Spec& spec, int threads) {
   return shares;
 }
 
+std::string waits_of(const LocalJob& job) {
+  return job.wait_policy != "auto" || job.shares.all_fit ? job.wait_policy : "block";
+}
+
 std::vector<RoleProcess> local_roles(const LocalJob& job) {
   std::vector<RoleProcess> roles;
-  const std::string waits = job.wait_policy != "auto" || job.shares.all_fit ? job.wait_policy : "block";
   for (const Task& task : job.spec.tasks()) {
     Command command;
     command.program = job.program;
     command.argv = {job.name};
     command.argv.insert(command.argv.end(), job.words.begin(), job.words.end());
-    command.argv.insert(
-        command.argv.end(),
-        {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
-         fmt::format("--threads={}", is_member(task) ? job.shares.worker_threads : 1), "--wait-policy=" + waits});
+    command.argv.insert(command.argv.end(),
+                        {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
+                         fmt::format("--threads={}", is_member(task) ? job.shares.worker_threads : 1),
+                         "--wait-policy=" + waits_of(job)});
     command.environment = {{"TF_CONFIG", ""}};  // whose cluster this is, is said above
     roles.push_back({task, std::move(command)});
   }

@@ -30,6 +30,9 @@ struct LocalJob {
   std::string wait_policy = "auto";  ///< as the user wants it
 };
 
+/// --wait-policy of its processes.
+std::string waits_of(const LocalJob& job);
+
 /// One process per task: the words, then which role it is and what it has of the machine.
 std::vector<RoleProcess> local_roles(const LocalJob& job);
 

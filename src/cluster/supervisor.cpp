@@ -140,7 +140,7 @@ bool Supervisor::Impl::anyone_left() const {
 }
 
 void Supervisor::Impl::tell(Kind kind, const RoleState& role, const std::string& text) const {
-  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts});
+  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts, role.process.group});
 }
 
 void Supervisor::Impl::start(RoleState& role) {
@@ -152,7 +152,7 @@ void Supervisor::Impl::start(RoleState& role) {
     role.child = std::make_unique<Child>(role.process.command);
   } catch (const IoError& error) {
     if (again) return on_death(role, error.what());
-    return fail(1, fmt::format("{}: {}", role.process.task.str(), error.what()));
+    return fail(1, fmt::format("{}: {}", role.process.name(), error.what()));
   }
   tell(again ? Kind::restarted : Kind::started, role);
 }
@@ -221,7 +221,7 @@ void Supervisor::Impl::heed_signals() {
 }
 
 void Supervisor::Impl::send(RoleState& role, int signal) {
-  if (!role.process.remote) return role.child->signal(signal);
+  if (!role.process.remote) return role.child->signal(signal == SIGINT ? role.process.interrupt : signal);
   role.child->write(signal == SIGINT ? "int\n" : (signal == SIGTERM ? "term\n" : "kill\n"));
 }
 
@@ -278,7 +278,7 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
                        ending.code() == kNotExecutable || ending.code() == kNotFound;
   if (useless && phase_ != Phase::interrupted) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
-    return fail(code, fmt::format("{}: {}", role.process.task.str(), said.empty() ? ending.text() : said));
+    return fail(code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
   }
   const bool same = !ending.signalled && !said.empty() && said == role.failure;
   role.same_failures = same ? role.same_failures + 1 : 1;
@@ -312,7 +312,7 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
   if (role.process.task.role == Role::evaluator) {
     return tell(Kind::message, role, why + "; training goes on without it");
   }
-  fail(1, fmt::format("{} died ({}) and {}", role.process.task.str(), reason, why));
+  fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
 }
 
 void Supervisor::Impl::fail(int code, const std::string& error) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,11 @@ struct RoleProcess {
   Command command;
   /// It is run by a wrapper on another host, which takes signals as words on its standard input (under_launcher.h).
   bool remote = false;
+  /// It starts all roles of the job itself; this is what it is called: "mpirun". Empty: it is its task.
+  std::string group = {};
+  int interrupt = SIGINT;  ///< asks it to stop where it is
+
+  [[nodiscard]] std::string name() const { return group.empty() ? task.str() : group; }
 };
 
 struct RoleEvent {
@@ -37,10 +43,11 @@ struct RoleEvent {
     tick        ///< some time has passed; of no role
   };
   Kind kind = Kind::tick;
-  Task task = {};
+  Task task = {};  ///< meaningless where there is a group
   std::string text = {};
   pid_t pid = -1;
   int restarts = 0;
+  std::string group = {};  ///< RoleProcess::group
 };
 
 struct SupervisorOptions {

@@ -67,7 +67,33 @@ int ClusterDisplay::restarts(const std::string& role) const {
   return found == rows_.end() ? 0 : found->restarts;
 }
 
+void ClusterDisplay::on_group_event(const RoleEvent& event) {
+  if (event.kind == Kind::out_line) {
+    const std::optional<Report> report = parse_report(event.text);
+    const auto found = std::find_if(rows_.begin(), rows_.end(),
+                                    [&](const Row& row) { return report && row.task.str() == report->role; });
+    if (found != rows_.end()) return on_line(*found, event.text);
+    if (!event.text.empty()) say(event.group + ":", event.text, false);
+    return;
+  }
+  const bool ended = event.kind == Kind::died || event.kind == Kind::ended;
+  const bool begins = event.kind == Kind::started || event.kind == Kind::restarted;
+  for (Row& row : rows_) {
+    row.restarts = event.restarts;
+    if (begins) row.state = "starting";
+    if (ended) row.state = event.kind == Kind::died ? "died" : "done";
+    if (ended) row.status.examples_per_s = kUnknown;
+  }
+  if (event.kind == Kind::died) say(event.group, "died: " + event.text, true);
+  if (event.kind == Kind::err_line) say(event.group + ":", event.text, true);
+  if (event.kind == Kind::message) say(event.group, event.text, true);
+}
+
 void ClusterDisplay::on_event(const RoleEvent& event) {
+  if (!event.group.empty()) {
+    on_group_event(event);
+    return draw_when_due();
+  }
   Row* row = event.kind == Kind::tick ? nullptr : find(event.task);
   if (row != nullptr) {
     row->restarts = event.restarts;

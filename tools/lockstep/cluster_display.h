@@ -44,6 +44,8 @@ class ClusterDisplay {
     double fraction = kUnknown;
   };
 
+  /// Of a process that has started all roles.
+  void on_group_event(const cluster::RoleEvent& event);
   void on_line(Row& row, const std::string& line);
   void on_eval(const Report& report);
   void say(const std::string& who, const std::string& text, bool bad);

@@ -135,9 +135,7 @@ void close(const ClusterRun& run, const Terminal& terminal, const ClusterDisplay
 
 int run_cluster(const ClusterRun& run) {
   const Terminal terminal = Terminal::detect();
-  std::vector<cluster::Task> tasks;
-  for (const cluster::RoleProcess& role : run.roles) tasks.push_back(role.task);
-  ClusterDisplay display(terminal, tasks, run.settings->eval_split, run.settings->quiet);
+  ClusterDisplay display(terminal, run.tasks, run.settings->eval_split, run.settings->quiet);
   std::error_code ignored;
   std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // of a run that is resumed: it says nothing of now
 

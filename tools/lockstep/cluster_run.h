@@ -14,7 +14,8 @@ namespace lockstep::tools {
 struct ClusterRun {
   const train::Settings* settings = nullptr;  ///< resolved
   std::string run_dir;
-  std::string program;  ///< its name, for what is printed
+  std::string program;               ///< its name, for what is printed
+  std::vector<cluster::Task> tasks;  ///< of the cluster
   std::vector<cluster::RoleProcess> roles;
   cluster::Supervisor::Callback also = {};  ///< hears of every event first
   std::function<void()> collect = {};       ///< once all have ended: brings in what lies elsewhere

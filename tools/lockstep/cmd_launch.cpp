@@ -161,6 +161,7 @@ int run_launch(const Arguments& arguments, const Invocation& invocation) {
   run.settings = &settings;
   run.run_dir = directory.path();
   run.program = invocation.program;
+  run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
   run.collect = [&] { problems = collect(job, directory.path()); };
   const int code = run_cluster(run);

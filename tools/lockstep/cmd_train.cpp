@@ -37,13 +37,15 @@ constexpr const char* kExamples =
     "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
 
+bool has_ranks() { return cluster::find_ranks(cluster::process_environment()).has_value(); }
+
 /// The settings before anything is made; of a resumed run, its own with the changes.
 train::Settings resolve_early(train::Configuration configuration) {
   if (configuration.given("resume")) {
     const std::string runs = configuration.given_text("runs-dir");
     const std::string run = train::find_run(configuration.given_text("resume"), runs.empty() ? "runs" : runs);
     configuration.resume_from(run + "/config.yaml");
-    if (!configuration.given("task")) apply_launch_yaml(configuration, run);
+    if (!configuration.given("task") && !has_ranks()) apply_launch_yaml(configuration, run);
   }
   return configuration.resolve();
 }
@@ -57,10 +59,10 @@ int64_t servers_of_ranks(const train::Settings& settings, const train::Configura
   return settings.strategy == "ps" || (given && settings.strategy == "auto") ? settings.ps : 0;
 }
 
-/// The cluster that this process is one of. A launcher that is asked for is none, whatever the environment says.
+/// The cluster that this process is one of. A launcher that is asked for is none, whatever TF_CONFIG says.
 std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
                                                const train::Configuration& configuration) {
-  const bool launcher = configuration.given("workers") || configuration.given("layout");
+  const bool launcher = (configuration.given("workers") || configuration.given("layout")) && !has_ranks();
   if (launcher && settings.task.empty() && settings.cluster.empty()) return std::nullopt;
   cluster::ClusterRequest request;
   request.cluster = settings.cluster;

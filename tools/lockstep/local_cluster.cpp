@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,9 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "cluster/cluster_file.h"
+#include "cluster/launcher_environment.h"
 #include "cluster/local_launch.h"
+#include "cluster/mpi_launch.h"
 #include "cluster_run.h"
 #include "data/catalog.h"
 #include "emulate/cpu_quota.h"
@@ -70,13 +73,23 @@ cluster::Spec make_spec(const train::Configuration& configuration, const train::
   const bool layout_alone = !settings.layout.empty() && !configuration.given("workers");
   wanted.workers = layout_alone ? 0 : static_cast<int>(settings.workers);
   const bool all_reduce = settings.strategy == "allreduce";
-  if (all_reduce && configuration.given("ps")) {
+  if (all_reduce && configuration.given("ps") && settings.resume.empty()) {
     throw UsageError(fmt::format("--ps: {} with --strategy allreduce, which has no parameter servers", settings.ps));
   }
   wanted.ps = all_reduce ? 0 : static_cast<int>(settings.ps);
   wanted.evaluator = settings.evaluator;
   wanted.layout = settings.layout;
   return cluster::local_spec(wanted);
+}
+
+/// The ranks of one mpirun instead of a process for each role.
+bool wants_mpi(const train::Settings& settings, const cluster::Spec& spec) {
+  if (!spec.ps.empty() || settings.collective != "mpi") return false;
+  if (!spec.evaluator.empty()) {
+    throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");
+  }
+  if (settings.cpu_quota > 0) throw UsageError("--cpu-quota: not with --collective mpi, whose ranks mpirun starts");
+  return true;
 }
 
 void print_opening(const train::Settings& settings, const cluster::Spec& spec, const std::string& run_dir,
@@ -112,6 +125,7 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   find_data(configuration, settings);
   const cluster::Spec spec = make_spec(configuration, settings);
   train::check_cluster_settings(settings, spec);
+  const bool mpi = wants_mpi(settings, spec);
   Quotas quotas(spec, settings.cpu_quota);
   (void)train::resolve_threads(settings);  // what is too many is found here, once
   const train::RunDirectory directory = open_run(configuration, settings);
@@ -136,7 +150,13 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   run.settings = &settings;
   run.run_dir = run_dir;
   run.program = invocation.program;
-  run.roles = cluster::local_roles(job);
+  run.tasks = spec.tasks();
+  if (mpi) {
+    job.program = std::filesystem::read_symlink(job.program);
+    run.roles = {cluster::mpi_job(job, cluster::process_environment())};
+  } else {
+    run.roles = cluster::local_roles(job);
+  }
   run.also = [&](const RoleEvent& event) { quotas.on_event(event); };
   run.collect = [&] { quotas.write(run_dir + "/throttling.json"); };
   return run_cluster(run);

@@ -25,6 +25,8 @@ void catch_interrupts() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action,
+            nullptr);  // what mpirun passes on to its ranks, and schedulers send some time before the end
 }
 
 const std::atomic<bool>* interrupt_flag() { return &interrupted; }
