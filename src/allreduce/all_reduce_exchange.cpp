@@ -42,7 +42,7 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
 }
 
 AllReduceExchange::~AllReduceExchange() {
-  if (group_.collective) group_.collective->abort("this member left");
+  if (group_.collective && !parted_) group_.collective->abort("this member left");
 }
 
 void AllReduceExchange::begin(const exchange::StepStart& start) {

@@ -142,6 +142,7 @@ class AllReduceExchange final : public exchange::Exchange {
   // The group.
   Formed group_;
   bool leads_ = false;
+  bool parted_ = false;  ///< everyone has heard of the end: nobody waits for this member
 
   // The step under way.
   exchange::StepStart start_;

@@ -145,10 +145,14 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
   base::Result<bool> closes = membership_->close();
   if (!closes && !interrupted()) return closes.failure();
   if (closes) leads_ = closes.value();
+  parted_ = closes && !leads_;
   return std::optional<StepInfo>();
 }
 
-void AllReduceExchange::end() { membership_->end(); }
+void AllReduceExchange::end() {
+  membership_->end();
+  parted_ = true;
+}
 
 void AllReduceExchange::saved() { membership_->publish(step_, parameters_.values()); }
 
