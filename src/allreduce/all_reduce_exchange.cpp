@@ -37,7 +37,8 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
       tuned_(!options_.autotune),
       default_bucket_bytes_(options_.bucket_bytes),
       buckets_(parameters.count(), options_.bucket_bytes),
-      records_(static_cast<size_t>(options_.members)) {
+      records_(options_.names.size()),
+      stragglers_(options_.names) {
   if (options_.top_k > 0) top_k_.emplace(parameters.count(), options_.top_k);
 }
 
@@ -208,8 +209,11 @@ void AllReduceExchange::account() {
   communication_.transfer_seconds += static_cast<double>(times_.transfer);
   communication_.wait_seconds += static_cast<double>(times_.wait);
   ++communication_.steps;
+  paces_.resize(notes_.times.size());
   for (size_t rank = 0; rank < notes_.times.size(); ++rank) {
     const StepTimes& times = notes_.times[rank];
+    paces_[rank] = {static_cast<double>(times.load), static_cast<double>(times.compute),
+                    static_cast<double>(times.wait)};
     MemberRecord& record = records_[static_cast<size_t>(group_.members[rank])];
     ++record.steps;
     record.examples += static_cast<uint64_t>(times.examples);
@@ -218,12 +222,16 @@ void AllReduceExchange::account() {
     record.wait_seconds += static_cast<double>(times.wait);
     record.transfer_seconds += static_cast<double>(times.transfer);
   }
+  for (const StragglerEvent& event : stragglers_.step(step_, seconds_between(made_, Clock::now()), paces_)) {
+    if (leads_) options_.log(event.over ? "info" : "warning", event.text);
+  }
 }
 
 /// By what all members have been told, so that they decide alike.
 void AllReduceExchange::tune() {
   const StepTimes& first = notes_.times.front();
   autotune_->step(static_cast<double>(first.load + first.compute + first.wait));
+  if (autotune_->bucket_bytes() != options_.bucket_bytes) stragglers_.restart(group_.members);
   set_buckets(autotune_->bucket_bytes());
   if (!autotune_->done()) return;
   autotune_.reset();

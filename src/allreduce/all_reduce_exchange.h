@@ -22,6 +22,7 @@
 #include "allreduce/compression.h"
 #include "allreduce/membership.h"
 #include "allreduce/notes.h"
+#include "allreduce/stragglers.h"
 #include "collective/collective.h"
 #include "exchange/local_exchange.h"
 #include "graph/parameters.h"
@@ -41,7 +42,7 @@ struct AllReduceOptions {
   double top_k = 0;  ///< the share of the gradients that is sent; 0: all
   size_t bucket_bytes = size_t{25} << 20;
   bool autotune = false;                         ///< finds better bucket_bytes in the first steps
-  int members = 1;                               ///< that the cluster may have
+  std::vector<std::string> names;                ///< of all that may be members, by number
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   std::function<void(std::string_view level, const std::string& text)> log;
   /// The leader: training begins, at a step that nobody has gone beyond.
@@ -95,6 +96,7 @@ class AllReduceExchange final : public exchange::Exchange {
   /// By member number.
   [[nodiscard]] const std::vector<MemberRecord>& records() const { return records_; }
   [[nodiscard]] Communication communication() const;
+  [[nodiscard]] StragglerReport stragglers() const { return stragglers_.report(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -162,6 +164,9 @@ class AllReduceExchange final : public exchange::Exchange {
   // Records.
   std::vector<MemberRecord> records_;
   Communication communication_;
+  Stragglers stragglers_;
+  std::vector<MemberTimes> paces_;  ///< of the latest step, by rank
+  Clock::time_point made_ = Clock::now();
   uint64_t bytes_before_ = 0;  ///< sent in groups before this one
   StepTimes times_;
   Clock::time_point left_finish_ = Clock::now();

@@ -93,6 +93,7 @@ void AllReduceExchange::adopt(Formed formed) {
   plan_ = make_plan();
   rounds_ = 0;
   in_step_ = false;
+  stragglers_.restart(group_.members);
   if (top_k_) top_k_->reset();
   // All members are told the same, so all cut alike.
   const uint64_t known = group_.standing.bucket_bytes;

@@ -96,6 +96,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
   to.bytes_per_step = from.steps > 0 ? static_cast<double>(from.bytes_sent) / static_cast<double>(from.steps) : 0;
   to.transfer_seconds = from.transfer_seconds;
   to.wait_seconds = from.wait_seconds;
+  outcome.stragglers = exchange.stragglers().lines();
   to.overlapped = from.transfer_seconds > 0 ? std::clamp(1 - from.wait_seconds / from.transfer_seconds, 0.0, 1.0) : 0;
 }
 
@@ -161,7 +162,7 @@ Together AllReduceMember::together(MemberStart start) {
   together.gradients_per_update = members();
   if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, batch());
-  options.members = members();
+  for (const cluster::Task& task : group_.spec.members()) options.names.push_back(task.str());
   options.interrupt = interrupt_;
   options.log = group_.log;
   together.exchange = [this, options = std::move(options)](graph::ParameterStore& parameters,

@@ -51,7 +51,7 @@ Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExch
   together.gradients_per_update = settings_.replicas;
   if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(replica);
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, settings_.batch);
-  options.members = static_cast<int>(settings_.replicas);
+  options.names = names();
   options.interrupt = interrupt_;
   options.log = [](std::string_view, const std::string&) {};
   together.exchange = [this, replica, made, options = std::move(options)](graph::ParameterStore& parameters,
@@ -127,10 +127,12 @@ void Replicas::finish() {
   }
 }
 
-void Replicas::report(Outcome& outcome) const {
+void Replicas::report(Outcome& outcome) const { add_all_reduce_report(*first_, names(), outcome); }
+
+std::vector<std::string> Replicas::names() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < group_.size(); ++i) names.push_back(fmt::format("replica {}", i));
-  add_all_reduce_report(*first_, names, outcome);
+  return names;
 }
 
 }  // namespace lockstep::train

@@ -38,6 +38,7 @@ class Replicas {
   [[nodiscard]] Together join(int replica, MemberStart start, allreduce::AllReduceExchange** made);
   void train(int replica);
   void wait();
+  [[nodiscard]] std::vector<std::string> names() const;
 
   Settings settings_;
   const nn::ModelDef& model_;
