@@ -1,0 +1,245 @@
+// Members of a cluster as plain logic: one Assembly each, messages that travel in order between any two, connections
+// that break and come back, processes that die, and a clock that the test moves. Each member's engine connects when all
+// of a decided group have begun to.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allreduce/elastic/assembly.h"
+
+namespace lockstep::allreduce::elastic::testing {
+
+class World {
+ public:
+  struct Member {
+    std::unique_ptr<Assembly> assembly;  ///< null: it is dead
+    uint64_t incarnation = 0;
+    Standing standing;
+    std::optional<Decision> connecting;
+    uint64_t connecting_since = 0;
+    std::vector<Say> says;
+    uint64_t forms = 0;
+  };
+
+  explicit World(int count, AssemblyRules rules = {}) : rules_(rules), members_(static_cast<size_t>(count)) {
+    rules_.members = count;
+    for (int i = 0; i < count; ++i)
+      rules_.names.push_back("worker:" + std::to_string(i) + " at h:" + std::to_string(i));
+  }
+
+  Member& at(int member) { return members_[static_cast<size_t>(member)]; }
+  Assembly& assembly(int member) { return *at(member).assembly; }
+  [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
+  [[nodiscard]] double now() const { return now_; }
+
+  /// A process, connected with all that it can reach.
+  void start(int member) {
+    AssemblyRules rules = rules_;
+    rules.me = member;
+    rules.incarnation = at(member).incarnation = ++incarnations_;
+    at(member).assembly = std::make_unique<Assembly>(rules);
+    at(member).standing = {};
+    at(member).connecting.reset();
+    for (int other = 0; other < count(); ++other) join(member, other);
+  }
+  void start_all() {
+    for (int i = 0; i < count(); ++i) start(i);
+  }
+  void form(int member) {
+    ++at(member).forms;
+    assembly(member).form(at(member).standing, now_);
+    collect(member);
+  }
+  void form_all() {
+    for (int i = 0; i < count(); ++i) form(i);
+  }
+
+  /// kill -9: others see the connection close; `certain`: and that nobody listens there.
+  void kill(int member, bool certain = true) {
+    at(member).assembly.reset();
+    at(member).connecting.reset();
+    for (int other = 0; other < count(); ++other) {
+      sever(member, other, "connection closed");
+      if (certain && at(other).assembly) {
+        assembly(other).certain(member, now_);
+        collect(other);
+      }
+    }
+  }
+  /// The connection between two breaks, on both sides; what was on its way is gone.
+  void sever(int a, int b, const std::string& why = "no heartbeat for 5.0 s") {
+    if (connected_.erase(std::minmax(a, b)) == 0) return;
+    wires_[{a, b}].clear();
+    wires_[{b, a}].clear();
+    for (const auto& [me, other] : {std::pair(a, b), std::pair(b, a)}) {
+      if (!at(me).assembly) continue;
+      assembly(me).lost(other, why, now_);
+      collect(me);
+    }
+  }
+  /// Both see each other again, unless the network between them is cut.
+  void join(int a, int b) {
+    if (a == b || !at(a).assembly || !at(b).assembly || cut_.contains(std::minmax(a, b))) return;
+    if (!connected_.insert(std::minmax(a, b)).second) return;
+    const Status of_a = assembly(a).status();
+    const Status of_b = assembly(b).status();
+    assembly(a).arrived(b, of_b, now_);
+    collect(a);
+    assembly(b).arrived(a, of_a, now_);
+    collect(b);
+  }
+  void cut(int a, int b) {
+    cut_.insert(std::minmax(a, b));
+    sever(a, b);
+  }
+  void heal(int a, int b) {
+    cut_.erase(std::minmax(a, b));
+    join(a, b);
+  }
+
+  /// Delivers one message of some pair; false: there is none.
+  bool deliver(const std::function<size_t(size_t)>& pick) {
+    std::vector<std::pair<int, int>> full;
+    for (const auto& [pair, queue] : wires_) {
+      if (!queue.empty()) full.push_back(pair);
+    }
+    if (full.empty()) return false;
+    const auto pair = full[pick(full.size())];
+    const Message message = wires_[pair].front();
+    wires_[pair].pop_front();
+    if (at(pair.second).assembly) {
+      assembly(pair.second).take(pair.first, message, now_);
+      collect(pair.second);
+    }
+    return true;
+  }
+  /// Everything that needs no more time.
+  void settle() {
+    for (int i = 0; i < 100000; ++i) {
+      const bool moved = deliver([](size_t) { return 0; });
+      const bool worked = work_all();
+      if (!moved && !worked) return;
+    }
+    FAIL() << "it does not settle";
+  }
+  void pass(double seconds) {
+    const double until = now_ + seconds;
+    while (now_ < until) {
+      now_ = std::min(until, now_ + 0.25);
+      for (int i = 0; i < count(); ++i) {
+        if (!at(i).assembly) continue;
+        assembly(i).tick(now_);
+        collect(i);
+      }
+      settle();
+    }
+  }
+
+  void pass_without_settling(double seconds) {
+    now_ += seconds;
+    for (int i = 0; i < count(); ++i) {
+      if (!at(i).assembly) continue;
+      assembly(i).tick(now_);
+      collect(i);
+    }
+  }
+
+  /// What the training thread does inside form(). True: something.
+  bool work(int member) {
+    if (!at(member).assembly) return false;
+    Member& m = at(member);
+    if (const auto wanted = m.assembly->take_preparation()) {
+      m.assembly->prepared(wanted->number, "address of " + std::to_string(member), now_);
+      collect(member);
+      return true;
+    }
+    if (const auto decided = m.assembly->take_decision()) {
+      m.connecting = decided;
+      return true;
+    }
+    if (!m.connecting) return false;
+    if (!m.assembly->why_give_up().empty()) {
+      m.connecting.reset();
+      m.assembly->not_connected(m.assembly->why_give_up(), now_);
+      collect(member);
+      return true;
+    }
+    return connect(member);
+  }
+  bool work_all() {
+    bool any = false;
+    for (int i = 0; i < count(); ++i) any = work(i) || any;
+    return any;
+  }
+
+  /// By id: what those who were connected in it got told.
+  std::map<uint64_t, std::map<int, Decision>> formed;
+  /// A step that all of the group make; and calls form where a newcomer waits.
+  void step(int member) {
+    at(member).standing.live = true;
+    ++at(member).standing.step;
+  }
+  std::vector<int> members_of(int member) {
+    std::vector<int> found;
+    for (const Seat& seat : assembly(member).group().seats) found.push_back(seat.member);
+    return found;
+  }
+  bool running(int member) {
+    return at(member).assembly && assembly(member).phase() == Phase::running && assembly(member).broken().empty();
+  }
+  std::function<void(int)> on_collect;
+
+ private:
+  bool connect(int member) {
+    Member& m = at(member);
+    // An engine needs everyone of the group to have begun, or to be done already.
+    for (const Seat& seat : m.connecting->group.seats) {
+      const Member& other = at(seat.member);
+      const bool same = other.assembly && other.incarnation == seat.incarnation;
+      const bool begun = same && other.connecting && other.connecting->group.id == m.connecting->group.id;
+      const bool done = same && other.assembly->group().id == m.connecting->group.id;
+      if (!begun && !done) return false;
+    }
+    const Decision decision = *m.connecting;
+    m.connecting.reset();
+    formed[decision.group.id][member] = decision;
+    m.standing = decision.standing;
+    m.standing.live = m.standing.whole = true;
+    m.assembly->connected(now_);
+    collect(member);
+    return true;
+  }
+
+  void collect(int member) {
+    Member& m = at(member);
+    for (Say& say : m.assembly->take_says()) m.says.push_back(std::move(say));
+    for (Send& send : m.assembly->take_sends()) {
+      for (int to = 0; to < count(); ++to) {
+        if (send.to >= 0 && send.to != to) continue;
+        if (connected_.contains(std::minmax(member, to))) wires_[{member, to}].push_back(send.message);
+      }
+    }
+    if (on_collect) on_collect(member);
+  }
+
+  AssemblyRules rules_;
+  std::vector<Member> members_;
+  std::set<std::pair<int, int>> connected_;
+  std::set<std::pair<int, int>> cut_;
+  std::map<std::pair<int, int>, std::deque<Message>> wires_;
+  double now_ = 1000;
+  uint64_t incarnations_ = 0;
+};
+
+}  // namespace lockstep::allreduce::elastic::testing

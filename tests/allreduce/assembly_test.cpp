@@ -1,0 +1,558 @@
+// The rules by which members agree on a group, one by one.
+#include <gmock/gmock.h>
+
+#include "allreduce/assembly_support.h"
+
+namespace lockstep::allreduce::elastic::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
+  AssemblyRules rules;
+  rules.min_workers = min_workers;
+  rules.max_workers = max_workers;
+  return rules;
+}
+
+/// A cluster whose members run in one group, some steps on.
+World running(int count, const AssemblyRules& r = {}) {
+  World world(count, r);
+  world.start_all();
+  world.form_all();
+  world.settle();
+  for (int i = 0; i < count; ++i) {
+    if (world.running(i)) world.step(i);
+  }
+  return world;
+}
+
+void form_broken(World& world) {
+  for (int i = 0; i < world.count(); ++i) {
+    if (world.at(i).assembly && !world.assembly(i).broken().empty()) world.form(i);
+  }
+  world.settle();
+}
+
+TEST(Start, AllExpectedMembersFormOneGroupAtOnce) {
+  World world(3);
+  world.start_all();
+  world.form_all();
+  world.settle();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(world.running(i));
+    EXPECT_THAT(world.members_of(i), ElementsAre(0, 1, 2));
+  }
+  ASSERT_EQ(world.formed.size(), 1U);
+  const auto& told = world.formed.begin()->second;
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told.at(1).source, 0);
+  EXPECT_TRUE(told.at(1).transfer) << "nobody has trained: everyone begins with the lowest one's parameters";
+  EXPECT_THAT(told.at(2).addresses, ElementsAre("address of 0", "address of 1", "address of 2"));
+}
+
+TEST(Start, WaitsForWhoeverIsMissing) {
+  World world(3);
+  world.start(0);
+  world.start(1);
+  world.form(0);
+  world.form(1);
+  world.pass(59);
+  EXPECT_FALSE(world.running(0));
+  ASSERT_FALSE(world.at(0).says.empty());
+  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("worker:2 at h:2 (has not come)"));
+  world.start(2);
+  world.form(2);
+  world.settle();
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1, 2));
+}
+
+TEST(Start, GoesOnWithThoseWhoAreThereWhenTheWaitIsOver) {
+  World world(3);
+  world.start(0);
+  world.start(1);
+  world.form(0);
+  world.form(1);
+  world.pass(61);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+}
+
+TEST(Start, TooFewWaitOnAndFailWithTheNamesOfTheMissing) {
+  World world(3);
+  world.start(2);
+  world.form(2);
+  world.pass(599);
+  EXPECT_EQ(world.assembly(2).failure(), "");
+  world.pass(3);
+  EXPECT_THAT(world.assembly(2).failure(), HasSubstr("worker:0 at h:0 (has not come), worker:1 at h:1"));
+  EXPECT_FALSE(world.assembly(2).over());
+}
+
+TEST(Start, ExpectedIsHowManyItWaitsFor) {
+  AssemblyRules two;
+  two.expected = 2;
+  World world(4, two);
+  world.start(1);
+  world.start(3);
+  world.form(1);
+  world.form(3);
+  world.settle();
+  EXPECT_THAT(world.members_of(1), ElementsAre(1, 3));
+}
+
+TEST(Start, OneThatIsStillGettingReadyJoinsLater) {
+  World world(3);
+  world.start_all();
+  world.form(0);
+  world.form(1);
+  world.pass(61);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+  EXPECT_FALSE(world.assembly(0).wants_regroup());
+  world.form(2);
+  world.settle();
+  EXPECT_TRUE(world.assembly(0).wants_regroup());
+}
+
+TEST(Death, SurvivorsGoOnFromTheSameStepWithoutATransfer) {
+  World world = running(3);
+  world.kill(1);
+  EXPECT_EQ(world.assembly(0).broken(), "worker:1 at h:1: connection closed");
+  EXPECT_EQ(world.assembly(2).broken(), "worker:1 at h:1: connection closed");
+  form_broken(world);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 2));
+  EXPECT_THAT(world.members_of(2), ElementsAre(0, 2));
+  const Decision& told = world.formed[world.assembly(0).group().id].at(2);
+  EXPECT_FALSE(told.transfer);
+  EXPECT_EQ(told.standing.step, 1U);
+  EXPECT_EQ(world.assembly(0).announced(), "group 2 of worker:0, worker:2 goes on from step 1, without worker:1");
+}
+
+TEST(Death, OfTheLeaderMovesItsDutiesToTheNext) {
+  World world = running(3);
+  world.kill(0);
+  form_broken(world);
+  EXPECT_THAT(world.members_of(1), ElementsAre(1, 2));
+  EXPECT_EQ(world.assembly(2).leader(world.now()), 1);
+}
+
+TEST(Death, TheOneThatFinishedTheStepIsTheSource) {
+  World world = running(3);
+  world.step(2);
+  world.kill(1);
+  form_broken(world);
+  const Decision& told = world.formed[world.assembly(0).group().id].at(0);
+  EXPECT_EQ(told.source, 1) << "rank 1 is worker:2";
+  EXPECT_TRUE(told.transfer);
+  EXPECT_EQ(told.standing.step, 2U);
+}
+
+TEST(Death, OneWithPartOfAStateIsNoSource) {
+  World world = running(3);
+  world.at(0).standing.whole = false;
+  world.at(0).standing.live = false;
+  world.kill(1);
+  form_broken(world);
+  const Decision& told = world.formed[world.assembly(0).group().id].at(0);
+  EXPECT_EQ(told.source, 1);
+  EXPECT_TRUE(told.transfer);
+}
+
+TEST(Death, BeingSlowIsNotBeingDead) {
+  World world = running(3);
+  world.kill(1);
+  world.form(0);
+  world.settle();
+  world.pass(30);
+  EXPECT_FALSE(world.running(0)) << "worker:2 has not come yet, and is not dead";
+  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("worker:2 at h:2 to leave group 1"));
+  world.form(2);
+  world.settle();
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 2));
+}
+
+TEST(Death, OfManyLeavesOneThatGoesOnAlone) {
+  World world = running(4);
+  world.kill(0);
+  world.kill(1);
+  world.kill(3);
+  form_broken(world);
+  EXPECT_THAT(world.members_of(2), ElementsAre(2));
+}
+
+TEST(Death, DuringAProposalLeadsToAnotherOne) {
+  World world = running(4);
+  world.kill(3);
+  for (int i = 0; i < 3; ++i) world.form(i);
+  while (world.assembly(1).status().seen < 2) world.deliver([](size_t) { return 0; });
+  world.kill(2);
+  world.settle();
+  world.pass(1);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+  EXPECT_THAT(world.members_of(1), ElementsAre(0, 1));
+}
+
+TEST(Death, OfTheProposerLeadsToAnotherOnesProposal) {
+  World world = running(4);
+  world.kill(3);
+  for (int i = 0; i < 3; ++i) world.form(i);
+  while (world.assembly(1).status().seen < 2) world.deliver([](size_t) { return 0; });
+  world.kill(0);
+  world.settle();
+  world.pass(1);
+  EXPECT_THAT(world.members_of(1), ElementsAre(1, 2));
+}
+
+TEST(Death, WhileConnectingLeadsToAnotherGroup) {
+  World world(3);
+  world.start_all();
+  world.form_all();
+  while (!world.at(1).connecting) {
+    world.deliver([](size_t) { return 0; });
+    for (int i = 0; i < 3 && !world.at(1).connecting; ++i) world.work(i);
+  }
+  world.kill(2);
+  world.settle();
+  world.pass(62);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+}
+
+TEST(Quorum, TheSmallerPartOfABrokenNetworkWaits) {
+  World world = running(5);
+  for (const int a : {0, 1}) {
+    for (const int b : {2, 3, 4}) world.cut(a, b);
+  }
+  form_broken(world);
+  world.pass(30);
+  EXPECT_THAT(world.members_of(2), ElementsAre(2, 3, 4));
+  EXPECT_TRUE(world.running(2));
+  EXPECT_FALSE(world.running(0));
+  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("more than half are needed, worker:0, worker:1 are here"));
+}
+
+TEST(Quorum, OfTwoHalvesThatWithTheLowestGoesOn) {
+  World world = running(4);
+  for (const int a : {0, 3}) {
+    for (const int b : {1, 2}) world.cut(a, b);
+  }
+  form_broken(world);
+  world.pass(30);
+  EXPECT_TRUE(world.running(3));
+  EXPECT_FALSE(world.running(1));
+}
+
+TEST(Quorum, TheCertainlyDeadDoNotCount) {
+  World world = running(3);
+  world.kill(0, false);
+  world.cut(1, 2);
+  form_broken(world);
+  world.pass(10);
+  EXPECT_FALSE(world.running(2)) << "one of three";
+  world.assembly(2).certain(0, world.now());
+  world.pass(1);
+  EXPECT_FALSE(world.running(2)) << "one of two, and not the lowest";
+  world.kill(1);
+  world.assembly(2).certain(1, world.now());
+  world.pass(1);
+  EXPECT_TRUE(world.running(2)) << "all others are dead";
+}
+
+TEST(Quorum, OneOfTwoGoesOnOnlyWhereTheOtherIsDeadForCertain) {
+  World world = running(2);
+  world.kill(0, false);
+  form_broken(world);
+  world.pass(10);
+  EXPECT_FALSE(world.running(1)) << "worker:0 may be on the other side of a broken network";
+  world.assembly(1).certain(0, world.now());
+  world.pass(1);
+  EXPECT_TRUE(world.running(1));
+}
+
+TEST(Quorum, ANewProcessInItsPlaceSaysThatTheOldOneIsDead) {
+  World world = running(2);
+  world.kill(0, false);
+  form_broken(world);
+  world.start(0);
+  world.form(0);
+  world.settle();
+  world.pass(1);
+  EXPECT_THAT(world.members_of(1), ElementsAre(0, 1));
+  EXPECT_EQ(world.formed[world.assembly(1).group().id].at(0).source, 1);
+}
+
+TEST(Quorum, MinWorkersIsEnoughWhoeverIsMissing) {
+  World world = running(3, rules(1));
+  for (const int b : {0, 1}) world.cut(2, b);
+  form_broken(world);
+  EXPECT_TRUE(world.running(0));
+  EXPECT_TRUE(world.running(2));
+}
+
+TEST(Quorum, FewerThanMinWorkersWait) {
+  World world = running(3, rules(2));
+  world.kill(0);
+  world.kill(1);
+  form_broken(world);
+  world.pass(30);
+  EXPECT_FALSE(world.running(2));
+  EXPECT_THAT(world.at(2).says.back().text, HasSubstr("2 members are needed"));
+}
+
+TEST(Joiner, IsLetInAtTheNextStepAndGetsTheState) {
+  World world = running(3);
+  world.kill(1);
+  form_broken(world);
+  world.start(1);
+  EXPECT_FALSE(world.assembly(0).wants_regroup()) << "it is getting ready";
+  world.form(1);
+  world.settle();
+  EXPECT_TRUE(world.assembly(0).wants_regroup());
+  EXPECT_FALSE(world.assembly(2).wants_regroup()) << "only the leader says so";
+  EXPECT_TRUE(world.running(0)) << "nothing breaks meanwhile";
+  for (const int i : {0, 2}) {
+    world.step(i);
+    world.form(i);
+  }
+  world.settle();
+  EXPECT_THAT(world.members_of(1), ElementsAre(0, 1, 2));
+  const Decision& told = world.formed[world.assembly(1).group().id].at(1);
+  EXPECT_EQ(told.source, 0);
+  EXPECT_TRUE(told.transfer);
+  EXPECT_EQ(told.standing.step, 2U);
+  EXPECT_THAT(world.assembly(0).announced(), HasSubstr("with worker:1 anew"));
+}
+
+TEST(Joiner, WithTheLowestNumberDoesNotProposeOverThoseWhoTrain) {
+  World world = running(3);
+  world.kill(0);
+  form_broken(world);
+  world.start(0);
+  world.form(0);
+  world.pass(10);
+  EXPECT_TRUE(world.running(1));
+  for (const int i : {1, 2}) world.form(i);
+  world.settle();
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1, 2));
+  EXPECT_EQ(world.formed[world.assembly(1).group().id].at(1).source, 1);
+}
+
+TEST(Joiner, WhoWasInTheGroupHasTimeToFinishTheStepThatAnotherFinished) {
+  World world = running(2);
+  world.form(0);
+  world.settle();
+  world.pass(1);
+  EXPECT_EQ(world.assembly(1).broken(), "");
+  world.pass(2);
+  EXPECT_EQ(world.assembly(1).broken(), "worker:0 at h:0 has left group 1");
+}
+
+TEST(Joiner, BeyondMaxWorkersWaitsOutsideForAsLongAsItTakes) {
+  World world = running(3, rules(0, 2));
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+  world.pass(2000);
+  EXPECT_FALSE(world.assembly(0).wants_regroup());
+  EXPECT_EQ(world.assembly(2).failure(), "");
+  world.kill(1);
+  form_broken(world);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 2)) << "there is room now";
+}
+
+TEST(Joiner, ThatOthersCannotReachStaysOutside) {
+  World world = running(4);
+  world.kill(3);
+  form_broken(world);
+  world.cut(3, 2);
+  world.start(3);
+  world.form(3);
+  world.pass(10);
+  EXPECT_FALSE(world.assembly(0).wants_regroup());
+  world.heal(3, 2);
+  world.settle();
+  EXPECT_TRUE(world.assembly(0).wants_regroup());
+}
+
+TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
+  World world = running(3);
+  for (const int b : {0, 1}) world.sever(2, b);
+  for (const int i : {0, 1}) world.form(i);
+  world.settle();
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+  for (const int i : {0, 1}) world.step(i);
+  // It goes on: sees its connections closed, and connects again.
+  EXPECT_NE(world.assembly(2).broken(), "");
+  for (const int b : {0, 1}) world.join(2, b);
+  world.form(2);
+  world.settle();
+  EXPECT_TRUE(world.running(0));
+  EXPECT_TRUE(world.assembly(0).wants_regroup());
+  for (const int i : {0, 1}) world.form(i);
+  world.settle();
+  EXPECT_THAT(world.members_of(2), ElementsAre(0, 1, 2));
+  const Decision& told = world.formed[world.assembly(2).group().id].at(2);
+  EXPECT_TRUE(told.transfer);
+  EXPECT_EQ(told.standing.step, 2U);
+}
+
+TEST(Return, WithAStepOfAnotherHistoryStillGetsTheState) {
+  World world = running(3);
+  for (const int b : {0, 1}) world.sever(2, b);
+  world.step(2);  // it had all of the step when the others gave it up
+  for (const int i : {0, 1}) world.form(i);
+  world.settle();
+  for (const int i : {0, 1}) world.step(i);  // the same step, without it
+  for (const int b : {0, 1}) world.join(2, b);
+  world.form(2);
+  world.settle();
+  for (const int i : {0, 1}) world.form(i);
+  world.settle();
+  const Decision& told = world.formed[world.assembly(2).group().id].at(2);
+  EXPECT_EQ(told.standing.step, 2U);
+  EXPECT_EQ(told.source, 0);
+  EXPECT_TRUE(told.transfer) << "equal steps are not equal states";
+}
+
+TEST(Return, WhileTheOthersStillRunInTheOldGroupBreaksIt) {
+  World world = running(3);
+  world.sever(1, 2);
+  world.join(1, 2);
+  EXPECT_NE(world.assembly(1).broken(), "");
+  world.form(1);
+  world.form(2);
+  world.settle();
+  world.pass(3);
+  EXPECT_THAT(world.assembly(0).broken(), HasSubstr("has left group 1"));
+  form_broken(world);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1, 2));
+}
+
+TEST(HealedNetwork, TheSmallerGroupMakesWay) {
+  World world = running(5, rules(1));
+  for (const int a : {0, 1}) {
+    for (const int b : {2, 3, 4}) world.cut(a, b);
+  }
+  form_broken(world);
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
+  EXPECT_THAT(world.members_of(4), ElementsAre(2, 3, 4));
+  for (int i = 0; i < 5; ++i) world.step(i);
+  for (const int i : {0, 1}) world.step(i);  // though it has come further
+  for (const int a : {0, 1}) {
+    for (const int b : {2, 3, 4}) world.heal(a, b);
+  }
+  world.settle();
+  EXPECT_THAT(world.assembly(0).broken(), HasSubstr("makes way for group 2 of worker:2, worker:3, worker:4"));
+  EXPECT_EQ(world.assembly(3).broken(), "");
+  form_broken(world);
+  EXPECT_TRUE(world.assembly(2).wants_regroup());
+  for (const int i : {2, 3, 4}) world.form(i);
+  world.settle();
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 1, 2, 3, 4));
+  const Decision& told = world.formed[world.assembly(0).group().id].at(0);
+  EXPECT_EQ(told.source, 2);
+  EXPECT_EQ(told.standing.step, 2U);
+}
+
+TEST(HealedNetwork, OfEqualGroupsThatWithoutTheLowestMakesWay) {
+  World world = running(2, rules(1));
+  world.cut(0, 1);
+  form_broken(world);
+  ASSERT_TRUE(world.running(0) && world.running(1));
+  world.heal(0, 1);
+  world.settle();
+  EXPECT_EQ(world.assembly(0).broken(), "");
+  EXPECT_NE(world.assembly(1).broken(), "");
+}
+
+TEST(Closing, TheLowestLeadsAndTheOthersHearOfTheEnd) {
+  World world = running(3);
+  for (int i = 0; i < 3; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  EXPECT_EQ(world.assembly(0).leader(world.now()), 0);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  EXPECT_FALSE(world.assembly(1).knows_end());
+  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  world.assembly(0).end(world.now());
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(1).knows_end());
+  EXPECT_TRUE(world.assembly(2).knows_end());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).may_go(world.now()));
+}
+
+TEST(Closing, WhenTheLeaderDiesTheNextOneLeads) {
+  World world = running(3);
+  for (int i = 0; i < 3; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.kill(0);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 1);
+  EXPECT_EQ(world.assembly(2).leader(world.now()), 1);
+}
+
+TEST(Closing, AConnectionThatBreaksForAMomentDoesNotMakeTwoLeaders) {
+  World world = running(2);
+  for (int i = 0; i < 2; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.sever(0, 1);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  world.join(0, 1);
+  world.pass(10);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  world.cut(0, 1);
+  world.pass(10);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 1);
+}
+
+TEST(Closing, WhoComesLateHearsThatItIsOver) {
+  World world = running(3);
+  world.kill(2);
+  form_broken(world);
+  for (const int i : {0, 1}) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.start(2);
+  world.form(2);
+  world.settle();
+  EXPECT_TRUE(world.assembly(2).over());
+  EXPECT_EQ(world.assembly(2).failure(), "training is over");
+}
+
+TEST(Closing, TheLeaderWaitsForOneThatDiedJustNowAndMayComeBack) {
+  World world = running(2);
+  world.kill(1);
+  form_broken(world);
+  world.assembly(0).close(world.now());
+  world.assembly(0).end(world.now());
+  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  world.start(1);
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(0).may_go(world.now())) << "it has heard";
+  world.form(1);
+  EXPECT_TRUE(world.assembly(1).over());
+}
+
+TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
+  World world = running(2);
+  world.assembly(0).close(world.now());
+  world.assembly(0).end(world.now());
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).may_go(world.now())) << "worker:1 has not finished";
+  world.kill(0);
+  EXPECT_EQ(world.assembly(1).broken(), "");
+  world.pass(3);
+  EXPECT_NE(world.assembly(1).broken(), "");
+  world.form(1);
+  EXPECT_TRUE(world.assembly(1).over());
+}
+
+TEST(Nonsense, IsIgnored) {
+  World world = running(3);
+  Assembly& member = world.assembly(1);
+  const Status before = member.status();
+  member.take(0, Decision{{7, 8, {{0, 1}, {1, 2}}}, {"a", "b"}, 5, true, {}}, world.now());
+  member.take(0, Acceptance{9, "a", {}, 0}, world.now());
+  member.take(0, Refusal{1}, world.now());
+  member.take(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
+  EXPECT_EQ(member.phase(), Phase::running);
+  EXPECT_EQ(member.group(), before.group);
+  EXPECT_EQ(member.broken(), "");
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce::elastic::testing
