@@ -20,6 +20,13 @@ bool contains(const std::vector<int>& members, int member) {
   return std::find(members.begin(), members.end(), member) != members.end();
 }
 
+/// Of a process and a number that it uses once.
+uint64_t unique_id(uint64_t incarnation, uint64_t number) {
+  uint64_t mixed = incarnation + number * 0x9E3779B97F4A7C15ULL;
+  for (const unsigned shift : {30U, 27U}) mixed = (mixed ^ (mixed >> shift)) * 0xBF58476D1CE4E5B9ULL;
+  return std::max<uint64_t>(mixed ^ (mixed >> 31U), 1);
+}
+
 }  // namespace
 
 bool Assembly::in_group(const Group& group, const Seat& seat) {
@@ -234,7 +241,7 @@ void Assembly::take_acceptance(int peer, const Acceptance& acceptance, double no
 Decision Assembly::make_decision() const {
   Decision decision;
   decision.group.number = outstanding_->proposal.number;
-  decision.group.id = (rules_.incarnation ^ (decision.group.number * 0x9E3779B97F4A7C15ULL)) | 1U;
+  decision.group.id = unique_id(rules_.incarnation, decision.group.number);
   decision.group.seats = outstanding_->proposal.seats;
   const Acceptance* source = nullptr;
   const auto better = [](const Standing& a, const Standing& b) {
