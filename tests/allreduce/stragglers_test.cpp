@@ -131,12 +131,12 @@ TEST(Stragglers, ANoisyButFairGroupIsLeftInPeace) {
 }
 
 TEST(Stragglers, SingleLongStepsAreNoSlowness) {
-  // Rank 0 evaluates now and then, for a hundred times as long as a step takes.
+  // Rank 0 evaluates now and then, for some hundred times as long as a step takes.
   Group group(3);
   std::vector<std::string> said;
   for (int i = 0; i < 50; ++i) {
-    for (const auto& text : group.train(30)) said.push_back(text);
-    group[0].compute = 5;
+    for (const auto& text : group.train(60)) said.push_back(text);
+    group[0].compute = 20;
     for (const auto& text : group.train(1)) said.push_back(text);
     group[0].compute = 0.05;
   }
