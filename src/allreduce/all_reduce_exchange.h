@@ -121,6 +121,7 @@ class AllReduceExchange final : public exchange::Exchange {
   [[nodiscard]] Standing standing() const;
   base::Result<exchange::StepInfo> regroup();
   void adopt(Formed formed);
+  base::Result<bool> transfer_records();
   base::Result<bool> transfer_state();
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include "allreduce/all_reduce_exchange.h"
 
@@ -78,13 +80,14 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
 }
 
 void AllReduceExchange::adopt(Formed formed) {
+  const std::vector<int> before = std::exchange(group_.members, {});
   group_ = std::move(formed);
   leads_ = group_.collective->rank() == 0;
   ++communication_.groups;
   communication_.engine = group_.collective->engine();
   for (const int member : group_.members) {
-    MemberRecord& record = records_[static_cast<size_t>(member)];
-    record.joins = std::max<uint64_t>(record.joins, 1);
+    const bool here = std::find(before.begin(), before.end(), member) != before.end();
+    if (!here) ++records_[static_cast<size_t>(member)].joins;
   }
   if (leads_ && !group_.announced.empty()) options_.log("info", group_.announced);
   if (group_.transfer && group_.collective->rank() != group_.source) whole_ = live_ = false;  // until it has come
@@ -114,7 +117,15 @@ data::Plan AllReduceExchange::make_plan() const {
   return plan;
 }
 
+/// What has been seen of all members; everyone knows the same.
+base::Result<bool> AllReduceExchange::transfer_records() {
+  static_assert(std::is_trivially_copyable_v<MemberRecord>);
+  return group_.collective->broadcast(std::as_writable_bytes(std::span(records_)), group_.source);
+}
+
 base::Result<bool> AllReduceExchange::transfer_state() {
+  base::Result<bool> told = transfer_records();
+  if (!told) return told;
   std::vector<std::span<float>> arrays{parameters_.values()};
   for (const optim::StateSlot& slot : optimizer_->state()) arrays.push_back(slot.values);
   for (const std::span<float> array : arrays) {

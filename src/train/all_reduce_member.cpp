@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "allreduce/elastic/elastic_membership.h"
 #include "allreduce/static_membership.h"
 #include "base/parallel.h"
 #include "base/wait_policy.h"
@@ -31,6 +30,14 @@ collective::GroupOptions group_options(const Settings& settings) {
   options.deadline = collective::Seconds(settings.patience);
   if (wait_policy(settings) != base::WaitPolicy::block) options.spin = kSpin;
   return options;
+}
+
+/// Of the run that another process named.
+std::string run_folder(const Settings& settings, const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
+    throw DataError(fmt::format("another member calls the run '{}'", name));
+  }
+  return settings.runs_dir + "/" + name;
 }
 
 /// Everyone gets rank 0's text.
@@ -79,6 +86,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
     worker.iterations = worker.updates = from.steps;
     worker.examples = from.examples;
     worker.restarts = from.joins > 0 ? from.joins - 1 : 0;
+    worker.finished_seconds = outcome.seconds;  // they end together
     worker.load_seconds = from.load_seconds;
     worker.compute_seconds = from.compute_seconds;
     const double all = from.load_seconds + from.compute_seconds + from.wait_seconds;
@@ -106,29 +114,33 @@ AllReduceMember::AllReduceMember(Group group, const Settings& settings, std::str
   if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings));
 }
 
+allreduce::ElasticOptions elastic_options(const Settings& settings, const Group& group, const std::string& job,
+                                          const std::atomic<bool>* interrupt) {
+  allreduce::ElasticOptions options;
+  options.spec = group.spec;
+  options.task = group.task;
+  options.security = security_of(settings);
+  options.job = job;
+  options.patience = settings.patience;
+  options.log = group.log;
+  options.interrupt = interrupt;
+  return options;
+}
+
+std::string find_all_reduce_run(const Settings& settings, const Group& group, const std::string& job,
+                                const std::atomic<bool>* interrupt) {
+  const std::string name = allreduce::ask_run_name(elastic_options(settings, group, job, interrupt)).value_or_throw();
+  return run_folder(settings, name);
+}
+
 std::string AllReduceMember::find_run(const std::string& model_name) {
-  const std::string name = settings_.name.empty() ? model_name : settings_.name;
+  if (!chief() && !ranks_) return find_all_reduce_run(settings_, group_, job_, interrupt_);
   if (chief()) {
-    const std::string run = RunDirectory::create(settings_.runs_dir, name).path();
-    run_ = std::filesystem::path(run).filename().string();
+    const std::string name = settings_.name.empty() ? model_name : settings_.name;
+    run_ = std::filesystem::path(RunDirectory::create(settings_.runs_dir, name).path()).filename().string();
   }
-  if (ranks_) {
-    run_ = tell_all(*ranks_, run_);
-  } else if (!chief()) {
-    allreduce::ElasticOptions options;
-    options.spec = group_.spec;
-    options.task = group_.task;
-    options.security = security_of(settings_);
-    options.job = job_;
-    options.patience = settings_.patience;
-    options.log = group_.log;
-    options.interrupt = interrupt_;
-    run_ = allreduce::ask_run_name(options).value_or_throw();
-  }
-  if (run_.empty() || run_.find('/') != std::string::npos || run_ == "." || run_ == "..") {
-    throw DataError(fmt::format("another member calls the run '{}'", run_));
-  }
-  return settings_.runs_dir + "/" + run_;
+  if (ranks_) run_ = tell_all(*ranks_, run_);
+  return run_folder(settings_, run_);
 }
 
 std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
@@ -136,24 +148,17 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
     return std::make_unique<allreduce::StaticMembership>(
         ranks_, "an MPI job cannot go on without one of its ranks; start it again with --resume");
   }
-  allreduce::ElasticOptions options;
-  options.spec = group_.spec;
-  options.task = group_.task;
-  options.security = security_of(settings_);
-  options.job = job_;
+  allreduce::ElasticOptions options = elastic_options(settings_, group_, job_, interrupt_);
   options.run = run_;
   options.expected = static_cast<int>(settings_.workers);
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.start_wait = settings_.start_wait;
-  options.patience = settings_.patience;
   options.group = group_options(settings_);
   const std::string host = cluster::parse_address(group_.spec.address(group_.task)).host;
   options.engine = [host, group = options.group](int rank, int size) {
     return collective::join_over_gloo(host, rank, size, group);
   };
-  options.log = group_.log;
-  options.interrupt = interrupt_;
   return std::make_unique<allreduce::ElasticMembership>(std::move(options));
 }
 

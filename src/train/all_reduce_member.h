@@ -5,6 +5,7 @@
 #include <string>
 
 #include "allreduce/all_reduce_exchange.h"
+#include "allreduce/elastic/elastic_membership.h"
 #include "train/group_member.h"
 
 namespace lockstep::train {
@@ -16,6 +17,13 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
 /// What of the outcome the exchange knows; `names` are the members'.
 void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const std::vector<std::string>& names,
                            Outcome& outcome);
+
+/// How this process reaches the members of its cluster; what a member alone needs is the caller's to add.
+allreduce::ElasticOptions elastic_options(const Settings& settings, const Group& group, const std::string& job,
+                                          const std::atomic<bool>* interrupt);
+/// The folder of the whole run, as a member says that it is called, in runs-dir. Waits for one who knows.
+std::string find_all_reduce_run(const Settings& settings, const Group& group, const std::string& job,
+                                const std::atomic<bool>* interrupt);
 
 class AllReduceMember final : public GroupMember {
  public:

@@ -28,23 +28,25 @@ void add_evals(ordered_json& json, const Outcome& outcome) {
   json["best_step"] = outcome.best_eval ? ordered_json(outcome.best_eval->step) : ordered_json(nullptr);
 }
 
-ordered_json worker_json(const WorkerRecord& worker) {
+ordered_json worker_json(const WorkerRecord& worker, bool all_reduce) {
   ordered_json json;
   json["role"] = worker.role;
   json["iterations"] = worker.iterations;
   json["examples"] = worker.examples;
   json["updates"] = worker.updates;
-  json["dropped"] = worker.dropped;
+  if (!all_reduce) json["dropped"] = worker.dropped;
   json["restarts"] = worker.restarts;
   json["finished_seconds"] = number(worker.finished_seconds);
   json["wait_share"] = number(worker.wait_share);
-  if (worker.compute_seconds > 0) {
+  if (all_reduce) {
     json["load_seconds"] = number(worker.load_seconds);
     json["compute_seconds"] = number(worker.compute_seconds);
   }
-  json["staleness_mean"] = number(worker.staleness_mean);
-  json["staleness_max"] = worker.staleness_max;
-  json["staleness"] = worker.staleness;
+  if (!all_reduce) {
+    json["staleness_mean"] = number(worker.staleness_mean);
+    json["staleness_max"] = worker.staleness_max;
+    json["staleness"] = worker.staleness;
+  }
   json["loss"] = number(worker.loss);
   json["accuracy"] = number(worker.accuracy);
   return json;
@@ -75,7 +77,7 @@ void add_cluster(ordered_json& json, const Settings& settings, const Outcome& ou
   if (!all_reduce) json["durability"] = settings.durability;
   if (all_reduce) json["communication"] = communication_json(settings, outcome.communication);
   if (!outcome.stragglers.empty()) json["stragglers"] = outcome.stragglers;
-  for (const WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker));
+  for (const WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker, all_reduce));
 }
 
 }  // namespace
