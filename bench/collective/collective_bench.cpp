@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <optional>
 
@@ -112,6 +113,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds);
   app.add_option("--spin", options.spin, "microseconds that a wait polls before it sleeps");
   CLI11_PARSE(app, argc, argv);
+  std::signal(SIGPIPE, SIG_IGN);  // as the program does
   try {
     lockstep::bench::run(options);
     return 0;

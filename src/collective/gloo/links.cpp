@@ -21,12 +21,15 @@ namespace {
 namespace tcp = gloo::transport::tcp;
 
 constexpr std::string_view kMagic = "lockstep gloo 1\n";
+constexpr std::string_view kSpins = "spins";
+constexpr std::string_view kSleeps = "sleeps";
 constexpr size_t kTokenSize = 16;
 constexpr size_t kStageAlignment = 64;
-constexpr size_t kRoomNeeded = 4 * (kPiece + 64);
 /// What a send buffer has room for unless the receiver has left many messages unread.
 constexpr size_t kAlwaysFits = 4096;
-constexpr int kRoomWanted = 1 << 20;
+/// What Linux lets anyone ask for by default; it then gives twice as much, of which it counts a little for itself.
+constexpr int kRoomWanted = 212'992;
+constexpr int kRoomNeeded = 400'000;
 
 std::string make_token() {
   std::random_device random;
@@ -101,9 +104,9 @@ void make_room(int socket) {
   int room = 0;
   socklen_t length = sizeof(room);
   getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, &length);
-  if (static_cast<size_t>(room) / 2 >= kRoomNeeded) return;  // Linux tells twice what it was asked for
-  throw LinkError(fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); at least {} are needed",
-                              room / 2, kRoomNeeded));
+  if (room >= kRoomNeeded) return;
+  throw LinkError(fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); {} are needed", room / 2,
+                              kRoomWanted));
 }
 
 std::string greeting(int from, int to, int size, std::string_view token) {
@@ -155,6 +158,7 @@ Links::~Links() { unbind(); }
 std::string Links::address() const {
   std::string blob(kMagic);
   append_field(blob, token_);
+  append_field(blob, options_.spin.count() > 0 ? kSpins : kSleeps);
   for (const Peer& peer : peers_) {
     const std::vector<char> bytes = peer.pair == nullptr ? std::vector<char>() : peer.pair->address().bytes();
     append_field(blob, {bytes.data(), bytes.size()});
@@ -173,6 +177,7 @@ void Links::connect(const std::vector<std::string>& addresses) {
     if (!blob.starts_with(kMagic)) throw LinkError(fmt::format("the address of rank {} is not one of Gloo's", rank));
     blob.remove_prefix(kMagic.size());
     tokens.emplace_back(take_field(blob, rank));
+    if (take_field(blob, rank) != kSpins) crowded_ = true;
     std::string_view mine;
     for (int peer = 0; peer < size_; ++peer) {
       const std::string_view field = take_field(blob, rank);

@@ -36,9 +36,10 @@ class LinkError : public Error {
   using Error::Error;
 };
 
-/// The largest message. Nobody reads while he writes, so up to four of them must find room between two members: in
-/// Linux's usual limit of a socket's send buffer, 208 kB.
-constexpr size_t kPiece = 48 * 1024;
+/// The largest message, and that of which four may be unread. Nobody reads while he writes, so what is on its way
+/// between two members must find room in a socket's send buffer: Linux gives 416 kB unless told otherwise.
+constexpr size_t kPiece = 128 * 1024;
+constexpr size_t kQuarter = 80 * 1024;
 
 /// Where a message goes at its receiver.
 enum class Lane : uint8_t { stage, place };
@@ -52,6 +53,8 @@ class Links {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
+  /// Whether members share cores: some of them were told not to spin.
+  [[nodiscard]] bool crowded() const { return crowded_; }
   [[nodiscard]] Seconds deadline() const { return options_.deadline; }
   [[nodiscard]] std::string address() const;
   void connect(const std::vector<std::string>& addresses);
@@ -96,6 +99,7 @@ class Links {
   const int rank_;
   const int size_;
   const GroupOptions options_;
+  bool crowded_ = false;
   std::string token_;  ///< who greets with it has this member's address from the group's membership
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;

@@ -8,8 +8,12 @@
 namespace lockstep::collective::gloo_engine {
 namespace {
 
-/// Up to here one round with everyone is faster than two with parts.
+/// Up to here everything at once is faster than in shares. Where members share cores, what counts is how many messages
+/// there are, and rank 0 alone needs the fewest of them.
 constexpr size_t kSmall = 16 * 1024;
+constexpr size_t kSmallWhenCrowded = 256 * 1024;
+/// Pieces on their way before the first is awaited.
+constexpr size_t kAhead = 1;
 
 class Binding {
  public:
@@ -46,6 +50,37 @@ void sum_staged(Links& links, std::byte* own, size_t bytes, Element element) {
   }
 }
 
+/// Everyone sends everything to everyone, some pieces ahead of what it sums.
+void exchange_all(Links& links, std::span<std::byte> data, Element element) {
+  const size_t pieces = (data.size() + kPiece - 1) / kPiece;
+  const auto length = [&](size_t i) { return std::min(kPiece, data.size() - i * kPiece); };
+  for (size_t i = 0; i < pieces + kAhead; ++i) {
+    if (i < pieces) {
+      for_peers(links, [&](int peer) { links.send(peer, Lane::stage, i * kPiece, length(i)); });
+    }
+    if (i < kAhead || i - kAhead >= pieces) continue;
+    const size_t due = i - kAhead;
+    sum_staged(links, data.data() + due * kPiece, length(due), element);
+  }
+}
+
+/// Rank 0 sums everything, piece by piece, and sends it back.
+void through_root(Links& links, std::span<std::byte> data, Element element) {
+  const size_t pieces = (data.size() + kPiece - 1) / kPiece;
+  const auto length = [&](size_t i) { return std::min(kPiece, data.size() - i * kPiece); };
+  if (links.rank() == 0) {
+    for (size_t i = 0; i < pieces; ++i) {
+      sum_staged(links, data.data() + i * kPiece, length(i), element);
+      for_peers(links, [&](int peer) { links.send(peer, Lane::place, i * kPiece, length(i)); });
+    }
+    return;
+  }
+  for (size_t i = 0; i < pieces + kAhead; ++i) {
+    if (i < pieces) links.send(0, Lane::stage, i * kPiece, length(i));
+    if (i >= kAhead && i - kAhead < pieces) links.receive(0, Lane::place, length(i - kAhead));
+  }
+}
+
 /// The shares of all members in one round of a pipelined sum.
 struct Round {
   size_t begin = 0;
@@ -60,7 +95,7 @@ class Pipeline {
  public:
   Pipeline(Links& links, std::span<std::byte> data, Element element) : links_(links), data_(data), element_(element) {
     const auto members = static_cast<size_t>(links.size());
-    rounds_ = (data.size() + members * kPiece - 1) / (members * kPiece);
+    rounds_ = (data.size() + members * kQuarter - 1) / (members * kQuarter);
     const size_t unit = 16 * members;
     round_bytes_ = ((data.size() + rounds_ - 1) / rounds_ + unit - 1) / unit * unit;
   }
@@ -109,12 +144,15 @@ class Pipeline {
 void all_reduce(Links& links, std::span<std::byte> data, Element element) {
   if (data.empty() || links.size() == 1) return;
   const Binding binding(links, data, data);
-  if (data.size() > kSmall) {
+  if (links.size() == 2) {
+    exchange_all(links, data, element);
+  } else if (data.size() > (links.crowded() ? kSmallWhenCrowded : kSmall)) {
     Pipeline(links, data, element).run();
-    return;
+  } else if (links.crowded()) {
+    through_root(links, data, element);
+  } else {
+    exchange_all(links, data, element);
   }
-  for_peers(links, [&](int peer) { links.send(peer, Lane::stage, 0, data.size()); });
-  sum_staged(links, data.data(), data.size(), element);
 }
 
 void broadcast(Links& links, std::span<std::byte> data, int root) {

@@ -1,8 +1,10 @@
 // The operations of a group over its links. Internal. The thread rules of links.h hold; failures are LinkErrors.
 //
-// Every element is summed in the order of ranks, whatever the way: small vectors go from everyone to everyone; larger
-// ones are cut into pieces, each member sums its share of the pieces and sends the sums to everyone. That moves as few
-// bytes as a ring does, with two waits instead of 2 (size - 1), and pieces follow each other without waiting.
+// Every element is summed in the order of ranks, whatever the way, so all ways give the same bits:
+//   two members       each sends everything to the other
+//   small vectors     the same; where members share cores, rank 0 sums and sends the sum back
+//   larger ones       each member sums its share and sends it to everyone: as few bytes as in a ring, but two waits
+//                     instead of 2 (size - 1); rounds of shares follow each other without waiting
 #pragma once
 
 #include "collective/gloo/links.h"
