@@ -13,6 +13,7 @@
 #include <future>
 #include <numeric>
 
+#include "base/file.h"
 #include "collective/gloo_groups.h"
 #include "transport/convert.h"
 
@@ -337,6 +338,65 @@ TEST(GlooProcesses, OneThatIsSilentIsNamedAfterTheDeadline) {
   for (auto& member : members) EXPECT_THAT(member->line(), ::testing::StartsWith("sum "));
   members[1]->stop();
   EXPECT_THAT(members[0]->line(), HasSubstr("nothing came from rank 1 within 3 s"));
+}
+
+/// Where one of two waits for the other: in its address, after a line, the token and how it waits.
+sockaddr_in listening_place(const std::string& address, int rank) {
+  size_t at = address.find('\n') + 1;
+  for (int field = 0; field < 2 + (1 - rank); ++field) {
+    uint16_t length = 0;
+    std::memcpy(&length, address.data() + at, sizeof(length));
+    at += sizeof(length) + length;
+  }
+  sockaddr_in place{};
+  std::memcpy(&place, address.data() + at + sizeof(uint16_t), sizeof(place));
+  return place;
+}
+
+/// Whoever connects first where a member waits for another, and says this.
+base::FileHandle intrude(const std::string& address, int rank, const std::string& text) {
+  const sockaddr_in place = listening_place(address, rank);
+  base::FileHandle intruder(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(intruder.get(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)) != 0) throw Error("refused");
+  if (send(intruder.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) throw Error("not sent");
+  return intruder;
+}
+
+std::string words(std::initializer_list<uint64_t> values) {
+  std::string text;
+  for (const uint64_t value : values) text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  return text;
+}
+
+class GlooIntruders : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, GlooIntruders,
+                         ::testing::Values(std::string(), std::string("GET / HTTP/1.1\r\nHost: here\r\n\r\n"),
+                                           std::string(100'000, '\0'), std::string(100'000, '\xff'),
+                                           words({48 + 131072, 0, 1, 0, 131072, 0}) + std::string(131072, 'x'),
+                                           words({48, 0, 1, 0, UINT64_MAX, 1}), words({48, 2, 1, 0, 0, 0}),
+                                           words({48, 3, 1, 0, 0, 0})));
+
+TEST_P(GlooIntruders, MakeTheGroupFailAndNothingElse) {
+  for (const bool stays : {true, false}) {
+    const GroupOptions options{.deadline = Seconds(1)};
+    std::array<std::unique_ptr<Joining>, 2> joinings;
+    for (int rank = 0; rank < 2; ++rank) {
+      joinings[static_cast<size_t>(rank)] = join_over_gloo("127.0.0.1", rank, 2, options);
+    }
+    const std::vector<std::string> addresses{joinings[0]->address(), joinings[1]->address()};
+    std::array<base::FileHandle, 2> intruders;  // either may be the one that is connected to
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto i = static_cast<size_t>(rank);
+      intruders[i] = intrude(addresses[i], rank, GetParam());
+      if (!stays) intruders[i].reset();
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+    in_threads(2, [&](int rank) {
+      const auto result = joinings[static_cast<size_t>(rank)]->connect(addresses, [] { return false; });
+      ASSERT_FALSE(result);
+      EXPECT_THAT(result.failure().message, HasSubstr("gloo: rank "));
+    });
+  }
 }
 
 TEST(Gloo, AHostThatIsNotOfThisMachineIsRefused) {
