@@ -378,7 +378,7 @@ INSTANTIATE_TEST_SUITE_P(All, GlooIntruders,
 
 TEST_P(GlooIntruders, MakeTheGroupFailAndNothingElse) {
   for (const bool stays : {true, false}) {
-    const GroupOptions options{.deadline = Seconds(1)};
+    const GroupOptions options{.deadline = Seconds(0.4)};
     std::array<std::unique_ptr<Joining>, 2> joinings;
     for (int rank = 0; rank < 2; ++rank) {
       joinings[static_cast<size_t>(rank)] = join_over_gloo("127.0.0.1", rank, 2, options);
