@@ -2,6 +2,7 @@
 // through shared memory with plain copies; all in one run and in turn.
 //
 //   collective_bench [--engines inprocess,gloo] [--ranks 2,3,4] [--bytes 4000,250000,...] [--rounds 10] [--spin US]
+//   mpirun -n 3 collective_bench
 //
 // A round is a block of exchanges by each way. Rank 0 measures; a barrier comes before each block, so that nobody's
 // part was there beforehand.
@@ -84,19 +85,28 @@ void measure(Collective& group, const Options& options, BarePartner* partner) {
   }
 }
 
-void run(const Options& options) {
-  const std::chrono::microseconds spin(options.spin);
-  BarePartner partner(*std::max_element(options.bytes.begin(), options.bytes.end()), spin);
+void print_head(const Options& options) {
   std::printf("microseconds, best of %d rounds (median); %s waits\n", options.rounds,
               options.spin > 0 ? "spinning" : "blocking");
   std::printf("%-10s %5s %12s  %25s  %11s  %11s  %17s  %17s\n", "engine", "ranks", "bytes", "all-reduce", "socket",
               "copy", "over socket", "over copy");
+}
+
+void run(Options options) {
+  const std::chrono::microseconds spin(options.spin);
+  const Job here = job();
+  if (here.size > 1) options.ranks = {here.size};
+  std::optional<BarePartner> partner;
+  if (here.rank == 0) {
+    partner.emplace(*std::max_element(options.bytes.begin(), options.bytes.end()), spin);
+    print_head(options);
+  }
   for (const Crew& crew : crews()) {
     const auto& wanted = options.engines;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), crew.engine) == wanted.end()) continue;
     for (const int size : options.ranks) {
       crew.run(size, {.deadline = collective::Seconds(60), .spin = spin},
-               [&](Collective& group) { measure(group, options, group.rank() == 0 ? &partner : nullptr); });
+               [&](Collective& group) { measure(group, options, group.rank() == 0 ? &*partner : nullptr); });
     }
   }
 }

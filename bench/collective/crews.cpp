@@ -8,11 +8,13 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "base/file.h"
 #include "collective/gloo/gloo_engine.h"
 #include "collective/in_process.h"
+#include "collective/mpi/mpi_engine.h"
 
 namespace lockstep::bench {
 namespace {
@@ -85,11 +87,22 @@ void run_processes(int size, const GroupOptions& options, const Work& work) {
   for (const pid_t id : ids) waitpid(id, nullptr, 0);
 }
 
+void run_rank(int size, const GroupOptions& options, const Work& work) {
+  work(*collective::make_mpi_group(size, options));
+}
+
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::stoi(text);
+}
+
 }  // namespace
 
-const std::vector<Crew>& crews() {
-  static const std::vector<Crew> all{{"inprocess", run_threads}, {"gloo", run_processes}};
-  return all;
+Job job() { return {number_of("OMPI_COMM_WORLD_RANK", 0), number_of("OMPI_COMM_WORLD_SIZE", 1)}; }
+
+std::vector<Crew> crews() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return {{"mpi", run_rank}};
+  return {{"inprocess", run_threads}, {"gloo", run_processes}};
 }
 
 }  // namespace lockstep::bench
