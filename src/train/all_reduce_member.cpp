@@ -143,10 +143,16 @@ std::string AllReduceMember::find_run(const std::string& model_name) {
   return run_folder(settings_, run_);
 }
 
+std::string AllReduceMember::advice() const {
+  const std::string why = "an MPI job cannot go on without one of its ranks";
+  std::string run = run_.empty() ? settings_.run_dir : settings_.runs_dir + "/" + run_;
+  if (!settings_.resume.empty()) run = settings_.resume;
+  return group_.resume_command ? why + "; to go on:  " + group_.resume_command(run) : why;
+}
+
 std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   if (ranks_) {
-    return std::make_unique<allreduce::StaticMembership>(
-        ranks_, "an MPI job cannot go on without one of its ranks; start it again with --resume");
+    return std::make_unique<allreduce::StaticMembership>(ranks_, advice());
   }
   allreduce::ElasticOptions options = elastic_options(settings_, group_, job_, interrupt_);
   options.run = run_;

@@ -40,6 +40,8 @@ class AllReduceMember final : public GroupMember {
 
  private:
   [[nodiscard]] std::unique_ptr<allreduce::Membership> membership() const;
+  /// What the user can do when a rank is lost.
+  [[nodiscard]] std::string advice() const;
 
   std::shared_ptr<collective::Collective> ranks_;     ///< of an MPI job
   std::string run_;                                   ///< its name, where this process made it

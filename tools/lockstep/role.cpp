@@ -4,6 +4,7 @@
 
 #include "base/wait_policy.h"
 #include "closing.h"
+#include "cluster/mpi_launch.h"
 #include "cluster/supervisor.h"
 #include "fetch_display.h"
 #include "lockstep/error.h"
@@ -54,6 +55,12 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
                      [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
   if (found.spec.ps.empty()) {
     group.mpi = cluster::choose_engine(settings.collective, found, cluster::process_environment()) == "mpi";
+  }
+  if (settings.report != "json") {
+    group.resume_command = [&](const std::string& run) {
+      return cluster::resume_command(cluster::process_environment(), invocation.program, run,
+                                     settings.insecure ? "--insecure" : "");
+    };
   }
   switch (found.task.role) {
     case cluster::Role::chief:
