@@ -150,7 +150,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   if (!done) {
     options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, done.failure().message));
     base::Result<StepInfo> next = regroup();
-    if (!next) return next;
+    if (!next) return base::Failure(next.failure()).because(done.failure().message);
     info = std::move(next.value());
     info.applied = false;
   } else if (notes_.stop != train::StopReason::none) {

@@ -235,7 +235,9 @@ void Session::Impl::open_outputs() {
   if (chief()) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
   // One of a cluster goes on at the group's step, which is behind all that it has logged.
-  const uint64_t kept = member_ ? UINT64_MAX : start_.step;
+  // Only the first rank of an MPI job begins with its own checkpoint, for all.
+  const bool as_checkpoint = !member_ || (options_.group->mpi && chief());
+  const uint64_t kept = as_checkpoint ? start_.step : UINT64_MAX;
   const auto every = static_cast<uint64_t>(settings.log_every);
   if (member_ && member_->leadership_moves()) {
     leaders_log_.emplace(run_ ? *run_ : *directory, every, [this] { return leads(); });
