@@ -70,6 +70,18 @@ double seconds_per_batch(const train::Settings& settings, const Outcome& outcome
   return static_cast<double>(settings.batch) / outcome.examples_per_second;
 }
 
+/// What exchanging cost, and who made the others wait.
+void print_communication(const Terminal& terminal, const Outcome& outcome) {
+  const train::CommunicationRecord& record = outcome.communication;
+  if (record.engine.empty()) return;
+  row(terminal, "exchange",
+      fmt::format("{}, {} sent per step in {}, {} of {} behind computing", record.engine,
+                  scaled(record.bytes_per_step, "B"), counted(record.buckets, "bucket"), percent(record.overlapped, 0),
+                  duration_text(record.transfer_seconds)));
+  if (record.groups > 1) row(terminal, "groups", fmt::format("{}, one after the other", record.groups));
+  for (const std::string& line : outcome.stragglers) row(terminal, "slow", line);
+}
+
 std::string model_text(const train::Settings& settings) {
   std::string options;
   for (const auto& [key, value] : settings.options) {
@@ -108,6 +120,7 @@ void print_closing(const Terminal& terminal, const train::Settings& settings, co
       fmt::format("{}, {} examples/s, {:.3g} s/batch", duration_text(outcome.seconds),
                   rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
   row(terminal, "peak memory", bytes_text(outcome.peak_memory_bytes));
+  print_communication(terminal, outcome);
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
   if (!outcome.pictures.empty()) row(terminal, "pictures", outcome.pictures);
   write_out(details);

@@ -61,6 +61,27 @@ StopReason stop_reason(const json& summary) {
   return StopReason::none;
 }
 
+void read_communication(const json& summary, Outcome& outcome) {
+  const auto found = summary.find("communication");
+  if (found == summary.end() || !found->is_object()) return;
+  const auto or_zero = [&](const char* key) {
+    const double value = number(*found, key);
+    return std::isnan(value) ? 0 : value;
+  };
+  const auto engine = found->find("engine");
+  if (engine != found->end() && engine->is_string()) outcome.communication.engine = engine->get<std::string>();
+  outcome.communication.buckets = count(*found, "buckets");
+  outcome.communication.groups = count(*found, "groups");
+  outcome.communication.bytes_per_step = or_zero("bytes_per_step");
+  outcome.communication.transfer_seconds = or_zero("transfer_seconds");
+  outcome.communication.overlapped = or_zero("overlapped");
+  const auto lines = summary.find("stragglers");
+  if (lines == summary.end() || !lines->is_array()) return;
+  for (const json& line : *lines) {
+    if (line.is_string()) outcome.stragglers.push_back(line.get<std::string>());
+  }
+}
+
 /// From summary.json, which the chief wrote; nothing where there is none.
 std::optional<Outcome> read_outcome(const std::string& summary_text, const std::string& run_dir) {
   const json summary = json::parse(summary_text, nullptr, false);
@@ -79,6 +100,7 @@ std::optional<Outcome> read_outcome(const std::string& summary_text, const std::
   outcome.last_eval = evaluation(summary, "test");
   outcome.best_eval = evaluation(summary, "best");
   outcome.peak_memory_bytes = count(summary, "peak_memory_bytes");
+  read_communication(summary, outcome);
   return outcome;
 }
 
