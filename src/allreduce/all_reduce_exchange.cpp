@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -148,7 +149,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   times_.transfer = static_cast<float>(communicator_.take_seconds());
   StepInfo info;
   if (!done) {
-    options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, done.failure().message));
+    options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, with_names(done.failure().message)));
     base::Result<StepInfo> next = regroup();
     if (!next) return base::Failure(next.failure()).because(done.failure().message);
     info = std::move(next.value());
@@ -174,6 +175,29 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   left_finish_ = Clock::now();
   info.wait_seconds = seconds_between(entered, left_finish_);
   return info;
+}
+
+/// Engines know ranks; people know roles.
+std::string AllReduceExchange::with_names(const std::string& text) const {
+  static constexpr std::string_view kWord = "rank ";
+  std::string named;
+  for (size_t at = 0; at < text.size();) {
+    const size_t found = text.find(kWord, at);
+    named.append(text, at, found - at);
+    if (found == std::string::npos) break;
+    size_t rank = 0;
+    const char* const digits = text.data() + found + kWord.size();
+    const auto [end, error] = std::from_chars(digits, text.data() + text.size(), rank);
+    const bool known = error == std::errc() && rank < group_.members.size();
+    if (known) {
+      named += options_.names[static_cast<size_t>(group_.members[rank])];
+      at = static_cast<size_t>(end - text.data());
+    } else {
+      named += kWord;
+      at = found + kWord.size();
+    }
+  }
+  return named;
 }
 
 void AllReduceExchange::apply(StepInfo& info) {

@@ -112,6 +112,7 @@ class AllReduceExchange final : public exchange::Exchange {
   void apply(exchange::StepInfo& info);
   void scale_gradients(graph::ParameterRange range);
   void account();
+  [[nodiscard]] std::string with_names(const std::string& text) const;
   void tune();
   /// Cuts the gradients anew, and makes room for what is sent.
   void set_buckets(size_t bytes);
