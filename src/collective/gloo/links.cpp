@@ -47,8 +47,8 @@ std::string without_place(std::string_view text) {
   return std::string(text);
 }
 
-/// The first address of a host, in numbers: Gloo crashes on a name that cannot be resolved.
-std::string resolved(std::string host) {
+/// The first address of a host that one can listen at, in numbers: on a name that cannot be resolved Gloo crashes.
+std::string listenable(std::string host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -56,9 +56,14 @@ std::string resolved(std::string host) {
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0) throw LinkError(fmt::format("the host cannot be found: {}", gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-  std::array<char, NI_MAXHOST> text{};
-  getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return text.data();
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    const base::FileHandle socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.open() || ::bind(socket.get(), address->ai_addr, address->ai_addrlen) != 0) continue;
+    std::array<char, NI_MAXHOST> text{};
+    getnameinfo(address->ai_addr, address->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+    return text.data();
+  }
+  throw LinkError(std::strerror(errno));
 }
 
 bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
@@ -142,7 +147,7 @@ Links::Links(const std::string& host, int rank, int size, const GroupOptions& op
     : rank_(rank), size_(size), options_(options), token_(make_token()), peers_(static_cast<size_t>(size)) {
   if (size < 1 || rank < 0 || rank >= size) throw UsageError(fmt::format("rank {} of a group of {}", rank, size));
   try {
-    device_ = tcp::CreateDevice(tcp::attr(resolved(host).c_str()));
+    device_ = tcp::CreateDevice(tcp::attr(listenable(host).c_str()));
     context_ = device_->createContext(rank, size);
     context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(options.deadline));
     for (int peer = 0; peer < size; ++peer) {
