@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <random>
 
 #include "collective/gloo_groups.h"
 #include "transport/convert.h"
@@ -134,6 +135,35 @@ TEST_P(GlooSizes, NobodyPassesABarrierBeforeAllHaveCome) {
       ASSERT_TRUE(group[static_cast<size_t>(rank)]->barrier());
     }
   });
+}
+
+/// One after the other, whatever is sent before the others read it must find room.
+TEST_P(GlooSizes, MembersMayBeAheadOfEachOther) {
+  const int size = GetParam();
+  for (const GroupOptions& options : {kCrowded, kSpinning}) {
+    const Group group = make_gloo_group(size, options);
+    in_threads(size, [&](int rank) {
+      Collective& member = *group[static_cast<size_t>(rank)];
+      std::minstd_rand pauses(static_cast<unsigned>(rank + 1));
+      std::minstd_rand plan(1);
+      for (int i = 0; i < 60; ++i) {
+        const size_t count = size_t{1} << (plan() % 20);
+        std::vector<float> data(count, 1.0F);
+        std::vector<float> all(count * static_cast<size_t>(size));
+        const auto kind = plan() % 3;
+        if (pauses() % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(pauses() % 20));
+        const auto result =
+            kind == 0   ? member.all_reduce(data)
+            : kind == 1 ? member.broadcast(std::as_writable_bytes(std::span(data)), i % size)
+                        : member.all_gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(all)));
+        ASSERT_TRUE(result) << result.failure().message;
+        EXPECT_EQ(data.back(), kind == 0 ? static_cast<float>(size) : 1.0F);
+        if (kind == 2) {
+          EXPECT_EQ(all.back(), 1.0F);
+        }
+      }
+    });
+  }
 }
 
 TEST(Gloo, OneGroupFollowsAnother) {
