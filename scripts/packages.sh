@@ -14,6 +14,7 @@ test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv openssl
   openssh-server openssh-client iproute2
+  slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
 )
 
 # install_missing PACKAGE...: installs those that are not there yet; needs root or sudo only then.
