@@ -6,6 +6,7 @@
 
 #include "cluster/cluster_file.h"
 #include "cluster/local_launch.h"
+#include "cluster/mpi_launch.h"
 #include "cluster/processes.h"
 #include "cluster/ssh_launch.h"
 #include "cluster/tf_config.h"
@@ -60,6 +61,32 @@ TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {
   EXPECT_THAT(roles[0].command.argv, ElementsAre("lockstep", "train", "lr", "--cluster=c.yaml", "--task=ps:0",
                                                  "--report=json", "--threads=1", "--wait-policy=auto"));
   EXPECT_THAT(roles[2].command.argv, AllOf(Contains("--task=worker:1"), Contains("--threads=4")));
+}
+
+TEST(MpiLaunch, IsOneMpirunForAllWorkers) {
+  Spec workers;
+  workers.workers = {"127.0.0.1:21000", "127.0.0.1:21001", "127.0.0.1:21002"};
+  const cluster::LocalJob job{workers, "/opt/lockstep", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
+  const cluster::RoleProcess process = cluster::mpi_job(job, {{"SLURM_JOB_ID", "7"}, {"PATH", "/bin"}});
+  EXPECT_EQ(process.name(), "mpirun");
+  std::string words;
+  for (const std::string& word : process.command.argv) words += word + " ";
+  EXPECT_THAT(words, HasSubstr("-n 3 /opt/lockstep train lr --report=json --threads=4 --wait-policy=auto "));
+  EXPECT_THAT(words, AllOf(Not(HasSubstr("--task")), Not(HasSubstr("--cluster"))));
+  EXPECT_THAT(process.command.environment, AllOf(Contains(std::pair<std::string, std::string>("SLURM_JOB_ID", "")),
+                                                 Not(Contains(std::pair<std::string, std::string>("PATH", "")))));
+}
+
+TEST(ResumeCommand, StartsWhatTheUserStarted) {
+  const cluster::Environment mpi{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  EXPECT_EQ(cluster::resume_command(mpi, "lockstep", "runs/lenet-3"),
+            "mpirun -n 4 lockstep train --resume runs/lenet-3");
+  cluster::Environment slurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_NODELIST", "n[1-2]"}};
+  EXPECT_EQ(cluster::resume_command(slurm, "lockstep", "my runs/a", "--insecure"),
+            "srun -n 2 lockstep train --resume 'my runs/a' --insecure");
+  slurm["PMIX_RANK"] = "1";
+  EXPECT_THAT(cluster::resume_command(slurm, "lockstep", "a"), HasSubstr("srun --mpi=pmix -n 2 lockstep"));
+  EXPECT_EQ(cluster::resume_command({}, "lockstep", "a"), "lockstep train --resume a");
 }
 
 TEST(SshLaunch, QuotesWhatAShellWouldObey) {

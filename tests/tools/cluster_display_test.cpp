@@ -100,6 +100,21 @@ TEST_F(Display, ATerminalShowsWhatWasSaidAndOneBlockBelow) {
   EXPECT_THAT(lines[8], AllOf(StartsWith("worker:1  starting"), ::testing::EndsWith("1")));
 }
 
+TEST_F(Display, WhatOneProcessSaysOfAllRolesGoesToTheirLines) {
+  const std::string status = R"({"event":"status","role":"worker:1","step":7,"state":"training"})";
+  const std::vector<RoleEvent> events{{Kind::out_line, kFirst, status, 1, 0, "mpirun"},
+                                      {Kind::out_line, kFirst, "something else", 1, 0, "mpirun"},
+                                      {Kind::err_line, kFirst, "lockstep: no disk", 1, 0, "mpirun"}};
+  std::vector<std::string> lines = screen(shown(events, true));
+  ASSERT_EQ(lines.size(), 7U) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[0], "mpirun: something else");
+  EXPECT_EQ(lines[1], "mpirun: lockstep: no disk");
+  EXPECT_THAT(lines[5], StartsWith("worker:0  starting"));
+  EXPECT_THAT(lines[6], AllOf(StartsWith("worker:1  training"), HasSubstr("7")));
+  const std::string died = shown({{Kind::died, kFirst, "exit code 1", -1, 1, "mpirun"}}, false);
+  EXPECT_EQ(died, "mpirun died: exit code 1\n");
+}
+
 TEST_F(Display, TheBlockGoesAtTheEnd) {
   const std::vector<std::string> lines = screen(shown(typical(), true, true));
   ASSERT_EQ(lines.size(), 5U);
