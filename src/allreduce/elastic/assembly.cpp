@@ -86,6 +86,9 @@ void Assembly::lost(int member, const std::string& why, double now) {
   peer.here = false;
   peer.lost_at = now;
   peer.why = why;
+  const bool trains = phase_ == Phase::forming || phase_ == Phase::connecting || phase_ == Phase::running;
+  const bool missed = trains && !knows_end_ && in_group(group_, {member, peer.status.incarnation});
+  if (missed) say("warning", fmt::format("{}: {}", name(member), why));
   react(now);
   tell();
 }

@@ -18,7 +18,6 @@ void Assembly::break_group(const std::string& why) {
   if (!broken_.empty()) return;
   broken_ = why;
   wants_regroup_ = false;
-  say("warning", why);
 }
 
 void Assembly::watch_group(double now) {
@@ -44,8 +43,10 @@ void Assembly::watch_group(double now) {
     dissolved_ = true;
     std::vector<int> others;
     for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
-    return break_group(fmt::format("group {} makes way for group {} of {}", group_.number, peer.status.group.number,
-                                   names_of(others)));
+    const std::string why =
+        fmt::format("group {} makes way for group {} of {}", group_.number, peer.status.group.number, names_of(others));
+    say("warning", why);
+    return break_group(why);
   }
 }
 
