@@ -31,6 +31,16 @@ int threads_per_replica(const Settings& settings) {
   return std::max(1, base::available_cores() / static_cast<int>(settings.replicas));
 }
 
+int64_t batch_per_replica(const Settings& settings) {
+  const int64_t replicas = std::max<int64_t>(settings.replicas, 1);
+  if (settings.global_batch == 0) return settings.batch;
+  if (settings.global_batch % replicas != 0) {
+    throw UsageError(
+        fmt::format("global-batch: {} cannot be shared evenly among {} replicas", settings.global_batch, replicas));
+  }
+  return settings.global_batch / replicas;
+}
+
 Replicas::Replicas(const Settings& settings, const nn::ModelDef& model, const data::Dataset& dataset,
                    const std::atomic<bool>* interrupt)
     : settings_(settings), model_(model), dataset_(dataset), interrupt_(interrupt) {

@@ -54,5 +54,7 @@ class Replicas {
 
 /// Threads of each replica: those asked for, or an equal share of the cores.
 int threads_per_replica(const Settings& settings);
+/// Examples per batch of each replica, or of the only one there is. Throws UsageError.
+int64_t batch_per_replica(const Settings& settings);
 
 }  // namespace lockstep::train

@@ -124,6 +124,7 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
   } else {
     open_run(configuration);
     settings = configuration.resolve();
+    settings.batch = batch_per_replica(settings);
   }
   models_ = configuration.models();
   settings.threads = settings.replicas > 1 ? threads_per_replica(settings) : resolve_threads(settings);

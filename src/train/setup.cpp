@@ -248,6 +248,7 @@ void check_settings_match(const CheckpointHeader& header, const Settings& settin
   for (const SettingDef& def : settings_table()) {
     const auto found = header.settings.find(std::string(def.name));
     if (def.keep != Keep::fixed || found == header.settings.end()) continue;
+    if (def.name == "batch" && settings.global_batch > 0) continue;  // it follows from that and the number of workers
     const std::string now = value_text(settings, def);
     if (found->second == now) continue;
     throw UsageError(fmt::format("{}: '{}' cannot go on from checkpoint {}, which was made with '{}'", def.name, now,

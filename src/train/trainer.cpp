@@ -143,24 +143,25 @@ bool Trainer::accumulated_step(StepResult& result) {
   const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
   const data::Batch* const first = batch;
-  const int64_t first_count = batch->count;
+  const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
+  int64_t first_count = 0;  // of the first batch that is not empty
+  int64_t rows = 0;         // of all members, in the rounds before
   int64_t batches = 0;
-  for (int64_t micro = 1; batch != nullptr; ++micro) {
-    const int64_t count = batch->count;
+  while (batch != nullptr) {
     ++batches;
-    run_batch(*batch, result.examples + batch->first_row, result);
-    const bool last = micro == batches_per_step_ || batch->last_in_epoch;
-    const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
-    const float mean = sums ? 1.0F : static_cast<float>(first_count) / static_cast<float>(result.examples);
-    if (micro == 1) {
+    const int64_t count = batch->count;
+    run_batch(*batch, rows + batch->first_row, result);
+    rows += batch->global_count;
+    const bool last = batches == batches_per_step_ || batch->last_in_epoch;
+    batch = last ? nullptr : parts_.loader->next();
+    if (first_count > 0 && (count > 0 || batch == nullptr)) {
+      const float mean = static_cast<float>(first_count) / static_cast<float>(result.examples);
+      add_micro_batch(count, first_count, batch == nullptr && !sums ? mean : 1.0F);
+    } else if (count > 0) {
+      first_count = count;
       std::memcpy(parts_.parameters->gradients().data(), parts_.micro_gradients.data(),
                   parts_.micro_gradients.size_bytes());
-    } else if (count > 0 || last) {
-      add_micro_batch(count, first_count, last ? mean : 1.0F);
     }
-    if (last) break;
-    batch = parts_.loader->next();
-    if (batch == nullptr) add_micro_batch(0, first_count, mean);
   }
   parts_.exchange->begin(
       {state_.step, static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited});

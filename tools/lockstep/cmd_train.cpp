@@ -101,8 +101,9 @@ int run_here(const train::Configuration& configuration, const train::Settings& e
 
 /// Of the settings of a cluster, those that replicas in one process heed as well.
 bool is_of_replicas(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kNames{"replicas", "strategy", "collective", "bucket-mb", "autotune",
-                                                    "top-k",    "wire",     "reduce",     "shard",     "patience"};
+  constexpr std::array<std::string_view, 11> kNames{"replicas", "strategy", "collective",  "bucket-mb",
+                                                    "autotune", "top-k",    "wire",        "reduce",
+                                                    "shard",    "patience", "global-batch"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
