@@ -95,8 +95,10 @@ class Supervisor::Impl {
   void check_end(RoleState& role);
   void on_end(RoleState& role, const Ending& ending);
   void on_death(RoleState& role, const std::string& reason);
-  /// No restart can help: the end of the job, unless it is the evaluator.
+  /// No restart can help: the end of the job, unless it can be done without.
   void give_up(RoleState& role, const std::string& reason, bool hopeless);
+  [[nodiscard]] bool can_do_without(const RoleState& role) const;
+  [[nodiscard]] bool trained() const;
   void finish_when_trained();
   void fail(int code, const std::string& error);
   void ask_all(int signal, Time patience);
@@ -309,10 +311,16 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
   tell(Kind::died, role, reason);
   const std::string why =
       hopeless ? "fails in the same way each time" : fmt::format("has no restarts left of {}", options_.restarts);
-  if (role.process.task.role == Role::evaluator) {
-    return tell(Kind::message, role, why + "; training goes on without it");
-  }
+  if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
   fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
+}
+
+bool Supervisor::Impl::can_do_without(const RoleState& role) const {
+  if (!is_member(role.process.task)) return role.process.task.role == Role::evaluator;
+  const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
+    return &other != &role && is_member(other.process.task) && (other.child || other.start_at || other.done);
+  });
+  return options_.enough_members > 0 && others >= options_.enough_members;
 }
 
 void Supervisor::Impl::fail(int code, const std::string& error) {
@@ -322,15 +330,18 @@ void Supervisor::Impl::fail(int code, const std::string& error) {
   ask_all(SIGTERM, options_.terminate);
 }
 
-/// Training has ended when the chief has ended well: it leaves last of those that train. Without one, when all have.
-void Supervisor::Impl::finish_when_trained() {
-  if (phase_ != Phase::running) return;
-  const RoleState* const last = chief();
+/// Training has ended when the chief has ended well, where it leaves last of those that train. Without one, when all
+/// have.
+bool Supervisor::Impl::trained() const {
+  const auto member_done = [](const RoleState& role) { return is_member(role.process.task) && role.done; };
+  if (options_.enough_members > 0) return std::any_of(roles_.begin(), roles_.end(), member_done);
+  if (const RoleState* const last = chief()) return last->done;
   const auto is_done = [](const RoleState& role) { return !is_member(role.process.task) || role.done; };
-  const bool members =
-      std::any_of(roles_.begin(), roles_.end(), [](const auto& r) { return is_member(r.process.task); });
-  const bool trained = last != nullptr ? last->done : members && std::all_of(roles_.begin(), roles_.end(), is_done);
-  if (!trained) return;
+  return std::any_of(roles_.begin(), roles_.end(), member_done) && std::all_of(roles_.begin(), roles_.end(), is_done);
+}
+
+void Supervisor::Impl::finish_when_trained() {
+  if (phase_ != Phase::running || !trained()) return;
   phase_ = Phase::finishing;
   const Moment now = Clock::now();
   for (RoleState& role : roles_) {

@@ -63,6 +63,9 @@ struct SupervisorOptions {
   Time quick_death{5000};   ///< a life shorter than this
   Time tick{1000};          ///< between events of that kind, at most
   int signals = -1;         ///< CaughtSignals::fd(), where interrupts are to be heeded
+  /// Members (the chief and the workers) that are enough to go on with: one that cannot be kept alive is left out, and
+  /// whoever ends well says that the training has ended. 0: all are needed, and the chief says so, who leaves last.
+  int enough_members = 0;
 };
 
 struct JobOutcome {

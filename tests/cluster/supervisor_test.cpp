@@ -184,6 +184,42 @@ TEST_F(Supervisor, TheEvaluatorsDeathNeverEndsTheJob) {
   EXPECT_THAT(texts(Kind::message), ElementsAre(HasSubstr("goes on without it")));
 }
 
+TEST_F(Supervisor, WhereSomeAreEnoughOneThatCannotBeKeptAliveIsLeftOut) {
+  SupervisorOptions options = quick();
+  options.restarts = 2;
+  options.enough_members = 1;
+  const std::string file = folder / "f";
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::message) std::ofstream(file) << "\n";
+  };
+  const JobOutcome outcome = run({worker(0, {"kill=9"}), worker(1, {"until=" + file})}, options);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:0 has no restarts left of 2; training goes on without it"));
+}
+
+TEST_F(Supervisor, WhereSomeAreEnoughFewerEndTheJob) {
+  SupervisorOptions options = quick();
+  options.restarts = 1;
+  options.enough_members = 2;
+  const JobOutcome outcome =
+      run({worker(0, {"wait"}), worker(1, {"kill=9"}), role(Role::evaluator, 0, {"wait"})}, options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error, "worker:1 died (killed by signal 9 (Killed)) and has no restarts left of 1");
+}
+
+TEST_F(Supervisor, WhereSomeAreEnoughNobodyIsStartedAgainOnceOneHasEndedWell) {
+  SupervisorOptions options = quick();
+  options.enough_members = 1;
+  const std::string file = folder / "f";
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::ended) std::ofstream(file) << "\n";
+  };
+  const JobOutcome outcome = run({worker(0, {"until=" + file, "kill=9"}), worker(1, {"exit=0"})}, options);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:0 killed by signal 9 (Killed)"));
+}
+
 TEST_F(Supervisor, InterruptLetsAllEndGracefully) {
   const cluster::CaughtSignals signals;
   SupervisorOptions options = quick();

@@ -165,6 +165,10 @@ int run_cluster(const ClusterRun& run) {
   cluster::SupervisorOptions options;
   options.restarts = static_cast<int>(run.settings->restarts);
   options.signals = signals.fd();
+  const bool servers =
+      std::any_of(run.tasks.begin(), run.tasks.end(), [](const auto& task) { return task.role == cluster::Role::ps; });
+  // All-reduce goes on with those that there are, and nobody leaves before all is written.
+  if (!servers) options.enough_members = std::max(1, static_cast<int>(run.settings->min_workers));
   if (terminal.interactive) options.tick = cluster::SupervisorOptions::Time(200);
   const cluster::JobOutcome ended = cluster::Supervisor(run.roles, options, [&](const cluster::RoleEvent& event) {
                                       if (run.also) run.also(event);
