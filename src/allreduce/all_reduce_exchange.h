@@ -47,6 +47,8 @@ struct AllReduceOptions {
   std::function<void(std::string_view level, const std::string& text)> log;
   /// The leader: training begins, at a step that nobody has gone beyond.
   std::function<void(uint64_t step, uint64_t examples)> began;
+  /// The leader: from here on another one may lead.
+  std::function<void()> regrouping;
   /// The leader: this many bytes per bucket are best.
   std::function<void(size_t bytes)> tuned;
 };

@@ -44,6 +44,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
 /// Until a group stands in which everyone has the same state.
 base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
+  if (leads_ && options_.regrouping) options_.regrouping();
   for (;;) {
     if (group_.collective) {
       group_.collective->abort("the group is made anew");
@@ -57,7 +58,10 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (!formed) {
       info.step = step_;
       info.applied = false;
-      if (membership_->over()) info.stop = train::StopReason::data;
+      if (membership_->over()) {
+        info.stop = train::StopReason::data;
+        leads_ = false;  // another one has written it all
+      }
       if (interrupted()) info.stop = train::StopReason::interrupted;
       if (info.stop == train::StopReason::none) return formed.failure();
       agreed_ = info.stop;
@@ -150,8 +154,10 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
       agreed_ = notes_.stop;
       break;
     }
+    const uint64_t before = step_;
     base::Result<StepInfo> next = regroup();
     if (!next) return next.failure();
+    if (step_ < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
   }
   if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
   base::Result<bool> closes = membership_->close();

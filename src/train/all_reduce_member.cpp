@@ -71,6 +71,7 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
   options.autotune = settings.autotune;
   options.top_k = settings.top_k;
   options.began = start.began;
+  options.regrouping = start.regrouping;
   options.tuned = start.tuned;
   return options;
 }

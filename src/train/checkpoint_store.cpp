@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kStem = "step-";
 constexpr std::string_view kEnding = ".ckpt";
+constexpr int kMostTries = 10;
 
 std::optional<uint64_t> step_of(std::string_view name) {
   if (!name.starts_with(kStem) || !name.ends_with(kEnding)) return std::nullopt;
@@ -68,11 +69,19 @@ void CheckpointStore::thin_out(const TrainingState& state) const {
 }
 
 Checkpoint CheckpointStore::load_newest(std::string& path) const {
-  const std::vector<File> files = list();
-  if (files.empty()) throw DataError("no checkpoint in " + folder_);
-  path = files.back().path;
+  std::vector<File> files;
   try {
-    return read_checkpoint(path);
+    for (int tries = 0;; ++tries) {
+      files = list();
+      if (files.empty()) throw DataError("no checkpoint in " + folder_);
+      path = files.back().path;
+      try {
+        return read_checkpoint(path);
+      } catch (const IoError&) {
+        // Whoever writes here may have replaced it by a newer one just now.
+        if (tries == kMostTries || has(files.back().step)) throw;
+      }
+    }
   } catch (const DataError& error) {
     for (size_t i = files.size() - 1; i-- > 0;) {
       try {

@@ -43,6 +43,8 @@ struct MemberStart {
   std::function<ps::Initial()> initial;
   /// All-reduce, who leads: training begins at this step, whatever had been written beyond it.
   std::function<void(uint64_t step, uint64_t examples)> began;
+  /// All-reduce, who leads: from here on another one may.
+  std::function<void()> regrouping;
   /// All-reduce, who leads: this many bytes per bucket were found to be best.
   std::function<void(size_t bytes)> tuned;
 };

@@ -5,42 +5,52 @@ namespace lockstep::train {
 LeadersLog::LeadersLog(const RunDirectory& run, uint64_t log_every, std::function<bool()> leads)
     : run_(run), log_every_(log_every), leads_(std::move(leads)) {}
 
-RunLog* LeadersLog::log() {
-  if (!leads_()) {
-    log_.reset();  // all that it had reached the disk with the last checkpoint or second
-    return nullptr;
-  }
+RunLog* LeadersLog::log(uint64_t step) {
+  if (!leads_()) return nullptr;
   if (!log_) {
-    log_.emplace(run_, log_every_, true, UINT64_MAX);
+    log_.emplace(run_, log_every_, true, step);
     if (start_.clock != nullptr) log_->on_start(start_);
+    log_->go_on_from(mark_);
   }
   return &*log_;
 }
 
-void LeadersLog::go_back(uint64_t step, uint64_t examples) {
-  if (RunLog* to = log()) to->go_back(step, examples);
+void LeadersLog::let_go() {
+  if (log_) log_->flush();
+  log_.reset();
 }
 
-void LeadersLog::on_start(const StartEvent& event) { start_ = event; }
+void LeadersLog::go_back(uint64_t step, uint64_t examples) {
+  mark_.step = step;
+  mark_.examples = examples;
+  if (RunLog* to = log(step)) to->go_back(step, examples);
+}
+
+void LeadersLog::on_start(const StartEvent& event) {
+  start_ = event;
+  mark_ = {event.first_step, event.first_examples, event.clock->seconds(), event.first_aside_seconds};
+}
 
 void LeadersLog::on_step(const StepEvent& event) {
-  if (RunLog* to = log()) to->on_step(event);
-  // Whoever takes over later counts from here.
-  start_.first_step = event.step;
-  start_.first_examples = event.examples_total;
-  start_.first_aside_seconds = event.aside_seconds;
+  const uint64_t before = event.step - 1;
+  if (mark_.step != before) {  // it was not here for the steps between
+    mark_.step = before;
+    mark_.examples = event.examples_total - static_cast<uint64_t>(event.examples);
+  }
+  if (RunLog* to = log(before)) to->on_step(event);
+  mark_ = {event.step, event.examples_total, event.clock->seconds(), event.aside_seconds};
 }
 
 void LeadersLog::on_eval(const EvalEvent& event) {
-  if (RunLog* to = log()) to->on_eval(event);
+  if (RunLog* to = log(event.step)) to->on_eval(event);
 }
 
 void LeadersLog::before_checkpoint() {
-  if (RunLog* to = log()) to->before_checkpoint();
+  if (RunLog* to = log(mark_.step)) to->before_checkpoint();
 }
 
 void LeadersLog::on_end(const Outcome& outcome) {
-  if (RunLog* to = log()) to->on_end(outcome);
+  if (RunLog* to = log(outcome.steps)) to->on_end(outcome);
 }
 
 }  // namespace lockstep::train

@@ -15,6 +15,8 @@ class LeadersLog final : public Hooks {
 
   /// As RunLog's, by who leads.
   void go_back(uint64_t step, uint64_t examples);
+  /// Another process may write from here on.
+  void let_go();
 
   void on_start(const StartEvent& event) override;
   void on_step(const StepEvent& event) override;
@@ -23,13 +25,14 @@ class LeadersLog final : public Hooks {
   void on_end(const Outcome& outcome) override;
 
  private:
-  /// The log, where this process leads.
-  RunLog* log();
+  /// The log, where this process leads. What was logged beyond `step` is of a leader whose steps died with it.
+  RunLog* log(uint64_t step);
 
   const RunDirectory& run_;
   uint64_t log_every_;
   std::function<bool()> leads_;
   StartEvent start_;
+  RunLog::Mark mark_;  ///< the latest step that this process knows of
   std::optional<RunLog> log_;
 };
 

@@ -53,6 +53,13 @@ void RunLog::go_back(uint64_t step, uint64_t examples) {
   last_examples_ = examples;
 }
 
+void RunLog::go_on_from(const Mark& mark) {
+  last_step_ = mark.step;
+  last_examples_ = mark.examples;
+  last_seconds_ = mark.seconds;
+  last_aside_ = mark.aside_seconds;
+}
+
 void RunLog::on_start(const StartEvent& event) {
   last_seconds_ = last_flush_ = event.clock->seconds();
   last_aside_ = event.first_aside_seconds;

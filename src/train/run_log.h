@@ -16,11 +16,21 @@ class RunLog final : public Hooks {
       "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second,seconds_per_step";
   static constexpr std::string_view kEvalsHeader = "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best";
 
+  /// A moment of the training, from which rates are counted.
+  struct Mark {
+    uint64_t step = 0;
+    uint64_t examples = 0;
+    double seconds = 0;
+    double aside_seconds = 0;
+  };
+
   /// A resumed run goes on after `step`; what was logged beyond it is dropped.
   RunLog(const RunDirectory& run, uint64_t log_every, bool resumed = false, uint64_t step = 0);
 
   /// Training goes on after `step`, having seen so many examples: later lines are dropped.
   void go_back(uint64_t step, uint64_t examples);
+  /// The next line counts from there.
+  void go_on_from(const Mark& mark);
 
   void on_start(const StartEvent& event) override;
   void on_step(const StepEvent& event) override;
@@ -28,9 +38,9 @@ class RunLog final : public Hooks {
   void before_checkpoint() override;
   void on_end(const Outcome& outcome) override;
 
- private:
   void flush();
 
+ private:
   CsvFile steps_;
   CsvFile evals_;
   uint64_t log_every_;

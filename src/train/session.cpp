@@ -83,6 +83,8 @@ class Session::Impl {
   std::optional<Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
   /// All-reduce: training begins at this step, whatever had been written beyond it.
   void began(uint64_t step, uint64_t examples);
+  /// All-reduce: another one may lead after this.
+  void regrouping();
   /// All-reduce: keeps the bucket size that was found, for when the run is resumed.
   void tuned(size_t bytes);
   /// What a cluster starts with: the newest checkpoint, or the model as it is made.
@@ -160,6 +162,7 @@ std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, co
   if (member_) {
     start.initial = [this] { return initial(); };
     start.began = [this](uint64_t step, uint64_t examples) { began(step, examples); };
+    start.regrouping = [this] { regrouping(); };
     return member_->together(std::move(start));
   }
   replicas_data_ = dataset;
@@ -169,8 +172,13 @@ std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, co
 
 void Session::Impl::began(uint64_t step, uint64_t examples) {
   settings.checkpoint.clear();  // what the user named counts once; then it is the newest
+  store_->remove_leftovers();
   store_->abandon_after(step);
   if (leaders_log_) leaders_log_->go_back(step, examples);
+}
+
+void Session::Impl::regrouping() {
+  if (leaders_log_) leaders_log_->let_go();
 }
 
 void Session::Impl::tuned(size_t bytes) {
@@ -233,7 +241,8 @@ void Session::Impl::open_outputs() {
   }
   if (!store_) store_.emplace((run_ ? *run_ : *directory).checkpoints(), settings.keep);
   if (resumed_ && !member_) store_->abandon_after(start_.step);
-  if (chief()) store_->remove_leftovers();
+  const bool alone = !member_ || !member_->leadership_moves();  // in the run's folder
+  if (chief() && alone) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), to_yaml(settings));
   // One of a cluster goes on at the group's step, which is behind all that it has logged.
   // Only the first rank of an MPI job begins with its own checkpoint, for all.
@@ -342,7 +351,9 @@ void Session::Impl::write_summary(const Outcome& outcome, const std::string& err
   Summary summary{
       settings,    outcome, error, started_, std::time(nullptr), setup_->threads(), wait_policy_name(settings),
       active_isa()};
-  base::write_whole_file(directory->summary_file(), to_json(summary));
+  // The chief's folder is the run's: there the one who leads writes.
+  const bool own = run_ || !member_ || !member_->leadership_moves() || leads();
+  if (own) base::write_whole_file(directory->summary_file(), to_json(summary));
   if (run_ && leads()) base::write_whole_file(run_->summary_file(), to_json(summary));
 }
 

@@ -508,9 +508,29 @@ TEST(Closing, WhoComesLateHearsThatItIsOver) {
   world.pass(1);
   world.start(2);
   world.form(2);
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(2).over()) << "not all is written yet";
+  world.assembly(0).end(world.now());
   world.settle();
   EXPECT_TRUE(world.assembly(2).over());
   EXPECT_EQ(world.assembly(2).failure(), "training is over");
+}
+
+TEST(Closing, WhoComesLateIsThereWhenAllDieWhoWereAtIt) {
+  World world = running(2);
+  world.kill(1);
+  form_broken(world);
+  world.assembly(0).close(world.now());
+  world.start(1);
+  world.form(1);
+  world.pass(1);
+  EXPECT_EQ(world.assembly(1).failure(), "");
+  world.kill(0);
+  world.start(0);
+  world.form(0);
+  world.pass(1);
+  EXPECT_EQ(world.assembly(0).phase(), Phase::connecting);
+  EXPECT_EQ(world.assembly(1).phase(), Phase::connecting);
 }
 
 TEST(Closing, TheLeaderWaitsForOneThatDiedJustNowAndMayComeBack) {

@@ -81,8 +81,14 @@ bool Assembly::must_wait_for_others(double now) {
     const Peer& peer = at(member);
     if (!peer.here) continue;
     const Status& status = peer.status;
-    if (status.phase == Phase::closing || status.phase == Phase::ended || status.knows_end) {
+    if (status.phase == Phase::ended || status.knows_end) {
       fail("training is over", true);
+      return true;
+    }
+    if (status.phase == Phase::closing) {
+      // Should all die who are at it, it is needed.
+      awaited_ = fmt::format("{} and its group to write down what they trained", name(member));
+      forming_since_ = now;
       return true;
     }
     if (status.phase != Phase::running && status.phase != Phase::connecting) continue;
