@@ -2,9 +2,10 @@
 """Trains a cluster while random roles are killed at random moments, and compares it with a run that nobody disturbed.
 
     tests/failures/chaos.py --kills 300 [--mode sync|async|both] [--workers N] [--ps N] [--seed N]
+    tests/failures/chaos.py --kills 300 --strategy allreduce [--workers N] [--seed N]
 
-Ends with 0 when the training ended well after all kills, each example was applied exactly once per epoch, nobody was
-left behind and the accuracy is the undisturbed run's within --band.
+Ends with 0 when the training ended well after all kills, each example was applied exactly once per epoch (all-reduce: as
+many as that makes), nobody was left behind and the accuracy is the undisturbed run's within --band.
 """
 
 import argparse
@@ -22,10 +23,21 @@ from cluster_job import ClusterTest, Job, Run
 FASHION = "/usr/share/datasets/fashion-mnist"
 EXAMPLES = 6000
 CALM_EPOCHS = 4
+SEVERAL = 0.2  # of the kills of an all-reduce meet more than one at once
+
+
+def all_reduce_words(options, dataset, name, epochs):
+    if os.path.isdir(os.path.join(os.environ.get("LOCKSTEP_DATA", ""), "mnist")):
+        dataset = "mnist"
+    return ["train", "lenet", "--dataset", dataset, "--train-limit", str(EXAMPLES), "--test-limit", "2000", "--threads",
+            "1", "--batch", "20", "--epochs", str(epochs), "--workers", str(options.workers), "--evaluator",
+            "--strategy", "allreduce", "--restarts", str(10 * options.kills), "--checkpoint-every", "50", "--name", name]
 
 
 def words(options, mode, name, epochs):
     dataset = "fashion-mnist" if os.path.isdir(FASHION) else "synthetic"
+    if mode == "allreduce":
+        return all_reduce_words(options, dataset, name, epochs)
     return ["train", "lr", "--dataset", dataset, "--train-limit", str(EXAMPLES), "--test-limit", "2000", "--threads", "1",
             "--batch", "10", "--lr", "0.01", "--epochs", str(epochs), "--workers", str(options.workers), "--ps",
             str(options.ps), "--evaluator", "--" + mode, "--restarts", str(10 * options.kills), "--contributions",
@@ -51,17 +63,21 @@ def shake(job, options, chance):
         roles = sorted(job.roles().items())
         if not roles or job.process.poll() is not None:
             continue
-        role, pid = chance.choice(roles)
-        try:
-            os.kill(pid, signal.SIGKILL)
-            killed[role] += 1
-        except ProcessLookupError:
-            pass
+        several = options.strategy == "allreduce" and chance.random() < SEVERAL
+        for role, pid in chance.sample(roles, chance.randint(1, len(roles)) if several else 1):
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed[role] += 1
+            except ProcessLookupError:
+                pass
     return killed
 
 
-def check(run, epochs, reference, options):
-    ClusterTest().expect_each_example_once(run, epochs, EXAMPLES)
+def check(run, mode, epochs, reference, options):
+    if mode == "allreduce":
+        ClusterTest().expect_whole(run, epochs, EXAMPLES)
+    else:
+        ClusterTest().expect_each_example_once(run, epochs, EXAMPLES)
     accuracy = run.summary()["test_accuracy"]
     print(f"  accuracy {accuracy:.4f}, undisturbed {reference['test_accuracy']:.4f}", flush=True)
     assert abs(accuracy - reference["test_accuracy"]) <= options.band, "the accuracy is not an undisturbed run's"
@@ -85,7 +101,7 @@ def one_mode(folder, options, mode):
         finally:
             job.end()
         print(f"{mode}, {epochs} epochs: {killed.total()} kills: {dict(sorted(killed.items()))}", flush=True)
-        check(Run(os.path.join(folder, "runs", name + "-1")), epochs, reference, options)
+        check(Run(os.path.join(folder, "runs", name + "-1")), mode, epochs, reference, options)
         if killed.total() >= options.kills:
             return
         epochs *= 2  # it was faster than the kills
@@ -97,6 +113,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--mode", choices=["sync", "async", "both"], default="both")
+    parser.add_argument("--strategy", choices=["ps", "allreduce"], default="ps")
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--ps", type=int, default=2)
     parser.add_argument("--gap", type=float, default=0.4, help="seconds between two kills, on average")
@@ -104,7 +121,8 @@ def main():
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    for mode in ("sync", "async") if options.mode == "both" else (options.mode,):
+    modes = ("sync", "async") if options.mode == "both" else (options.mode,)
+    for mode in ("allreduce",) if options.strategy == "allreduce" else modes:
         folder = tempfile.mkdtemp(prefix="lockstep-chaos-")
         try:
             one_mode(folder, options, mode)

@@ -230,6 +230,19 @@ class ClusterTest(unittest.TestCase):
         summary = run.summary()
         self.assertEqual(summary["examples"], epochs * examples, summary)
 
+    def expect_whole(self, run, epochs, examples):
+        """All-reduce: trained to the end, with each example as often as there were epochs, each step logged at most once
+        and in order."""
+        summary = run.summary()
+        self.assertEqual(summary["stop_reason"], "epochs", summary)
+        self.assertEqual(summary["examples"], epochs * examples, summary)
+        for file in ("steps.csv", "evals.csv"):
+            steps = [int(row["step"]) for row in run.rows(file)]
+            self.assertEqual(steps, sorted(set(steps)), file)
+            self.assertLessEqual(steps[-1], summary["steps"], file)
+        header, _ = run.checkpoint()
+        self.assertEqual(header["state"]["step"], summary["steps"])
+
 
 def main():
     """Runs the tests of the script; ends with 77 where all of them had to be skipped."""
