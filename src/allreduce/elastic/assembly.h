@@ -87,6 +87,8 @@ class Assembly {
   void lost(int peer, const std::string& why, double now);
   /// A lost one is certainly dead.
   void certain(int peer, double now);
+  /// A process in its place is starting: it should hear of the end.
+  void expect(int peer, double now) { at(peer).asked_at = now; }
   /// Why there is no connection, for people.
   void absent(int peer, const std::string& why);
   void take(int peer, const Message& message, double now);
@@ -118,6 +120,7 @@ class Assembly {
     bool came = false;     ///< was here at some time
     bool certain = false;  ///< is dead
     double lost_at = 0;
+    double asked_at = -1;    ///< its process asked for the run's name; -1: never
     double left_since = -1;  ///< of the group; -1: it has not
     std::string why = "has not come";
     Status status;

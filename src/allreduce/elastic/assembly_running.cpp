@@ -143,6 +143,7 @@ int Assembly::leader(double now) const {
 bool Assembly::may_go(double now) const {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
+    if (!peer.here && peer.asked_at >= 0 && now - peer.asked_at < kReborn) return false;
     if (member == rules_.me || !peer.came) continue;
     const bool in_mine = in_group(group_, {member, peer.status.incarnation});
     const Phase phase = peer.status.phase;

@@ -335,7 +335,8 @@ elastic::Publications::Place ElasticMembership::Impl::place() {
 
 void ElasticMembership::Impl::serve_guest(transport::Stream& stream, const transport::Frame& first) {
   const auto hello = wire::parse<wire::Hello>(first);
-  static_cast<void>(elastic::check_hello(hello, options_.spec, options_.job, options_.task.str()));
+  const int member = elastic::check_hello(hello, options_.spec, options_.job, options_.task.str());
+  if (member >= 0) act([&](elastic::Assembly& assembly) { assembly.expect(member, now()); });
   wire::Welcome welcome;
   welcome.set_run(options_.run);
   welcome.set_incarnation(incarnation_);

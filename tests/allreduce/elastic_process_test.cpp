@@ -1,0 +1,178 @@
+// Members as processes that are killed, stopped and started again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "cluster/cluster_file.h"
+#include "cluster/process.h"
+
+namespace lockstep::allreduce {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class Processes : public ::testing::Test {
+ protected:
+  struct Member {
+    std::unique_ptr<cluster::Child> child;
+    std::vector<std::string> lines;
+    std::vector<std::string> earlier;  ///< of lives before
+    std::string group;                 ///< "0 1 2"
+    uint64_t step = 0;
+  };
+
+  void make(int count) {
+    spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = false, .layout = ""});
+    members.resize(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) start(i);
+  }
+  void start(int index) {
+    cluster::Command command;
+    command.argv = {std::getenv("LOCKSTEP_ELASTIC_MEMBER"), std::to_string(index), std::to_string(min_workers)};
+    for (const cluster::Task& task : spec.members()) command.argv.push_back(spec.address(task));
+    Member& member = at(index);
+    member.earlier.insert(member.earlier.end(), member.lines.begin(), member.lines.end());
+    member = Member{std::make_unique<cluster::Child>(command), {}, std::move(member.earlier), "", 0};
+  }
+  Member& at(int index) { return members[static_cast<size_t>(index)]; }
+  void kill(int index) {
+    at(index).child->signal(SIGKILL);
+    read_until([&] { return at(index).child->reap().has_value(); });
+    at(index).child.reset();
+    at(index).group.clear();
+  }
+
+  void take(Member& member, const std::string& line) {
+    member.lines.push_back(line);
+    if (line.starts_with("group ")) member.group = line.substr(line.find(' ', 6) + 1);
+    if (line.starts_with("step ")) member.step = std::stoull(line.substr(5));
+  }
+  template <class Done>
+  bool read_until(const Done& done, seconds at_most = seconds(60)) {
+    const auto until = std::chrono::steady_clock::now() + at_most;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::vector<pollfd> watched;
+      for (const Member& member : members) {
+        if (member.child) watched.push_back({member.child->fd(cluster::Stream::out), POLLIN, 0});
+      }
+      poll(watched.data(), watched.size(), 20);
+      for (Member& member : members) {
+        if (!member.child) continue;
+        member.child->read(cluster::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
+      }
+    }
+    return true;
+  }
+  /// All of these are in one group and have made some more steps.
+  bool trains(const std::vector<int>& group) {
+    std::string names;
+    for (const int index : group) names += (names.empty() ? "" : " ") + std::to_string(index);
+    const auto together = [&] {
+      return std::all_of(group.begin(), group.end(), [&](int index) { return at(index).group == names; });
+    };
+    if (!read_until(together)) return false;
+    const uint64_t before = at(group.front()).step;
+    return read_until([&] { return at(group.front()).step > before + 50; });
+  }
+  void finish_all() {
+    uint64_t step = 0;
+    for (Member& member : members) {
+      if (member.child) member.child->signal(SIGTERM);
+    }
+    for (Member& member : members) {
+      if (!member.child) continue;
+      std::optional<cluster::Ending> ending;
+      ASSERT_TRUE(read_until([&] { return ending || (ending = member.child->reap()).has_value(); }));
+      member.child->read_rest(cluster::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
+      EXPECT_TRUE(ending->ok()) << ending->text() << ::testing::PrintToString(member.lines);
+      ASSERT_FALSE(member.lines.empty());
+      const auto last = std::find_if(member.lines.begin(), member.lines.end(),
+                                     [](const std::string& line) { return line.starts_with("ended "); });
+      ASSERT_NE(last, member.lines.end()) << ::testing::PrintToString(member.lines);
+      const uint64_t here = std::stoull(last->substr(6));
+      if (step == 0) step = here;
+      EXPECT_EQ(here, step) << "all leave at the same step";
+    }
+  }
+  std::string said() {
+    std::string text;
+    for (const Member& member : members) text += ::testing::PrintToString(member.lines) + "\n";
+    return text;
+  }
+  bool has(int index, const std::string& part) {
+    const auto& lines = at(index).lines;
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(part) != line.npos; });
+  }
+
+  int min_workers = 0;
+  cluster::Spec spec;
+  std::vector<Member> members;
+};
+
+TEST_F(Processes, ThatAreKilledAreGoneOnWithoutAndLetInAgain) {
+  make(3);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  kill(1);
+  ASSERT_TRUE(trains({0, 2})) << said();
+  EXPECT_TRUE(has(0, "worker:1 at " + spec.workers[1] + ": connection closed")) << said();
+  start(1);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  kill(0);
+  ASSERT_TRUE(trains({1, 2})) << said();
+  kill(1);
+  ASSERT_TRUE(trains({2})) << said();
+  start(0);
+  start(1);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  finish_all();
+}
+
+TEST_F(Processes, ThatAreStoppedAreGivenUpByNameAndComeBackWhenTheyGoOn) {
+  make(3);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  at(2).child->signal(SIGSTOP);
+  ASSERT_TRUE(trains({0, 1})) << said();
+  EXPECT_TRUE(has(0, "worker:2 at " + spec.workers[2] + ": no heartbeat for 5.")) << said();
+  at(2).child->signal(SIGCONT);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  finish_all();
+}
+
+TEST_F(Processes, ALeaderThatIsStoppedForAMomentLosesNothing) {
+  make(3);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  at(0).child->signal(SIGSTOP);
+  ASSERT_TRUE(trains({1, 2})) << said();
+  at(0).child->signal(SIGCONT);
+  ASSERT_TRUE(trains({0, 1, 2})) << said();
+  finish_all();
+}
+
+TEST_F(Processes, SurviveManyKills) {
+  make(4);
+  std::mt19937 random(7);
+  ASSERT_TRUE(trains({0, 1, 2, 3})) << said();
+  for (int round = 0; round < 10; ++round) {
+    const int victim = static_cast<int>(random() % 4);
+    const int second = static_cast<int>(random() % 4);
+    kill(victim);
+    if (second != victim && round % 2 == 0) kill(second);
+    start(victim);
+    if (!at(second).child) start(second);
+    ASSERT_TRUE(trains({0, 1, 2, 3})) << "round " << round << "\n" << said();
+  }
+  finish_all();
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce
