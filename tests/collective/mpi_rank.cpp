@@ -1,5 +1,5 @@
-// One rank of an MPI job for mpi_test: mpi_rank WHAT [SECONDS]. Prints what it saw; a failure goes to standard error,
-// with exit code 1.
+// One rank of an MPI job for mpi_test: mpi_rank WHAT RANKS DEADLINE. Prints what it saw; a failure goes to standard
+// error, with exit code 1.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -64,7 +64,8 @@ void require(bool holds, const std::string& what) {
 void check_sums(Collective& group) {
   for (const Element element : {Element::float32, Element::bfloat16, Element::float16}) {
     for (const size_t count : {0UL, 1UL, 2UL, 3UL, 511UL, 513UL, 1024UL, 7850UL, 250'001UL, 9'000'001UL}) {
-      if (count > 1'000'000 && element != Element::float32) continue;
+      const bool more_than_a_segment = count > 1'000'000;
+      if (more_than_a_segment && (element != Element::float32 || group.size() > 2)) continue;
       std::vector<float> mine(count);
       for (size_t i = 0; i < count; ++i) mine[i] = value(group.rank(), i);
       std::vector<std::byte> data = packed(element, mine);
@@ -99,15 +100,7 @@ void wait_in_vain(Collective& group, const std::string& what) {
     if (what == "stopped") std::raise(SIGSTOP);
     std::this_thread::sleep_for(std::chrono::seconds(600));
   }
-  std::thread other;
-  if (what == "aborted") {
-    other = std::thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      group.abort("worker:1 is no more");
-    });
-  }
   const base::Result<bool> done = group.all_reduce(data);
-  if (other.joinable()) other.join();
   require(!group.barrier().ok(), "the group goes on after a failure");
   require(done);
 }

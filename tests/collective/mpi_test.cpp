@@ -1,8 +1,9 @@
-// The engine on Open MPI, as jobs of mpirun.
+// The engine on Open MPI, as jobs of mpirun: beyond what the conformance asks of all engines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 
 #include "e2e/process.h"
@@ -33,13 +34,6 @@ TEST_P(MpiJob, SumsInTheOrderOfRanksToTheSameBitsEverywhere) {
   }
 }
 
-TEST_P(MpiJob, ARankThatIsSilentIsNamedAfterTheDeadline) {
-  const Ended ended = mpirun(GetParam(), "asleep", 1.5);
-  EXPECT_NE(ended.code, 0);
-  const int last = GetParam() - 1;
-  EXPECT_THAT(ended.err, HasSubstr("rank " + std::to_string(last) + " sent nothing for 1.5 s"));
-}
-
 INSTANTIATE_TEST_SUITE_P(Sizes, MpiJob, ::testing::Values(2, 3, 4), ::testing::PrintToStringParamName());
 
 TEST(Mpi, AStoppedRankIsNamedAfterTheDeadlineAndNobodyIsLeft) {
@@ -50,14 +44,14 @@ TEST(Mpi, AStoppedRankIsNamedAfterTheDeadlineAndNobodyIsLeft) {
 
 TEST(Mpi, AKilledRankEndsTheJob) {
   const Ended ended = mpirun(3, "killed", 60);
-  EXPECT_NE(ended.code, 0);
+  EXPECT_EQ(ended.code, 128 + SIGKILL);
   EXPECT_THAT(ended.out + ended.err, Not(HasSubstr("sent nothing")));
 }
 
-TEST(Mpi, AbortEndsAWaitWithItsReason) {
-  const Ended ended = mpirun(2, "aborted", 60);
+TEST(Mpi, ARankThatIsSilentIsNamedAfterTheDeadline) {
+  const Ended ended = mpirun(3, "asleep", 1.5);
   EXPECT_NE(ended.code, 0);
-  EXPECT_THAT(ended.err, HasSubstr("mpi_rank: worker:1 is no more"));
+  EXPECT_THAT(ended.err, HasSubstr("rank 2 sent nothing for 1.5 s"));
 }
 
 TEST(Mpi, ARankThatDoesNotStartIsWaitedForUntilTheDeadlineOnly) {

@@ -9,7 +9,7 @@ import unittest
 from cluster_job import ClusterTest, eventually, main
 
 EXAMPLES = 3000
-EPOCHS = 60
+EPOCHS = 30
 MPIRUN = ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n"]
 
 
