@@ -67,13 +67,13 @@ class SlurmTest(ClusterTest):
         self.expect_trained(self.srun(3, 3, train("--ps", "1", "--sync")), None, 2)
 
     def test_a_silent_rank_ends_the_step_with_the_command_that_goes_on(self):
-        words = train("--patience", "3", "--epochs", "200", "--checkpoint-every", "100")
+        words = train("--patience", "8", "--epochs", "200", "--checkpoint-every", "100")
         job = self.srun(3, 3, words, "--mpi=pmix", "--kill-on-bad-exit=1")
         self.wait_for_step(job, self.run_of("lr-1"), 300)
         ranks = [pid for pid in job.everyone() if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "lockstep"]
         os.kill(max(ranks), signal.SIGSTOP)
         self.assertNotEqual(job.finish(), 0)
-        self.assertRegex(job.error(), r"nothing for 3 s: an MPI job cannot go on without one of its ranks; to go on:  "
+        self.assertRegex(job.error(), r"nothing for 8 s: an MPI job cannot go on without one of its ranks; to go on:  "
                                       r"srun --mpi=pmix -n 3 lockstep train --resume runs/lr-1\n")
         self.expect_nobody_left(job)
 
