@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "allreduce/elastic/messages.h"
 #include "base/temp_dir.h"
 #include "data/formats.h"
 #include "interchange/onnx_export.h"
@@ -202,6 +203,41 @@ void write_ps_messages(const std::string& folder) {
   put("push", 4, end.SerializeAsString());
 }
 
+/// A history as allreduce_messages_fuzz reads it, of worker:1 among four: a proposal that is decided, then a newcomer.
+void write_allreduce_messages(const std::string& folder) {
+  using namespace lockstep::allreduce::elastic;
+  std::string bytes;
+  const auto add = [&](int place, const Message& message) {
+    const std::string text = encode(message);
+    const int kind = static_cast<int>(kind_of(message)) - static_cast<int>(Kind::status);
+    bytes += static_cast<char>(kind * 4 + place);
+    bytes += static_cast<char>(text.size() % 256);
+    bytes += static_cast<char>(text.size() / 256);
+    bytes += text;
+  };
+  Status status;
+  status.phase = Phase::forming;
+  status.reach = {1, 2, 3};
+  add(0, status);
+  status.reach = {0, 1, 3};
+  add(1, status);
+  const std::vector<Seat> seats{{0, 0}, {1, 1}, {2, 0}};
+  add(0, Proposal{1, seats});
+  Decision decision;
+  decision.group = {1, 77, seats};
+  decision.addresses = {"a", "here", "c"};
+  decision.standing.data = {{{0, {{8, 20}, {30, 100}}}}, 1};
+  add(0, decision);
+  status.left = 1;
+  add(0, status);
+  Acceptance acceptance;
+  acceptance.number = 2;
+  acceptance.standing = decision.standing;
+  add(1, acceptance);
+  add(1, Refusal{2});
+  put_file(folder + "/history", {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -222,6 +258,7 @@ int main(int argc, char** argv) {
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_frame(made(folder + "/frame"));
     write_ps_messages(made(folder + "/ps_messages"));
+    write_allreduce_messages(made(folder + "/allreduce_messages"));
     write_onnx(made(folder + "/onnx"), argv[3]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());

@@ -1,0 +1,85 @@
+// What members of a training by all-reduce send each other must be answered with values that make sense or a typed
+// error, whatever the bytes, and what made sense must not break the rules of an Assembly. The input is a list of
+// messages: a byte for the kind and who sends it, two for the length, then the message.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "allreduce/elastic/assembly.h"
+#include "allreduce/elastic/messages.h"
+#include "lockstep/error.h"
+
+namespace {
+
+using namespace lockstep::allreduce;
+using namespace lockstep::allreduce::elastic;
+
+constexpr int kMembers = 4;
+
+void check(const Assembly& assembly) {
+  const Status status = assembly.status();
+  if (assembly.phase() == Phase::running && status.group.seats.empty()) std::abort();
+  if (status.left > status.seen && status.left > status.group.number) std::abort();
+}
+
+/// What the thread does that forms a group.
+void work(Assembly& assembly, double now) {
+  if (const auto wanted = assembly.take_preparation()) {
+    if (wanted->rank < 0 || wanted->rank >= wanted->size || wanted->size > kMembers) std::abort();
+    assembly.prepared(wanted->number, "here", now);
+  }
+  const auto decision = assembly.take_decision();
+  if (!decision) return;
+  if (decision->addresses.size() != decision->group.seats.size()) std::abort();
+  if (assembly.why_give_up().empty()) {
+    assembly.connected(now);
+  } else {
+    assembly.not_connected("given up", now);
+  }
+}
+
+void play(const uint8_t* data, size_t size) {
+  AssemblyRules rules;
+  rules.me = 1;
+  rules.members = kMembers;
+  rules.incarnation = 1;
+  rules.start_wait = 2;
+  for (int i = 0; i < kMembers; ++i) rules.names.push_back("worker:" + std::to_string(i) + " at h:1");
+  Assembly assembly(rules);
+  double now = 1;
+  for (const int peer : {0, 2, 3}) assembly.arrived(peer, Status{}, now);
+  assembly.form({}, now);
+  while (size >= 3) {
+    const int what = data[0];
+    const size_t length = std::min<size_t>(size - 3, data[1] + size_t{256} * data[2]);
+    const std::string bytes(reinterpret_cast<const char*>(data) + 3, length);
+    data += 3 + length;
+    size -= 3 + length;
+    constexpr int peers[] = {0, 2, 3, 0};
+    const int peer = peers[what % 4];
+    now += what / 64;
+    const auto kind = static_cast<Kind>(static_cast<int>(Kind::status) + what / 4 % 6);
+    try {
+      assembly.take(peer, decode(kind, bytes, kMembers), now);
+    } catch (const lockstep::Error&) {
+      assembly.lost(peer, "nonsense", now);
+      assembly.arrived(peer, Status{}, now);
+    }
+    work(assembly, now);
+    assembly.tick(now);
+    if (!assembly.broken().empty()) assembly.form({}, now);
+    for (const Send& send : assembly.take_sends()) {
+      decode(kind_of(send.message), encode(send.message), kMembers);  // what it says, others must understand
+    }
+    assembly.take_says();
+    check(assembly);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  play(data, size);
+  return 0;
+}
