@@ -159,3 +159,11 @@ def markdown(summary):
 
     notes = [f"- {line}" for line in failures(summary) + description(summary)]
     return "\n".join([*lines(*time_table(summary)), *lines(*memory_table(summary)), *notes])
+
+
+def aligned(lines):
+    """Lines of cells as columns of text."""
+    texts = [[str(cell) for cell in line] for line in lines]
+    widths = [max(len(line[i]) for line in texts) for i in range(len(texts[0]))]
+    padded = (("  " + cell.ljust(width) for cell, width in zip(line, widths)) for line in texts)
+    return "\n".join("".join(cells).rstrip() for cells in padded)
