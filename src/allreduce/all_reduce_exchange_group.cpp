@@ -58,6 +58,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (!formed) {
       info.step = step_;
       info.applied = false;
+      if (!whole_) leads_ = false;  // half a state is nothing to keep
       if (membership_->over()) {
         info.stop = train::StopReason::data;
         leads_ = false;  // another one has written it all
