@@ -199,6 +199,7 @@ class World {
     return at(member).assembly && assembly(member).phase() == Phase::running && assembly(member).broken().empty();
   }
   std::function<void(int)> on_collect;
+  std::set<int> unconnectable;  ///< the engine fails for groups with them
 
  private:
   bool connect(int member) {
@@ -213,6 +214,12 @@ class World {
     }
     const Decision decision = *m.connecting;
     m.connecting.reset();
+    for (const Seat& seat : decision.group.seats) {
+      if (!unconnectable.contains(seat.member)) continue;
+      m.assembly->not_connected("no connection within 30 s", now_);
+      collect(member);
+      return true;
+    }
     formed[decision.group.id][member] = decision;
     m.standing = decision.standing;
     m.standing.live = m.standing.whole = true;

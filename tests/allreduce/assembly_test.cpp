@@ -371,6 +371,25 @@ TEST(Joiner, ThatOthersCannotReachStaysOutside) {
   EXPECT_TRUE(world.assembly(0).wants_regroup());
 }
 
+TEST(Joiner, ThatTheEngineCannotConnectDoesNotKeepTheOthersFromTraining) {
+  World world = running(3);
+  world.kill(1);
+  form_broken(world);
+  world.unconnectable = {1};
+  world.start(1);
+  world.form(1);
+  world.settle();
+  ASSERT_TRUE(world.assembly(0).wants_regroup());
+  for (const int i : {0, 2}) world.form(i);
+  world.pass(3);
+  EXPECT_TRUE(world.running(0));
+  EXPECT_THAT(world.members_of(0), ElementsAre(0, 2));
+  EXPECT_FALSE(world.assembly(0).wants_regroup());
+  world.unconnectable = {};
+  world.pass(30);
+  EXPECT_TRUE(world.assembly(0).wants_regroup()) << "it may try again";
+}
+
 TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
   World world = running(3);
   for (const int b : {0, 1}) world.sever(2, b);
@@ -511,7 +530,7 @@ TEST(Closing, WhoComesLateHearsThatItIsOver) {
   world.pass(1);
   EXPECT_FALSE(world.assembly(2).over()) << "not all is written yet";
   world.assembly(0).end(world.now());
-  world.settle();
+  world.pass(1);
   EXPECT_TRUE(world.assembly(2).over());
   EXPECT_EQ(world.assembly(2).failure(), "training is over");
 }
@@ -529,8 +548,8 @@ TEST(Closing, WhoComesLateIsThereWhenAllDieWhoWereAtIt) {
   world.start(0);
   world.form(0);
   world.pass(1);
-  EXPECT_EQ(world.assembly(0).phase(), Phase::connecting);
-  EXPECT_EQ(world.assembly(1).phase(), Phase::connecting);
+  EXPECT_TRUE(world.running(0));
+  EXPECT_THAT(world.members_of(1), ElementsAre(0, 1));
 }
 
 TEST(Closing, TheLeaderWaitsForOneThatDiedJustNowAndMayComeBack) {

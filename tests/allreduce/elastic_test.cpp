@@ -281,10 +281,12 @@ TEST_F(Cluster, WhoComesDuringTheEndHearsThatItIsOver) {
   at(0).finish = true;
   ASSERT_TRUE(eventually([&] { return at(0).led.load(); }));
   start(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(at(1).failure(), "") << "not all is written yet";
+  at(0).hold_end = false;
   at(1).wait();
   EXPECT_THAT(at(1).failure(), HasSubstr("training is over"));
   EXPECT_TRUE(at(1).membership->over());
-  at(0).hold_end = false;
   at(0).wait();
 }
 

@@ -61,6 +61,7 @@ void Assembly::note_seen(uint64_t number) { seen_ = std::max(seen_, number); }
 
 void Assembly::arrived(int member, const Status& status, double now) {
   Peer& peer = at(member);
+  if (peer.status.incarnation != status.incarnation) peer.barred_until = peer.bars = 0;
   peer.here = peer.came = true;
   peer.certain = false;
   peer.left_since = -1;
@@ -126,7 +127,7 @@ void Assembly::react(double now) {
   }
   if (phase_ == Phase::running) {
     watch_group(now);
-    look_for_newcomers();
+    look_for_newcomers(now);
   }
 }
 

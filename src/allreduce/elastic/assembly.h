@@ -15,9 +15,10 @@
 // network that broke in two only one part goes on. Where min_workers lets both go on and they meet again, the smaller
 // one (of equal ones that without the lowest number) dissolves and joins the other.
 //
-//   assembly.cpp          what comes in
-//   assembly_forming.cpp  proposals and decisions
-//   assembly_running.cpp  losses, newcomers, the end
+//   assembly.cpp           what comes in
+//   assembly_forming.cpp   who is to be in a group: proposals
+//   assembly_deciding.cpp  promises, decisions, connecting
+//   assembly_running.cpp   losses, newcomers, the end
 #pragma once
 
 #include <map>
@@ -120,8 +121,10 @@ class Assembly {
     bool came = false;     ///< was here at some time
     bool certain = false;  ///< is dead
     double lost_at = 0;
-    double asked_at = -1;    ///< its process asked for the run's name; -1: never
-    double left_since = -1;  ///< of the group; -1: it has not
+    double asked_at = -1;     ///< its process asked for the run's name; -1: never
+    double left_since = -1;   ///< of the group; -1: it has not
+    double barred_until = 0;  ///< groups with it did not get connected
+    int bars = 0;
     std::string why = "has not come";
     Status status;
   };
@@ -153,10 +156,10 @@ class Assembly {
   [[nodiscard]] bool certainly_dead(const Seat& seat) const;
   [[nodiscard]] Status status_of(int member) const;
 
-  // assembly_forming.cpp
+  // assembly_forming.cpp, assembly_deciding.cpp
   void consider(double now);
   [[nodiscard]] bool must_wait_for_others(double now);
-  [[nodiscard]] std::vector<int> candidates() const;
+  [[nodiscard]] std::vector<int> candidates(double now) const;
   [[nodiscard]] bool reach_each_other(int a, int b) const;
   /// Of those, in order of preference, who reach each other, as many as there may be.
   [[nodiscard]] std::vector<int> choose(std::vector<int> from) const;
@@ -175,6 +178,8 @@ class Assembly {
   [[nodiscard]] bool fits(const std::vector<Seat>& seats) const;
   void review_promise(double now);
   void drop_promise();
+  /// Whoever came into a group that did not get connected stays outside for a while: the others go on.
+  void bar_newcomers(const Group& group, double now);
   void complain(double now);
   void fail(std::string why, bool over);
 
@@ -182,7 +187,7 @@ class Assembly {
   void watch_group(double now);
   void break_group(const std::string& why);
   [[nodiscard]] bool dissolves_for(const Group& other) const;
-  void look_for_newcomers();
+  void look_for_newcomers(double now);
   void announce(const Group& before);
 
   AssemblyRules rules_;

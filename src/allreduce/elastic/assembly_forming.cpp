@@ -1,4 +1,4 @@
-// How the next group is proposed and decided.
+// Who is to be in the next group, and whether they are enough: the proposal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,22 +9,11 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kMesh = 3;       ///< seconds for connections that two others still lack
-constexpr double kProposal = 10;  ///< seconds for all to accept
-constexpr double kPromise = 20;   ///< seconds for a decision
-constexpr double kRetry = 0.05;   ///< seconds after a refusal, for the lowest
-constexpr double kLongestRetry = 2;
+constexpr double kMesh = 3;        ///< seconds for connections that two others still lack
 constexpr double kWorthALine = 5;  ///< seconds of waiting; then each time twice as long
 
 bool contains(const std::vector<int>& members, int member) {
   return std::find(members.begin(), members.end(), member) != members.end();
-}
-
-/// Of a process and a number that it uses once.
-uint64_t unique_id(uint64_t incarnation, uint64_t number) {
-  uint64_t mixed = incarnation + number * 0x9E3779B97F4A7C15ULL;
-  for (const unsigned shift : {30U, 27U}) mixed = (mixed ^ (mixed >> shift)) * 0xBF58476D1CE4E5B9ULL;
-  return std::max<uint64_t>(mixed ^ (mixed >> 31U), 1);
 }
 
 }  // namespace
@@ -40,10 +29,11 @@ void Assembly::fail(std::string why, bool over) {
   if (promise_) drop_promise();
 }
 
-std::vector<int> Assembly::candidates() const {
+std::vector<int> Assembly::candidates(double now) const {
   std::vector<int> found;
   for (int member = 0; member < rules_.members; ++member) {
-    const bool forms = at(member).here && at(member).status.phase == Phase::forming;
+    const Peer& peer = at(member);
+    const bool forms = peer.here && peer.status.phase == Phase::forming && now >= peer.barred_until;
     if (member == rules_.me || forms) found.push_back(member);
   }
   return found;
@@ -102,7 +92,7 @@ bool Assembly::must_wait_for_others(double now) {
     }
     return true;
   }
-  const std::vector<int> all = candidates();
+  const std::vector<int> all = candidates(now);
   const auto live = std::find_if(all.begin(), all.end(), [this](int member) { return status_of(member).live; });
   const int proposer = live != all.end() ? *live : all.front();
   if (proposer == rules_.me) return false;
@@ -112,7 +102,7 @@ bool Assembly::must_wait_for_others(double now) {
 
 void Assembly::consider(double now) {
   if (promise_ || !failure_.empty() || must_wait_for_others(now) || now < next_try_) return;
-  const std::vector<int> all = candidates();
+  const std::vector<int> all = candidates(now);
   const std::vector<int> chosen = choose(all);
   const size_t most = rules_.max_workers > 0 ? static_cast<size_t>(rules_.max_workers) : all.size();
   const bool apart = chosen.size() < std::min(all.size(), most);
@@ -215,174 +205,6 @@ void Assembly::take_proposal(int peer, const Proposal& proposal, double now) {
   }
   if (promise_) left_ = std::max(left_, promise_->proposal.number);
   promise_ = Promise{proposal, peer, now};
-}
-
-std::optional<Preparation> Assembly::take_preparation() {
-  if (phase_ != Phase::forming || !promise_ || promise_->asked) return std::nullopt;
-  promise_->asked = true;
-  const std::vector<Seat>& seats = promise_->proposal.seats;
-  const auto mine = std::find(seats.begin(), seats.end(), Seat{rules_.me, rules_.incarnation});
-  return Preparation{promise_->proposal.number, static_cast<int>(mine - seats.begin()), static_cast<int>(seats.size())};
-}
-
-void Assembly::prepared(uint64_t number, std::string address, double now) {
-  if (phase_ != Phase::forming || !promise_ || promise_->proposal.number != number) return;
-  const Acceptance acceptance{number, std::move(address), standing_, standing_.live ? group_.id : 0};
-  if (promise_->proposer == rules_.me) {
-    take_acceptance(rules_.me, acceptance, now);
-  } else {
-    send(promise_->proposer, acceptance);
-  }
-}
-
-void Assembly::take_acceptance(int peer, const Acceptance& acceptance, double now) {
-  if (!outstanding_ || outstanding_->proposal.number != acceptance.number) return;
-  const std::vector<Seat>& seats = outstanding_->proposal.seats;
-  const bool asked = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.member == peer; });
-  if (!asked) return;
-  outstanding_->accepted[peer] = acceptance;
-  if (outstanding_->accepted.size() == seats.size()) decide(now);
-}
-
-Decision Assembly::make_decision() const {
-  Decision decision;
-  decision.group.number = outstanding_->proposal.number;
-  decision.group.id = unique_id(rules_.incarnation, decision.group.number);
-  decision.group.seats = outstanding_->proposal.seats;
-  const Acceptance* source = nullptr;
-  const auto better = [](const Standing& a, const Standing& b) {
-    return std::make_tuple(a.whole, a.live, a.step) > std::make_tuple(b.whole, b.live, b.step);
-  };
-  int rank = 0;
-  for (const auto& [member, acceptance] : outstanding_->accepted) {
-    decision.addresses.push_back(acceptance.address);
-    if (source == nullptr || better(acceptance.standing, source->standing)) {
-      source = &acceptance;
-      decision.source = rank;
-    }
-    ++rank;
-  }
-  decision.standing = source->standing;
-  const auto same = [&](const auto& entry) {
-    const Acceptance& a = entry.second;
-    return a.standing.whole && a.standing.live && a.standing.step == source->standing.step && a.lineage != 0 &&
-           a.lineage == source->lineage;
-  };
-  decision.transfer = !std::all_of(outstanding_->accepted.begin(), outstanding_->accepted.end(), same);
-  return decision;
-}
-
-void Assembly::decide(double now) {
-  const Decision decision = make_decision();
-  if (!decision.standing.whole) return drop_promise();
-  outstanding_.reset();
-  for (const Seat& seat : decision.group.seats) {
-    if (seat.member != rules_.me) send(seat.member, decision);
-  }
-  take_decision_of(rules_.me, decision, now);
-}
-
-void Assembly::take_decision_of(int peer, const Decision& decision, double now) {
-  const bool awaited = phase_ == Phase::forming && promise_ && promise_->proposer == peer && promise_->asked &&
-                       promise_->proposal.number == decision.group.number &&
-                       promise_->proposal.seats == decision.group.seats;
-  const auto size = static_cast<int>(decision.group.seats.size());
-  const bool fine = awaited && decision.group.id != 0 && decision.source >= 0 && decision.source < size &&
-                    static_cast<int>(decision.addresses.size()) == size;
-  if (!fine) return;
-  coming_ = decision;
-  coming_taken_ = false;
-  promise_.reset();
-  outstanding_.reset();
-  phase_ = Phase::connecting;
-  tell();
-  react(now);
-}
-
-void Assembly::take_refusal(int peer, const Refusal& refusal, double now) {
-  if (!promise_ || promise_->proposal.number != refusal.number) return;
-  if (promise_->proposer != peer && promise_->proposer != rules_.me) return;
-  if (promise_->proposer == rules_.me) next_try_ = now + kRetry * (1 + rules_.me);
-  drop_promise();
-  consider(now);
-}
-
-/// Never again a group of that number.
-void Assembly::drop_promise() {
-  left_ = std::max(left_, promise_->proposal.number);
-  if (outstanding_) {
-    for (const Seat& seat : outstanding_->proposal.seats) {
-      if (seat.member != rules_.me && alive(seat)) send(seat.member, Refusal{promise_->proposal.number});
-    }
-  }
-  outstanding_.reset();
-  promise_.reset();
-  tell();
-}
-
-void Assembly::review_promise(double now) {
-  if (!promise_) return;
-  const uint64_t number = promise_->proposal.number;
-  const std::vector<Seat>& seats = promise_->proposal.seats;
-  const bool gone = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) {
-    return !alive(seat) || (seat.member != rules_.me && at(seat.member).status.left >= number);
-  });
-  const bool late = now - promise_->since > (outstanding_ ? kProposal : kPromise);
-  if (late) {
-    std::vector<int> silent;
-    for (const Seat& seat : seats) {
-      if (outstanding_ && !outstanding_->accepted.contains(seat.member)) silent.push_back(seat.member);
-    }
-    say("warning",
-        fmt::format("group {}: no {} within {:.0f} s; trying again", number,
-                    silent.empty() ? "decision of " + name(promise_->proposer) : "answer of " + names_of(silent),
-                    now - promise_->since));
-  }
-  if (gone || late) drop_promise();
-}
-
-std::optional<Decision> Assembly::take_decision() {
-  if (phase_ != Phase::connecting || coming_taken_) return std::nullopt;
-  coming_taken_ = true;
-  return coming_;
-}
-
-std::string Assembly::why_give_up() const {
-  if (!coming_) return {};
-  for (const Seat& seat : coming_->group.seats) {
-    if (!alive(seat)) return fmt::format("{}: {}", name(seat.member), at(seat.member).why);
-    if (seat.member != rules_.me && at(seat.member).status.left >= coming_->group.number) {
-      return fmt::format("{} has given group {} up", name(seat.member), coming_->group.number);
-    }
-  }
-  return {};
-}
-
-void Assembly::connected(double now) {
-  const Group before = std::exchange(group_, coming_->group);
-  const Standing standing = coming_->standing;
-  announced_.clear();
-  phase_ = Phase::running;
-  dissolved_ = false;
-  failures_ = 0;
-  broken_.clear();
-  for (Peer& peer : peers_) peer.left_since = -1;
-  standing_.step = standing.step;
-  announce(before);
-  coming_.reset();
-  tell();
-  react(now);
-}
-
-void Assembly::not_connected(const std::string& why, double now) {
-  left_ = std::max(left_, coming_->group.number);
-  say("warning", fmt::format("group {} was not connected: {}", coming_->group.number, why));
-  coming_.reset();
-  phase_ = Phase::forming;
-  ++failures_;
-  next_try_ = now + std::min(kRetry * (1 << std::min(failures_, 10)), kLongestRetry);
-  tell();
-  react(now);
 }
 
 /// The wait for a group: a line for people from time to time, and an end to it.

@@ -63,7 +63,7 @@ bool Assembly::dissolves_for(const Group& other) const {
   return other.seats.front().member < group_.seats.front().member;
 }
 
-void Assembly::look_for_newcomers() {
+void Assembly::look_for_newcomers(double now) {
   const bool wanted = wants_regroup_;
   wants_regroup_ = false;
   if (!broken_.empty() || knows_end_ || group_.seats.front().member != rules_.me) return;
@@ -72,7 +72,7 @@ void Assembly::look_for_newcomers() {
   for (const Seat& seat : group_.seats) all.push_back(seat.member);
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    const bool waits = peer.here && peer.status.phase == Phase::forming;
+    const bool waits = peer.here && peer.status.phase == Phase::forming && now >= peer.barred_until;
     if (waits && !in_group(group_, {member, peer.status.incarnation})) outside.push_back(member);
   }
   if (outside.empty()) return;

@@ -127,11 +127,7 @@ void Mesh::connect_for_good(int peer) {
       const auto begun = wire::Clock::now();
       const std::string why = connect_once(peer);
       if (!why.empty()) owner_.absent(peer, why);
-      if (wire::Clock::now() - begun > wire::kSilence) tries = 0;
-      if (why.empty()) {
-        tries = 0;
-        continue;
-      }
+      if (wire::Clock::now() - begun > wire::kHeartbeat) tries = 0;
     }
     pause(retry_after(tries++));
   }

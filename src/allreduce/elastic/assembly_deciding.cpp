@@ -1,0 +1,210 @@
+// How a proposal becomes a group: promises, the decision, connecting.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "allreduce/elastic/assembly.h"
+
+namespace lockstep::allreduce::elastic {
+namespace {
+
+constexpr double kProposal = 10;  ///< seconds for all to accept
+constexpr double kPromise = 20;   ///< seconds for a decision
+constexpr double kRetry = 0.05;   ///< seconds after a refusal, for the lowest
+constexpr double kLongestRetry = 2;
+constexpr double kBarred = 30;  ///< seconds for which a newcomer stays outside; then each time twice as long
+
+/// Of a process and a number that it uses once.
+uint64_t unique_id(uint64_t incarnation, uint64_t number) {
+  uint64_t mixed = incarnation + number * 0x9E3779B97F4A7C15ULL;
+  for (const unsigned shift : {30U, 27U}) mixed = (mixed ^ (mixed >> shift)) * 0xBF58476D1CE4E5B9ULL;
+  return std::max<uint64_t>(mixed ^ (mixed >> 31U), 1);
+}
+
+}  // namespace
+
+std::optional<Preparation> Assembly::take_preparation() {
+  if (phase_ != Phase::forming || !promise_ || promise_->asked) return std::nullopt;
+  promise_->asked = true;
+  const std::vector<Seat>& seats = promise_->proposal.seats;
+  const auto mine = std::find(seats.begin(), seats.end(), Seat{rules_.me, rules_.incarnation});
+  return Preparation{promise_->proposal.number, static_cast<int>(mine - seats.begin()), static_cast<int>(seats.size())};
+}
+
+void Assembly::prepared(uint64_t number, std::string address, double now) {
+  if (phase_ != Phase::forming || !promise_ || promise_->proposal.number != number) return;
+  const Acceptance acceptance{number, std::move(address), standing_, standing_.live ? group_.id : 0};
+  if (promise_->proposer == rules_.me) {
+    take_acceptance(rules_.me, acceptance, now);
+  } else {
+    send(promise_->proposer, acceptance);
+  }
+}
+
+void Assembly::take_acceptance(int peer, const Acceptance& acceptance, double now) {
+  if (!outstanding_ || outstanding_->proposal.number != acceptance.number) return;
+  const std::vector<Seat>& seats = outstanding_->proposal.seats;
+  const bool asked = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.member == peer; });
+  if (!asked) return;
+  outstanding_->accepted[peer] = acceptance;
+  if (outstanding_->accepted.size() == seats.size()) decide(now);
+}
+
+Decision Assembly::make_decision() const {
+  Decision decision;
+  decision.group.number = outstanding_->proposal.number;
+  decision.group.id = unique_id(rules_.incarnation, decision.group.number);
+  decision.group.seats = outstanding_->proposal.seats;
+  const Acceptance* source = nullptr;
+  const auto better = [](const Standing& a, const Standing& b) {
+    return std::make_tuple(a.whole, a.live, a.step) > std::make_tuple(b.whole, b.live, b.step);
+  };
+  int rank = 0;
+  for (const auto& [member, acceptance] : outstanding_->accepted) {
+    decision.addresses.push_back(acceptance.address);
+    if (source == nullptr || better(acceptance.standing, source->standing)) {
+      source = &acceptance;
+      decision.source = rank;
+    }
+    ++rank;
+  }
+  decision.standing = source->standing;
+  const auto same = [&](const auto& entry) {
+    const Acceptance& a = entry.second;
+    return a.standing.whole && a.standing.live && a.standing.step == source->standing.step && a.lineage != 0 &&
+           a.lineage == source->lineage;
+  };
+  decision.transfer = !std::all_of(outstanding_->accepted.begin(), outstanding_->accepted.end(), same);
+  return decision;
+}
+
+void Assembly::decide(double now) {
+  const Decision decision = make_decision();
+  if (!decision.standing.whole) return drop_promise();
+  outstanding_.reset();
+  for (const Seat& seat : decision.group.seats) {
+    if (seat.member != rules_.me) send(seat.member, decision);
+  }
+  take_decision_of(rules_.me, decision, now);
+}
+
+void Assembly::take_decision_of(int peer, const Decision& decision, double now) {
+  const bool awaited = phase_ == Phase::forming && promise_ && promise_->proposer == peer && promise_->asked &&
+                       promise_->proposal.number == decision.group.number &&
+                       promise_->proposal.seats == decision.group.seats;
+  const auto size = static_cast<int>(decision.group.seats.size());
+  const bool fine = awaited && decision.group.id != 0 && decision.source >= 0 && decision.source < size &&
+                    static_cast<int>(decision.addresses.size()) == size;
+  if (!fine) return;
+  coming_ = decision;
+  coming_taken_ = false;
+  promise_.reset();
+  outstanding_.reset();
+  phase_ = Phase::connecting;
+  tell();
+  react(now);
+}
+
+void Assembly::take_refusal(int peer, const Refusal& refusal, double now) {
+  if (!promise_ || promise_->proposal.number != refusal.number) return;
+  if (promise_->proposer != peer && promise_->proposer != rules_.me) return;
+  if (promise_->proposer == rules_.me) next_try_ = now + kRetry * (1 + rules_.me);
+  drop_promise();
+  consider(now);
+}
+
+/// Never again a group of that number.
+void Assembly::drop_promise() {
+  left_ = std::max(left_, promise_->proposal.number);
+  if (outstanding_) {
+    for (const Seat& seat : outstanding_->proposal.seats) {
+      if (seat.member != rules_.me && alive(seat)) send(seat.member, Refusal{promise_->proposal.number});
+    }
+  }
+  outstanding_.reset();
+  promise_.reset();
+  tell();
+}
+
+void Assembly::review_promise(double now) {
+  if (!promise_) return;
+  const uint64_t number = promise_->proposal.number;
+  const std::vector<Seat>& seats = promise_->proposal.seats;
+  const bool gone = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) {
+    return !alive(seat) || (seat.member != rules_.me && at(seat.member).status.left >= number);
+  });
+  const bool late = now - promise_->since > (outstanding_ ? kProposal : kPromise);
+  if (late) {
+    std::vector<int> silent;
+    for (const Seat& seat : seats) {
+      if (outstanding_ && !outstanding_->accepted.contains(seat.member)) silent.push_back(seat.member);
+    }
+    say("warning",
+        fmt::format("group {}: no {} within {:.0f} s; trying again", number,
+                    silent.empty() ? "decision of " + name(promise_->proposer) : "answer of " + names_of(silent),
+                    now - promise_->since));
+  }
+  if (gone || late) drop_promise();
+}
+
+std::optional<Decision> Assembly::take_decision() {
+  if (phase_ != Phase::connecting || coming_taken_) return std::nullopt;
+  coming_taken_ = true;
+  return coming_;
+}
+
+std::string Assembly::why_give_up() const {
+  if (!coming_) return {};
+  for (const Seat& seat : coming_->group.seats) {
+    if (!alive(seat)) return fmt::format("{}: {}", name(seat.member), at(seat.member).why);
+    if (seat.member != rules_.me && at(seat.member).status.left >= coming_->group.number) {
+      return fmt::format("{} has given group {} up", name(seat.member), coming_->group.number);
+    }
+  }
+  return {};
+}
+
+void Assembly::connected(double now) {
+  const Group before = std::exchange(group_, coming_->group);
+  const Standing standing = coming_->standing;
+  announced_.clear();
+  phase_ = Phase::running;
+  dissolved_ = false;
+  failures_ = 0;
+  broken_.clear();
+  for (Peer& peer : peers_) peer.left_since = -1;
+  standing_.step = standing.step;
+  announce(before);
+  coming_.reset();
+  tell();
+  react(now);
+}
+
+void Assembly::not_connected(const std::string& why, double now) {
+  left_ = std::max(left_, coming_->group.number);
+  say("warning", fmt::format("group {} was not connected: {}", coming_->group.number, why));
+  bar_newcomers(coming_->group, now);
+  coming_.reset();
+  phase_ = Phase::forming;
+  ++failures_;
+  next_try_ = now + std::min(kRetry * (1 << std::min(failures_, 10)), kLongestRetry);
+  tell();
+  react(now);
+}
+
+void Assembly::bar_newcomers(const Group& group, double now) {
+  const bool all_there =
+      std::all_of(group.seats.begin(), group.seats.end(), [this](const Seat& s) { return alive(s); });
+  const bool goes_on = std::any_of(group.seats.begin(), group.seats.end(), [this](const Seat& seat) {
+    return in_group(group_, seat) || (seat.member != rules_.me && at(seat.member).status.group.number > 0);
+  });
+  if (!all_there || !goes_on) return;
+  for (const Seat& seat : group.seats) {
+    if (seat.member == rules_.me || at(seat.member).status.group.number > 0) continue;
+    Peer& peer = at(seat.member);
+    peer.barred_until = now + kBarred * (1 << std::min(peer.bars++, 5));
+  }
+}
+
+}  // namespace lockstep::allreduce::elastic
