@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -65,6 +66,14 @@ class Run:
     def rows(self, name="steps.csv"):
         with open(self.file(name), encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
+
+    def last_step(self):
+        """That was logged."""
+        try:
+            rows = self.rows()
+        except OSError:
+            return 0
+        return int(rows[-1]["step"]) if rows and rows[-1]["step"].isdigit() else 0
 
     def losses(self):
         """Of each step, what it computed; times are left out."""
@@ -150,7 +159,10 @@ class Job:
                 return True
             assert not ended, f"ended with {self.process.returncode} without saying '{text}':\n{self.told()}"
             return False
-        eventually(said, f"'{text}' in the output\n{self.told()}", patience)
+        try:
+            eventually(said, f"'{text}' in the output", patience)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.told()}") from None
 
     def told(self):
         return self.output() + self.error()
@@ -205,11 +217,7 @@ class ClusterTest(unittest.TestCase):
         def reached():
             if job.process.poll() is not None:
                 raise AssertionError(f"ended with {job.process.returncode} before step {step}\n{job.told()}")
-            try:
-                rows = run.rows()
-            except OSError:
-                return False
-            return bool(rows) and rows[-1]["step"].isdigit() and int(rows[-1]["step"]) >= step
+            return run.last_step() >= step
         eventually(reached, f"step {step}")
 
     def expect_each_example_once(self, run, epochs, examples):
@@ -230,18 +238,55 @@ class ClusterTest(unittest.TestCase):
         summary = run.summary()
         self.assertEqual(summary["examples"], epochs * examples, summary)
 
-    def expect_whole(self, run, epochs, examples):
-        """All-reduce: trained to the end, with each example as often as there were epochs, each step logged at most once
-        and in order."""
+    def expect_accounted(self, run, examples):
+        """All-reduce, at any moment: the examples that were applied and those that the newest checkpoint says are left
+        make whole passes; each step was logged at most once and in order."""
         summary = run.summary()
-        self.assertEqual(summary["stop_reason"], "epochs", summary)
-        self.assertEqual(summary["examples"], epochs * examples, summary)
+        header, _ = run.checkpoint()
+        left = header["state"]["remainder"]
+        missing = sum(end - begin for part in left["parts"] for begin, end in part["ranges"])
+        self.assertEqual(header["state"]["examples"], left["next_pass"] * examples - missing, left)
+        self.assertEqual(header["state"]["examples"], summary["examples"], summary)
+        self.assertEqual(header["state"]["step"], summary["steps"])
         for file in ("steps.csv", "evals.csv"):
             steps = [int(row["step"]) for row in run.rows(file)]
             self.assertEqual(steps, sorted(set(steps)), file)
-            self.assertLessEqual(steps[-1], summary["steps"], file)
-        header, _ = run.checkpoint()
-        self.assertEqual(header["state"]["step"], summary["steps"])
+            self.assertLessEqual(max(steps, default=0), summary["steps"], file)
+
+    def expect_whole(self, run, epochs, examples):
+        """All-reduce: trained to the end, with each example as often as there were epochs."""
+        summary = run.summary()
+        self.assertEqual(summary["stop_reason"], "epochs", summary)
+        self.assertEqual(summary["examples"], epochs * examples, summary)
+        self.expect_accounted(run, examples)
+
+
+class SmallDisk(ClusterTest):
+    """Where a disk fills up."""
+
+    def small_disk(self, kilobytes):
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root")
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], check=False,
+                                 capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest("no mounts here: " + mounted.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        return disk
+
+    def expect_one_line(self, job):
+        self.assertEqual(job.finish(), 1, job.told())
+        self.expect_nobody_left(job)
+        self.assertEqual(job.error().count("\n"), 1, job.error())
+        self.assertIn("No space left on device", job.error())
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
 
 
 def main():

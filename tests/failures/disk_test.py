@@ -5,34 +5,15 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import time
 
-from cluster_job import ClusterTest, Run, eventually, main
+from cluster_job import ClusterTest, Run, SmallDisk, eventually, main
 
 TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", "3000", "--test-limit", "300", "--threads", "1",
          "--epochs", "40", "--batch", "10", "--lr", "0.01", "--workers", "2", "--ps", "1", "--log-every", "1"]
 
 
-class FullDisk(ClusterTest):
-    def small_disk(self, kilobytes):
-        if os.geteuid() != 0:
-            self.skipTest("a small disk needs root")
-        disk = os.path.join(self.folder, "disk")
-        os.mkdir(disk)
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], check=False,
-                                 capture_output=True, text=True)
-        if mounted.returncode != 0:
-            self.skipTest("no mounts here: " + mounted.stderr.strip())
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
-        return disk
-
-    def expect_one_line(self, job):
-        self.assertEqual(job.finish(), 1, job.told())
-        self.expect_nobody_left(job)
-        self.assertEqual(job.error().count("\n"), 1, job.error())
-        self.assertIn("No space left on device", job.error())
-
+class FullDisk(SmallDisk):
     def test_of_a_server(self):
         job = self.start(TRAIN + ["--runs-dir", self.small_disk(400), "--sync"])
         self.expect_one_line(job)

@@ -3,21 +3,14 @@ role, address and what was awaited, and training goes on; whoever is continued t
 
 import os
 import signal
-import socket
 import time
 
-from cluster_job import ClusterTest, Run, main
+from cluster_job import ClusterTest, Run, free_port, main
 
 EXAMPLES = 3000
 EPOCHS = 40
 TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
          "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01"]
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class UnderALauncher(ClusterTest):

@@ -1,0 +1,106 @@
+"""All-reduce: SIGSTOP and SIGCONT of workers. A short stop disturbs nothing; a long one is noticed by its silence and
+named, the others go on where they are enough, and whoever is continued joins them again."""
+
+import os
+import signal
+import time
+
+from cluster_job import ClusterTest, Run, eventually, free_port, main
+
+EXAMPLES = 3000
+TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
+         "1", "--epochs", "1000000", "--batch", "10", "--log-every", "100", "--lr", "0.001", "--checkpoint-every",
+         "5000", "--eval-every", "5000", "--strategy", "allreduce"]
+
+
+class UnderALauncher(ClusterTest):
+    def begin(self):
+        self.job = self.start(TRAIN + ["--workers", "3"])
+        self.run = self.run_of("lr-1")
+        self.wait_for_step(self.job, self.run, 200)
+
+    def finish(self):
+        self.job.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.job.finish(), 130, self.job.told())
+        self.expect_nobody_left(self.job)
+        self.expect_accounted(self.run, EXAMPLES)
+
+    def test_a_short_stop_disturbs_nobody(self):
+        self.begin()
+        for victim in ("worker:1", "worker:0"):
+            pid = self.job.signal(victim, signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(pid, signal.SIGCONT)
+            self.wait_for_step(self.job, self.run, self.run.last_step() + 200)
+        self.finish()
+        for word in ("died", "killed", "connection closed", "no heartbeat", "goes on from"):
+            self.assertNotIn(word, self.job.output())
+
+    def test_who_is_not_continued_is_killed_and_started_again(self):
+        self.begin()
+        self.job.signal("worker:1", signal.SIGSTOP)
+        self.job.wait_for("worker:1 is stopped and was not continued within 5 s; killed")
+        self.job.wait_for("worker:1 died: killed by signal 9 (Killed); starting it again")
+        self.job.wait_for("with worker:1 anew")
+        self.finish()
+
+
+class StartedByHand(ClusterTest):
+    """Nobody restarts anyone here: what the members themselves notice."""
+
+    def begin(self, workers, *more):
+        addresses = [f"127.0.0.1:{free_port()}" for _ in range(workers)]
+        with open(os.path.join(self.folder, "cluster.yaml"), "w", encoding="utf-8") as file:
+            file.write("worker:\n" + "".join(f"  - {address}\n" for address in addresses))
+        self.run = Run(os.path.join(self.folder, "run"))
+        self.jobs = [self.start(TRAIN + ["--cluster", "cluster.yaml", f"--task=worker:{i}", "--run-dir", "run", *more])
+                     for i in range(workers)]
+        self.names = [f"worker:{i} at {address}" for i, address in enumerate(addresses)]
+        self.wait_for_step(self.jobs[0], self.run, 200)
+
+    def step(self):
+        return self.run.last_step()
+
+    def finish(self):
+        for job in self.jobs:
+            job.process.send_signal(signal.SIGINT)
+        for job in self.jobs:
+            self.assertEqual(job.finish(), 130, job.told())
+        self.expect_accounted(self.run, EXAMPLES)
+
+    def test_a_worker_and_the_leader(self):
+        self.begin(3)
+        for victim, other, group in ((1, 0, 3), (0, 1, 5)):
+            pid = self.jobs[victim].signal(f"worker:{victim}", signal.SIGSTOP)
+            self.jobs[other].wait_for(f"{self.names[victim]}: no heartbeat for", 30)
+            before = self.step()
+            eventually(lambda: self.step() > before + 500, "the others go on")
+            os.kill(pid, signal.SIGCONT)
+            self.jobs[0].wait_for(f"group {group} of worker:0, worker:1, worker:2 goes on from step")
+            before = self.step()
+            eventually(lambda: self.step() > before + 500, "all go on")
+        self.finish()
+
+    def test_of_two_the_one_without_the_lowest_number_waits(self):
+        self.begin(2)
+        pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
+        self.jobs[1].wait_for(f"{self.names[0]}: no heartbeat for", 30)
+        self.jobs[1].wait_for("more than half are needed, worker:1 is here", 30)
+        self.assertNotIn("goes on from", self.jobs[1].told())
+        os.kill(pid, signal.SIGCONT)
+        self.jobs[0].wait_for("goes on from")
+        self.finish()
+
+    def test_min_workers_lets_it_go_on(self):
+        self.begin(2, "--min-workers", "1")
+        pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
+        self.jobs[1].wait_for("of worker:1 goes on from", 30)
+        before = self.step()
+        eventually(lambda: self.step() > before + 500, "it goes on")
+        os.kill(pid, signal.SIGCONT)
+        self.jobs[0].wait_for("of worker:0, worker:1 goes on from")
+        self.finish()
+
+
+if __name__ == "__main__":
+    main()
