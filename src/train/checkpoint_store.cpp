@@ -68,21 +68,28 @@ void CheckpointStore::thin_out(const TrainingState& state) const {
   }
 }
 
+/// The newest, and all that there were beside it. Whoever writes here may replace it by a newer one meanwhile.
+Checkpoint CheckpointStore::read_newest(std::vector<File>& files) const {
+  for (int tries = 0;; ++tries) {
+    files = list();
+    if (files.empty()) throw DataError("no checkpoint in " + folder_);
+    try {
+      return read_checkpoint(files.back().path);
+    } catch (const IoError&) {
+      if (tries == kMostTries || has(files.back().step)) throw;
+    }
+  }
+}
+
 Checkpoint CheckpointStore::load_newest(std::string& path) const {
   std::vector<File> files;
   try {
-    for (int tries = 0;; ++tries) {
-      files = list();
-      if (files.empty()) throw DataError("no checkpoint in " + folder_);
-      path = files.back().path;
-      try {
-        return read_checkpoint(path);
-      } catch (const IoError&) {
-        // Whoever writes here may have replaced it by a newer one just now.
-        if (tries == kMostTries || has(files.back().step)) throw;
-      }
-    }
+    Checkpoint newest = read_newest(files);
+    path = files.back().path;
+    return newest;
   } catch (const DataError& error) {
+    if (files.empty()) throw;
+    path = files.back().path;
     for (size_t i = files.size() - 1; i-- > 0;) {
       try {
         read_checkpoint(files[i].path);

@@ -50,6 +50,7 @@ class CheckpointStore {
   [[nodiscard]] std::string path_of(uint64_t step) const;
 
  private:
+  [[nodiscard]] Checkpoint read_newest(std::vector<File>& files) const;
   [[nodiscard]] Checkpoint load_best(std::string& path) const;
   void thin_out(const TrainingState& state) const;
 
