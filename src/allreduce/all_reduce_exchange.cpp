@@ -160,6 +160,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     info.examples_total = examples_;
     info.applied = false;
     info.stop = agreed_;
+    info.stopped_by = options_.names[static_cast<size_t>(group_.members[static_cast<size_t>(notes_.stopped_by)])];
   } else {
     apply(info);
     account();
@@ -233,6 +234,9 @@ void AllReduceExchange::account() {
   communication_.transfer_seconds += static_cast<double>(times_.transfer);
   communication_.wait_seconds += static_cast<double>(times_.wait);
   ++communication_.steps;
+  const uint64_t sent = group_.collective->traffic().sent;
+  communication_.bytes_sent += sent - bytes_counted_;
+  bytes_counted_ = sent;
   paces_.resize(notes_.times.size());
   for (size_t rank = 0; rank < notes_.times.size(); ++rank) {
     const StepTimes& times = notes_.times[rank];
@@ -240,6 +244,7 @@ void AllReduceExchange::account() {
                     static_cast<double>(times.wait)};
     MemberRecord& record = records_[static_cast<size_t>(group_.members[rank])];
     ++record.steps;
+    record.batches += static_cast<uint64_t>(start_.batches);
     record.examples += static_cast<uint64_t>(times.examples);
     record.load_seconds += static_cast<double>(times.load);
     record.compute_seconds += static_cast<double>(times.compute);
@@ -283,7 +288,6 @@ Communication AllReduceExchange::communication() const {
   Communication communication = communication_;
   communication.bucket_bytes = options_.bucket_bytes;
   communication.buckets = buckets_.size();
-  communication.bytes_sent = bytes_before_ + (group_.collective ? group_.collective->traffic().sent : 0);
   return communication;
 }
 

@@ -56,6 +56,7 @@ struct AllReduceOptions {
 /// What a member did, as far as this process has seen it.
 struct MemberRecord {
   uint64_t steps = 0;
+  uint64_t batches = 0;
   uint64_t examples = 0;
   uint64_t joins = 0;
   double load_seconds = 0;
@@ -71,7 +72,7 @@ struct Communication {
   size_t buckets = 0;
   uint64_t steps = 0;
   uint64_t groups = 0;
-  uint64_t bytes_sent = 0;
+  uint64_t bytes_sent = 0;      ///< in these steps; not what joining members were given
   double transfer_seconds = 0;  ///< in operations of the group
   double wait_seconds = 0;      ///< of these, while nothing was left to compute
 };
@@ -171,7 +172,7 @@ class AllReduceExchange final : public exchange::Exchange {
   Stragglers stragglers_;
   std::vector<MemberTimes> paces_;  ///< of the latest step, by rank
   Clock::time_point made_ = Clock::now();
-  uint64_t bytes_before_ = 0;  ///< sent in groups before this one
+  uint64_t bytes_counted_ = 0;  ///< of what this group has sent
   StepTimes times_;
   Clock::time_point left_finish_ = Clock::now();
 };

@@ -49,7 +49,6 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (group_.collective) {
       group_.collective->abort("the group is made anew");
       communicator_.reset();
-      bytes_before_ += group_.collective->traffic().sent;
     }
     const Standing before = standing();
     group_.collective.reset();
@@ -74,6 +73,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (moved) break;
     options_.log("warning", "the state did not come: " + moved.failure().message);
   }
+  bytes_counted_ = group_.collective->traffic().sent;
   const bool begins = !group_.standing.live;
   whole_ = live_ = true;
   if (begins && leads_ && options_.began) options_.began(step_, examples_);

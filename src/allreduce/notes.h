@@ -32,6 +32,7 @@ struct Note {
 struct Notes {
   exchange::BatchReport report;
   train::StopReason stop = train::StopReason::none;  ///< the one that counts most
+  int stopped_by = -1;                               ///< the first rank that says so
   int contributors = 0;                              ///< members with examples
   bool regroup = false;
   std::vector<StepTimes> times;  ///< by rank

@@ -44,6 +44,7 @@ struct StepInfo {
   /// False: the gradients came too late and were dropped. Without a new plan the same batch is computed again.
   bool applied = true;
   train::StopReason stop = train::StopReason::none;  ///< everyone ends
+  std::string stopped_by;                            ///< who said so first, where that is known
   std::optional<data::Plan> plan;                    ///< the data from the next batch on
   int64_t batches_per_step = 0;                      ///< with a plan: how many of its batches make a step; 0: as set
   BatchReport group;                                 ///< of all whose gradients are in the update

@@ -84,7 +84,8 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
     if (from.steps == 0) continue;
     WorkerRecord worker;
     worker.role = names[i];
-    worker.iterations = worker.updates = from.steps;
+    worker.iterations = from.batches;
+    worker.updates = from.steps;
     worker.examples = from.examples;
     worker.restarts = from.joins > 0 ? from.joins - 1 : 0;
     worker.finished_seconds = outcome.seconds;  // they end together

@@ -48,6 +48,9 @@ void check_all_reduce_settings(const Settings& settings, const cluster::Spec& sp
   if (settings.aggregate > 0) refuse(fmt::format("aggregate: {}", settings.aggregate));
   if (settings.apply != "locked") refuse("apply: " + settings.apply);
   if (settings.contributions) refuse("contributions:");
+  if (settings.collective == "inprocess") {
+    throw UsageError("collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
+  }
   if (settings.top_k > 0 && settings.wire != "f32") {
     throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
   }

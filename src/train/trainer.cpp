@@ -85,6 +85,10 @@ StopReason Trainer::train_share(const RunClock& clock) {
     const bool more = parts_.micro_gradients.empty() ? step(result) : accumulated_step(result);
     if (!more) return StopReason::data;
     if (!result.info.applied) {
+      if (result.info.stop == StopReason::not_finite && !result.info.stopped_by.empty()) {
+        throw_non_finite("the loss became infinite or not a number on " + result.info.stopped_by, before + 1,
+                         result.epoch + 1);
+      }
       follow(result.info);
       reason = result.info.stop != StopReason::none ? result.info.stop : options_.stop.check_counts(state_);
       continue;

@@ -323,6 +323,7 @@ TEST(Notes, TellTheSumsAndTheGravestReason) {
   EXPECT_EQ(notes.contributors, 1);
   EXPECT_TRUE(notes.regroup);
   EXPECT_EQ(notes.stop, StopReason::not_finite);
+  EXPECT_EQ(notes.stopped_by, 1);
   EXPECT_FLOAT_EQ(notes.times[1].compute, 2);
   EXPECT_FLOAT_EQ(notes.times[0].examples, 64);
 }

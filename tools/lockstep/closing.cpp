@@ -96,8 +96,10 @@ void print_opening(const Terminal& terminal, const train::Settings& settings, co
   print("{} on {}: {}, {}\n", terminal.bold(model_text(settings)), terminal.bold(settings.dataset),
         counted(start.parameters, "parameter"),
         counted(static_cast<uint64_t>(start.train_examples), "training example"));
-  print("{}, learning rate {}, batch {}{}, {}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
+  const bool replicas = settings.replicas > 1;
+  print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
         settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
+        replicas ? fmt::format("{} replicas of ", settings.replicas) : "",
         counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
   if (!start.data_origin.empty()) print("data: {}\n", start.data_origin);
   if (!start.run_dir.empty()) print("kept in {}\n", start.run_dir);
