@@ -25,8 +25,8 @@ class LeadersLog final : public Hooks {
   void on_end(const Outcome& outcome) override;
 
  private:
-  /// The log, where this process leads. What was logged beyond `step` is of a leader whose steps died with it.
-  RunLog* log(uint64_t step);
+  /// The log, where this process leads. Steps and evaluations beyond those are of a leader who died with them.
+  RunLog* log(uint64_t step, uint64_t evaluated);
 
   const RunDirectory& run_;
   uint64_t log_every_;

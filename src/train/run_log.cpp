@@ -45,6 +45,11 @@ RunLog::RunLog(const RunDirectory& run, uint64_t log_every, bool resumed, uint64
       evals_(open_log(run.evals_file(), kEvalsHeader, resumed, step)),
       log_every_(log_every) {}
 
+RunLog::RunLog(const RunDirectory& run, uint64_t log_every, Kept kept)
+    : steps_(open_log(run.steps_file(), kStepsHeader, true, kept.step)),
+      evals_(open_log(run.evals_file(), kEvalsHeader, true, kept.evaluated)),
+      log_every_(log_every) {}
+
 void RunLog::go_back(uint64_t step, uint64_t examples) {
   flush();
   steps_ = CsvFile::resume(steps_.path(), kStepsHeader, step);

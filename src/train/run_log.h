@@ -24,8 +24,15 @@ class RunLog final : public Hooks {
     double aside_seconds = 0;
   };
 
+  /// How far what lies there counts.
+  struct Kept {
+    uint64_t step = 0;
+    uint64_t evaluated = 0;
+  };
+
   /// A resumed run goes on after `step`; what was logged beyond it is dropped.
   RunLog(const RunDirectory& run, uint64_t log_every, bool resumed = false, uint64_t step = 0);
+  RunLog(const RunDirectory& run, uint64_t log_every, Kept kept);
 
   /// Training goes on after `step`, having seen so many examples: later lines are dropped.
   void go_back(uint64_t step, uint64_t examples);
