@@ -3,6 +3,7 @@
 #include <string>
 
 #include "command.h"
+#include "command_line.h"
 #include "data/catalog.h"
 #include "fetch_display.h"
 #include "output.h"
@@ -39,36 +40,33 @@ int run_get(const Arguments& arguments) {
   return 0;
 }
 
-void add_data_option(CLI::App& app, Arguments& arguments) {
+void add_data_option(const Command& app, Arguments& arguments) {
   app.add_option("--data", arguments.data, "Folder to look in first; then $LOCKSTEP_DATA, the cache, the system's")
-      ->type_name("DIR");
+      .type_name("DIR");
 }
 
 }  // namespace
 
-void add_data(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("data", "Data sets: list them, get them");
-  app->require_subcommand(0, 1);
-  app->footer("Examples:\n  lockstep data list\n  lockstep data get mnist");
+void add_data(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("data", "Data sets: list them, get them");
+  app.footer("Examples:\n  lockstep data list\n  lockstep data get mnist");
   const auto arguments = std::make_shared<Arguments>();
 
-  CLI::App* list = app->add_subcommand("list", "The data sets known, and where they are");
-  add_data_option(*list, *arguments);
-  list->callback([arguments, &invocation] { invocation.run = [arguments] { return run_list(*arguments); }; });
+  const Command list = app.add_command("list", "The data sets known, and where they are");
+  add_data_option(list, *arguments);
+  list.callback([arguments, &invocation] { invocation.run = [arguments] { return run_list(*arguments); }; });
 
-  CLI::App* get = app->add_subcommand("get", "Make sure that a data set is on this machine");
-  get->add_option("NAME", arguments->name, "Which: `lockstep data list` lists them")->required();
-  add_data_option(*get, *arguments);
-  get->footer("Example:\n  lockstep data get mnist");
-  get->callback([arguments, &invocation] { invocation.run = [arguments] { return run_get(*arguments); }; });
+  const Command get = app.add_command("get", "Make sure that a data set is on this machine");
+  get.add_option("NAME", arguments->name, "Which: `lockstep data list` lists them").required();
+  add_data_option(get, *arguments);
+  get.footer("Example:\n  lockstep data get mnist");
+  get.callback([arguments, &invocation] { invocation.run = [arguments] { return run_get(*arguments); }; });
 
-  app->callback([app, &invocation] {
-    if (app->get_subcommands().empty()) {
-      invocation.run = [app] {
-        write_out(app->help());
-        return 0;
-      };
-    }
+  app.callback_without_command([&invocation](const std::string& help) {
+    invocation.run = [help] {
+      write_out(help);
+      return 0;
+    };
   });
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "command.h"
-#include "help.h"
+#include "command_line.h"
 #include "lockstep/error.h"
 #include "ops/op_table.h"
 #include "output.h"
@@ -124,26 +124,26 @@ int run_describe(const Arguments& arguments, std::span<const nn::ModelDef> model
 
 }  // namespace
 
-void add_describe(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("describe", "A model's layers, shapes, parameters, arithmetic and memory");
+void add_describe(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("describe", "A model's layers, shapes, parameters, arithmetic and memory");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("MODEL", arguments->model, "Which: `lockstep models` lists them; or a model file, or a run's folder")
-      ->required();
-  add_number(*app, "--batch", arguments->batch, "Examples per batch [the model's]", 1);
-  app->add_option("--options", arguments->options, "Options of the model, commas between several")
-      ->type_name("KEY=VALUE");
-  app->add_option("--optimizer", arguments->optimizer, "Whose state is counted [the model's]")->type_name("NAME");
-  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app->add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
-      ->type_name("NAME");
-  app->add_flag("--exact-conv", arguments->exact_conv, std::string(train::find_setting("exact-conv")->help));
-  app->add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
-  app->footer(
+  app.add_option("MODEL", arguments->model, "Which: `lockstep models` lists them; or a model file, or a run's folder")
+      .required();
+  app.add_number("--batch", arguments->batch, "Examples per batch [the model's]", 1);
+  app.add_option("--options", arguments->options, "Options of the model, commas between several")
+      .type_name("KEY=VALUE");
+  app.add_option("--optimizer", arguments->optimizer, "Whose state is counted [the model's]").type_name("NAME");
+  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app.add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
+      .type_name("NAME");
+  app.add_flag("--exact-conv", arguments->exact_conv, std::string(train::find_setting("exact-conv")->help));
+  app.add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
+  app.footer(
       "Examples:\n"
       "  lockstep describe lenet --batch 64\n"
       "  lockstep describe lenet --options pool=avg --kernels\n"
       "  lockstep describe my-model.yaml");
-  app->callback([arguments, &invocation] {
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_describe(*arguments, invocation.models); };
   });
 }

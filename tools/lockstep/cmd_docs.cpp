@@ -5,6 +5,7 @@
 #include <string>
 
 #include "command.h"
+#include "command_line.h"
 #include "interchange/layer_kinds.h"
 #include "lockstep/error.h"
 #include "model_facts.h"
@@ -129,12 +130,12 @@ int run_docs(const std::string& what) {
 
 }  // namespace
 
-void add_docs(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("docs", "Generated parts of the documentation");
-  app->group("");
+void add_docs(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("docs", "Generated parts of the documentation");
+  app.hide();
   const auto what = std::make_shared<std::string>();
-  app->add_option("WHAT", *what, "ops, settings, layers or zoo")->required();
-  app->callback([what, &invocation] { invocation.run = [what] { return run_docs(*what); }; });
+  app.add_option("WHAT", *what, "ops, settings, layers or zoo").required();
+  app.callback([what, &invocation] { invocation.run = [what] { return run_docs(*what); }; });
 }
 
 }  // namespace lockstep::tools

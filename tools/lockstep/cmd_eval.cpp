@@ -4,8 +4,8 @@
 #include <string>
 
 #include "command.h"
+#include "command_line.h"
 #include "fetch_display.h"
-#include "help.h"
 #include "output.h"
 #include "text.h"
 #include "trained_model.h"
@@ -55,29 +55,29 @@ int run_eval(const Arguments& arguments, std::span<const nn::ModelDef> models) {
 
 }  // namespace
 
-void add_eval(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("eval", "Accuracy and loss of a trained model");
+void add_eval(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("eval", "Accuracy and loss of a trained model");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
-  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
-      ->type_name("NAME");
-  app->add_option("--split", arguments->request.split, "test, validation or train [test]")->type_name("NAME");
-  app->add_option("--dataset", arguments->request.dataset, "Another data set than the run's")->type_name("NAME");
-  app->add_option("--label-column", arguments->request.label_column,
-                  "Labels of a CSV file: a column's name or number, or none [the run's]")
-      ->type_name("NAME|N");
-  app->add_option("--data", arguments->request.data, "Folder to look for the data set in first")->type_name("DIR");
-  add_number(*app, "--limit", arguments->request.limit, "Only the first N examples [0: all]");
-  add_number(*app, "--batch", arguments->request.batch, "Examples per batch [500]", 1);
-  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
-  app->add_flag("--json", arguments->json, "Print JSON");
-  app->footer(
+  app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+      .type_name("NAME");
+  app.add_option("--split", arguments->request.split, "test, validation or train [test]").type_name("NAME");
+  app.add_option("--dataset", arguments->request.dataset, "Another data set than the run's").type_name("NAME");
+  app.add_option("--label-column", arguments->request.label_column,
+                 "Labels of a CSV file: a column's name or number, or none [the run's]")
+      .type_name("NAME|N");
+  app.add_option("--data", arguments->request.data, "Folder to look for the data set in first").type_name("DIR");
+  app.add_number("--limit", arguments->request.limit, "Only the first N examples [0: all]");
+  app.add_number("--batch", arguments->request.batch, "Examples per batch [500]", 1);
+  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_flag("--json", arguments->json, "Print JSON");
+  app.footer(
       "Examples:\n"
       "  lockstep eval runs/lenet-1                        the best checkpoint on the test images\n"
       "  lockstep eval lenet-1 --checkpoint newest\n"
       "  lockstep eval lenet-1 --split train --limit 10000 --json");
-  app->callback([arguments, &invocation] {
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_eval(*arguments, invocation.models); };
   });
 }

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "command.h"
-#include "help.h"
+#include "command_line.h"
 #include "interchange/onnx_export.h"
 #include "lockstep/error.h"
 #include "output.h"
@@ -60,22 +60,22 @@ int run_export(const Arguments& arguments, std::span<const nn::ModelDef> models)
 
 }  // namespace
 
-void add_export(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("export", "A trained model as an ONNX file");
+void add_export(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("export", "A trained model as an ONNX file");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
-  app->add_option("FILE", arguments->file, "The file to write; it ends in .onnx")->required();
-  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
-      ->type_name("NAME");
-  add_number(*app, "--batch", arguments->batch, "Fix the number of images [0: any]");
-  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
-  app->footer(
+  app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
+  app.add_option("FILE", arguments->file, "The file to write; it ends in .onnx").required();
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+      .type_name("NAME");
+  app.add_number("--batch", arguments->batch, "Fix the number of images [0: any]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.footer(
       "The file takes `images` as they were trained on and gives a classifier's `scores` and `probabilities`, or\n"
       "`output`. docs/onnx.md says more.\n\n"
       "Examples:\n"
       "  lockstep export runs/lenet-1 lenet.onnx\n"
       "  lockstep export lenet-1 lenet.onnx --checkpoint newest --batch 1");
-  app->callback([arguments, &invocation] {
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_export(*arguments, invocation.models); };
   });
 }

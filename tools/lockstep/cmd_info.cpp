@@ -10,6 +10,7 @@
 #include "backend/cpu/isa.h"
 #include "base/parallel.h"
 #include "command.h"
+#include "command_line.h"
 #include "output.h"
 #include "terminal.h"
 #include "text.h"
@@ -81,12 +82,12 @@ int run_info(bool json) {
 
 }  // namespace
 
-void add_info(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("info", "The machine, the backends and the versions");
+void add_info(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("info", "The machine, the backends and the versions");
   const auto json = std::make_shared<bool>(false);
-  app->add_flag("--json", *json, "Print JSON");
-  app->footer("Examples:\n  lockstep info\n  LOCKSTEP_MAX_ISA=avx2 lockstep info    with fewer instruction sets");
-  app->callback([json, &invocation] { invocation.run = [json] { return run_info(*json); }; });
+  app.add_flag("--json", *json, "Print JSON");
+  app.footer("Examples:\n  lockstep info\n  LOCKSTEP_MAX_ISA=avx2 lockstep info    with fewer instruction sets");
+  app.callback([json, &invocation] { invocation.run = [json] { return run_info(*json); }; });
 }
 
 }  // namespace lockstep::tools

@@ -5,6 +5,7 @@
 
 #include "cluster/keys.h"
 #include "command.h"
+#include "command_line.h"
 #include "output.h"
 #include "terminal.h"
 
@@ -48,46 +49,42 @@ int run_show(const Arguments& arguments) {
   return good ? 0 : 1;
 }
 
-void add_new(CLI::App& keys, const std::shared_ptr<Arguments>& arguments, Invocation& invocation) {
-  CLI::App* app = keys.add_subcommand("new", "Make an authority and node keys; existing ones stay");
-  app->add_option("DIR", arguments->dir, "Folder for them; it is made where there is none")->required();
-  app->add_option("--node", arguments->nodes, "Also a folder DIR/NAME for this machine; may be repeated")
-      ->type_name("NAME")
-      ->expected(1)
-      ->take_all();
-  app->footer(
+void add_new(const Command& keys, const std::shared_ptr<Arguments>& arguments, Invocation& invocation) {
+  const Command app = keys.add_command("new", "Make an authority and node keys; existing ones stay");
+  app.add_option("DIR", arguments->dir, "Folder for them; it is made where there is none").required();
+  app.add_option("--node", arguments->nodes, "Also a folder DIR/NAME for this machine; may be repeated")
+      .type_name("NAME")
+      .repeated();
+  app.footer(
       "Examples:\n"
       "  lockstep keys new keys                        one pair that all machines share\n"
       "  lockstep keys new keys --node n1 --node n2    a folder for each machine: keys/n1, keys/n2\n"
       "  lockstep keys new keys --node n3              one more, later");
-  app->callback([arguments, &invocation] { invocation.run = [arguments] { return run_new(*arguments); }; });
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_new(*arguments); }; });
 }
 
 }  // namespace
 
-void add_keys(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("keys", "Keys for encrypted connections: make them, show them");
-  app->require_subcommand(0, 1);
-  app->footer(
+void add_keys(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("keys", "Keys for encrypted connections: make them, show them");
+  app.footer(
       "Examples:\n"
       "  lockstep keys new keys\n"
       "  lockstep keys show keys\n"
       "  lockstep train lenet --cluster cluster.yaml --task worker:1 --tls keys");
   const auto arguments = std::make_shared<Arguments>();
-  add_new(*app, arguments, invocation);
+  add_new(app, arguments, invocation);
 
-  CLI::App* show = app->add_subcommand("show", "Subject, validity and fingerprint of the certificates in a folder");
-  show->add_option("DIR", arguments->dir, "Folder that `lockstep keys new` made, or one copied from it")->required();
-  show->footer("Example:\n  lockstep keys show keys");
-  show->callback([arguments, &invocation] { invocation.run = [arguments] { return run_show(*arguments); }; });
+  const Command show = app.add_command("show", "Subject, validity and fingerprint of the certificates in a folder");
+  show.add_option("DIR", arguments->dir, "Folder that `lockstep keys new` made, or one copied from it").required();
+  show.footer("Example:\n  lockstep keys show keys");
+  show.callback([arguments, &invocation] { invocation.run = [arguments] { return run_show(*arguments); }; });
 
-  app->callback([app, &invocation] {
-    if (app->get_subcommands().empty()) {
-      invocation.run = [app] {
-        write_out(app->help());
-        return 0;
-      };
-    }
+  app.callback_without_command([&invocation](const std::string& help) {
+    invocation.run = [help] {
+      write_out(help);
+      return 0;
+    };
   });
 }
 

@@ -14,7 +14,7 @@
 #include "cluster/under_launcher.h"
 #include "cluster_run.h"
 #include "command.h"
-#include "help.h"
+#include "command_line.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "text.h"
@@ -50,16 +50,11 @@ TrainArguments parse_train(const std::vector<std::string>& words) {
     throw UsageError("launch: after -- comes what to run on the hosts: train MODEL and its settings");
   }
   const auto arguments = std::make_shared<TrainArguments>();
-  CLI::App app("Train a model, or go on with a run");
-  app.name("lockstep train");
-  add_train_arguments(app, arguments);
+  CommandLine line("lockstep train", "Train a model, or go on with a run");
+  add_train_arguments(line.root(), arguments);
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
-  try {
-    parse(app, static_cast<int>(argv.size()), argv.data());
-  } catch (const CLI::Success&) {
-    throw UsageError("launch: --help goes before the --");
-  }
+  if (line.parse(static_cast<int>(argv.size()), argv.data())) throw UsageError("launch: --help goes before the --");
   return *arguments;
 }
 
@@ -169,28 +164,28 @@ int run_launch(const Arguments& arguments, const Invocation& invocation) {
   return code;
 }
 
-void add_under_launcher(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("under-launcher", "Run a command for a launcher on another host");
-  app->group("");
+void add_under_launcher(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("under-launcher", "Run a command for a launcher on another host");
+  app.hide();
   const auto words = std::make_shared<std::vector<std::string>>();
-  app->add_option("COMMAND", *words)->required();
-  app->callback([words, &invocation] { invocation.run = [words] { return cluster::run_under_launcher(*words); }; });
+  app.add_option("COMMAND", *words, "").required();
+  app.callback([words, &invocation] { invocation.run = [words] { return cluster::run_under_launcher(*words); }; });
 }
 
 }  // namespace
 
-void add_launch(CLI::App& program, Invocation& invocation) {
+void add_launch(const Command& program, Invocation& invocation) {
   add_under_launcher(program, invocation);
-  CLI::App* app = program.add_subcommand("launch", "Train on the hosts of a cluster file, over ssh");
+  const Command app = program.add_command("launch", "Train on the hosts of a cluster file, over ssh");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("FILE", arguments->file, "The cluster: its hosts and which roles they run (docs/cluster-spec.md)")
-      ->required();
-  app->add_option("COMMAND", arguments->words, "After --: train MODEL and its settings")->required();
-  app->add_option("--ssh", arguments->ssh, "The ssh command, with options of its own [ssh]")->type_name("COMMAND");
-  app->add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
-      ->type_name("PATH");
-  app->footer(kExamples);
-  app->callback([arguments, &invocation] {
+  app.add_option("FILE", arguments->file, "The cluster: its hosts and which roles they run (docs/cluster-spec.md)")
+      .required();
+  app.add_option("COMMAND", arguments->words, "After --: train MODEL and its settings").required();
+  app.add_option("--ssh", arguments->ssh, "The ssh command, with options of its own [ssh]").type_name("COMMAND");
+  app.add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
+      .type_name("PATH");
+  app.footer(kExamples);
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };
   });
 }

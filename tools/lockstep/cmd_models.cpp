@@ -3,6 +3,7 @@
 #include <string>
 
 #include "command.h"
+#include "command_line.h"
 #include "lockstep/nn.h"
 #include "model_facts.h"
 #include "output.h"
@@ -33,10 +34,10 @@ int run_models(const Invocation& invocation) {
 
 }  // namespace
 
-void add_models(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("models", "The models that can be trained");
-  app->footer("Examples:\n  lockstep models\n  lockstep describe lenet    one of them in detail");
-  app->callback([&invocation] { invocation.run = [&invocation] { return run_models(invocation); }; });
+void add_models(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("models", "The models that can be trained");
+  app.footer("Examples:\n  lockstep models\n  lockstep describe lenet    one of them in detail");
+  app.callback([&invocation] { invocation.run = [&invocation] { return run_models(invocation); }; });
 }
 
 }  // namespace lockstep::tools

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "command.h"
+#include "command_line.h"
 #include "data/images.h"
 #include "fetch_display.h"
-#include "help.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "picture.h"
@@ -211,22 +211,22 @@ int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models
 
 }  // namespace
 
-void add_predict(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("predict", "What a trained model sees in images");
+void add_predict(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("predict", "What a trained model sees in images");
   const auto arguments = std::make_shared<Arguments>();
-  app->add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file")->required();
-  app->add_option("FILE", arguments->files, "Images: idx (plain or gzip), npz, npy or PNG");
-  add_number(*app, "--test", arguments->test, "Show N images of the run's test data, with the truth", 1);
-  app->add_flag("--mistakes", arguments->mistakes, "Of the test data, only those that the model gets wrong");
-  add_number(*app, "--top", arguments->top, "How many classes to name [3]", 1);
-  app->add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
-      ->type_name("NAME");
-  app->add_option("--dataset", arguments->dataset, "Whose test data [the run's]")->type_name("NAME");
-  app->add_option("--data", arguments->data, "Folder to look for the data set in first")->type_name("DIR");
-  add_number(*app, "--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app->add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]")->type_name("DIR");
-  app->add_flag("--json", arguments->json, "Print JSON");
-  app->footer(
+  app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
+  app.add_option("FILE", arguments->files, "Images: idx (plain or gzip), npz, npy or PNG");
+  app.add_number("--test", arguments->test, "Show N images of the run's test data, with the truth", 1);
+  app.add_flag("--mistakes", arguments->mistakes, "Of the test data, only those that the model gets wrong");
+  app.add_number("--top", arguments->top, "How many classes to name [3]", 1);
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+      .type_name("NAME");
+  app.add_option("--dataset", arguments->dataset, "Whose test data [the run's]").type_name("NAME");
+  app.add_option("--data", arguments->data, "Folder to look for the data set in first").type_name("DIR");
+  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_flag("--json", arguments->json, "Print JSON");
+  app.footer(
       "A PNG must have the size of the model's images and is made grey for one-channel models; white on black, as\n"
       "the digits of MNIST.\n\n"
       "Examples:\n"
@@ -234,7 +234,7 @@ void add_predict(CLI::App& program, Invocation& invocation) {
       "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"
       "  lockstep predict runs/lenet-1 --test 6\n"
       "  lockstep predict runs/lenet-1 --test 6 --mistakes");
-  app->callback([arguments, &invocation] {
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_predict(*arguments, invocation.models); };
   });
 }

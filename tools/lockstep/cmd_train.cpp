@@ -9,6 +9,7 @@
 #include "closing.h"
 #include "cluster_run.h"
 #include "command.h"
+#include "command_line.h"
 #include "fetch_display.h"
 #include "local_cluster.h"
 #include "lockstep/error.h"
@@ -149,12 +150,12 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
 
 }  // namespace
 
-void add_train(CLI::App& program, Invocation& invocation) {
-  CLI::App* app = program.add_subcommand("train", "Train a model, or go on with a run");
+void add_train(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("train", "Train a model, or go on with a run");
   const auto arguments = std::make_shared<TrainArguments>();
-  add_train_arguments(*app, arguments);
-  app->footer(kExamples);
-  app->callback([arguments, &invocation] {
+  add_train_arguments(app, arguments);
+  app.footer(kExamples);
+  app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_train(*arguments, invocation); };
   });
 }

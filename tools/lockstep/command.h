@@ -2,7 +2,6 @@
 // asked for, leaves in `Invocation` what to do; program.cpp does it. A command parses, calls the library, prints.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <span>
 #include <string>
@@ -11,6 +10,8 @@
 
 namespace lockstep::tools {
 
+class Command;
+
 struct Invocation {
   std::function<int()> run;  ///< gives the exit code
   char** argv = nullptr;
@@ -18,18 +19,18 @@ struct Invocation {
   std::span<const nn::ModelDef> models;  ///< besides the zoo's; they outlive `run`
 };
 
-void add_train(CLI::App& program, Invocation& invocation);
+void add_train(const Command& program, Invocation& invocation);
 /// Also the hidden command that runs on the hosts.
-void add_launch(CLI::App& program, Invocation& invocation);
-void add_eval(CLI::App& program, Invocation& invocation);
-void add_predict(CLI::App& program, Invocation& invocation);
-void add_export(CLI::App& program, Invocation& invocation);
-void add_data(CLI::App& program, Invocation& invocation);
-void add_models(CLI::App& program, Invocation& invocation);
-void add_describe(CLI::App& program, Invocation& invocation);
-void add_keys(CLI::App& program, Invocation& invocation);
-void add_info(CLI::App& program, Invocation& invocation);
+void add_launch(const Command& program, Invocation& invocation);
+void add_eval(const Command& program, Invocation& invocation);
+void add_predict(const Command& program, Invocation& invocation);
+void add_export(const Command& program, Invocation& invocation);
+void add_data(const Command& program, Invocation& invocation);
+void add_models(const Command& program, Invocation& invocation);
+void add_describe(const Command& program, Invocation& invocation);
+void add_keys(const Command& program, Invocation& invocation);
+void add_info(const Command& program, Invocation& invocation);
 /// Hidden: the generated parts of docs/.
-void add_docs(CLI::App& program, Invocation& invocation);
+void add_docs(const Command& program, Invocation& invocation);
 
 }  // namespace lockstep::tools

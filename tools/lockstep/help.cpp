@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <vector>
 
 #include "base/suggest.h"
@@ -54,12 +53,6 @@ std::string options_section(const std::string& title, const std::vector<const CL
   return text;
 }
 
-/// The innermost command that was named.
-const CLI::App& innermost(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  return commands.empty() ? app : innermost(*commands.front());
-}
-
 [[noreturn]] void reject_flag(const CLI::App& app, const std::string& argument) {
   const std::string flag = argument.substr(0, argument.find('='));
   std::vector<std::string> known;
@@ -107,33 +100,19 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, 
   return replaced(std::move(text), "lockstep ", program->get_name() + " ");
 }
 
-void parse(CLI::App& program, int argc, const char* const* argv) {
-  try {
-    program.parse(argc, argv);
-  } catch (const CLI::Success&) {
-    throw;
-  } catch (const CLI::ParseError& error) {
-    const CLI::App& app = innermost(program);
-    reject_extras(app);
-    std::string message = error.what();
-    if (error.get_name() == "ArgumentMismatch" && message.find(" missing") != std::string::npos) {
-      message = message.substr(0, message.find(':')) + " needs a value";
-    }
-    throw UsageError(fmt::format("{}; `{} --help` shows how", message, full_name(app)));
-  }
+const CLI::App& innermost(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : innermost(*commands.front());
 }
 
-CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, const std::string& description,
-                        int64_t least) {
-  const auto read = [name, &value, least](const std::string& text) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < least) {
-      throw UsageError(fmt::format("{}: '{}' is not allowed; it takes a whole number, {} or more", name, text, least));
-    }
-    value = number;
-  };
-  return app.add_option_function<std::string>(name, read, description)->type_name("N")->take_last();
+void reject(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& app = innermost(program);
+  reject_extras(app);
+  std::string message = error.what();
+  if (error.get_name() == "ArgumentMismatch" && message.find(" missing") != std::string::npos) {
+    message = message.substr(0, message.find(':')) + " needs a value";
+  }
+  throw UsageError(fmt::format("{}; `{} --help` shows how", message, full_name(app)));
 }
 
 }  // namespace lockstep::tools

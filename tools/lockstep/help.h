@@ -1,8 +1,7 @@
-// The look of --help, and what is said about arguments that do not fit.
+// The look of --help, and what is said about arguments that do not fit. Only command_line.cpp needs it.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <string>
 
 namespace lockstep::tools {
@@ -13,12 +12,10 @@ class HelpFormatter final : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
-/// Parses the command line. Throws CLI::Success for --help and --version, and UsageError with a hint for everything
-/// that does not fit.
-void parse(CLI::App& program, int argc, const char* const* argv);
+/// The innermost command that was named.
+const CLI::App& innermost(const CLI::App& app);
 
-/// An option that takes a whole number from `least` on.
-CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, const std::string& description,
-                        int64_t least = 0);
+/// Throws UsageError with a hint for what did not fit.
+[[noreturn]] void reject(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace lockstep::tools

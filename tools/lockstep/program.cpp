@@ -10,7 +10,7 @@
 #include <string>
 
 #include "command.h"
-#include "help.h"
+#include "command_line.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "text.h"
@@ -32,19 +32,12 @@ int fail(const std::string& program, std::string message, int code) {
   return code;
 }
 
-void describe_program(CLI::App& program, const std::string& name) {
-  program.name(name);
-  program.formatter(std::make_shared<HelpFormatter>());
-  program.set_help_flag("-h,--help", "Show this help, or that of a command");
-  program.set_version_flag("--version", std::string("lockstep ") + kVersion, "Show the version");
-  program.require_subcommand(0, 1);
-  program.footer(
-      "Examples:\n"
-      "  lockstep train lenet                       train LeNet-5 on MNIST\n"
-      "  lockstep train lr --dataset fashion-mnist  softmax regression on Fashion-MNIST\n"
-      "  lockstep eval runs/lenet-1                 accuracy and loss on the test images\n"
-      "  lockstep predict runs/lenet-1 digit.png    what does the model see?");
-}
+constexpr auto kExamples =
+    "Examples:\n"
+    "  lockstep train lenet                       train LeNet-5 on MNIST\n"
+    "  lockstep train lr --dataset fashion-mnist  softmax regression on Fashion-MNIST\n"
+    "  lockstep eval runs/lenet-1                 accuracy and loss on the test images\n"
+    "  lockstep predict runs/lenet-1 digit.png    what does the model see?";
 
 /// What `models` and `describe` rely on, whichever command it is.
 void check_models(std::span<const nn::ModelDef> models) {
@@ -64,25 +57,19 @@ void check_models(std::span<const nn::ModelDef> models) {
 
 int run(int argc, char** argv, Invocation invocation) {
   check_models(invocation.models);
-  CLI::App program("Lockstep trains neural networks.");
-  describe_program(program, invocation.program);
+  CommandLine line(invocation.program, "Lockstep trains neural networks.");
+  line.version(std::string("lockstep ") + kVersion);
+  line.root().footer(kExamples);
   for (const auto add : {add_train, add_launch, add_eval, add_predict, add_export, add_data, add_models, add_describe,
                          add_keys, add_info, add_docs}) {
-    add(program, invocation);
+    add(line.root(), invocation);
   }
-  try {
-    parse(program, argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    const CLI::App* app = &program;
-    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-    write_out(app->help());
-    return 0;
-  } catch (const CLI::Success& version) {
-    print("{}\n", version.what());
+  if (const auto text = line.parse(argc, argv)) {
+    write_out(*text);
     return 0;
   }
   if (invocation.run) return invocation.run();
-  write_out(program.help());
+  write_out(line.help());
   return 0;
 }
 

@@ -24,30 +24,28 @@ std::string description(const SettingDef& def) {
   return text;
 }
 
-void add_setting(CLI::App& app, const SettingDef& def, const std::shared_ptr<TrainArguments>& arguments) {
+void add_setting(const Command& app, const SettingDef& def, const std::shared_ptr<TrainArguments>& arguments) {
   const std::string name(def.name);
   const auto take = [arguments, name](const std::string& text) { arguments->settings.emplace_back(name, text); };
-  CLI::Option* option = nullptr;
+  const std::string group(def.group);
   if (is_flag(def)) {
-    const auto take_flag = [take](int64_t count) { take(count > 0 ? "true" : "false"); };
-    option = app.add_flag_function("--" + name, take_flag, description(def));
+    const auto take_flag = [take](bool on) { take(on ? "true" : "false"); };
+    app.add_flag("--" + name, take_flag, description(def)).group(group);
   } else {
     const auto take_all = [take](const std::vector<std::string>& texts) {
       for (const std::string& text : texts) take(text);
     };
-    option = app.add_option_function<std::vector<std::string>>("--" + name, take_all, description(def));
-    option->type_name(std::string(def.value))->allow_extra_args(false);
+    app.add_option("--" + name, take_all, description(def)).type_name(std::string(def.value)).group(group);
   }
-  option->group(std::string(def.group));
 }
 
 /// --sync and --async say the mode in one word.
-void add_modes(CLI::App& app, const std::shared_ptr<TrainArguments>& arguments) {
+void add_modes(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
   for (const std::string mode : {"sync", "async"}) {
-    const auto take = [arguments, mode](int64_t count) {
-      if (count > 0) arguments->settings.emplace_back("mode", mode);
+    const auto take = [arguments, mode](bool on) {
+      if (on) arguments->settings.emplace_back("mode", mode);
     };
-    app.add_flag_function("--" + mode, take, "the same as --mode " + mode)->group("Cluster");
+    app.add_flag("--" + mode, take, "the same as --mode " + mode).group("Cluster");
   }
 }
 
@@ -60,12 +58,12 @@ bool is_launchers(std::string_view name) {
 
 }  // namespace
 
-void add_train_arguments(CLI::App& app, const std::shared_ptr<TrainArguments>& arguments) {
+void add_train_arguments(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
   app.add_option("MODEL", arguments->model,
                  "What to train: `lockstep models` lists them; or a model file; none with --resume");
   app.add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
-      ->type_name("FILE")
-      ->take_last();
+      .type_name("FILE")
+      .take_last();
   for (const SettingDef& def : train::settings_table()) {
     if (def.name != "model") add_setting(app, def, arguments);
     if (def.name == "mode") add_modes(app, arguments);

@@ -1,13 +1,13 @@
 // The arguments of `lockstep train`: read once, for training here, and given on to roles that a launcher starts.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "command_line.h"
 #include "train/configuration.h"
 
 namespace lockstep::tools {
@@ -19,7 +19,7 @@ struct TrainArguments {
 };
 
 /// Lets the command take the model and all settings; what is given goes into `arguments`.
-void add_train_arguments(CLI::App& app, const std::shared_ptr<TrainArguments>& arguments);
+void add_train_arguments(const Command& app, const std::shared_ptr<TrainArguments>& arguments);
 
 train::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models);
 

@@ -1,0 +1,97 @@
+#include "command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "help.h"
+#include "lockstep/error.h"
+
+namespace lockstep::tools {
+
+Option Option::required() const { return Option(option_->required()); }
+Option Option::type_name(const std::string& name) const { return Option(option_->type_name(name)); }
+Option Option::group(const std::string& name) const { return Option(option_->group(name)); }
+Option Option::repeated() const { return Option(option_->expected(1)->take_all()); }
+Option Option::take_last() const { return Option(option_->take_last()); }
+
+Command Command::add_command(const std::string& name, const std::string& description) const {
+  app_->require_subcommand(0, 1);
+  return Command(app_->add_subcommand(name, description));
+}
+
+Option Command::add_option(const std::string& name, std::string& value, const std::string& description) const {
+  return Option(app_->add_option(name, value, description));
+}
+
+Option Command::add_option(const std::string& name, std::vector<std::string>& values,
+                           const std::string& description) const {
+  return Option(app_->add_option(name, values, description));
+}
+
+Option Command::add_option(const std::string& name, const std::function<void(const std::vector<std::string>&)>& take,
+                           const std::string& description) const {
+  return Option(app_->add_option_function(name, take, description)->allow_extra_args(false));
+}
+
+Option Command::add_number(const std::string& name, int64_t& value, const std::string& description,
+                           int64_t least) const {
+  const auto read = [name, &value, least](const std::string& text) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least) {
+      throw UsageError(fmt::format("{}: '{}' is not allowed; it takes a whole number, {} or more", name, text, least));
+    }
+    value = number;
+  };
+  return Option(app_->add_option_function<std::string>(name, read, description)->type_name("N")->take_last());
+}
+
+Option Command::add_flag(const std::string& name, bool& value, const std::string& description) const {
+  return Option(app_->add_flag(name, value, description));
+}
+
+Option Command::add_flag(const std::string& name, const std::function<void(bool)>& take,
+                         const std::string& description) const {
+  return Option(app_->add_flag_function(
+      name, [take](int64_t count) { take(count > 0); }, description));
+}
+
+void Command::hide() const { app_->group(""); }
+void Command::footer(const std::string& text) const { app_->footer(text); }
+void Command::callback(const std::function<void()>& chosen) const { app_->callback(chosen); }
+
+void Command::callback_without_command(const std::function<void(const std::string&)>& chosen) const {
+  app_->callback([app = app_, chosen] {
+    if (app->get_subcommands().empty()) chosen(app->help());
+  });
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& description)
+    : app_(std::make_unique<CLI::App>(description)) {
+  app_->name(name);
+  app_->formatter(std::make_shared<HelpFormatter>());
+  app_->set_help_flag("-h,--help", "Show this help, or that of a command");
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::version(const std::string& text) { app_->set_version_flag("--version", text, "Show the version"); }
+
+std::optional<std::string> CommandLine::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return innermost(*app_).help();
+  } catch (const CLI::Success& version) {
+    return std::string(version.what()) + "\n";
+  } catch (const CLI::ParseError& error) {
+    reject(*app_, error);
+  }
+  return std::nullopt;
+}
+
+std::string CommandLine::help() const { return app_->help(); }
+
+}  // namespace lockstep::tools

@@ -1,0 +1,85 @@
+// The command line as the commands see it: each adds itself and what it takes, and parsing fills that in. CLI11 stands
+// behind it and is seen by command_line.cpp and help.cpp alone: it costs seconds in every source that includes it.
+// A CommandLine owns everything; Command and Option are handles to its parts and live no longer than it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace lockstep::tools {
+
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option required() const;
+  /// What stands for the value in --help.
+  Option type_name(const std::string& name) const;
+  /// The heading in --help.
+  Option group(const std::string& name) const;
+  /// May be given several times, with one value each.
+  Option repeated() const;
+  /// Given several times, the last one counts.
+  Option take_last() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  Command add_command(const std::string& name, const std::string& description) const;
+
+  /// "--name" is a flag, "NAME" an argument. The value outlives the parsing.
+  Option add_option(const std::string& name, std::string& value, const std::string& description) const;
+  Option add_option(const std::string& name, std::vector<std::string>& values, const std::string& description) const;
+  /// Gives on all that was given, one value each time.
+  Option add_option(const std::string& name, const std::function<void(const std::vector<std::string>&)>& take,
+                    const std::string& description) const;
+  /// A whole number from `least` on.
+  Option add_number(const std::string& name, int64_t& value, const std::string& description, int64_t least = 0) const;
+  Option add_flag(const std::string& name, bool& value, const std::string& description) const;
+  Option add_flag(const std::string& name, const std::function<void(bool)>& take, const std::string& description) const;
+
+  /// Leaves it out of --help.
+  void hide() const;
+  void footer(const std::string& text) const;
+  /// What is done when this command is the one asked for; `help` when it has commands of its own and none was named.
+  void callback(const std::function<void()>& chosen) const;
+  void callback_without_command(const std::function<void(const std::string& help)>& chosen) const;
+
+ private:
+  CLI::App* app_;
+};
+
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& description);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  void version(const std::string& text);
+  [[nodiscard]] Command root() const { return Command(app_.get()); }
+
+  /// Fills in what was added and calls the callbacks of the commands named. Gives the text to show where --help or
+  /// --version asks for one. Throws UsageError with a hint for everything that does not fit.
+  std::optional<std::string> parse(int argc, const char* const* argv);
+  [[nodiscard]] std::string help() const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace lockstep::tools
