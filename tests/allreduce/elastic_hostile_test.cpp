@@ -1,0 +1,107 @@
+// What a member makes of those who are none, or behave as none should.
+#include <gmock/gmock.h>
+
+#include "allreduce/elastic/messages.h"
+#include "allreduce/elastic_support.h"
+#include "cluster.pb.h"
+#include "wire/frames.h"
+
+namespace lockstep::allreduce {
+namespace {
+
+using testing::Cluster;
+using ::testing::HasSubstr;
+
+/// What no member sends.
+class Stranger : public Cluster {
+ protected:
+  std::unique_ptr<transport::Stream> connected(int member) {
+    return transport::testing::connected(spec.address(spec.members()[static_cast<size_t>(member)]));
+  }
+  wire::Hello hello(const std::string& role, int member) {
+    wire::Hello made;
+    made.set_protocol(elastic::kProtocol);
+    made.set_role(role);
+    made.set_member(member);
+    made.set_incarnation(99);
+    made.set_job("the job");
+    return made;
+  }
+  std::string answer(const transport::Header& header, const std::string& bytes) {
+    const auto stream = connected(0);
+    static_cast<void>(wire::send_text(*stream, header, bytes));
+    const base::Result<transport::Frame> frame = stream->read();
+    return frame ? frame.value().text() : frame.failure().message;
+  }
+};
+
+TEST_F(Stranger, IsRefusedWithAReasonAndDisturbsNobody) {
+  make(2);
+  start_all();
+  ASSERT_TRUE(trains({0, 1}));
+  using elastic::header;
+  using elastic::Kind;
+  EXPECT_THAT(answer(header(Kind::hello), "\xff\xff\xff"), HasSubstr("damaged"));
+  EXPECT_THAT(answer(header(Kind::proposal), ""), HasSubstr("no greeting"));
+  EXPECT_THAT(answer({.kind = 1}, ""), HasSubstr("no greeting"));
+  wire::Hello other = hello("worker:1", 1);
+  other.set_protocol(77);
+  EXPECT_THAT(answer(header(Kind::hello), other.SerializeAsString()), HasSubstr("protocol 77"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:1", 0).SerializeAsString()), HasSubstr("not 0"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:0", 0).SerializeAsString()), HasSubstr("does not connect"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:7", -1).SerializeAsString()), HasSubstr("does not connect"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("nobody", -1).SerializeAsString()), HasSubstr("nobody"));
+  EXPECT_TRUE(advances(0));
+  EXPECT_EQ(at(0).number(), 1U);
+}
+
+TEST_F(Stranger, ThatActsAsAMemberAndSendsNonsenseIsGivenUp) {
+  make(3);
+  change = [](ElasticOptions& o) { o.start_wait = 0.5; };
+  start(0);
+  start(1);
+  ASSERT_TRUE(trains({0, 1}));
+  const std::vector<std::pair<elastic::Kind, std::string>> nonsense = {
+      {elastic::Kind::status, "\x08"},
+      {elastic::Kind::decision, "xyz"},
+      {elastic::Kind::acceptance, elastic::encode(elastic::Acceptance{})},
+      {elastic::Kind::welcome, ""},
+  };
+  for (const auto& [kind, bytes] : nonsense) {
+    const auto stream = connected(0);
+    ASSERT_TRUE(wire::send(*stream, elastic::header(elastic::Kind::hello), hello("worker:2", 2)));
+    ASSERT_TRUE(stream->read());
+    static_cast<void>(wire::send_text(*stream, elastic::header(kind), bytes));
+    while (stream->read()) {
+    }
+  }
+  EXPECT_TRUE(at(0).lines.has(name(2) + " sent what makes no sense"));
+  EXPECT_TRUE(advances(0));
+}
+
+TEST_F(Stranger, ThatSaysNothingIsGivenUp) {
+  make(1);
+  start_all();
+  ASSERT_TRUE(trains({0}));
+  const auto stream = connected(0);
+  const base::Result<transport::Frame> frame = stream->read();
+  ASSERT_FALSE(frame);
+  EXPECT_TRUE(advances(0));
+}
+
+TEST_F(Stranger, ThatIsAMemberWithoutHeartbeatsIsGivenUpAndNamed) {
+  make(2);
+  start(0);
+  const auto stream = connected(0);
+  ASSERT_TRUE(wire::send(*stream, elastic::header(elastic::Kind::hello), hello("worker:1", 1)));
+  elastic::Status status;
+  status.incarnation = 99;
+  ASSERT_TRUE(wire::send_text(*stream, elastic::header(elastic::Kind::status), elastic::encode(status)));
+  while (stream->read()) {
+  }
+  start(1);
+  EXPECT_TRUE(trains({0, 1}));
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce
