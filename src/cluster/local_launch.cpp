@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
+
 namespace lockstep::cluster {
 namespace {
 
@@ -31,6 +33,7 @@ CoreShares share_cores(int cores, const Spec& spec, int threads) {
   shares.worker_threads = threads > 0 ? threads : std::max(1, cores / members);
   const int others = static_cast<int>(spec.tasks().size()) - static_cast<int>(spec.members().size());
   shares.all_fit = members * shares.worker_threads + others <= cores;
+  shares.none_left = others == 0 && members * shares.worker_threads == cores;
   return shares;
 }
 
@@ -49,6 +52,9 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
                         {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
                          fmt::format("--threads={}", is_member(task) ? job.shares.worker_threads : 1),
                          "--wait-policy=" + waits_of(job)});
+    if (job.shares.all_fit && job.shares.none_left) {
+      command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
+    }
     command.environment = {{"TF_CONFIG", ""}};  // whose cluster this is, is said above
     roles.push_back({task, std::move(command)});
   }

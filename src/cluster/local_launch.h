@@ -16,6 +16,7 @@ std::string cluster_yaml(const Spec& spec);
 struct CoreShares {
   int worker_threads = 1;  ///< of the chief and each worker; all others have one
   bool all_fit = false;    ///< every thread of every role has a core: waiting threads may spin
+  bool none_left = false;  ///< and the members take all of them: each is kept to its own
 };
 /// `threads` is what the user wants for each worker; 0: the cores are shared equally.
 CoreShares share_cores(int cores, const Spec& spec, int threads = 0);

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/cores.h"
 #include "lockstep/error.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
@@ -127,8 +128,11 @@ Child::Child(const Command& command) : watchman_(command.watchman) {
   Ends input = command.hold_stdin ? make_pipe(program) : Ends{};
   const Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),        input.reading.get(),
                     out.writing.get(), err.writing.get(), report.writing.get(), command.watchman};
-  pid_ = fork();
-  if (pid_ == 0) become(start);
+  {
+    const base::KeptToCores inherited(command.cores);
+    pid_ = fork();
+    if (pid_ == 0) become(start);
+  }
   if (pid_ < 0) fail(program, errno);
   setpgid(pid_, pid_);  // whoever is first: a signal to the group must find it
   pidfd_ = FileHandle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

@@ -24,9 +24,10 @@ struct Command {
   std::vector<std::string> argv;  ///< with argv[0]
   /// On top of this process's environment; an empty value removes the variable.
   std::vector<std::pair<std::string, std::string>> environment = {};
-  bool own_output = true;   ///< its output is read here; otherwise it is this process's
-  int watchman = -1;        ///< Watchman::fd(), where there is one
-  bool hold_stdin = false;  ///< its standard input is a pipe that closes with the Child; otherwise it is empty
+  bool own_output = true;       ///< its output is read here; otherwise it is this process's
+  int watchman = -1;            ///< Watchman::fd(), where there is one
+  std::vector<int> cores = {};  ///< that it may run on; none: those of this process
+  bool hold_stdin = false;      ///< its standard input is a pipe that closes with the Child; otherwise it is empty
 };
 
 /// How a process ended.

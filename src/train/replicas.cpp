@@ -49,6 +49,12 @@ Replicas::Replicas(const Settings& settings, const nn::ModelDef& model, const da
     group_.push_back(std::move(member));
   }
   errors_.resize(group_.size());
+  cores_.resize(group_.size());
+  // Threads of OpenMP outlive the training, and would stay where they are kept.
+  if (settings.threads != 1 || settings.replicas != base::available_cores()) return;
+  for (int replica = 0; replica < count; ++replica) {
+    cores_[static_cast<size_t>(replica)] = base::share_of_cores(replica, count);
+  }
 }
 
 Replicas::~Replicas() {
@@ -77,6 +83,7 @@ Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExch
 }
 
 Together Replicas::together(MemberStart start) {
+  first_kept_.emplace(cores_.front());  // before its Setup starts threads
   start_ = start;
   start_.began = {};
   start_.tuned = {};
@@ -92,6 +99,7 @@ void Replicas::start() {
 
 void Replicas::train(int replica) {
   const auto place = static_cast<size_t>(replica);
+  const base::KeptToCores kept(cores_[place]);
   try {
     const TrainingState begin;  // the first one's state comes with the group
     MemberStart start = start_;

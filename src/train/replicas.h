@@ -6,10 +6,12 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "allreduce/all_reduce_exchange.h"
+#include "base/cores.h"
 #include "train/group_member.h"
 
 namespace lockstep::train {
@@ -44,6 +46,8 @@ class Replicas {
   const nn::ModelDef& model_;
   const data::Dataset& dataset_;
   const std::atomic<bool>* interrupt_;
+  std::vector<std::vector<int>> cores_;  ///< of each replica; none: all of them
+  std::optional<base::KeptToCores> first_kept_;
   std::vector<std::shared_ptr<collective::Collective>> group_;
   allreduce::AllReduceExchange* first_ = nullptr;  ///< its Setup's
   MemberStart start_;

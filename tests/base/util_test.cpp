@@ -2,8 +2,10 @@
 
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/cores.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/suggest.h"
@@ -25,6 +27,36 @@ TEST(Share, CoversEverythingOnceAndEvenly) {
       EXPECT_EQ(next, count);
     }
   }
+}
+
+TEST(Cores, SharesAreOfThoseThatTheThreadHas) {
+  std::vector<int> all;
+  const int parts = available_cores();
+  for (int part = 0; part < parts; ++part) {
+    const std::vector<int> share = share_of_cores(part, parts);
+    ASSERT_EQ(share.size(), 1U);
+    all.push_back(share.front());
+  }
+  EXPECT_EQ(all, share_of_cores(0, 1));
+}
+
+TEST(Cores, AThreadIsKeptToThemForAWhileOnly) {
+  const std::vector<int> all = share_of_cores(0, 1);
+  {
+    const KeptToCores kept({all.back()});
+    EXPECT_EQ(share_of_cores(0, 1), std::vector<int>{all.back()});
+    EXPECT_EQ(available_cores(), 1);
+    std::vector<int> of_another;
+    std::thread([&] { of_another = share_of_cores(0, 1); }).join();
+    EXPECT_EQ(of_another, std::vector<int>{all.back()}) << "a thread that was started meanwhile";
+  }
+  EXPECT_EQ(share_of_cores(0, 1), all);
+}
+
+TEST(Cores, NoneMeansAll) {
+  const std::vector<int> all = share_of_cores(0, 1);
+  const KeptToCores kept({});
+  EXPECT_EQ(share_of_cores(0, 1), all);
 }
 
 TEST(Sequence, DependsOnSeedStreamAndSubstream) {

@@ -1,9 +1,12 @@
 // What the processes of a cluster are started with, here and over ssh, and the far end of an ssh connection.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
+#include "base/cores.h"
+#include "base/parallel.h"
 #include "cluster/cluster_file.h"
 #include "cluster/local_launch.h"
 #include "cluster/mpi_launch.h"
@@ -51,6 +54,23 @@ TEST(LocalLaunch, ThreadsMaySpinOnlyWhereAllHaveACore) {
   EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=block"));
   job.wait_policy = "spin";
   EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=spin"));
+}
+
+TEST(LocalLaunch, MembersThatTakeAllCoresAreEachKeptToTheirOwn) {
+  Spec workers;
+  for (int i = 0; i < base::available_cores(); ++i) workers.workers.push_back(fmt::format("127.0.0.1:{}", 21000 + i));
+  cluster::LocalJob job{workers,         "/proc/self/exe", "lockstep",
+                        {"train", "lr"}, "c.yaml",         cluster::share_cores(base::available_cores(), workers)};
+  std::vector<int> cores;
+  for (const cluster::RoleProcess& role : cluster::local_roles(job)) {
+    ASSERT_EQ(role.command.cores.size(), 1U);
+    cores.push_back(role.command.cores.front());
+  }
+  EXPECT_EQ(cores, base::share_of_cores(0, 1));
+  job.shares = cluster::share_cores(base::available_cores() + 1, workers);
+  EXPECT_TRUE(cluster::local_roles(job)[0].command.cores.empty()) << "a core is free: they may move";
+  job.shares = cluster::share_cores(base::available_cores(), workers, 2);
+  EXPECT_TRUE(cluster::local_roles(job)[0].command.cores.empty()) << "more threads than cores";
 }
 
 TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {

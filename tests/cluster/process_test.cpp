@@ -1,12 +1,14 @@
 // One child process: its lines, its end, and that it never outlives who started it.
 #include "cluster/process.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include <csignal>
 
+#include "base/cores.h"
 #include "base/temp_dir.h"
 #include "cluster/processes.h"
 #include "lockstep/error.h"
@@ -102,6 +104,15 @@ TEST(Child, HasTheEnvironmentItWasGivenAndNoInput) {
   setenv("LOCKSTEP_B", "inherited", 1);  // NOLINT(concurrency-mt-unsafe)
   command.environment = {{"LOCKSTEP_A", "given"}, {"LOCKSTEP_B", ""}};
   EXPECT_THAT(Whole(command).out, ElementsAre("given-unset"));
+}
+
+TEST(Child, HasTheCoresItWasGiven) {
+  const std::vector<int> all = base::share_of_cores(0, 1);
+  cluster::Command command;
+  command.argv = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status | tr -d '[:space:]'"};
+  command.cores = {all.back()};
+  EXPECT_THAT(Whole(command).out, ElementsAre(fmt::format("Cpus_allowed_list:{}", all.back())));
+  EXPECT_EQ(base::share_of_cores(0, 1), all) << "whoever started it keeps its own";
 }
 
 TEST(Child, AProgramThatIsNotThereIsAnError) {
