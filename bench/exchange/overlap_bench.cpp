@@ -65,8 +65,9 @@ class Watch final : public train::Hooks {
   void on_step(const train::StepEvent& event) override {
     const allreduce::Communication now = exchange->communication();
     const double seconds = event.clock->seconds();
-    steps.push_back(
-        {seconds - seconds_, now.transfer_seconds - before_.transfer_seconds, now.wait_seconds - before_.wait_seconds});
+    steps.push_back({seconds - seconds_, now.transfer_seconds - before_.transfer_seconds,
+                     now.wait_seconds - before_.wait_seconds,
+                     static_cast<double>(now.bytes_sent - before_.bytes_sent)});
     seconds_ = seconds;
     before_ = now;
   }
