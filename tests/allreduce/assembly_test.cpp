@@ -580,6 +580,33 @@ TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
   EXPECT_TRUE(world.assembly(1).over());
 }
 
+TEST(Promise, IsGivenForNoNumberThatItHasLeft) {
+  World world = running(3);
+  world.form(1);
+  const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
+  world.assembly(1).take(0, Proposal{1, seats}, world.now());
+  EXPECT_FALSE(world.assembly(1).take_preparation()) << "it was in group 1 and has left it";
+  world.assembly(1).take(0, Proposal{2, seats}, world.now());
+  EXPECT_TRUE(world.assembly(1).take_preparation());
+}
+
+TEST(Promise, IsGivenToOneProposerAtATime) {
+  World world = running(3);
+  world.form(1);
+  const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
+  const std::vector<Seat> others{{1, world.at(1).incarnation}, {2, world.at(2).incarnation}};
+  world.assembly(1).take(0, Proposal{2, seats}, world.now());
+  ASSERT_TRUE(world.assembly(1).take_preparation());
+  world.assembly(1).take(2, Proposal{3, others}, world.now());
+  EXPECT_FALSE(world.assembly(1).take_preparation());
+  world.assembly(1).take(0, Refusal{2}, world.now());
+  world.assembly(1).take(2, Proposal{4, others}, world.now());
+  const auto wanted = world.assembly(1).take_preparation();
+  ASSERT_TRUE(wanted) << "worker:0 gave its proposal up";
+  EXPECT_EQ(wanted->number, 4U);
+  EXPECT_EQ(wanted->rank, 0);
+}
+
 TEST(Nonsense, IsIgnored) {
   World world = running(3);
   Assembly& member = world.assembly(1);
