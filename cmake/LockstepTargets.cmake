@@ -1,7 +1,7 @@
 # lockstep_room(NAME SOURCES ... [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
 # lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]): one GoogleTest
-# program. The compiler's time is short and theirs is not: tests are compiled without optimisation, except OPTIMIZED ones,
-# which compute much themselves.
+# program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
+# compute much themselves.
 #
 # Labels that mean something here: `asan` and `tsan` (also run under that sanitizer by test.sh), `fuzz` (a fuzz target)
 # and `slow` (only with `test.sh --all`). The targets asan_tests and tsan_tests build just the programs they need.
@@ -52,7 +52,7 @@ function(lockstep_precompile_test target)
   endif()
   string(MAKE_C_IDENTIFIER "test_headers${ARGN}" headers)
   if(NOT TARGET ${headers})
-    file(WRITE ${PROJECT_BINARY_DIR}/${headers}.cpp "")
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${headers}.cpp CONTENT "")
     add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
     set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${headers} PRIVATE -fPIE ${ARGN} ${precompiled_options})  # as programs are compiled
