@@ -6,10 +6,7 @@
 // buffer. Exchange: a push of N bytes in frames, copied to its place in the server, which answers with N bytes once it
 // has everything; the client copies those to their place. Pipelined: the server answers every frame as it comes.
 // A second stream stands open and idle meanwhile, as the one for heartbeats does in a cluster.
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,18 +15,16 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bare_socket.h"
 #include "base/file.h"
-#include "lockstep/error.h"
 #include "transport/stream.h"
 
 namespace lockstep::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using transport::Frame;
 using transport::Header;
 using transport::Stream;
@@ -60,44 +55,9 @@ struct Ports {
   int stream = 0;
 };
 
-using Buffer = std::vector<std::byte>;
-
-[[noreturn]] void fail(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
-
-void send_all(int socket, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) fail("send");
-    bytes = bytes.subspan(static_cast<size_t>(sent));
-  }
-}
-
-bool receive_all(int socket, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = recv(socket, bytes.data(), bytes.size(), 0);
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(got));
-  }
-  return true;
-}
-
-void no_delay(int socket) {
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
 /// Sends back as many bytes as come, after all of them.
-void serve_bare(int listener) {
-  const base::FileHandle socket(accept(listener, nullptr, nullptr));
-  no_delay(socket.get());
+void serve_bare(const Listener& listener) {
+  const base::FileHandle socket = listener.accept();
   Buffer staging;
   uint64_t size = 0;
   while (receive_all(socket.get(), std::as_writable_bytes(std::span(&size, 1)))) {
@@ -163,29 +123,20 @@ void serve_stream(Stream& stream, size_t slice) {
 
 [[noreturn]] void serve(int ports_out, const Options& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const base::FileHandle listener(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address = loopback(0);
-  socklen_t length = sizeof(address);
-  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener.get(), 1) != 0) {
-    fail("listen");
-  }
-  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  const Listener listener;
   const transport::Server server(
       {.address = "127.0.0.1:0", .security = {options.keys}, .spin = std::chrono::microseconds(options.spin)},
       [&](Stream& stream) { serve_stream(stream, options.slice); });
-  const Ports ports{ntohs(address.sin_port), server.port()};
+  const Ports ports{listener.port(), server.port()};
   if (write(ports_out, &ports, sizeof(ports)) != sizeof(ports)) fail("write");
-  std::thread([&] { serve_bare(listener.get()); }).detach();
+  std::thread([&] { serve_bare(listener); }).detach();
   while (true) pause();
 }
 
 /// The client's ends of both connections.
 class Client {
  public:
-  Client(const Ports& ports, const Options& options) : options_(options), bare_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const sockaddr_in address = loopback(ports.bare);
-    if (connect(bare_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
-    no_delay(bare_.get());
+  Client(const Ports& ports, const Options& options) : options_(options), bare_(connect_to(ports.bare)) {
     stream_ = transport::connect("127.0.0.1:" + std::to_string(ports.stream),
                                  {.security = {options.keys}, .spin = std::chrono::microseconds(options.spin)})
                   .value_or_throw();
@@ -204,7 +155,7 @@ class Client {
     send_all(bare_.get(), std::as_bytes(std::span(&size, 1)));
     send_all(bare_.get(), out);
     if (!receive_all(bare_.get(), in)) fail("recv");
-    return since(start);
+    return seconds_since(start);
   }
 
   double exchange(std::span<const std::byte> out, std::span<std::byte> in) {
@@ -212,7 +163,7 @@ class Client {
     Header header;
     header.kind = kPush;
     if (!send_slices(*stream_, header, out, options_.slice) || !receive_slices(*stream_, in)) fail("exchange");
-    return since(start);
+    return seconds_since(start);
   }
 
   double pipelined(std::span<const std::byte> out, std::span<std::byte> in) {
@@ -230,12 +181,10 @@ class Client {
     const bool received = receive_slices(*stream_, in);
     if (writer.joinable()) writer.join();
     if (!sent || !received) fail("pipelined exchange");
-    return since(start);
+    return seconds_since(start);
   }
 
  private:
-  static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
   const Options options_;
   base::FileHandle bare_;
   std::unique_ptr<Stream> stream_;
@@ -248,12 +197,8 @@ struct Times {
   void add(double time, int round) {
     if (round >= 0) seconds.push_back(time);  // those before warm up
   }
-  [[nodiscard]] double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = seconds;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  [[nodiscard]] double best() const { return bench::best(seconds); }
+  [[nodiscard]] double median() const { return bench::median(seconds); }
 };
 
 void measure(Client& client, const Model& model, const Options& options, nlohmann::json& report) {

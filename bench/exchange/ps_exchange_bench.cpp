@@ -7,11 +7,8 @@
 // layer by layer from the last on, and the exchange ends when the new parameters are in their place. The optimizer's
 // time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides
 // unless told to spin.
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,22 +17,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bare_socket.h"
 #include "base/file.h"
-#include "lockstep/error.h"
 #include "ps/ps_exchange.h"
 #include "ps/server.h"
 #include "ps/shard.h"
 
 namespace lockstep::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Buffer = std::vector<std::byte>;
 
 struct Options {
   int rounds = 30;
@@ -74,56 +67,9 @@ const std::vector<Model>& models() {
   return all;
 }
 
-[[noreturn]] void fail(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
-
-void send_all(int socket, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) fail("send");
-    bytes = bytes.subspan(static_cast<size_t>(sent));
-  }
-}
-
-bool receive_all(int socket, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = recv(socket, bytes.data(), bytes.size(), 0);
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(got));
-  }
-  return true;
-}
-
-void no_delay(int socket) {
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
-struct Listener {
-  Listener() : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = loopback(0);
-    socklen_t length = sizeof(address);
-    if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(socket.get(), 1) != 0) {
-      fail("listen");
-    }
-    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-    port = ntohs(address.sin_port);
-  }
-  base::FileHandle socket;
-  int port = 0;
-};
-
 /// Sends back as many bytes as come, after all of them.
-void serve_bare(int listener, size_t bytes) {
-  const base::FileHandle socket(accept(listener, nullptr, nullptr));
-  no_delay(socket.get());
+void serve_bare(const Listener& listener, size_t bytes) {
+  const base::FileHandle socket = listener.accept();
   Buffer staging(bytes);
   while (receive_all(socket.get(), staging)) send_all(socket.get(), staging);
 }
@@ -161,12 +107,12 @@ class Host {
  public:
   Host(const Model& model, const Options& options) : folder_(options.folder + "/ps-exchange-bench-XXXXXX") {
     if (mkdtemp(folder_.data()) == nullptr) fail("mkdtemp " + folder_);
-    Listener bare;
+    const Listener bare;
     {
       const Listener free;
-      port_ = free.port;
+      port_ = free.port();
     }
-    bare_port_ = bare.port;
+    bare_port_ = bare.port();
     process_ = fork();
     if (process_ < 0) fail("fork");
     if (process_ == 0) serve(bare, model, options);
@@ -207,7 +153,7 @@ class Host {
 
   [[noreturn]] void serve(const Listener& bare, const Model& model, const Options& options) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::thread([&] { serve_bare(bare.socket.get(), model.count() * sizeof(float)); }).detach();
+    std::thread([&] { serve_bare(bare, model.count() * sizeof(float)); }).detach();
     try {
       ps::ServerOptions server;
       server.spec = spec_of(port_);
@@ -252,10 +198,7 @@ graph::ParameterStore make_parameters(const Model& model) {
 class Worker {
  public:
   Worker(const Model& model, const Host& host, const Options& options)
-      : parameters_(make_parameters(model)), bare_(socket(AF_INET, SOCK_STREAM, 0)), shard_(shard(host, options)) {
-    const sockaddr_in address = loopback(host.bare_port());
-    if (connect(bare_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
-    no_delay(bare_.get());
+      : parameters_(make_parameters(model)), bare_(connect_to(host.bare_port())), shard_(shard(host, options)) {
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 1.0F);
     staging_.assign(parameters_.count(), 1.0F);
     in_.resize(parameters_.count() * sizeof(float));
@@ -279,7 +222,7 @@ class Worker {
     const auto start = Clock::now();
     send_all(bare_.get(), std::as_bytes(parameters_.gradients()));
     if (!receive_all(bare_.get(), in_)) fail("recv");
-    return since(start);
+    return seconds_since(start);
   }
 
   double exchange() {
@@ -289,7 +232,7 @@ class Worker {
       exchange_->ready({info->offset, info->count()}, {});
     }
     step_ = exchange_->finish({1, 1, 1}).value_or_throw().step;
-    return since(start);
+    return seconds_since(start);
   }
 
   /// The update alone, as the server makes it.
@@ -297,13 +240,11 @@ class Worker {
     const auto start = Clock::now();
     const ps::Contribution one{staging_};
     shard_.apply({&one, 1}, 1, {step_, 0.01F, 1}, {});
-    return since(start);
+    return seconds_since(start);
   }
 
  private:
   static constexpr int64_t kExamples = 1'000'000'000;
-
-  static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
   [[nodiscard]] ps::ShardOptions shard(const Host& host, const Options& options) const {
     ps::ShardOptions shard;
@@ -338,12 +279,8 @@ struct Times {
     if (round >= 0) cpu += host.cpu_seconds() - before;
   }
   [[nodiscard]] double cpu_each() const { return cpu / static_cast<double>(seconds.size()); }
-  [[nodiscard]] double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = seconds;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  [[nodiscard]] double best() const { return bench::best(seconds); }
+  [[nodiscard]] double median() const { return bench::median(seconds); }
 };
 
 nlohmann::json measure(Worker& worker, const Host& host, const Model& model, const Options& options) {

@@ -257,4 +257,24 @@ inline void expect_exactly_once(const Books& books, int64_t passes, int64_t exam
   }
 }
 
+inline CoordinatorOptions job(bool sync, int members, int64_t examples = 40, int64_t batch = 4) {
+  CoordinatorOptions options;
+  options.members = members;
+  options.sync = sync;
+  options.examples = examples;
+  options.batch = batch;
+  options.passes = 1;
+  return options;
+}
+
+/// Each in turn until nobody has anything left.
+inline void run_in_turn(Play& play) {
+  for (int moves = 0; moves < 10000 && !play.coordinator->all_done(); ++moves) {
+    if (play.wake()) continue;
+    Player& p = play.player(moves % play.options().members);
+    if (p.state == Player::State::computing) play.step(p.number);
+  }
+  EXPECT_TRUE(play.coordinator->all_done());
+}
+
 }  // namespace lockstep::ps::testing
