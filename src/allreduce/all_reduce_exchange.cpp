@@ -142,7 +142,8 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   if (leads_) note.stop = membership_->evaluators_word();
   note.times = times_;
   note.times.load = static_cast<float>(start_.load_seconds);
-  note.times.compute = static_cast<float>(seconds_between(left_finish_, entered) - start_.load_seconds);
+  const double since = seconds_between(left_finish_, entered);
+  note.times.compute = static_cast<float>(std::max(since - start_.load_seconds - start_.aside_seconds, 0.0));
   base::Result<bool> done = complete(note);
   const Clock::time_point exchanged = Clock::now();
   times_.wait = static_cast<float>(seconds_between(entered, exchanged));

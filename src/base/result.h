@@ -12,9 +12,10 @@ namespace lockstep::base {
 
 struct Failure {
   std::string message;
+  bool usage = false;  ///< what the user asked for cannot be
 
   /// The same failure seen from one layer further out: "outer: inner".
-  [[nodiscard]] Failure because(const std::string& outer) && { return {outer + ": " + message}; }
+  [[nodiscard]] Failure because(const std::string& outer) && { return {outer + ": " + message, usage}; }
 };
 
 template <class T>
@@ -30,8 +31,9 @@ class [[nodiscard]] Result {
   [[nodiscard]] const T& value() const { return *value_; }
   [[nodiscard]] const Failure& failure() const { return failure_; }
 
-  /// The value, or the failure thrown as an Error: for callers above the network.
+  /// The value, or the failure thrown as an Error or UsageError: for callers above the network.
   T value_or_throw() && {
+    if (!ok() && failure_.usage) throw UsageError(failure_.message);
     if (!ok()) throw Error(failure_.message);
     return std::move(*value_);
   }

@@ -24,10 +24,11 @@ namespace lockstep::exchange {
 struct Event {};
 
 struct StepStart {
-  uint64_t step = 0;        ///< updates made before this one
-  uint64_t examples = 0;    ///< behind the gradients of this process: their weight in an average
-  int64_t batches = 1;      ///< of the data plan that they come from
-  double load_seconds = 0;  ///< spent waiting for these batches
+  uint64_t step = 0;         ///< updates made before this one
+  uint64_t examples = 0;     ///< behind the gradients of this process: their weight in an average
+  int64_t batches = 1;       ///< of the data plan that they come from
+  double load_seconds = 0;   ///< spent waiting for these batches
+  double aside_seconds = 0;  ///< spent on an evaluation or a checkpoint since the last step
 };
 
 /// What the batches of a step showed.

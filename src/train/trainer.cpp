@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "optim/update_kernels.h"
 
@@ -35,6 +36,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
       options_(options),
       state_(std::move(state)),
       saved_step_(state_.step),
+      aside_told_(state_.aside_seconds),
       batches_per_step_(options_.accumulate) {
   if (options_.accumulate > 1 && parts_.micro_gradients.size() != parts_.parameters->count()) {
     throw UsageError(fmt::format("trainer: accumulating {} parameters needs as many micro gradients, got {}",
@@ -130,12 +132,16 @@ StopReason Trainer::close(StopReason reason, const RunClock& clock) {
 
 bool Trainer::leads() const { return parts_.checkpointer != nullptr && parts_.exchange->leads(); }
 
+void Trainer::begin(uint64_t examples, int64_t batches, double load_seconds) {
+  const double aside = state_.aside_seconds - std::exchange(aside_told_, state_.aside_seconds);
+  parts_.exchange->begin({state_.step, examples, batches, load_seconds, aside});
+}
+
 bool Trainer::step(StepResult& result) {
   const double waited = parts_.loader->seconds_waited();
   const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
   if (batch == nullptr) return false;
-  parts_.exchange->begin(
-      {state_.step, static_cast<uint64_t>(batch->count), 1, parts_.loader->seconds_waited() - waited});
+  begin(static_cast<uint64_t>(batch->count), 1, parts_.loader->seconds_waited() - waited);
   run_batch(*batch, batch->first_row, result);
   finish_update(result);
   dropped_ = result.info.applied ? nullptr : batch;
@@ -167,8 +173,7 @@ bool Trainer::accumulated_step(StepResult& result) {
                   parts_.micro_gradients.size_bytes());
     }
   }
-  parts_.exchange->begin(
-      {state_.step, static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited});
+  begin(static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited);
   if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
   finish_update(result);
   dropped_ = result.info.applied || batches > 1 ? nullptr : first;

@@ -90,6 +90,8 @@ class Trainer {
   StopReason close(StopReason reason, const RunClock& clock);
   /// Whether this process writes checkpoints and closes for all.
   [[nodiscard]] bool leads() const;
+  /// Tells the exchange that a step begins.
+  void begin(uint64_t examples, int64_t batches, double load_seconds);
   /// One update; false where the data has run out.
   bool step(StepResult& result);
   bool accumulated_step(StepResult& result);
@@ -114,6 +116,7 @@ class Trainer {
   TrainerOptions options_;
   TrainingState state_;
   uint64_t saved_step_ = 0;  ///< of the newest checkpoint
+  double aside_told_ = 0;    ///< of the seconds aside, what the exchange knows
   int64_t batches_per_step_ = 1;
   const data::Batch* dropped_ = nullptr;  ///< to be computed again, on newer parameters
   exchange::Snapshot snapshot_;

@@ -240,19 +240,19 @@ TEST_F(AllReduce, FewerBytesTrainAsWell) {
 }
 
 TEST_F(AllReduce, AutotunesAndGoesOnWithItsChoice) {
-  const Words words = Words{"lenet", "--batch", "10", "--epochs", "0", "--autotune"} + data();
+  const Words words = Words{"lenet", "--batch", "10", "--epochs", "0", "--autotune", "--bucket-mb", "0.02"} + data();
   for (const std::string& engine : engines()) {
     if (engine == "mpi") continue;
     SCOPED_TRACE(engine);
-    const Result first = train_over(engine, 2, engine, words + Words{"--steps", "120"});
+    const Result first = train_over(engine, 2, engine, words + Words{"--steps", "40"});
     const std::string config = get_file(folder / (engine + "/config.yaml"));
     EXPECT_THAT(config, HasSubstr("autotune: false"));
     const uint64_t chosen = first.summary["communication"]["bucket_bytes"];
     const std::string line = config.substr(config.find("bucket_mb: "));
     EXPECT_EQ(static_cast<uint64_t>(std::stod(line.substr(11)) * 1024 * 1024), chosen);
-    const Result second = resume(engine, {"--steps", "125"});
+    const Result second = resume(engine, {"--steps", "45"});
     EXPECT_EQ(second.summary["communication"]["bucket_bytes"], chosen);
-    EXPECT_EQ(second.steps, 125U);
+    EXPECT_EQ(second.steps, 45U);
   }
 }
 

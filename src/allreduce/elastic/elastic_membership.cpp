@@ -85,7 +85,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   base::Result<Formed> connect(const Decision& decision);
   [[nodiscard]] bool give_up(double until);
   /// Until everyone has heard of the end.
-  void say_farewell(double at_most);
+  void say_farewell(double at_most, bool to_evaluator);
   [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
   [[nodiscard]] elastic::Publications::Place place();
 
@@ -169,21 +169,21 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
     collective_.reset();
     assembly.form(standing, now());
   });
-  std::string failure;
-  while (failure.empty()) {
+  base::Failure failure;
+  while (failure.message.empty()) {
     base::Result<Errand> errand = next_errand();
     if (!errand) {
-      failure = errand.failure().message;
+      failure = errand.failure();
     } else if (errand.value().preparation) {
       const base::Result<bool> prepared = prepare(*errand.value().preparation);
-      if (!prepared) failure = prepared.failure().message;
+      if (!prepared) failure = prepared.failure();
     } else {
       base::Result<Formed> formed = connect(*errand.value().decision);
       if (formed) return formed;
     }
   }
   act([](elastic::Assembly& assembly) { assembly.withdraw(); });
-  return base::Failure{fmt::format("{}: {}", options_.task.str(), failure)};
+  return std::move(failure).because(options_.task.str());
 }
 
 base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
@@ -191,7 +191,7 @@ base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_erra
   for (;;) {
     if (interrupted()) return base::Failure{"interrupted while a group was being made"};
     if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
-    if (!refusal_.empty()) return base::Failure{refusal_};
+    if (!refusal_.empty()) return base::Failure{refusal_, true};
     Errand errand{assembly_.take_preparation(), {}};
     if (!errand.preparation) errand.decision = assembly_.take_decision();
     if (errand.preparation || errand.decision) return errand;
@@ -259,19 +259,19 @@ base::Result<bool> ElasticMembership::Impl::close() {
       wake_.wait_for(mutex_, kLook);
     }
   }
-  say_farewell(kShortFarewell);
+  say_farewell(kShortFarewell, false);
   return false;
 }
 
 void ElasticMembership::Impl::end() {
   act([](elastic::Assembly& assembly) { assembly.end(now()); });
-  say_farewell(interrupted() ? kShortFarewell : kFarewell);
+  say_farewell(interrupted() ? kShortFarewell : kFarewell, !interrupted());
 }
 
-void ElasticMembership::Impl::say_farewell(double at_most) {
+void ElasticMembership::Impl::say_farewell(double at_most, bool to_evaluator) {
   const double until = now() + at_most;
   while (now() < until) {
-    const bool evaluator = publications_.awaited();
+    const bool evaluator = publications_.awaited() || (to_evaluator && publications_.expected());
     const base::MutexLock lock(mutex_);
     if (assembly_.may_go(now()) && !evaluator) return;
     wake_.wait_for(mutex_, kLook);

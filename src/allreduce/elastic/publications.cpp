@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
 constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::seconds kStarting{10};        ///< that an evaluator may come later than this member
 constexpr std::chrono::milliseconds kLongest{2000};  ///< without an answer: who asks must know that this member lives
 
 base::Result<bool> send_parameters(transport::Stream& stream, uint64_t step,
@@ -28,7 +29,7 @@ base::Result<bool> send_parameters(transport::Stream& stream, uint64_t step,
 
 void Publications::publish(uint64_t step, std::span<const float> parameters) {
   const base::MutexLock lock(mutex_);
-  if (!came_ || (!published_.empty() && published_.back().step >= step)) return;
+  if (!(came_ || expected_) || (!published_.empty() && published_.back().step >= step)) return;
   published_.push_back({step, std::make_shared<const std::vector<float>>(parameters.begin(), parameters.end())});
   const size_t most = std::min(kMostKept, kMostKeptBytes / std::max<size_t>(parameters.size_bytes(), 1));
   while (published_.size() > std::max<size_t>(most, 1)) published_.pop_front();
@@ -38,6 +39,11 @@ void Publications::publish(uint64_t step, std::span<const float> parameters) {
 bool Publications::awaited() const {
   const base::MutexLock lock(mutex_);
   return evaluators_ > told_end_;
+}
+
+bool Publications::expected() const {
+  const base::MutexLock lock(mutex_);
+  return expected_ && !heard_end_ && std::chrono::steady_clock::now() - made_ < kStarting;
 }
 
 void Publications::stop() {
@@ -71,6 +77,7 @@ void Publications::serve(transport::Stream& stream, const std::function<Place()>
       told = true;
       const base::MutexLock lock(mutex_);
       ++told_end_;
+      heard_end_ = true;
     }
   }
   const base::MutexLock lock(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -24,7 +25,7 @@ class Publications {
   };
 
   /// `expected`: an evaluator belongs to the cluster. Otherwise parameters are kept only once one has come.
-  explicit Publications(bool expected) : came_(expected) {}
+  explicit Publications(bool expected) : expected_(expected) {}
 
   void publish(uint64_t step, std::span<const float> parameters);
   [[nodiscard]] train::StopReason word() const { return word_; }
@@ -32,6 +33,8 @@ class Publications {
   void serve(transport::Stream& stream, const std::function<Place()>& place);
   /// Whether an evaluator is here that has not had everything, or has not heard of the end.
   [[nodiscard]] bool awaited() const;
+  /// Whether one belongs to the cluster that has not heard of the end, and may still be starting.
+  [[nodiscard]] bool expected() const;
   void stop();
 
  private:
@@ -44,7 +47,10 @@ class Publications {
   mutable base::Mutex mutex_;
   base::Condition changed_;
   std::deque<Published> published_ LOCKSTEP_GUARDED_BY(mutex_);
-  bool came_ LOCKSTEP_GUARDED_BY(mutex_);
+  const bool expected_;
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+  bool came_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool heard_end_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   int evaluators_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   int told_end_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< of those that are here
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;

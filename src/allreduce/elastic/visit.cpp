@@ -71,7 +71,7 @@ base::Result<std::string> ask_run_name(const ElasticOptions& options) try {
     watchdog.pause(std::min(milliseconds(20) * (1 << std::min(tries, 5)), milliseconds(500)));
   }
 } catch (const UsageError& error) {
-  return base::Failure{error.what()};
+  return base::Failure{error.what(), true};
 }
 
 }  // namespace lockstep::allreduce
