@@ -9,8 +9,8 @@
 //   mpi/           ranks of an MPI job
 //   throttled.h    another engine as if on a slower network, for benchmarks and tests
 //
-// To add an engine: its folder here with a source list chosen in CMake, its name in engines.h, its line in
-// tests/conformance/collective_test.cpp. NCCL's place is nccl/, with `device()` telling where its buffers lie.
+// To add an engine: its folder here with a source list chosen in CMake, its name among the choices of --collective and
+// in cluster::choose_engine, its line in tests/conformance/collective_test.cpp. NCCL's place is nccl/.
 #pragma once
 
 #include <chrono>

@@ -35,6 +35,7 @@ constexpr const char* kExamples =
     "  lockstep train my-model.yaml --dataset mnist              a model of your own: docs/models.md\n"
     "  lockstep train --config study.yaml --seed 7               settings from a file; flags win\n"
     "  lockstep train lenet --workers 3 --ps 1 --async           three workers and a server: docs/launching.md\n"
+    "  lockstep train lenet --workers 3 --strategy allreduce     without a server: docs/allreduce.md\n"
     "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
 
