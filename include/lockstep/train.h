@@ -115,7 +115,7 @@ struct WorkerRecord {
   double wait_share = 0;       ///< of its time, waiting for parameters or for the others
   double load_seconds = 0;     ///< of all-reduce: waiting for data,
   double compute_seconds = 0;  ///< and computing
-  double loss = 0;        ///< evaluated with what it had at its end; NaN: it was not
+  double loss = 0;             ///< evaluated with what it had at its end; NaN: it was not
   double accuracy = 0;
 };
 
@@ -150,7 +150,7 @@ struct Outcome {
   std::vector<WorkerRecord> workers;  ///< of a cluster, from its chief
   CommunicationRecord communication;
   std::vector<std::string> stragglers;  ///< who was slow, since when, by how much and why; for people
-  std::string pictures;               ///< the folder of what the model shows at evaluations; empty: it shows nothing
+  std::string pictures;                 ///< the folder of what the model shows at evaluations; empty: it shows nothing
 };
 
 class Hooks {

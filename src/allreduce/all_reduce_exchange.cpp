@@ -152,7 +152,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   if (!done) {
     options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, with_names(done.failure().message)));
     base::Result<StepInfo> next = regroup();
-    if (!next) return base::Failure(next.failure()).because(done.failure().message);
+    if (!next) return base::Failure(next.failure()).because(with_names(done.failure().message));
     info = std::move(next.value());
     info.applied = false;
   } else if (notes_.stop != train::StopReason::none) {
@@ -169,6 +169,8 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     if (notes_.regroup) {
       base::Result<StepInfo> next = regroup();
       if (!next) return next;
+      info.step = next.value().step;  // another part of the group may have been ahead
+      info.examples_total = next.value().examples_total;
       info.plan = std::move(next.value().plan);
       info.batches_per_step = next.value().batches_per_step;
       info.stop = next.value().stop;

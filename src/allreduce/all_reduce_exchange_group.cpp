@@ -95,7 +95,9 @@ void AllReduceExchange::adopt(Formed formed) {
     if (!here) ++records_[static_cast<size_t>(member)].joins;
   }
   if (leads_ && !group_.announced.empty()) options_.log("info", group_.announced);
-  if (group_.transfer && group_.collective->rank() != group_.source) whole_ = live_ = false;  // until it has come
+  // What comes takes the place of what is here, unless that is the same.
+  const bool receives = group_.transfer && !group_.holds && group_.collective->rank() != group_.source;
+  if (receives) whole_ = live_ = false;
   step_ = group_.standing.step;
   examples_ = group_.standing.examples;
   plan_ = make_plan();
@@ -109,6 +111,7 @@ void AllReduceExchange::adopt(Formed formed) {
   autotune_.reset();
   if (!tuned_) autotune_.emplace(parameters_.count() * sizeof(float), default_bucket_bytes_);
   set_buckets(tuned_ ? known : autotune_->bucket_bytes());
+  if (leads_ && tuned_ && options_.autotune && options_.tuned) options_.tuned(known);
 }
 
 data::Plan AllReduceExchange::make_plan() const {
@@ -146,6 +149,12 @@ base::Result<bool> AllReduceExchange::transfer_state() {
 }
 
 base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {
+  if (farewell.reason == train::StopReason::interrupted && membership_->elastic()) {
+    // Only this one goes, or all were told so; the others need not wait until it is gone.
+    if (group_.collective) group_.collective->abort("this member was interrupted");
+    left_alone_ = true;
+    return std::optional<StepInfo>();
+  }
   Note note;
   note.stop = farewell.reason == train::StopReason::none ? train::StopReason::data : farewell.reason;
   while (agreed_ == train::StopReason::none) {
@@ -169,6 +178,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
 }
 
 void AllReduceExchange::end() {
+  if (left_alone_) return;  // the others may go on
   membership_->end();
   parted_ = true;
 }

@@ -1,10 +1,22 @@
 #include "allreduce/communicator.h"
 
+#include <exception>
 #include <utility>
 
 namespace lockstep::allreduce {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// What is thrown on a thread of its own would end the program.
+base::Result<bool> guarded(const Communicator::Operation& operation) try {
+  return operation();
+} catch (const std::exception& error) {
+  return base::Failure{error.what()};
+}
+
+}  // namespace
 
 Communicator::~Communicator() {
   {
@@ -56,7 +68,7 @@ void Communicator::execute(const Operation& operation) {
     if (failure_) return;
   }
   const Clock::time_point start = Clock::now();
-  base::Result<bool> done = operation();
+  base::Result<bool> done = guarded(operation);
   const base::MutexLock lock(mutex_);
   seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
   if (!done && !failure_) failure_ = done.failure();

@@ -3,12 +3,9 @@
 // posts and waits; the thread starts with the first operation that is posted ahead.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -39,6 +39,7 @@ struct Formed {
   std::shared_ptr<collective::Collective> collective;
   int source = 0;         ///< the rank whose state everyone goes on from
   bool transfer = true;   ///< not everyone has that state
+  bool holds = false;     ///< this member has it already: the same comes again
   Standing standing;      ///< the source's
   std::string announced;  ///< for people: who left, who came; may be empty
 };
@@ -52,6 +53,9 @@ class Membership {
   virtual base::Result<Formed> form(const Standing& standing) = 0;
   /// Whether someone waits to get in. Cheap; asked of rank 0 before each step, who tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
+
+  /// Whether the others go on when this member leaves by itself.
+  [[nodiscard]] virtual bool elastic() const { return false; }
 
   /// Training is over by the word of all. Rank 0 returns at once and closes for all; the others wait until it has
   /// called `end`. True: this member leads (now) and has to close.

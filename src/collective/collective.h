@@ -52,8 +52,6 @@ class Collective {
   [[nodiscard]] virtual std::string_view engine() const = 0;  ///< "gloo"
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  /// Whether operations under way return soon after `abort`. If not, they belong on a thread that can be abandoned.
-  [[nodiscard]] virtual bool interruptible() const = 0;
 
   /// Adds up `count` elements of all members, in place. The order of additions depends on count, size and rank alone.
   virtual base::Result<bool> all_reduce(void* data, size_t count, Element element) = 0;

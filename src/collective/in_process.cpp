@@ -89,7 +89,6 @@ class Member final : public Collective {
   [[nodiscard]] std::string_view engine() const override { return "inprocess"; }
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(group_->seats.size()); }
-  [[nodiscard]] bool interruptible() const override { return true; }
 
   base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
     auto* bytes = static_cast<std::byte*>(data);

@@ -24,7 +24,6 @@ class Throttled final : public Collective {
   [[nodiscard]] std::string_view engine() const override { return engine_->engine(); }
   [[nodiscard]] int rank() const override { return engine_->rank(); }
   [[nodiscard]] int size() const override { return engine_->size(); }
-  [[nodiscard]] bool interruptible() const override { return engine_->interruptible(); }
   [[nodiscard]] Traffic traffic() const override { return engine_->traffic(); }
 
   base::Result<bool> all_reduce(void* data, size_t count, Element element) override {

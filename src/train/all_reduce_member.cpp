@@ -194,7 +194,12 @@ TrainerOptions AllReduceMember::adapted(TrainerOptions options) const {
   return options;
 }
 
+AllReduceMember::~AllReduceMember() {
+  if (ranks_ && !ended_) ranks_->abort("this rank failed");
+}
+
 void AllReduceMember::end() {
+  ended_ = true;
   if (exchange_ != nullptr && leads()) exchange_->end();
 }
 

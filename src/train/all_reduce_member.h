@@ -29,6 +29,8 @@ class AllReduceMember final : public GroupMember {
  public:
   /// A rank of an MPI job joins it here.
   AllReduceMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  /// A rank that did not come to `end` failed, and does not wait for the others.
+  ~AllReduceMember() override;
 
   std::string find_run(const std::string& model_name) override;
   [[nodiscard]] bool leadership_moves() const override { return !group_.mpi; }
@@ -43,6 +45,7 @@ class AllReduceMember final : public GroupMember {
   /// What the user can do when a rank is lost.
   [[nodiscard]] std::string advice() const;
 
+  bool ended_ = false;
   std::shared_ptr<collective::Collective> ranks_;     ///< of an MPI job
   std::string run_;                                   ///< its name, where this process made it
   allreduce::AllReduceExchange* exchange_ = nullptr;  ///< the Setup's

@@ -37,6 +37,16 @@ class RunCheckpointer final : public Checkpointer {
     return event;
   }
 
+  void take_over(TrainingState& state) override {
+    std::string path;
+    if (store_.list().empty()) return;
+    const TrainingState before = store_.load_newest(path).header.state;
+    state.last_eval = before.last_eval;
+    state.best_eval = before.best_eval;
+    state.best_checkpoint = before.best_checkpoint;
+    state.aside_seconds = before.aside_seconds;
+  }
+
  private:
   CheckpointStore store_;
   CheckpointHeader header_;

@@ -46,6 +46,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
 
 StopReason Trainer::run(const RunClock& clock) {
   if (const auto group = parts_.exchange->join().value_or_throw()) follow(*group);
+  led_ = leads();
   StopReason reason = StopReason::none;
   try {
     do {
@@ -117,7 +118,14 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
   return more.has_value();
 }
 
+void Trainer::look_who_leads() {
+  const bool leads_now = leads();
+  if (leads_now && !led_) parts_.checkpointer->take_over(state_);
+  led_ = leads_now;
+}
+
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
+  look_who_leads();
   if (!leads() && !options_.who.empty()) return reason;  // another one closes for all
   if (!take_snapshot()) throw Error("the final state cannot be had");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
@@ -255,6 +263,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) const {
 }
 
 StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock) {
+  look_who_leads();
   StopReason reason = options_.stop.check_step(state_, clock);
   if (result.info.stop != StopReason::none) reason = result.info.stop;
   if (reason != StopReason::none) return reason;

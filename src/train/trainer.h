@@ -32,6 +32,8 @@ class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
   virtual CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) = 0;
+  /// This process saves from now on in place of another: takes over what that one knew of evaluations.
+  virtual void take_over(TrainingState& /*state*/) {}
 };
 
 struct Parts {
@@ -90,6 +92,8 @@ class Trainer {
   StopReason close(StopReason reason, const RunClock& clock);
   /// Whether this process writes checkpoints and closes for all.
   [[nodiscard]] bool leads() const;
+  /// Notices that it has come to lead.
+  void look_who_leads();
   /// Tells the exchange that a step begins.
   void begin(uint64_t examples, int64_t batches, double load_seconds);
   /// One update; false where the data has run out.
@@ -121,6 +125,7 @@ class Trainer {
   const data::Batch* dropped_ = nullptr;  ///< to be computed again, on newer parameters
   exchange::Snapshot snapshot_;
   StopReason group_stop_ = StopReason::none;
+  bool led_ = false;
 };
 
 }  // namespace lockstep::train

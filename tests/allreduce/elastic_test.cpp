@@ -28,7 +28,7 @@ TEST_F(Cluster, GoesOnWithoutOneThatIsGoneAndNamesIt) {
   at(1).vanish();
   EXPECT_TRUE(trains({0, 2}));
   EXPECT_GE(at(0).step, before);
-  EXPECT_EQ(at(0).transfers + at(2).transfers, 2) << "only at the start; or one was a step ahead";
+  EXPECT_THAT(at(0).transfers + at(2).transfers, ::testing::AnyOf(2, 4)) << "at the start; or one was a step ahead";
   EXPECT_TRUE(at(0).lines.has(name(1) + ": connection closed")) << ::testing::PrintToString(at(0).lines.get());
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -272,6 +273,55 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
   });
   EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
 }
+
+/// A group whose first member, the source, dies when the others wait for its state.
+class Widowed final : public Membership {
+ public:
+  Widowed(bool holds, std::atomic<bool>& interrupt) : holds_(holds), interrupt_(interrupt) {}
+
+  base::Result<Formed> form(const Standing& standing) override {
+    if (met_) {
+      after = standing;
+      interrupt_ = true;
+      return base::Failure{"nobody is left"};
+    }
+    met_ = true;
+    auto group = collective::make_in_process_group(2);
+    Formed formed;
+    formed.number = 7;
+    formed.members = {0, 1};
+    formed.collective = std::move(group[1]);
+    formed.holds = holds_;
+    formed.standing = standing;
+    formed.standing.live = true;
+    return formed;
+  }
+  base::Result<bool> close() override { return true; }
+  void end() override {}
+
+  Standing after;
+
+ private:
+  bool holds_;
+  std::atomic<bool>& interrupt_;
+  bool met_ = false;
+};
+
+class DeathOfTheSource : public testing::TestWithParam<bool> {};
+
+TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
+  std::atomic<bool> interrupt = false;
+  AllReduceOptions options = make_options(2);
+  options.interrupt = &interrupt;
+  graph::ParameterStore store = make_store();
+  auto membership = std::make_unique<Widowed>(GetParam(), interrupt);
+  const Widowed& widow = *membership;
+  AllReduceExchange exchange(store, std::move(options), std::move(membership));
+  ASSERT_TRUE(exchange.join());
+  EXPECT_EQ(widow.after.whole, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
 
 class Sent : public testing::TestWithParam<std::pair<collective::Element, double>> {};
 

@@ -41,7 +41,6 @@ class FakeEngine {
     [[nodiscard]] std::string_view engine() const override { return "fake"; }
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int size() const override { return meeting_->size; }
-    [[nodiscard]] bool interruptible() const override { return true; }
     [[nodiscard]] collective::Traffic traffic() const override { return {}; }
     base::Result<bool> broadcast(std::span<std::byte> /*data*/, int /*root*/) override { return barrier(); }
     base::Result<bool> all_gather(std::span<const std::byte> /*mine*/, std::span<std::byte> /*all*/) override {

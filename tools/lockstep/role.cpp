@@ -1,5 +1,6 @@
 #include "role.h"
 
+#include <csignal>
 #include <cstdio>
 
 #include "base/wait_policy.h"
@@ -41,7 +42,10 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
     throw Error("training ended because the loss of a worker became infinite or not a number");
   }
   if (settings.report != "json") print_result_line(session.settings(), outcome);
-  return outcome.reason == train::StopReason::interrupted ? interrupt_exit_code() : 0;
+  if (outcome.reason != train::StopReason::interrupted) return 0;
+  // Another member's interrupt ends an MPI job as a whole: it has not trained to its end here either.
+  const int code = interrupt_exit_code();
+  return code != 0 ? code : 128 + SIGINT;
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ struct Decision {
   int source = 0;                      ///< rank
   bool transfer = true;
   Standing standing;
+  std::vector<int> holders;  ///< ranks that have that state already, besides the source
 };
 
 using Message = std::variant<Status, Proposal, Acceptance, Refusal, Decision>;

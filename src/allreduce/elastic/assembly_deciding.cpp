@@ -70,12 +70,20 @@ Decision Assembly::make_decision() const {
     ++rank;
   }
   decision.standing = source->standing;
-  const auto same = [&](const auto& entry) {
-    const Acceptance& a = entry.second;
+  const auto same = [&](const Acceptance& a) {
     return a.standing.whole && a.standing.live && a.standing.step == source->standing.step && a.lineage != 0 &&
            a.lineage == source->lineage;
   };
-  decision.transfer = !std::all_of(outstanding_->accepted.begin(), outstanding_->accepted.end(), same);
+  // Before the first step everyone has what the model begins with.
+  const auto begins = [](const Standing& s) { return s.whole && !s.live && s.step == 0; };
+  decision.transfer = false;
+  rank = 0;
+  for (const auto& [member, acceptance] : outstanding_->accepted) {
+    decision.transfer = decision.transfer || !same(acceptance);
+    const bool holds = same(acceptance) || (begins(acceptance.standing) && begins(source->standing));
+    if (holds) decision.holders.push_back(rank);
+    ++rank;
+  }
   return decision;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "allreduce/elastic/assembly.h"
@@ -236,6 +237,8 @@ base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) 
   formed.source = decision.source;
   formed.transfer = decision.transfer;
   formed.standing = decision.standing;
+  const auto& holders = decision.holders;
+  formed.holds = std::find(holders.begin(), holders.end(), formed.collective->rank()) != holders.end();
   act([&](elastic::Assembly& assembly) {
     mutex_.assert_held();
     collective_ = formed.collective;

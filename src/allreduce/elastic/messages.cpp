@@ -142,6 +142,7 @@ wire::Decision made(const Decision& decision) {
   to.set_source(decision.source);
   to.set_transfer(decision.transfer);
   put(decision.standing, *to.mutable_standing());
+  for (const int rank : decision.holders) to.add_holders(rank);
   return to;
 }
 
@@ -152,6 +153,7 @@ Decision read(const wire::Decision& from, int members) {
   decision.source = from.source();
   decision.transfer = from.transfer();
   decision.standing = take(from.standing());
+  decision.holders = {from.holders().begin(), from.holders().end()};
   return decision;
 }
 

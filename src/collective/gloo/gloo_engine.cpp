@@ -101,7 +101,6 @@ class GlooGroup final : public Collective {
   [[nodiscard]] std::string_view engine() const override { return "gloo"; }
   [[nodiscard]] int rank() const override { return state_->links().rank(); }
   [[nodiscard]] int size() const override { return state_->links().size(); }
-  [[nodiscard]] bool interruptible() const override { return true; }
 
   base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
     const std::span bytes(static_cast<std::byte*>(data), count * bytes_of(element));

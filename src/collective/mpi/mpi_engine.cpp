@@ -57,7 +57,6 @@ class MpiGroup final : public Collective {
   [[nodiscard]] std::string_view engine() const override { return "mpi"; }
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
-  [[nodiscard]] bool interruptible() const override { return true; }
 
   Result<bool> all_reduce(void* data, size_t count, Element element) override;
   Result<bool> broadcast(Bytes data, int root) override;
