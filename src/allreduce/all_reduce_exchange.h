@@ -149,8 +149,7 @@ class AllReduceExchange final : public exchange::Exchange {
   // The group.
   Formed group_;
   bool leads_ = false;
-  bool left_alone_ = false;  ///< by an interrupt, of a group that does without
-  bool parted_ = false;      ///< everyone has heard of the end: nobody waits for this member
+  bool parted_ = false;  ///< everyone has heard of the end: nobody waits for this member
 
   // The step under way.
   exchange::StepStart start_;

@@ -149,12 +149,6 @@ base::Result<bool> AllReduceExchange::transfer_state() {
 }
 
 base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {
-  if (farewell.reason == train::StopReason::interrupted && membership_->elastic()) {
-    // Only this one goes, or all were told so; the others need not wait until it is gone.
-    if (group_.collective) group_.collective->abort("this member was interrupted");
-    left_alone_ = true;
-    return std::optional<StepInfo>();
-  }
   Note note;
   note.stop = farewell.reason == train::StopReason::none ? train::StopReason::data : farewell.reason;
   while (agreed_ == train::StopReason::none) {
@@ -178,7 +172,6 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
 }
 
 void AllReduceExchange::end() {
-  if (left_alone_) return;  // the others may go on
   membership_->end();
   parted_ = true;
 }

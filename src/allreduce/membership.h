@@ -54,9 +54,6 @@ class Membership {
   /// Whether someone waits to get in. Cheap; asked of rank 0 before each step, who tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 
-  /// Whether the others go on when this member leaves by itself.
-  [[nodiscard]] virtual bool elastic() const { return false; }
-
   /// Training is over by the word of all. Rank 0 returns at once and closes for all; the others wait until it has
   /// called `end`. True: this member leads (now) and has to close.
   virtual base::Result<bool> close() = 0;

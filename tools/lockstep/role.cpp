@@ -43,7 +43,7 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
   }
   if (settings.report != "json") print_result_line(session.settings(), outcome);
   if (outcome.reason != train::StopReason::interrupted) return 0;
-  // Another member's interrupt ends an MPI job as a whole: it has not trained to its end here either.
+  // Another member's interrupt ended all: training has not come to its end here either.
   const int code = interrupt_exit_code();
   return code != 0 ? code : 128 + SIGINT;
 }

@@ -46,7 +46,6 @@ class ElasticMembership final : public Membership {
 
   base::Result<Formed> form(const Standing& standing) override;
   [[nodiscard]] bool wants_regroup() const override;
-  [[nodiscard]] bool elastic() const override { return true; }
   base::Result<bool> close() override;
   void end() override;
   [[nodiscard]] bool over() const override;
