@@ -19,9 +19,5 @@ pkg_check_modules(OPEN_MPI IMPORTED_TARGET ompi-c)  # without it there is no --c
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # What ccache may overlook, or it keeps nothing that was compiled with precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${LOCKSTEP_CCACHE})
-endif()
-find_program(LOCKSTEP_LLD ld.lld)
-if(LOCKSTEP_LLD)
-  add_link_options(-fuse-ld=lld)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LOCKSTEP_CCACHE})
 endif()

@@ -1,5 +1,4 @@
-# lockstep_room(NAME SOURCES ... [PUBLIC ...] [PRIVATE ...] [COLD]): one static library per folder of src/. A COLD one has
-# no code that computes: the address sanitizer's build does not optimise it.
+# lockstep_room(NAME SOURCES ... [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
 # lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]): one GoogleTest
 # program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
 # compute much themselves.
@@ -21,69 +20,53 @@ endif()
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 
-# The headers that most sources use, compiled once. The preset dev and clang-tidy go without: there every source shows
-# that it includes what it uses.
+# The headers that most sources use, compiled once for a room or for all tests. The rooms of a release build go without,
+# so that every source shows there that it includes what it uses; tests show it in the preset dev and to clang-tidy.
 option(LOCKSTEP_PRECOMPILE "Precompile the headers that most sources use" OFF)
 set(room_headers <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
     <mutex> <optional> <span> <string> <string_view> <thread> <vector>)
 set(test_headers <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${room_headers})
+# What ccache asks for: headers that are made again are the same headers, and the preprocessor keeps them apart.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(precompiled_options "SHELL:-Xclang -fno-pch-timestamp")
+else()
+  set(precompiled_options -fpch-preprocess)
+endif()
 
-# lockstep_precompile(TARGET HEADERS ... OPTIONS ... [LIBS ...]): all targets with the same options, and libraries that
-# bring options, share the headers of an object library that has those.
-function(lockstep_precompile target)
+function(lockstep_precompile_room target)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  list(LENGTH ROOM_SOURCES sources)
+  if(LOCKSTEP_PRECOMPILE AND LOCKSTEP_SANITIZE AND sources GREATER_EQUAL 8)
+    if(fmt::fmt IN_LIST ROOM_PRIVATE)
+      list(APPEND room_headers <fmt/format.h>)
+    endif()
+    target_precompile_headers(${target} PRIVATE ${room_headers})
+    target_compile_options(${target} PRIVATE ${precompiled_options})
+  endif()
+endfunction()
+
+# All tests with the same compiler options share precompiled headers: those of an object library that has the options.
+function(lockstep_precompile_test target)
   if(NOT LOCKSTEP_PRECOMPILE)
     return()
   endif()
-  cmake_parse_arguments(SHARED "" "" "HEADERS;OPTIONS;LIBS" ${ARGN})
-  # ccache asks for the first of each: headers that are made again are the same, and the preprocessor keeps them apart.
-  # A heap full of headers is not worth searching for garbage.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    set(options "SHELL:-Xclang -fno-pch-timestamp")
-  else()
-    set(options -fpch-preprocess "SHELL:--param ggc-min-heapsize=1000000")
-  endif()
-  string(MAKE_C_IDENTIFIER "headers ${SHARED_OPTIONS} ${SHARED_LIBS}" headers)
+  string(MAKE_C_IDENTIFIER "test_headers${ARGN}" headers)
   if(NOT TARGET ${headers})
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${headers}.cpp CONTENT "")
     add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
-    set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # the options say how
-    target_compile_options(${headers} PRIVATE ${SHARED_OPTIONS} ${options})
-    target_link_libraries(${headers} PRIVATE lockstep_flags ${SHARED_LIBS})
-    target_precompile_headers(${headers} PRIVATE ${SHARED_HEADERS})
+    set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${headers} PRIVATE -fPIE ${ARGN} ${precompiled_options})  # as programs are compiled
+    target_link_libraries(${headers} PRIVATE lockstep_flags GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+    target_precompile_headers(${headers} PRIVATE ${test_headers})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${headers})
-  target_compile_options(${target} PRIVATE ${options})
+  target_compile_options(${target} PRIVATE ${precompiled_options})
 endfunction()
 
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
-# The fuzzer sees which branches are taken in these rooms.
-set(fuzzed_rooms base tensor ops interchange data transport wire cluster ps allreduce train)
-
-# What a room is compiled with, and its headers.
-function(lockstep_room_options name)
-  set(options)
-  if(LOCKSTEP_FUZZ AND name IN_LIST fuzzed_rooms)
-    list(APPEND options -fsanitize=fuzzer-no-link)
-  endif()
-  if(LOCKSTEP_SANITIZE MATCHES address AND ROOM_COLD)
-    list(APPEND options -O0)
-  endif()
-  target_compile_options(lockstep_${name} PRIVATE ${options})
-  set(libs)
-  foreach(lib fmt::fmt OpenMP::OpenMP_CXX)
-    if(lib IN_LIST ROOM_PUBLIC OR lib IN_LIST ROOM_PRIVATE)
-      list(APPEND libs ${lib})
-    endif()
-  endforeach()
-  if(fmt::fmt IN_LIST libs)
-    list(APPEND room_headers <fmt/format.h>)
-  endif()
-  lockstep_precompile(lockstep_${name} HEADERS ${room_headers} OPTIONS -fPIC ${options} LIBS ${libs})
-endfunction()
-
 function(lockstep_room name)
-  cmake_parse_arguments(ROOM "COLD" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${name})
   add_library(${target} STATIC ${ROOM_SOURCES})
   add_library(lockstep::${name} ALIAS ${target})
@@ -93,23 +76,8 @@ function(lockstep_room name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${ROOM_PUBLIC} PRIVATE $<BUILD_INTERFACE:lockstep_flags> ${ROOM_PRIVATE})
-  lockstep_room_options(${name})
+  lockstep_precompile_room(${target} ${ARGN})
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
-endfunction()
-
-# Generated code of a room, made by the target `generated`. Our warnings do not concern it, and the address sanitizer
-# watches it as little as its library.
-add_custom_target(generated)
-function(lockstep_generated room)
-  set(options -w)
-  if(LOCKSTEP_SANITIZE MATCHES address)
-    list(APPEND options -fno-sanitize=address,undefined)
-  endif()
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_LINTING ON
-                              SKIP_PRECOMPILE_HEADERS ON)
-  target_sources(lockstep_${room} PRIVATE ${ARGN})
-  add_custom_target(generated_${room} DEPENDS ${ARGN})
-  add_dependencies(generated generated_${room})
 endfunction()
 
 # Lets `asan_tests` and `tsan_tests` build a target that tests with these labels run.
@@ -133,8 +101,7 @@ function(lockstep_test_options target optimized)
   endif()
   target_compile_options(${target} PRIVATE ${options})
   if(NOT optimized)
-    lockstep_precompile(${target} HEADERS ${test_headers} OPTIONS -fPIE ${options}
-      LIBS GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+    lockstep_precompile_test(${target} ${options})
   endif()
 endfunction()
 

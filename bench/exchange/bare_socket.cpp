@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
+#include <cstring>
 
 #include "lockstep/error.h"
 
@@ -28,7 +28,7 @@ sockaddr_in loopback(int port) {
 
 }  // namespace
 
-void fail(const std::string& what) { throw Error(what + ": " + std::generic_category().message(errno)); }
+void fail(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
 
 void send_all(int socket, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {

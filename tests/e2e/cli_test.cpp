@@ -104,7 +104,7 @@ TEST_F(CommandLine, PrecisionIsRefusedInOneLineWhereItCannotBe) {
 
 TEST_F(CommandLine, InfoNamesMachineAndVersions) {
   EXPECT_THAT(succeed({"info"}).out, AllOf(HasSubstr("isa"), HasSubstr("onednn"), HasSubstr("highway")));
-  const auto json = parse_json(succeed({"info", "--json"}).out);
+  const auto json = nlohmann::json::parse(succeed({"info", "--json"}).out);
   for (const char* key : {"version", "compiler", "cpu", "cores", "isa", "threads", "backends", "onednn", "highway"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
@@ -113,7 +113,7 @@ TEST_F(CommandLine, InfoNamesMachineAndVersions) {
 TEST_F(CommandLine, InfoHonoursTheLimitOfInstructionSets) {
   ProcessOptions limited = options();
   limited.environment.emplace_back("LOCKSTEP_MAX_ISA", "sse4");
-  EXPECT_EQ(parse_json(lockstep({"info", "--json"}, limited).out)["isa"], "sse4");
+  EXPECT_EQ(nlohmann::json::parse(lockstep({"info", "--json"}, limited).out)["isa"], "sse4");
 }
 
 TEST_F(CommandLine, DataListSaysWhereAndHow) {

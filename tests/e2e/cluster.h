@@ -44,7 +44,7 @@ class ClusterTest : public ProgramTest {
       ADD_FAILURE() << name << " has no summary";
       return result;
     }
-    result.summary = parse_json(text);
+    result.summary = nlohmann::json::parse(text);
     result.steps = result.summary["steps"];
     result.examples = result.summary["examples"];
     std::istringstream lines(get_file(folder / (name + "/steps.csv")));

@@ -155,7 +155,7 @@ TEST_F(LocalCluster, EachRoleHasItsCpuQuota) {
   if (ended.err.find("control group") != std::string::npos) GTEST_SKIP() << ended.err;
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(get_file(folder / "worker:1.group"), HasSubstr("-worker-1"));
-  const auto throttling = parse_json(get_file(folder / "runs/lr-1/throttling.json"));
+  const auto throttling = nlohmann::json::parse(get_file(folder / "runs/lr-1/throttling.json"));
   EXPECT_TRUE(throttling.contains("ps:0")) << throttling;
   EXPECT_THAT(words_of("worker:0"), AllOf(HasSubstr("--wait-policy=block"), Not(HasSubstr("--cpu-quota"))));
 }

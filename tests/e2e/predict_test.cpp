@@ -25,12 +25,12 @@ class Predict : public ProgramTest {
   [[nodiscard]] nlohmann::json predict(const Words& more) const {
     Words words{"predict", "m-1", "--json"};
     words.insert(words.end(), more.begin(), more.end());
-    return parse_json(succeed(words).out);
+    return nlohmann::json::parse(succeed(words).out);
   }
 };
 
 TEST_F(Predict, EvalGivesWhatTrainingReported) {
-  const auto json = parse_json(succeed({"eval", "m-1", "--checkpoint", "newest", "--json"}).out);
+  const auto json = nlohmann::json::parse(succeed({"eval", "m-1", "--checkpoint", "newest", "--json"}).out);
   EXPECT_NEAR(json["loss"].get<double>(), summary("m-1")["test_loss"].get<double>(), 1e-5);
   EXPECT_EQ(json["accuracy"], summary("m-1")["test_accuracy"]);
   EXPECT_EQ(json["examples"], 200);

@@ -24,9 +24,6 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-/// Compiled once: the parser costs a second in each test that has its own.
-nlohmann::json parse_json(const std::string& text);
-
 /// Each test has a working folder, where runs/ appears.
 class ProgramTest : public ::testing::Test {
  protected:
@@ -55,7 +52,7 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
   }
   [[nodiscard]] nlohmann::json summary(const std::string& run) const {
-    return parse_json(get_file(folder / ("runs/" + run + "/summary.json")));
+    return nlohmann::json::parse(get_file(folder / ("runs/" + run + "/summary.json")));
   }
 
   TempDir folder;
