@@ -8,6 +8,7 @@
 // hook throws ends the run.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/nn.h"
@@ -35,6 +37,39 @@ class RunClock {
  private:
   double before_;
   Clock::time_point start_;
+};
+
+/// Where the time of a process that trains goes, as its training thread sees it.
+enum class Phase : uint8_t {
+  data,        ///< waiting for a batch
+  forward,     ///< computing the loss
+  backward,    ///< computing gradients, without what sending them took meanwhile
+  optimizer,   ///< updating parameters in this process
+  push,        ///< sending gradients to parameter servers
+  pull,        ///< receiving parameters from them, with the way there and back
+  transfer,    ///< all-reduce: what is not hidden behind computing
+  others,      ///< waiting for other members
+  evaluation,  ///< with its pictures
+  checkpoint,
+  rest  ///< logs, displays, everything else
+};
+constexpr size_t kPhases = 11;
+/// "data wait", "forward", "backward", "optimizer", "push", "pull", "transfer", "wait for others", "evaluation",
+/// "checkpoint", "rest".
+std::string_view text(Phase phase);
+/// By phase; of a step they add up to the time since the end of the step before.
+using PhaseSeconds = std::array<double, kPhases>;
+
+/// One phase over a whole run.
+struct PhaseRecord {
+  Phase phase = Phase::rest;
+  uint64_t count = 0;  ///< how often it took time
+  double seconds = 0;  ///< in all
+  double share = 0;    ///< of all phases
+  double mean = 0;     ///< seconds each time, as the following
+  double p50 = 0;
+  double p95 = 0;
+  double p99 = 0;
 };
 
 /// What training is about to do. Limits that are not set are 0.
@@ -71,6 +106,7 @@ struct StepEvent {
   double aside_seconds = 0;  ///< of the clock's seconds: evaluations, their pictures and checkpoints so far
   uint64_t staleness = 0;    ///< updates by other workers since the parameters came
   double wait_seconds = 0;   ///< what exchanging gradients for parameters took
+  PhaseSeconds phases = {};  ///< of this process, since the step before
   const RunClock* clock = nullptr;
 
   [[nodiscard]] double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
@@ -148,6 +184,7 @@ struct Outcome {
   size_t parameters = 0;
   uint64_t peak_memory_bytes = 0;
   std::vector<WorkerRecord> workers;  ///< of a cluster, from its chief
+  std::vector<PhaseRecord> phases;    ///< of this process, those that took time
   CommunicationRecord communication;
   std::vector<std::string> stragglers;  ///< who was slow, since when, by how much and why; for people
   std::string pictures;                 ///< the folder of what the model shows at evaluations; empty: it shows nothing

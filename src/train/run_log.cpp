@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kFlushSeconds = 1;
 
-CsvFile open_log(const std::string& path, std::string_view header, bool resumed, uint64_t step) {
-  return resumed ? CsvFile::resume(path, header, step) : CsvFile::create(path, header);
+base::CsvFile open_log(const std::string& path, std::string_view header, bool resumed, uint64_t step) {
+  return resumed ? base::CsvFile::resume(path, header, step) : base::CsvFile::create(path, header);
 }
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -32,7 +32,7 @@ class Accuracy {
 
 /// Formats a line without touching the heap.
 template <class... Args>
-void add_line(CsvFile& file, fmt::format_string<Args...> format, Args&&... args) {
+void add_line(base::CsvFile& file, fmt::format_string<Args...> format, Args&&... args) {
   std::array<char, 512> line{};
   const auto end = fmt::format_to_n(line.data(), line.size(), format, std::forward<Args>(args)...);
   file.add({line.data(), std::min(end.size, line.size())});
@@ -52,8 +52,8 @@ RunLog::RunLog(const RunDirectory& run, uint64_t log_every, Kept kept)
 
 void RunLog::go_back(uint64_t step, uint64_t examples) {
   flush();
-  steps_ = CsvFile::resume(steps_.path(), kStepsHeader, step);
-  evals_ = CsvFile::resume(evals_.path(), kEvalsHeader, step);
+  steps_ = base::CsvFile::resume(steps_.path(), kStepsHeader, step);
+  evals_ = base::CsvFile::resume(evals_.path(), kEvalsHeader, step);
   last_step_ = step;
   last_examples_ = examples;
 }

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "base/csv_file.h"
 #include "lockstep/train.h"
-#include "train/csv_file.h"
 #include "train/run_directory.h"
 
 namespace lockstep::train {
@@ -48,8 +48,8 @@ class RunLog final : public Hooks {
   void flush();
 
  private:
-  CsvFile steps_;
-  CsvFile evals_;
+  base::CsvFile steps_;
+  base::CsvFile evals_;
   uint64_t log_every_;
   double last_seconds_ = 0;  ///< when the last line was written, and the examples seen by then
   double last_aside_ = 0;

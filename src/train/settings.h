@@ -81,6 +81,14 @@ struct Settings {
   std::string resume;
   std::string checkpoint;
 
+  // Observation.
+  std::string summary_every = "100";
+  int64_t histograms_every = 0;
+  double monitor_every = 0.5;
+  bool trace = false;
+  int64_t trace_steps = 100;
+  std::string metrics;
+
   // Machine.
   std::string backend = "cpu";
   int64_t threads = 0;

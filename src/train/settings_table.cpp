@@ -157,7 +157,44 @@ void add_run(std::vector<SettingDef>& t) {
   t.push_back({"resume", run, "RUN", "go on with a run (its folder or name)", &S::resume, Keep::call_only});
   t.push_back({"checkpoint", run, "FILE", "resume from this checkpoint of the run: a file, newest or best",
                &S::checkpoint, Keep::call_only});
+}
 
+bool whole_number_from_one(std::string_view text) {
+  const bool digits = !text.empty() && text.size() <= 15 && text.find_first_not_of("0123456789") == text.npos;
+  return digits && text.front() != '0';
+}
+
+void add_observation(std::vector<SettingDef>& t) {
+  const std::string_view group = "Observation";
+  t.push_back({"summary-every",
+               group,
+               "N|never",
+               "write TensorBoard's scalars every N steps; never: no event files",
+               &S::summary_every,
+               Keep::free,
+               0,
+               0,
+               false,
+               false,
+               {"never"},
+               whole_number_from_one,
+               "a whole number from 1"});
+  t.push_back({"histograms-every", group, "N",
+               "write histograms of weights and gradients every N steps; 0: at each evaluation", &S::histograms_every,
+               Keep::free, 0, kMany});
+  t.push_back({"monitor-every", group, "X",
+               "seconds between two looks at CPU, memory, network and disk (monitor.csv); 0: none", &S::monitor_every,
+               Keep::free, 0, 3600});
+  t.push_back({"trace", group, "", "write a trace of all roles for Perfetto or chrome://tracing (trace.json)",
+               &S::trace, Keep::free});
+  t.push_back({"trace-steps", group, "N", "how many steps the trace covers, after the first 10; 0: all of them",
+               &S::trace_steps, Keep::free, 0, kMany});
+  t.push_back({"metrics", group, "HOST:PORT",
+               "serve figures for Prometheus at http://HOST:PORT/metrics; roles started here get ports from PORT on",
+               &S::metrics, Keep::free});
+}
+
+void add_machine(std::vector<SettingDef>& t) {
   const std::string_view machine = "Machine";
   t.push_back(
       {"backend", machine, "NAME", "what computes", &S::backend, Keep::free, 0, 0, false, false, backend_names()});
@@ -288,6 +325,8 @@ const std::vector<SettingDef>& settings_table() {
     add_optimizer(made);
     add_length(made);
     add_run(made);
+    add_observation(made);
+    add_machine(made);
     add_cluster(made);
     return made;
   }();

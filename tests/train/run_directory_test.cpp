@@ -10,9 +10,9 @@
 #include <set>
 #include <thread>
 
+#include "base/csv_file.h"
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
-#include "train/csv_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -85,7 +85,7 @@ TEST(RunDirectory, IsNotSharedByTwo) {
 
 TEST(CsvFile, GrowsByWholeLines) {
   const TempDir dir;
-  CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+  base::CsvFile file = base::CsvFile::create(dir / "a.csv", "step,loss");
   file.add("1,0.5");
   EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n");
   file.flush();
@@ -94,30 +94,30 @@ TEST(CsvFile, GrowsByWholeLines) {
   const std::string content = get_file(dir / "a.csv");
   EXPECT_GT(content.size(), 65536U);
   EXPECT_EQ(content.back(), '\n');
-  EXPECT_THROW(CsvFile::create(dir / "a.csv", "step,loss"), IoError);
+  EXPECT_THROW(base::CsvFile::create(dir / "a.csv", "step,loss"), IoError);
 }
 
 TEST(CsvFile, ResumesAfterAStepAndDropsWhatCameLater) {
   const TempDir dir;
   {
-    CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+    base::CsvFile file = base::CsvFile::create(dir / "a.csv", "step,loss");
     for (const char* line : {"10,1", "20,2", "30,3"}) file.add(line);
     file.flush();
   }
   std::ofstream(dir / "a.csv", std::ios::app) << "40,4.";
-  CsvFile file = CsvFile::resume(dir / "a.csv", "step,loss", 20);
+  base::CsvFile file = base::CsvFile::resume(dir / "a.csv", "step,loss", 20);
   EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n10,1\n20,2\n");
   file.add("30,3.5");
   file.flush();
   EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n10,1\n20,2\n30,3.5\n");
-  CsvFile::resume(dir / "new.csv", "step,loss", 20);
+  base::CsvFile::resume(dir / "new.csv", "step,loss", 20);
   EXPECT_EQ(get_file(dir / "new.csv"), "step,loss\n");
-  EXPECT_THAT(message_of<DataError>([&] { CsvFile::resume(dir / "a.csv", "other", 20); }), HasSubstr("a.csv"));
+  EXPECT_THAT(message_of<DataError>([&] { base::CsvFile::resume(dir / "a.csv", "other", 20); }), HasSubstr("a.csv"));
 }
 
 TEST(CsvFile, AFullDiskLeavesWholeLines) {
   const TempDir dir;
-  CsvFile file = CsvFile::create(dir / "a.csv", "step,loss");
+  base::CsvFile file = base::CsvFile::create(dir / "a.csv", "step,loss");
   file.add("1,1");
   file.flush();
   std::signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,4 @@
-#include "train/csv_file.h"
+#include "base/csv_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep::train {
+namespace lockstep::base {
 namespace {
 
 /// The header and the lines up to `step`; a last line without an end is dropped.
@@ -26,15 +26,15 @@ std::string cut(const std::string& content, uint64_t step) {
   return kept;
 }
 
-base::FileHandle open_file(const std::string& path, int flags) {
-  base::FileHandle file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
-  if (!file.open()) base::throw_io_error("create", path, errno);
+FileHandle open_file(const std::string& path, int flags) {
+  FileHandle file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
+  if (!file.open()) throw_io_error("create", path, errno);
   return file;
 }
 
 }  // namespace
 
-CsvFile::CsvFile(std::string path, base::FileHandle file, uint64_t size)
+CsvFile::CsvFile(std::string path, FileHandle file, uint64_t size)
     : path_(std::move(path)), file_(std::move(file)), size_(size), buffer_(std::make_unique<char[]>(kBufferBytes)) {}
 
 CsvFile CsvFile::create(const std::string& path, std::string_view header) {
@@ -46,13 +46,13 @@ CsvFile CsvFile::create(const std::string& path, std::string_view header) {
 
 CsvFile CsvFile::resume(const std::string& path, std::string_view header, uint64_t step) {
   if (::access(path.c_str(), F_OK) != 0) return create(path, header);
-  const std::vector<uint8_t> bytes = base::read_file(path);
+  const std::vector<uint8_t> bytes = read_file(path);
   const std::string content(bytes.begin(), bytes.end());
   if (!content.starts_with(std::string(header) + "\n")) {
     throw DataError(path + ": its first line is not '" + std::string(header) + "'");
   }
   const std::string kept = cut(content, step);
-  if (kept != content) base::write_whole_file(path, kept);
+  if (kept != content) write_whole_file(path, kept);
   return {path, open_file(path, O_APPEND), kept.size()};
 }
 
@@ -74,7 +74,7 @@ void CsvFile::flush() {
       used_ = 0;
       // Back to whole lines; if even that fails, the error below is still the one to report.
       [[maybe_unused]] const int ignored = ::ftruncate(file_.get(), static_cast<off_t>(size_));
-      base::throw_io_error("write", path_, error);
+      throw_io_error("write", path_, error);
     }
     written += static_cast<size_t>(got);
   }
@@ -82,4 +82,4 @@ void CsvFile::flush() {
   used_ = 0;
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::base

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-namespace lockstep::train {
+namespace lockstep::base {
 
 class CsvFile {
  public:
@@ -27,13 +27,13 @@ class CsvFile {
  private:
   static constexpr size_t kBufferBytes = size_t{64} << 10;
 
-  CsvFile(std::string path, base::FileHandle file, uint64_t size);
+  CsvFile(std::string path, FileHandle file, uint64_t size);
 
   std::string path_;
-  base::FileHandle file_;
+  FileHandle file_;
   uint64_t size_ = 0;  ///< on disk
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
 };
 
-}  // namespace lockstep::train
+}  // namespace lockstep::base

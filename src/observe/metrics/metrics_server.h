@@ -1,0 +1,44 @@
+// A small web server that answers GET /metrics with figures in Prometheus' text format. It has threads of its own; the
+// figures are asked for when someone asks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::observe {
+
+/// One figure: lockstep_steps_total{role="worker:1"} 1200.
+struct Metric {
+  enum class Kind : uint8_t { counter, gauge };
+  std::string name;  ///< without the prefix lockstep_
+  Kind kind = Kind::gauge;
+  std::string help;
+  std::vector<std::pair<std::string, std::string>> labels;
+  double value = 0;
+};
+
+/// The text format: metrics of one name follow each other, with one HELP and one TYPE line.
+std::string prometheus_text(const std::vector<Metric>& metrics);
+
+class MetricsServer {
+ public:
+  using Figures = std::function<std::vector<Metric>()>;
+
+  /// Listens at "host:port" (port 0: any free one). Throws UsageError for what is no address, IoError naming the
+  /// address where it cannot listen. `figures` is called by threads of the server.
+  MetricsServer(const std::string& address, Figures figures);
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  [[nodiscard]] int port() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::observe
