@@ -50,16 +50,41 @@ check() {
   fi
   rm -f "$output"
 }
-# build PRESET TARGET [CMAKE-ARGUMENT...]: configures and builds; a failure counts as one and is the last thing done.
-build() {
+# compile PRESET TARGET [CMAKE-ARGUMENT...]: configures and builds.
+compile() {
   local preset="$1" target="$2" quiet=()
   shift 2
   [[ -t 1 ]] || quiet=(-- --quiet)
-  if ! { cmake --preset "$preset" -DLOCKSTEP_TESTS=ON "$@" > /dev/null &&
-    cmake --build "build/$preset" --target "$target" "${quiet[@]}"; }; then
-    echo "FAILED: build of $preset" >&2
-    failed=$((failed + 1))
-    finish
+  cmake --preset "$preset" -DLOCKSTEP_TESTS=ON "$@" > /dev/null &&
+    cmake --build "build/$preset" --target "$target" "${quiet[@]}"
+}
+# A build that fails counts as one failure and is the last thing done.
+build_failed() {
+  echo "FAILED: build of $1" >&2
+  failed=$((failed + 1))
+  finish
+}
+# The sanitizers' builds, one after the other, use what the release tests leave of the cores: those mostly wait.
+builders=()
+stop_builders() { for builder in "${builders[@]}"; do kill -- "-$builder" 2> /dev/null; done; }
+trap stop_builders EXIT
+compile_beside() {
+  mkdir -p build
+  set -m
+  {
+    ((${#builders[@]} == 0)) || tail --pid="${builders[-1]}" -f /dev/null
+    compile "$@"
+  } > "build/$1.log" 2>&1 < /dev/null &
+  set +m
+  builders+=($!)
+  renice -n 19 -g "$!" > /dev/null
+}
+# wait_for_build PRESET PROCESS: gives it the cores; what it printed is shown where it failed.
+wait_for_build() {
+  renice -n 0 -g "$2" > /dev/null 2>&1
+  if ! wait "$2"; then
+    cat "build/$1.log"
+    build_failed "$1"
   fi
 }
 # run_tests PRESET CTEST-ARGUMENT...: runs them and adds to the counts.
@@ -94,19 +119,23 @@ step "format"
 check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
 
 step "release: build"
-build release all -DLOCKSTEP_BENCH=ON
+compile release all -DLOCKSTEP_BENCH=ON || build_failed release
+
 step "release: test"
+# With --all everything is built with clang as well, whose warnings are errors, too.
+compile_beside asan "$($all && echo all || echo asan_tests)"
+compile_beside tsan tsan_tests
 # Some tests mostly wait for deadlines: two of them may stand beside those that compute.
 if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE slow -j "$((jobs + 2))"; fi
 
-step "asan and fuzzing: build (clang, everything, warnings are errors)"
-build asan all
+step "asan and fuzzing: build (clang)"
+wait_for_build asan "${builders[0]}"
 step "asan and fuzzing: test"
 ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}" LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
   run_tests asan -L '^(asan|fuzz)$' -LE slow -j "$jobs"
 
 step "tsan: build"
-build tsan tsan_tests
+wait_for_build tsan "${builders[1]}"
 step "tsan: test"
 # OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
 OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
