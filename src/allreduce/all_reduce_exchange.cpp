@@ -143,6 +143,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   note.times = times_;
   note.times.load = static_cast<float>(start_.load_seconds);
   const double since = seconds_between(left_finish_, entered);
+  note.times.came = static_cast<float>(since);
   note.times.compute = static_cast<float>(std::max(since - start_.load_seconds - start_.aside_seconds, 0.0));
   base::Result<bool> done = complete(note);
   const Clock::time_point exchanged = Clock::now();
@@ -155,20 +156,28 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     if (!next) return base::Failure(next.failure()).because(with_names(done.failure().message));
     info = std::move(next.value());
     info.applied = false;
+    info.spent.others = seconds_between(entered, Clock::now());
   } else if (notes_.stop != train::StopReason::none) {
     agreed_ = notes_.stop;
     info.step = step_;
     info.examples_total = examples_;
     info.applied = false;
     info.stop = agreed_;
+    info.spent.others = seconds_between(entered, exchanged);
     info.stopped_by = options_.names[static_cast<size_t>(group_.members[static_cast<size_t>(notes_.stopped_by)])];
   } else {
     apply(info);
+    const Clock::time_point applied = Clock::now();
+    const double waited = seconds_between(entered, exchanged);
+    info.spent.others = waited_for_others(waited);
+    info.spent.transfer = waited - info.spent.others;
+    info.spent.optimizer = seconds_between(exchanged, applied);
     account();
     if (autotune_) tune();
     if (notes_.regroup) {
       base::Result<StepInfo> next = regroup();
       if (!next) return next;
+      info.spent.others += seconds_between(applied, Clock::now());
       info.step = next.value().step;  // another part of the group may have been ahead
       info.examples_total = next.value().examples_total;
       info.plan = std::move(next.value().plan);
@@ -179,6 +188,14 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   left_finish_ = Clock::now();
   info.wait_seconds = seconds_between(entered, left_finish_);
   return info;
+}
+
+double AllReduceExchange::waited_for_others(double waited) const {
+  const auto mine = static_cast<size_t>(group_.collective->rank());
+  float last = 0;
+  for (const StepTimes& times : notes_.times) last = std::max(last, times.came);
+  const double later = static_cast<double>(last) - static_cast<double>(notes_.times[mine].came);
+  return later > 0 ? std::min(later, waited) : 0;
 }
 
 /// Engines know ranks; people know roles.

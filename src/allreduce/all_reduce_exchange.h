@@ -115,6 +115,8 @@ class AllReduceExchange final : public exchange::Exchange {
   void apply(exchange::StepInfo& info);
   void scale_gradients(graph::ParameterRange range);
   void account();
+  /// Of a wait for the others and the transfer: what this member waited for the last to come.
+  [[nodiscard]] double waited_for_others(double waited) const;
   [[nodiscard]] std::string with_names(const std::string& text) const;
   void tune();
   /// Cuts the gradients anew, and makes room for what is sent.

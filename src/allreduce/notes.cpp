@@ -14,7 +14,7 @@ constexpr size_t kReasons = static_cast<size_t>(StopReason::error) + 1;
 enum Place : uint8_t { kLoss, kLossRest, kCorrect, kExamples, kContributors, kRegroup, kStops };
 constexpr size_t kFixed = 16;
 static_assert(kStops + kReasons <= kFixed);
-constexpr size_t kPerMember = 6;
+constexpr size_t kPerMember = 7;
 
 /// From what counts most to what counts least.
 constexpr std::array kBySeverity{StopReason::not_finite, StopReason::error,  StopReason::interrupted,
@@ -42,6 +42,7 @@ void write_note(const Note& note, int rank, std::span<float> to) {
   times[3] = note.times.transfer;
   times[4] = static_cast<float>(note.report.examples);
   times[5] = static_cast<float>(note.stop);
+  times[6] = note.times.came;
 }
 
 void read_notes(std::span<const float> from, int members, Notes& notes) {
@@ -58,7 +59,7 @@ void read_notes(std::span<const float> from, int members, Notes& notes) {
   notes.stopped_by = -1;
   const float* times = from.data() + kFixed;
   for (int rank = 0; rank < members; ++rank, times += kPerMember) {
-    notes.times[static_cast<size_t>(rank)] = {times[0], times[1], times[2], times[3], times[4]};
+    notes.times[static_cast<size_t>(rank)] = {times[0], times[1], times[2], times[3], times[4], times[6]};
     const bool stops = notes.stop != StopReason::none && static_cast<StopReason>(times[5]) == notes.stop;
     if (stops && notes.stopped_by < 0) notes.stopped_by = rank;
   }

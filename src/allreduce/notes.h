@@ -18,6 +18,7 @@ struct StepTimes {
   float wait = 0;      ///< in the exchange, when there was nothing left to compute
   float transfer = 0;  ///< in operations of the group, also while it computed
   float examples = 0;  ///< of this step
+  float came = 0;      ///< to the exchange, since it left the one before: load, compute and what it did aside
 };
 
 /// What one member says.

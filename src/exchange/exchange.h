@@ -38,6 +38,16 @@ struct BatchReport {
   uint64_t examples = 0;
 };
 
+/// Where the time of an exchange went, in seconds, as the training thread saw it; no part counts twice.
+struct Spent {
+  double early_push = 0;  ///< in ready(): sending gradients while others were still computed
+  double push = 0;        ///< in finish(), as the following: sending the rest,
+  double pull = 0;        ///< waiting for a server's answer, without what it waited for others,
+  double transfer = 0;    ///< in operations of the group, without what it waited for others,
+  double others = 0;      ///< waiting for other members,
+  double optimizer = 0;   ///< updating parameters in this process
+};
+
 struct StepInfo {
   uint64_t step = 0;  ///< updates made so far, this one included
   float learning_rate = 0;
@@ -52,6 +62,7 @@ struct StepInfo {
   uint64_t examples_total = 0;  ///< of everyone since the start of training; 0: those of this process
   uint64_t staleness = 0;       ///< updates by others since the parameters came
   double wait_seconds = 0;      ///< spent in finish()
+  Spent spent;
 };
 
 /// A whole state of the training, for a checkpoint. The spans live until the next call.

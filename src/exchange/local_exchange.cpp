@@ -1,5 +1,6 @@
 #include "exchange/local_exchange.h"
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -25,6 +26,8 @@ void LocalExchange::begin(const StepStart& start) {
 void LocalExchange::ready(graph::ParameterRange range, Event /*event*/) { announced_ += range.count; }
 
 base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point entered = Clock::now();
   if (announced_ != parameters_.count()) {
     throw Error("exchange: step " + std::to_string(step_) + " announced " + std::to_string(announced_) + " of " +
                 std::to_string(parameters_.count()) + " gradients");
@@ -38,6 +41,7 @@ base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
   info.learning_rate = update.learning_rate;
   info.gradient_norm = norm;
   info.group = report;
+  info.spent.optimizer = std::chrono::duration<double>(Clock::now() - entered).count();
   return info;
 }
 

@@ -8,6 +8,8 @@
 namespace lockstep::graph {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kArena = 0;
 constexpr size_t kParameters = 1;
 constexpr size_t kGradients = 2;
@@ -118,6 +120,11 @@ void Program::order_steps() {
   for (size_t i = 0; i < kernels_.size(); ++i) {
     if (kernels_[i] == nullptr) continue;
     (infos_[i].once ? once_ : steps_).push_back({kernels_[i].get(), i, std::move(finishes[i])});
+    if (infos_[i].once) continue;
+    if (stretches_.empty() || stretches_.back().backward != infos_[i].backward) {
+      stretches_.push_back({0, infos_[i].backward});
+    }
+    stretches_.back().end = steps_.size();
   }
 }
 
@@ -142,10 +149,18 @@ void Program::before_run(const backend::StepContext& context) {
 }
 
 void Program::run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce) {
+  Clock::time_point before = Clock::now();
   before_run(context);
-  for (const Step& step : steps_) {
-    step.kernel->run(context);
-    for (const ParameterRange& range : step.finishes) announce(range);
+  times_ = {};
+  size_t i = 0;
+  for (const Stretch& stretch : stretches_) {
+    for (; i < stretch.end; ++i) {
+      steps_[i].kernel->run(context);
+      for (const ParameterRange& range : steps_[i].finishes) announce(range);
+    }
+    const Clock::time_point now = Clock::now();
+    (stretch.backward ? times_.backward : times_.forward) += std::chrono::duration<double>(now - before).count();
+    before = now;
   }
 }
 
@@ -154,7 +169,6 @@ void Program::run(const backend::StepContext& context) {
 }
 
 void Program::run_profiled(const backend::StepContext& context) {
-  using Clock = std::chrono::steady_clock;
   before_run(context);
   Clock::time_point before = Clock::now();
   for (const Step& step : steps_) {

@@ -33,6 +33,12 @@ struct KernelInfo {
   uint64_t nanoseconds = 0;
 };
 
+/// What a run took, in seconds.
+struct RunTimes {
+  double forward = 0;
+  double backward = 0;  ///< with what was done when gradients were announced
+};
+
 class Program {
  public:
   /// Optimises the graph for the backend and prepares its kernels. `outputs` can be read after a run; `gradients` are
@@ -56,6 +62,9 @@ class Program {
   /// The same, adding the time of each kernel to kernels().
   void run_profiled(const backend::StepContext& context);
 
+  /// Of the latest run.
+  [[nodiscard]] const RunTimes& times() const { return times_; }
+
   [[nodiscard]] Tensor output(size_t i) const;
   [[nodiscard]] const std::vector<KernelInfo>& kernels() const { return infos_; }
   [[nodiscard]] const MemoryPlan& memory() const { return plan_; }
@@ -66,6 +75,12 @@ class Program {
     backend::Kernel* kernel = nullptr;
     size_t info = 0;
     std::vector<ParameterRange> finishes;
+  };
+
+  /// Steps one after the other that are all of the forward or all of the backward pass.
+  struct Stretch {
+    size_t end = 0;
+    bool backward = false;
   };
 
   void make_kernels(const backend::Backend& backend);
@@ -80,8 +95,10 @@ class Program {
   std::vector<KernelInfo> infos_;
   std::vector<Step> once_;
   std::vector<Step> steps_;
+  std::vector<Stretch> stretches_;       // of steps_; mostly two
   std::unique_ptr<std::byte*[]> bases_;  // arena, parameters, gradients, inputs...
   Buffer arena_;
+  RunTimes times_;
   bool stale_ = true;
   bool first_run_ = true;
 };

@@ -7,27 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/durations.h"
 #include "lockstep/train.h"
 
 namespace lockstep::observe {
 
-/// How long something took, many times over: quantiles to within 1 %.
-class Durations {
- public:
-  void add(double seconds);
-  [[nodiscard]] uint64_t count() const { return count_; }
-  [[nodiscard]] double seconds() const { return seconds_; }
-  /// q from 0 to 1; 0 where there is none.
-  [[nodiscard]] double quantile(double q) const;
-
- private:
-  static constexpr int kPerOctave = 64;
-  static constexpr int kOctaves = 44;  ///< from a nanosecond on
-
-  uint64_t count_ = 0;
-  double seconds_ = 0;
-  std::array<uint32_t, kPerOctave* kOctaves> places_ = {};
-};
+using base::Durations;
 
 class PhaseTimes {
  public:

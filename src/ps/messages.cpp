@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "lockstep/error.h"
 
 namespace lockstep::ps {
@@ -151,6 +153,12 @@ void check(const wire::JobConfig& job) {
     next = range.offset() + range.count();
   }
   optim::check(from_wire(job.optimizer()).optimizer);
+}
+
+void check(const wire::Reply& reply) {
+  const double waited = reply.waited_seconds();
+  if (std::isfinite(waited) && waited >= 0) return;
+  throw DataError(fmt::format("a reply that waited {} s; 0 or more is allowed", waited));
 }
 
 }  // namespace lockstep::ps

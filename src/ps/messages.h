@@ -85,5 +85,7 @@ CoordinatorOptions coordinator_options(const wire::JobConfig& job);
 std::vector<graph::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges);
 /// Checks numbers that sizes depend on; a DataError names what is wrong.
 void check(const wire::JobConfig& job);
+/// Checks times, which are added up.
+void check(const wire::Reply& reply);
 
 }  // namespace lockstep::ps

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
@@ -97,6 +98,7 @@ void PsExchange::ready(graph::ParameterRange range, exchange::Event /*event*/) {
 }
 
 void PsExchange::push_bucket() {
+  const Clock::time_point before = Clock::now();
   for (const auto& part : parts_) {
     if (part->pushed_on == 0 || part->pushed_on != part->link->connections()) continue;
     base::Result<transport::Stream*> stream = part->link->stream("its connection");
@@ -105,6 +107,7 @@ void PsExchange::push_bucket() {
     if (!sent) part->pushed_on = 0;  // complete() sends all of it again
   }
   bucket_ = {};
+  spent_.early_push += seconds_between(before, Clock::now());
 }
 
 base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range,
@@ -169,7 +172,11 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     if (pushed && first) pushed = push_to_others();
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
-    if (reply) return reply;
+    if (reply) {
+      // The servers' waits overlap.
+      spent_.others = std::max(spent_.others, reply.value().waited_seconds());
+      return reply;
+    }
     sent_here = false;
     part.pushed_on = 0;
     if (interrupted() || given_up_) return reply;
@@ -196,10 +203,43 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     // Nothing to say: the round is counted with the next push.
     StepInfo same;
     same.step = parts_.front()->version;
+    same.spent = std::exchange(spent_, {});
     return same;
   }
-  if (!options_.coordination.sync && options_.rules.clip_norm > 0) clip();
+  Clock::time_point before = entered;
+  if (!options_.coordination.sync && options_.rules.clip_norm > 0) {
+    clip();
+    before = Clock::now();
+    spent_.optimizer = seconds_between(entered, before);
+  }
   for (const auto& part : parts_) part->sent = push_rest(*part).ok();
+  pushed_ = Clock::now();
+  spent_.push = seconds_between(before, pushed_);
+  rejoined_ = false;
+  base::Result<StepInfo> answered = await_answers();
+  if (!answered) return answered;
+  StepInfo info = std::move(answered.value());
+  if (rejoined_) {
+    spent_.others = seconds_between(pushed_, Clock::now());
+    info.spent = std::exchange(spent_, {});
+    return info;
+  }
+  rounds_ = info.applied || info.plan ? 0 : rounds_ - start_.batches;
+  const Clock::time_point left = Clock::now();
+  last_wait_ = seconds_between(entered, left);
+  last_busy_ = seconds_between(left_finish_, entered);
+  wait_seconds_ += last_wait_;
+  busy_seconds_ += last_busy_;
+  info.wait_seconds = last_wait_;
+  const double waited = seconds_between(pushed_, left);
+  spent_.others = std::min(spent_.others, waited);
+  spent_.pull = waited - spent_.others;
+  info.spent = std::exchange(spent_, {});
+  left_finish_ = left;
+  return info;
+}
+
+base::Result<StepInfo> PsExchange::await_answers() {
   base::Result<wire::Reply> reply = complete(*parts_.front());
   if (!reply) return reply.failure();
   const bool anew = reply.value().rejoin() && reply.value().stop() == 0;
@@ -220,20 +260,11 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     base::Result<bool> levelled = level();
     if (!levelled) return levelled.failure();
   }
-  StepInfo info = info_from(reply.value());
-  if (!std::isnan(gradient_norm_)) info.gradient_norm = gradient_norm_;
-  rounds_ = info.applied || info.plan ? 0 : rounds_ - start_.batches;
-  const Clock::time_point left = Clock::now();
-  last_wait_ = seconds_between(entered, left);
-  last_busy_ = seconds_between(left_finish_, entered);
-  wait_seconds_ += last_wait_;
-  busy_seconds_ += last_busy_;
-  info.wait_seconds = last_wait_;
-  left_finish_ = left;
-  return info;
+  return info_from(reply.value());
 }
 
 base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {
+  rejoined_ = true;
   for (const auto& part : parts_) part->link->drop("joining anew");
   base::Result<std::optional<StepInfo>> joined = join();
   if (!joined) return joined.failure();

@@ -94,6 +94,8 @@ class PsExchange final : public exchange::Exchange {
   base::Result<bool> push_to_others();
   /// Sends what is missing and reads the answer, again after a failure.
   base::Result<wire::Reply> complete(ServerPart& part);
+  /// Waits for all answers to a push that was sent.
+  base::Result<exchange::StepInfo> await_answers();
   [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
   /// One try to take part.
   base::Result<exchange::StepInfo> try_to_join();
@@ -130,6 +132,9 @@ class PsExchange final : public exchange::Exchange {
   exchange::BatchReport report_;
   float gradient_scale_ = 1;
   float gradient_norm_ = 0;
+  exchange::Spent spent_;     ///< on it so far
+  Clock::time_point pushed_;  ///< all of it was sent: the wait for the answers begins
+  bool rejoined_ = false;     ///< instead of an answer
 
   Clock::time_point left_finish_;
   double last_wait_ = 0;

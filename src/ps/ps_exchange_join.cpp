@@ -200,7 +200,9 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
                   parameters_.values().begin() + static_cast<ptrdiff_t>(range.offset));
       local += range.count;
     }
-    return parse<wire::Reply>(frame.value());
+    wire::Reply reply = parse<wire::Reply>(frame.value());
+    check(reply);
+    return reply;
   }
 }
 

@@ -30,6 +30,7 @@
 #include "ps/link.h"
 #include "ps/messages.h"
 #include "ps/peers.h"
+#include "ps/server_times.h"
 #include "ps/shard.h"
 #include "transport/stream.h"
 
@@ -76,6 +77,8 @@ class Server {
     std::string state;
   };
   [[nodiscard]] Progress progress() const;
+  /// Where the time of its pushes went so far. Any thread.
+  [[nodiscard]] std::vector<base::DurationRecord> times() const { return times_.records(); }
 
  private:
   [[nodiscard]] static double now();
@@ -87,9 +90,10 @@ class Server {
     std::vector<float> staging;  ///< its gradient
     size_t staged = 0;           ///< elements of it that have come
     uint64_t coming = 0;         ///< sequence of the push that is on its way
-    uint64_t sequence = 0;       ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
-    bool given_up = false;       ///< the same mutex
-    bool holds = false;          ///< keeps everyone from changing anything (a snapshot)
+    double coming_since = 0;
+    uint64_t sequence = 0;  ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
+    bool given_up = false;  ///< the same mutex
+    bool holds = false;     ///< keeps everyone from changing anything (a snapshot)
     uint64_t told_generation = 0;
     double heard = now();  ///< when its process last had a control stream here (the server's mutex)
   };
@@ -160,6 +164,10 @@ class Server {
   /// Waits on `changed_` until `done`; throws when the session or the server ends first.
   template <class Done>
   void wait_until(const SessionPtr& session, Done done) LOCKSTEP_REQUIRES(mutex_);
+  /// A version was made since `began`, of which `stored` seconds made it durable.
+  void count_update(double began, double stored) LOCKSTEP_REQUIRES(mutex_);
+  /// Tells what a push waited for others since `since`, without what making its version took.
+  void tell_wait(wire::Reply& reply, double since, double update);
 
   // Requests.
   void on_init(const SessionPtr& session, const transport::Frame& frame);
@@ -196,6 +204,7 @@ class Server {
   uint64_t incarnation_;
   std::atomic<uint64_t> bytes_staged_ = 0;
   Peers peers_;
+  ServerTimes times_;
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
@@ -217,6 +226,7 @@ class Server {
   std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes that are in them
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< what making the latest version took
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double version_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -42,13 +42,16 @@ void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
   if (frame.header.sequence != session->coming) {
     session->coming = frame.header.sequence;
     session->staged = 0;
+    session->coming_since = now();
     const base::MutexLock lock(mutex_);
     session->sequence = 0;
   }
   const size_t taken = take_elements(frame, session->staging);
   session->staged += taken;
   bytes_staged_.fetch_add(taken * sizeof(float), std::memory_order_relaxed);
-  if ((frame.header.flags & kLast) != 0) on_push_complete(session, frame);
+  if ((frame.header.flags & kLast) == 0) return;
+  times_.add(Stage::receive, now() - session->coming_since);
+  on_push_complete(session, frame);
 }
 
 void Server::on_push_complete(const SessionPtr& session, const transport::Frame& frame) {
@@ -106,10 +109,29 @@ void Server::apply_one(const SessionPtr& session, const Push& push, float scale)
     applied_[push.member] = {push.incarnation, push.sequence};
   }
   ++pushes_;
+  const double began = now();
   const std::string ledger = checked_ledger();
-  if (job_->lock_free()) return shard_->commit_ledger(bytes_of(ledger));  // it was applied in place
+  if (job_->lock_free()) {  // it was applied in place
+    shard_->commit_ledger(bytes_of(ledger));
+    times_.add(Stage::store, now() - began);
+    return;
+  }
+  const double written = now() - began;
   const Contribution contribution{session->staging, 1};
   shard_->apply({&contribution, 1}, 1, update, bytes_of(ledger));
+  count_update(began, written + shard_->commit_seconds());
+}
+
+void Server::count_update(double began, double stored) {
+  update_seconds_ = now() - began;
+  times_.add(Stage::apply, update_seconds_ - stored);
+  times_.add(Stage::store, stored);
+}
+
+void Server::tell_wait(wire::Reply& reply, double since, double update) {
+  const double waited = std::max(0.0, now() - since - update);
+  times_.add(Stage::wait, waited);
+  reply.set_waited_seconds(waited);
 }
 
 wire::Reply Server::reply_for(int member) {
@@ -135,6 +157,8 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
                                         View& view) {
   const base::MutexLock lock(mutex_);
   release(session);  // of a snapshot that it could not complete
+  const double since = now();
+  double update = 0;  // of that, what making the version took
   wait_until(session, [&] {
     mutex_.assert_held();
     return held_ == 0 || may_apply(push);
@@ -151,9 +175,12 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
       return coordinator_->version() > push.base || coordinator_->stopped() != train::StopReason::none ||
              !coordinator_->takes_part(push.member, push.incarnation);
     });
+    update = update_seconds_;
   } else if (verdict == Verdict::accepted) {
+    const double began = now();
     apply_in_place(session, end.gradient_scale());
     apply_one(session, push, end.gradient_scale());
+    update = now() - began;
     changed_.notify_all();
     wait_until(session, [&] {
       mutex_.assert_held();
@@ -161,6 +188,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
     });
   }
   wire::Reply reply = reply_for(push.member);
+  tell_wait(reply, since, update);
   const bool applied = coordinator_->is_applied(push.member, push.sequence);
   reply.set_applied(applied);
   // Of several batches none can be computed again: whoever lost them takes a new share.
@@ -177,7 +205,9 @@ void Server::apply_in_place(const SessionPtr& session, float scale) {
   const uint64_t version = shard->version();
   const optim::Update update{version, optim::learning_rate(rules_.schedule, version), scale};
   mutex_.unlock();
+  const double began = now();
   shard->apply_in_place(session->staging, update);
+  times_.add(Stage::apply, now() - began);
   mutex_.lock();
 }
 
@@ -185,6 +215,8 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
                                      View& view) {
   const base::MutexLock lock(mutex_);
   release(session);
+  const double since = now();
+  double update = 0;
   wait_until(session, [&] {
     mutex_.assert_held();
     return held_ == 0 || may_apply(push);
@@ -197,16 +229,21 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
       mutex_.assert_held();
       return shard_->current().version > push.base;
     });
+    update = update_seconds_;
   } else {
+    const double began = now();
     const auto& [incarnation, applied] = applied_[push.member];
     if (incarnation != push.incarnation || applied < push.sequence) {
       apply_in_place(session, end.gradient_scale());
       apply_one(session, push, end.gradient_scale());
     }
+    update = now() - began;
     changed_.notify_all();
   }
   view = shard_->current();
-  return {};
+  wire::Reply reply;
+  tell_wait(reply, since, update);
+  return reply;
 }
 
 void Server::tell_received(const Session& session) {
@@ -252,6 +289,7 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
                                  member_name(contributor.member), options_.index));
     }
   }
+  const double began = now();
   const uint64_t version = decision.version - 1;
   optim::Update update{version, optim::learning_rate(rules_.schedule, version), 1};
   gradient_norm_ = std::numeric_limits<float>::quiet_NaN();
@@ -266,13 +304,17 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     coordinator_->committed(decision);
     record_contributions();
   }
+  const double before = now();
   const std::string ledger = checked_ledger();
+  double stored = now() - before;
   if (contributions.empty()) {
     const View same = shard_->current();
     shard_->initialise(decision.version, same.parameters, same.slots, bytes_of(ledger));
   } else {
     shard_->apply(contributions, decision.mean_scale, update, bytes_of(ledger));
+    stored += shard_->commit_seconds();
   }
+  count_update(began, stored);
   return true;
 }
 
@@ -296,7 +338,9 @@ void Server::send_parameters(const SessionPtr& session, const View& view, const 
     const base::MutexLock lock(mutex_);
     element = static_cast<Element>(job_->wire());
   }
+  const double began = now();
   static_cast<void>(send_elements(session->stream, first, view.parameters, element, view.hold, &reply));
+  times_.add(Stage::send, now() - began);
 }
 
 void Server::count_lost(const transport::Header& join) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 
 #include "base/mutex.h"
@@ -73,6 +74,7 @@ class Shard::Impl {
   void check_ledger(std::span<const std::byte> ledger) const;
   void require_version() const;
   [[nodiscard]] const std::vector<std::string>& slot_names() const { return slot_names_; }
+  [[nodiscard]] double commit_seconds() const { return commit_seconds_; }
   [[nodiscard]] uint64_t copied() const { return copied_.load(std::memory_order_relaxed); }
 
  private:
@@ -94,6 +96,7 @@ class Shard::Impl {
   Buffer sum_;                        // of the contributions that sum_of_squares saw, until they are applied
   std::vector<Contribution> summed_;  // which those were; empty when none
   float summed_scale_ = 1;
+  double commit_seconds_ = 0;
   std::atomic<uint64_t> copied_{0};
 };
 
@@ -169,6 +172,7 @@ void Shard::Impl::sum_block(std::span<const Contribution> contributions, float m
 
 View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
                         std::span<const std::byte> ledger) {
+  using Clock = std::chrono::steady_clock;
   check(contributions);
   check_ledger(ledger);
   const auto from = buffers_->current();
@@ -189,7 +193,10 @@ View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_
                         block(to, first, count));
   });
   summed_.clear();
-  return view(buffers_->commit(from->version() + 1, ledger));
+  const Clock::time_point before = Clock::now();
+  View made = view(buffers_->commit(from->version() + 1, ledger));
+  commit_seconds_ = std::chrono::duration<double>(Clock::now() - before).count();
+  return made;
 }
 
 double Shard::Impl::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
@@ -286,6 +293,7 @@ void Shard::commit_ledger(std::span<const std::byte> ledger) {
   impl_->buffers().commit_ledger(ledger);
 }
 
+double Shard::commit_seconds() const { return impl_->commit_seconds(); }
 const std::vector<std::string>& Shard::slot_names() const { return impl_->slot_names(); }
 uint64_t Shard::bytes_copied() const { return impl_->copied(); }
 

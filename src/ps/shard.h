@@ -98,6 +98,8 @@ class Shard {
   /// Commits another ledger with the current version: for `apply_in_place`. Any thread.
   void commit_ledger(std::span<const std::byte> ledger);
 
+  /// What making the latest version of `apply` durable took; for the thread that called it.
+  [[nodiscard]] double commit_seconds() const;
   [[nodiscard]] const std::vector<std::string>& slot_names() const;
   /// Bytes that updates wrote to memory besides what the optimizer must, so far: sums made for clipping. (Sums for
   /// `apply` alone stay in the cache, a block at a time.)

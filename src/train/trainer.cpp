@@ -26,6 +26,10 @@ std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format
   throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch));
 }
 
+double seconds_since(RunClock::Clock::time_point start) {
+  return std::chrono::duration<double>(RunClock::Clock::now() - start).count();
+}
+
 /// Whether a multiple of `every` lies behind `before`, up to `step`.
 bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
 
@@ -47,6 +51,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
 StopReason Trainer::run(const RunClock& clock) {
   if (const auto group = parts_.exchange->join().value_or_throw()) follow(*group);
   led_ = leads();
+  told_ = Clock::now();
   StopReason reason = StopReason::none;
   try {
     do {
@@ -58,6 +63,7 @@ StopReason Trainer::run(const RunClock& clock) {
     throw;
   }
   state_.seconds = clock.seconds();
+  close_phases();
   return reason;
 }
 
@@ -112,7 +118,9 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
     farewell.loss = state_.last_eval->loss;
     farewell.accuracy = state_.last_eval->accuracy;
   }
+  const Clock::time_point before = Clock::now();
   const auto more = parts_.exchange->leave(farewell).value_or_throw();
+  spend(Phase::others, seconds_since(before));
   parts_.programs->parameters_changed();
   if (more) follow(*more);
   return more.has_value();
@@ -127,7 +135,7 @@ void Trainer::look_who_leads() {
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
   look_who_leads();
   if (!leads() && !options_.who.empty()) return reason;  // another one closes for all
-  if (!take_snapshot()) throw Error("the final state cannot be had");
+  if (!take_snapshot(Phase::checkpoint)) throw Error("the final state cannot be had");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
   if (evaluates) {
     evaluate(clock);
@@ -141,6 +149,7 @@ StopReason Trainer::close(StopReason reason, const RunClock& clock) {
 bool Trainer::leads() const { return parts_.checkpointer != nullptr && parts_.exchange->leads(); }
 
 void Trainer::begin(uint64_t examples, int64_t batches, double load_seconds) {
+  spend(Phase::data, load_seconds);
   const double aside = state_.aside_seconds - std::exchange(aside_told_, state_.aside_seconds);
   parts_.exchange->begin({state_.step, examples, batches, load_seconds, aside});
 }
@@ -172,6 +181,7 @@ bool Trainer::accumulated_step(StepResult& result) {
     rows += batch->global_count;
     const bool last = batches == batches_per_step_ || batch->last_in_epoch;
     batch = last ? nullptr : parts_.loader->next();
+    const Clock::time_point before = Clock::now();
     if (first_count > 0 && (count > 0 || batch == nullptr)) {
       const float mean = static_cast<float>(first_count) / static_cast<float>(result.examples);
       add_micro_batch(count, first_count, batch == nullptr && !sums ? mean : 1.0F);
@@ -180,6 +190,7 @@ bool Trainer::accumulated_step(StepResult& result) {
       std::memcpy(parts_.parameters->gradients().data(), parts_.micro_gradients.data(),
                   parts_.micro_gradients.size_bytes());
     }
+    spend(Phase::backward, seconds_since(before));
   }
   begin(static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited);
   if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
@@ -209,6 +220,8 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
   } else {
     program.run(context);
   }
+  spend(Phase::forward, program.times().forward);
+  spend(Phase::backward, program.times().backward);
   const BatchResult found = parts_.programs->result(program, batch.count);
   if (!std::isfinite(found.loss_sum)) {
     throw_non_finite("the loss became " + shown(found.loss_sum) + options_.who, state_.step + 1, batch.epoch + 1);
@@ -223,7 +236,25 @@ void Trainer::finish_update(StepResult& result) {
       parts_.exchange
           ->finish({result.loss_sum, static_cast<uint64_t>(result.correct), static_cast<uint64_t>(result.examples)})
           .value_or_throw();
+  spend(result.info.spent);
   parts_.programs->parameters_changed();
+}
+
+void Trainer::spend(const exchange::Spent& spent) {
+  // What was sent while the backward pass ran is in its time.
+  if (parts_.micro_gradients.empty()) spend(Phase::backward, -spent.early_push);
+  spend(Phase::push, spent.early_push + spent.push);
+  spend(Phase::pull, spent.pull);
+  spend(Phase::transfer, spent.transfer);
+  spend(Phase::others, spent.others);
+  spend(Phase::optimizer, spent.optimizer);
+}
+
+void Trainer::close_phases() {
+  const Clock::time_point before = std::exchange(told_, Clock::now());
+  double known = 0;
+  for (const double seconds : phases_) known += seconds;
+  spend(Phase::rest, std::max(std::chrono::duration<double>(told_ - before).count() - known, 0.0));
 }
 
 void Trainer::account(const StepResult& result) {
@@ -243,9 +274,10 @@ void Trainer::account(const StepResult& result) {
   state_.epochs = result.epoch + 1;
 }
 
-void Trainer::tell_step(const StepResult& result, const RunClock& clock) const {
+void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
   const exchange::BatchReport& group = result.info.group;
   if (parts_.hooks.empty() || group.examples == 0) return;
+  close_phases();
   StepEvent event;
   event.step = state_.step;
   event.epoch = result.epoch + 1;
@@ -258,6 +290,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) const {
   event.aside_seconds = state_.aside_seconds;
   event.staleness = result.info.staleness;
   event.wait_seconds = result.info.wait_seconds;
+  event.phases = std::exchange(phases_, {});
   event.clock = &clock;
   for (Hooks* hook : parts_.hooks) hook->on_step(event);
 }
@@ -274,7 +307,7 @@ StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before
   const uint64_t every = options_.checkpoint_every;
   const bool saves =
       leads() && !interrupted && (every > 0 ? due(every, step_before, state_.step) : result.last_in_epoch);
-  if ((evaluates || saves) && !take_snapshot()) return reason;
+  if ((evaluates || saves) && !take_snapshot(saves ? Phase::checkpoint : Phase::evaluation)) return reason;
   if (evaluates) {
     evaluate(clock);
     reason = options_.stop.check_goals(state_);
@@ -283,9 +316,11 @@ StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before
   return reason == StopReason::none && interrupted ? StopReason::interrupted : reason;
 }
 
-bool Trainer::take_snapshot() {
+bool Trainer::take_snapshot(Phase phase) {
   if (!leads()) return true;
+  const Clock::time_point before = Clock::now();
   base::Result<exchange::Snapshot> taken = parts_.exchange->snapshot();
+  spend(phase, seconds_since(before));
   if (!taken) return false;
   snapshot_ = std::move(taken.value());
   if (!snapshot_.group) {
@@ -313,7 +348,9 @@ void Trainer::evaluate(const RunClock& clock) {
   if (!metrics.has_accuracy) event.accuracy = std::numeric_limits<double>::quiet_NaN();
   event.eval_seconds = clock.seconds() - before;
   for (Hooks* hook : parts_.hooks) hook->on_eval(event);
-  state_.aside_seconds += clock.seconds() - before;
+  const double took = clock.seconds() - before;
+  state_.aside_seconds += took;
+  spend(Phase::evaluation, took);
 }
 
 int64_t Trainer::epoch() const { return state_.epoch_examples == 0 ? state_.epochs : state_.epochs + 1; }
@@ -340,7 +377,9 @@ void Trainer::checkpoint(const RunClock& clock) {
   event.best = best;
   event.seconds = clock.seconds() - before;
   for (Hooks* hook : parts_.hooks) hook->on_checkpoint(event);
-  state_.aside_seconds += clock.seconds() - start;
+  const double took = clock.seconds() - start;
+  state_.aside_seconds += took;
+  spend(Phase::checkpoint, took);
 }
 
 }  // namespace lockstep::train

@@ -69,8 +69,12 @@ class Trainer {
   StopReason run(const RunClock& clock);
 
   [[nodiscard]] const TrainingState& state() const { return state_; }
+  /// Where the time since the last step that hooks saw has gone: after run(), the end of training.
+  [[nodiscard]] const PhaseSeconds& phases_since() const { return phases_; }
 
  private:
+  using Clock = RunClock::Clock;
+
   /// What one update did.
   struct StepResult {
     double loss_sum = 0;  ///< loss times examples
@@ -104,10 +108,15 @@ class Trainer {
   void run_batch(const data::Batch& batch, int64_t first_row, StepResult& result);
   void finish_update(StepResult& result);
   void account(const StepResult& result);
-  void tell_step(const StepResult& result, const RunClock& clock) const;
+  void tell_step(const StepResult& result, const RunClock& clock);
+  void spend(Phase phase, double seconds) { phases_[static_cast<size_t>(phase)] += seconds; }
+  void spend(const exchange::Spent& spent);
+  /// Makes the phases add up to the time since the end of the step before.
+  void close_phases();
   StopReason between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock);
-  /// Brings parameters and state to one version of the whole group, for evaluation and checkpoint; false: not now.
-  bool take_snapshot();
+  /// Brings parameters and state to one version of the whole group, for evaluation and checkpoint, which its
+  /// time counts as; false: not now.
+  bool take_snapshot(Phase phase);
   /// The epoch the latest step belongs to, from 1.
   [[nodiscard]] int64_t epoch() const;
   /// Whether the parameters as they are have been evaluated, and are then better than those of every checkpoint.
@@ -126,6 +135,8 @@ class Trainer {
   exchange::Snapshot snapshot_;
   StopReason group_stop_ = StopReason::none;
   bool led_ = false;
+  PhaseSeconds phases_ = {};  ///< since `told_`
+  Clock::time_point told_;    ///< the end of the step before
 };
 
 }  // namespace lockstep::train

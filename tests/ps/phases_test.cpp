@@ -1,0 +1,149 @@
+// Where the time of pushes goes: at the workers, and at the server that tells them what it waited for.
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <thread>
+
+#include "base/temp_dir.h"
+#include "ps/ps_exchange.h"
+#include "ps/server.h"
+#include "transport/streams.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr int64_t kParameters = 2000;
+constexpr int kPushes = 20;
+
+/// A server and two workers in this process.
+class Cluster {
+ public:
+  Cluster(bool sync, int64_t max_staleness) : sync_(sync), max_staleness_(max_staleness) {
+    options_.spec.ps = {"127.0.0.1:" + std::to_string(free_port())};
+    options_.spec.workers = {"127.0.0.1:1", "127.0.0.1:2"};
+    options_.folder = folder_ / "ps-0";
+    options_.job = "0123456789abcdef";
+    options_.run = "run";
+    options_.interrupt = &interrupt_;
+    server_ = std::make_unique<Server>(options_);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~Cluster() {
+    interrupt_ = true;
+    thread_.join();
+  }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// What one worker spent in all, with `pause` for each push, after the first.
+  exchange::Spent work(int index, std::chrono::milliseconds pause) {
+    graph::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
+    PsExchange exchange(parameters, worker_options(index, parameters));
+    exchange::StepInfo info = *exchange.join().value_or_throw();
+    exchange::Spent sum;
+    for (int i = 0; i < kPushes; ++i) {
+      exchange.begin({info.step, 1, 1});
+      std::this_thread::sleep_for(pause);
+      exchange.ready({1000, 1000}, {});
+      exchange.ready({0, 1000}, {});
+      info = exchange.finish({1, 0, 1}).value_or_throw();
+      const exchange::Spent& spent = info.spent;
+      const double parts = spent.push + spent.pull + spent.others + spent.optimizer;
+      EXPECT_NEAR(parts, info.wait_seconds, 1e-6) << "they add up to the wait";
+      EXPECT_GT(spent.early_push, 0.0);
+      if (i == 0) continue;
+      sum.pull += spent.pull;
+      sum.others += spent.others;
+    }
+    static_cast<void>(exchange.leave({train::StopReason::steps}));
+    if (index == 0) exchange.end();
+    return sum;
+  }
+  [[nodiscard]] std::vector<base::DurationRecord> times() const { return server_->times(); }
+
+ private:
+  static int free_port() { return transport::Server(transport::testing::any_port(), transport::testing::echo).port(); }
+
+  PsOptions worker_options(int index, graph::ParameterStore& parameters) {
+    PsOptions options;
+    options.spec = options_.spec;
+    options.task = {cluster::Role::worker, index};
+    options.job = options_.job;
+    options.bucket_bytes = 1000 * sizeof(float);
+    options.coordination.sync = sync_;
+    options.coordination.max_staleness = max_staleness_;
+    options.coordination.members = 2;
+    options.coordination.batch = 1;
+    options.coordination.examples = 1000;
+    options.coordination.start_wait = 10;
+    options.log = [](std::string_view, const std::string&) {};
+    options.initial = [&parameters] { return Initial{0, 0, parameters.values(), {}, {}}; };
+    return options;
+  }
+
+  ::lockstep::testing::TempDir folder_;
+  bool sync_;
+  int64_t max_staleness_;
+  ServerOptions options_;
+  std::atomic<bool> interrupt_ = false;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+std::vector<exchange::Spent> spent_by_two(Cluster& cluster, std::chrono::milliseconds pause) {
+  std::vector<exchange::Spent> spent(2);
+  std::thread second([&] { spent[1] = cluster.work(1, pause); });
+  spent[0] = cluster.work(0, std::chrono::milliseconds(0));
+  second.join();
+  return spent;
+}
+
+TEST(PsPhases, ASlowWorkerIsWhatTheOthersWaitForInSync) {
+  Cluster cluster(true, -1);
+  const std::vector<exchange::Spent> spent = spent_by_two(cluster, std::chrono::milliseconds(20));
+  EXPECT_GT(spent[0].others, 3 * spent[0].pull);
+  EXPECT_GT(spent[0].others, 3 * spent[1].others) << "nobody waits for the one who waits";
+}
+
+TEST(PsPhases, ASlowWorkerIsWhatTheOthersWaitForWithinBoundedStaleness) {
+  Cluster cluster(false, 1);
+  const std::vector<exchange::Spent> spent = spent_by_two(cluster, std::chrono::milliseconds(20));
+  EXPECT_GT(spent[0].others, spent[0].pull);
+}
+
+TEST(PsPhases, NobodyWaitsForOthersInAsync) {
+  Cluster cluster(false, -1);
+  const std::vector<exchange::Spent> spent = spent_by_two(cluster, std::chrono::milliseconds(5));
+  for (const exchange::Spent& worker : spent) EXPECT_GT(worker.pull, 3 * worker.others);
+}
+
+TEST(PsPhases, AServerKnowsWhereItsTimeWent) {
+  Cluster cluster(true, -1);
+  spent_by_two(cluster, std::chrono::milliseconds(5));
+  std::map<std::string_view, base::DurationRecord> records;
+  for (const base::DurationRecord& record : cluster.times()) records[record.name] = record;
+  ASSERT_EQ(records.size(), 5U);
+  EXPECT_EQ(records["receive"].count, 2U * kPushes);
+  EXPECT_EQ(records["apply"].count, 1U * kPushes);
+  EXPECT_EQ(records["store"].count, 1U * kPushes);
+  EXPECT_GE(records["send"].count, 2U * kPushes);
+  EXPECT_GT(records["wait"].seconds, records["apply"].seconds);
+  for (const auto& [name, record] : records) {
+    EXPECT_LE(record.p50, record.p95) << name;
+    EXPECT_LE(record.p95, record.p99) << name;
+    EXPECT_GT(record.mean, 0) << name;
+  }
+}
+
+TEST(PsPhases, AReplyWithAnImpossibleWaitIsRefused) {
+  wire::Reply reply;
+  check(reply);
+  for (const double waited :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    reply.set_waited_seconds(waited);
+    EXPECT_THROW(check(reply), DataError) << waited;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ps
