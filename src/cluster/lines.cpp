@@ -3,27 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace lockstep::cluster {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-/// Bytes of the UTF-8 character that the text begins with; 0 where it is none. Overlong forms, surrogates and what is
-/// beyond U+10FFFF are none.
-size_t character_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xF0 ? 4 : (first >= 0xE0 ? 3 : 2);
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-  }
-  const uint8_t second = byte(1);
-  const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                     (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-  return wrong ? 0 : length;
-}
 
 /// U+0080 to U+009F: control characters that some terminals obey.
 bool is_high_control(std::string_view character) {
@@ -37,9 +20,9 @@ std::string printable(std::string_view text) {
   result.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const auto byte = static_cast<uint8_t>(text[at]);
-    const size_t length = character_length(text.substr(at));
+    const size_t length = base::character_length(text.substr(at));
     if (length == 0) {
-      result += kReplacement;
+      result += base::kReplacement;
     } else if (byte == '\t') {
       result += ' ';
     } else if (byte < 0x20 || byte == 0x7F || is_high_control(text.substr(at, length))) {

@@ -1,7 +1,7 @@
 // TensorBoard's event file of one role. A SummaryWriter makes a new file in the folder, never touches an older one, and
 // adds whole records to it, so that what is there can be read at any moment, also after a kill. It never throws: when
-// the folder cannot be written or the disk is full it says so once (`warn`) and from then on does nothing. Any thread
-// may call it.
+// the folder cannot be written or the disk is full it says so once (`warn`, on the calling thread, which must not call
+// the writer from there) and from then on does nothing. Any thread may call it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@
 #include "lockstep/graph.h"
 
 namespace lockstep::observe {
+
+using graph::Graph;
 
 /// A setting or a result, as the HParams tab shows it.
 using HParam = std::variant<bool, double, std::string>;
@@ -38,7 +40,7 @@ class SummaryWriter {
  public:
   using Warn = std::function<void(const std::string& text)>;
 
-  /// A step at which the training goes on: what TensorBoard knows from older files of later steps does not count.
+  /// `first_step` are the steps made before: what TensorBoard knows of later ones, from older files, does not count.
   SummaryWriter(const std::string& folder, uint64_t first_step, Warn warn);
   /// Writes what is left.
   ~SummaryWriter();
@@ -46,18 +48,21 @@ class SummaryWriter {
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
   void scalar(std::string_view tag, uint64_t step, double value);
+  /// Takes a few nanoseconds for each value that is looked at, 64k at most. Nothing is written where none is a number.
   void histogram(std::string_view tag, uint64_t step, std::span<const float> values);
   /// A PNG file's bytes.
   void image(std::string_view tag, uint64_t step, std::span<const uint8_t> png, int height, int width, int channels);
   void graph(const Graph& graph, const Devices& devices);
   void text(std::string_view tag, uint64_t step, std::string_view markdown);
+  /// TensorBoard takes the columns of all runs from one of them: runs to be compared should name the same values.
   void hparams(const HParams& hparams);
-  /// How it ended, for the HParams tab.
+  /// How it ended, for the HParams tab, which goes by the first end that it sees of a run: not to be called where the
+  /// run may go on.
   void ended(bool well);
   /// A checkpoint was written (SessionLog).
   void checkpoint(uint64_t step, std::string_view path);
 
-  /// Brings what there is to the file; happens by itself when a few kB have gathered.
+  /// Brings what there is to the file; happens by itself when a few kB have gathered or two seconds have passed.
   void flush();
 
  private:
