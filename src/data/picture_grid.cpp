@@ -14,6 +14,10 @@ constexpr int kPleasantSide = 96;
 constexpr int kMostFactor = 64;
 constexpr int64_t kMostSide = 16384;
 constexpr uint8_t kBackground = 96;  ///< neither ink nor paper, so that an image's border is seen
+constexpr uint8_t kCaptionBackground = 24;
+constexpr int kMostTextScale = 2;
+constexpr int kLineHeight = (kTextHeight + 3) * kMostTextScale;  ///< pixels
+constexpr int kCaptionMargin = 2 * kMostTextScale;
 
 int pleasant_factor(const ImageShape& shape) {
   const int side = std::max(shape.height, shape.width);
@@ -28,14 +32,15 @@ PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& opti
     throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
   }
   if (options.columns < 1 || options.gap < 0 || options.factor < 0 || options.factor > kMostFactor ||
-      options.group < 0 || !(options.white > options.black)) {
+      options.group < 0 || options.caption_lines < 0 || !(options.white > options.black)) {
     throw UsageError(fmt::format("a grid of {} columns, gap {}, factor {}, from {} to {} cannot be drawn",
                                  options.columns, options.gap, options.factor, options.black, options.white));
   }
   if (options_.factor == 0) options_.factor = pleasant_factor(shape);
 }
 
-void PictureGrid::add(const float* image) {
+void PictureGrid::add(const float* image, Caption caption) {
+  captions_.push_back(std::move(caption));
   const auto channels = static_cast<size_t>(shape_.channels);
   const size_t plane = shape_.size() / channels;
   const float scale = 255.0F / (options_.white - options_.black);
@@ -51,6 +56,20 @@ int64_t PictureGrid::gaps_before(int64_t column) const {
   return options_.group == 0 ? 0 : 2 * (column / options_.group);
 }
 
+int PictureGrid::cell_height() const {
+  if (options_.caption_lines == 0) return shape_.height;
+  const int pixels = options_.caption_lines * kLineHeight + kCaptionMargin;
+  return shape_.height + (pixels + options_.factor - 1) / options_.factor;
+}
+
+int PictureGrid::text_scale() const {
+  int widest = 1;
+  for (const Caption& caption : captions_) {
+    for (const std::string& line : caption.lines) widest = std::max(widest, text_width(line));
+  }
+  return std::clamp(shape_.width * options_.factor / widest, 1, kMostTextScale);
+}
+
 Bitmap PictureGrid::picture() const {
   const int64_t images = count();
   if (images == 0) throw UsageError("a picture of no images");
@@ -63,8 +82,10 @@ Bitmap PictureGrid::picture() const {
     }
     return static_cast<int>(pixels);
   };
-  Bitmap bitmap{
-      extent(columns, shape_.width, gaps_before(columns - 1)), extent(rows, shape_.height, 0), shape_.channels, {}};
+  Bitmap bitmap{extent(columns, shape_.width, gaps_before(columns - 1)),
+                extent(rows, cell_height(), 0),
+                options_.caption_lines > 0 ? 3 : shape_.channels,
+                {}};
   bitmap.pixels.assign(
       static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels),
       kBackground);
@@ -81,16 +102,37 @@ void PictureGrid::draw(size_t index, Bitmap& bitmap) const {
     return (cell * (static_cast<size_t>(side) + gap) + (1 + more_gaps) * gap) * factor;
   };
   const size_t column = index % columns;
-  const size_t top = begin_of(index / columns, shape_.height, 0);
+  const size_t top = begin_of(index / columns, cell_height(), 0);
   const size_t left = begin_of(column, shape_.width, static_cast<size_t>(gaps_before(static_cast<int64_t>(column))));
   const auto height = static_cast<size_t>(shape_.height) * factor;
   const auto width = static_cast<size_t>(shape_.width);
+  const auto drawn = static_cast<size_t>(bitmap.channels);
   for (size_t y = 0; y < height; ++y) {
     const uint8_t* src = bytes_.data() + index * shape_.size() + y / factor * width * channels;
-    uint8_t* dst = bitmap.pixels.data() + ((top + y) * static_cast<size_t>(bitmap.width) + left) * channels;
+    uint8_t* dst = bitmap.pixels.data() + ((top + y) * static_cast<size_t>(bitmap.width) + left) * drawn;
     for (size_t x = 0; x < width * factor; ++x) {
-      std::copy_n(src + x / factor * channels, channels, dst + x * channels);
+      for (size_t c = 0; c < drawn; ++c) dst[x * drawn + c] = src[x / factor * channels + c % channels];
     }
+  }
+  if (options_.caption_lines > 0) {
+    draw_caption(captions_[index], static_cast<int>(left), static_cast<int>(top + height), bitmap);
+  }
+}
+
+void PictureGrid::draw_caption(const Caption& caption, int left, int top, Bitmap& bitmap) const {
+  const int width = shape_.width * options_.factor;
+  const int height = (cell_height() - shape_.height) * options_.factor;
+  for (int y = top; y < top + height; ++y) {
+    const size_t begin = (static_cast<size_t>(y) * static_cast<size_t>(bitmap.width) + static_cast<size_t>(left)) * 3;
+    std::fill_n(bitmap.pixels.begin() + static_cast<ptrdiff_t>(begin), 3 * width, kCaptionBackground);
+  }
+  const int scale = text_scale();
+  const size_t lines = std::min(caption.lines.size(), static_cast<size_t>(options_.caption_lines));
+  for (size_t i = 0; i < lines; ++i) {
+    std::string line = caption.lines[i];
+    while (text_width(line) * scale > width) line.pop_back();
+    const int line_top = top + kCaptionMargin + static_cast<int>(i) * kLineHeight;
+    draw_text(bitmap, left + (width - text_width(line) * scale) / 2, line_top, line, caption.colour, scale);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/file.h"
 #include "data/loader.h"
 #include "data/picture_grid.h"
 #include "lockstep/error.h"
@@ -28,19 +29,24 @@ bool can_be_shown(const data::ImageShape& shape) {
   return colours && std::min(shape.height, shape.width) > 1 && std::max(shape.height, shape.width) <= kMostSide;
 }
 
+std::vector<float> first_images(const data::Examples& examples, const data::PixelScaling& pixels, int64_t count) {
+  data::LoaderOptions options = data::LoaderOptions::evaluation(count);
+  options.pixels = &pixels;
+  data::Loader loader(examples, options);
+  const float* images = loader.next()->images;
+  return {images, images + static_cast<size_t>(count) * examples.shape.size()};
+}
+
 PictureWriter::PictureWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
-                             const data::Examples& examples, const data::PixelScaling& pixels, std::string folder)
+                             const data::Examples& examples, const data::PixelScaling& pixels, std::string folder,
+                             PictureSink sink)
     : programs_(spec, Purpose::picture, backend, parameters, nullptr),
       pixels_(pixels),
       folder_(std::move(folder)),
+      sink_(std::move(sink)),
       shape_(examples.shape),
-      count_(std::min(kImages, examples.count())) {
-  data::LoaderOptions options = data::LoaderOptions::evaluation(count_);
-  options.pixels = &pixels;
-  data::Loader loader(examples, options);
-  const data::Batch* batch = loader.next();
-  images_.assign(batch->images, batch->images + static_cast<size_t>(count_) * shape_.size());
-}
+      count_(std::min(kImages, examples.count())),
+      images_(first_images(examples, pixels, count_)) {}
 
 void PictureWriter::on_eval(const EvalEvent& event) {
   programs_.parameters_changed();
@@ -60,7 +66,11 @@ void PictureWriter::on_eval(const EvalEvent& event) {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (failed) throw IoError(fmt::format("cannot create folder {}: {}", folder_, failed.message()));
-  grid.write(fmt::format("{}/{}-{:08}.png", folder_, programs_.traits().picture, event.step));
+  const data::Bitmap bitmap = grid.picture();
+  const std::vector<uint8_t> png = data::encode_png(bitmap);
+  const std::string& name = programs_.traits().picture;
+  base::write_whole_file(fmt::format("{}/{}-{:08}.png", folder_, name, event.step), png);
+  if (sink_) sink_(name, event.step, {png, bitmap.height, bitmap.width, bitmap.channels});
 }
 
 }  // namespace lockstep::train

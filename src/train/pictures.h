@@ -3,6 +3,8 @@
 // different steps can be compared. Borrows examples, backend and parameters; for the training thread.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,11 +18,25 @@ namespace lockstep::train {
 /// Whether images of that shape can be shown: of one or three channels, not flat rows, and of moderate size.
 bool can_be_shown(const data::ImageShape& shape);
 
+/// A picture as a PNG file's bytes, borrowed.
+struct EncodedPicture {
+  std::span<const uint8_t> png;
+  int height = 0;
+  int width = 0;
+  int channels = 1;
+};
+/// Takes a picture of a step; what it is called comes first.
+using PictureSink = std::function<void(const std::string& name, uint64_t step, const EncodedPicture& picture)>;
+
+/// The first `count` images of a split as a model sees them.
+std::vector<float> first_images(const data::Examples& examples, const data::PixelScaling& pixels, int64_t count);
+
 class PictureWriter final : public Hooks {
  public:
-  /// Pictures go to `folder`, which is made with the first.
+  /// Pictures go to `folder`, which is made with the first, and to `sink` where there is one.
   PictureWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
-                const data::Examples& examples, const data::PixelScaling& pixels, std::string folder);
+                const data::Examples& examples, const data::PixelScaling& pixels, std::string folder,
+                PictureSink sink = {});
 
   /// folder/NAME-STEP.png. Throws IoError where it cannot be written.
   void on_eval(const EvalEvent& event) override;
@@ -29,6 +45,7 @@ class PictureWriter final : public Hooks {
   Programs programs_;
   const data::PixelScaling& pixels_;
   std::string folder_;
+  PictureSink sink_;
   data::ImageShape shape_;
   int64_t count_;
   std::vector<float> images_;  ///< as the model sees them

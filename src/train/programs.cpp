@@ -29,6 +29,12 @@ ModelTraits traits_of(const ModelSpec& spec) {
           model.picture.valid() ? model.picture_name : std::string()};
 }
 
+graph::Graph training_graph(const ModelSpec& spec, int64_t batch) {
+  graph::Graph graph;
+  ops::gradients(nn::build(graph, *spec.model, build_request(spec, batch, true)).loss);
+  return graph;
+}
+
 Programs::Programs(ModelSpec spec, Purpose purpose, const backend::Backend& backend, const float* parameters,
                    float* gradients)
     : spec_(std::move(spec)),

@@ -37,6 +37,9 @@ struct ModelTraits {
 };
 ModelTraits traits_of(const ModelSpec& spec);
 
+/// The graph of a training step, forward and backward, as it was built.
+graph::Graph training_graph(const ModelSpec& spec, int64_t batch);
+
 /// What a batch gave, added up over its examples.
 struct BatchResult {
   double loss_sum = 0;

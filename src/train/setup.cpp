@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "train/machine.h"
-#include "train/pictures.h"
+#include "train/samples.h"
 
 namespace lockstep::train {
 namespace {
@@ -121,10 +121,16 @@ const data::Examples& Setup::evaluated_split() const {
   return settings_.eval_split == "validation" ? dataset_.validation : dataset_.test;
 }
 
-std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder) const {
+std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder, PictureSink sink) const {
   if (traits().picture.empty() || !can_be_shown(dataset_.shape())) return nullptr;
   return std::make_unique<PictureWriter>(spec_, *backend_, parameters_.values().data(), evaluated_split(), pixels_,
-                                         folder);
+                                         folder, std::move(sink));
+}
+
+std::unique_ptr<Hooks> Setup::sample_writer(PictureSink sink) const {
+  if (!traits().accuracy || evaluated_split().labels.empty() || !can_be_shown(dataset_.shape())) return nullptr;
+  return std::make_unique<SampleWriter>(spec_, *backend_, parameters_.values().data(), evaluated_split(), pixels_,
+                                        dataset_.class_names, std::move(sink));
 }
 
 void Setup::check_fit() const {

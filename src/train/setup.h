@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "exchange/local_exchange.h"
 #include "train/checkpoint.h"
+#include "train/pictures.h"
 #include "train/trainer.h"
 
 namespace lockstep::train {
@@ -39,9 +40,14 @@ class Setup {
   /// Where training starts.
   [[nodiscard]] const TrainingState& state() const { return state_; }
 
-  /// Writes what the model shows of the evaluated split into a folder at each evaluation; null where it shows nothing.
-  /// Borrows from here.
-  [[nodiscard]] std::unique_ptr<Hooks> picture_writer(const std::string& folder) const;
+  /// Writes what the model shows of the evaluated split into a folder at each evaluation, and gives it to `sink` where
+  /// there is one; null where it shows nothing. Borrows from here.
+  [[nodiscard]] std::unique_ptr<Hooks> picture_writer(const std::string& folder, PictureSink sink = {}) const;
+  /// Gives `sink` a picture of what the model takes some images of the evaluated split for, at each evaluation; null
+  /// where it is no classifier or its images cannot be shown. Borrows from here.
+  [[nodiscard]] std::unique_ptr<Hooks> sample_writer(PictureSink sink) const;
+  /// What a step computes, forward and backward, as it was built: before anything is fused or reordered.
+  [[nodiscard]] graph::Graph training_graph() const { return train::training_graph(spec_, settings_.batch); }
 
   /// A header for a checkpoint of this training; its state is still to be filled in.
   [[nodiscard]] CheckpointHeader header();

@@ -1,0 +1,55 @@
+#include "train/samples.h"
+
+#include <algorithm>
+
+#include "data/picture_grid.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int64_t kImages = 32;
+constexpr data::Colour kRight = {110, 231, 135};
+constexpr data::Colour kWrong = {255, 138, 128};
+
+}  // namespace
+
+SampleWriter::SampleWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
+                           const data::Examples& examples, const data::PixelScaling& pixels,
+                           std::vector<std::string> class_names, PictureSink sink)
+    : programs_(spec, Purpose::prediction, backend, parameters, nullptr),
+      shape_(examples.shape),
+      count_(std::min(kImages, examples.stored())),
+      images_(first_images(examples, pixels, count_)),
+      shown_(images_),
+      labels_(examples.labels.begin(), examples.labels.begin() + count_),
+      class_names_(std::move(class_names)),
+      sink_(std::move(sink)) {
+  if (!pixels.empty()) pixels.undo(shown_);
+}
+
+std::string SampleWriter::class_name(int32_t label) const {
+  const auto index = static_cast<size_t>(label);
+  return index < class_names_.size() ? class_names_[index] : std::to_string(label);
+}
+
+void SampleWriter::on_eval(const EvalEvent& event) {
+  programs_.parameters_changed();
+  graph::Program& program = programs_.for_batch(count_);
+  program.bind_input(0, images_.data());
+  program.run({});
+  const std::span<const float> scores = program.output(0).as<float>();
+  const auto classes = static_cast<size_t>(programs_.spec().classes);
+  data::PictureGrid grid(shape_, {.caption_lines = 2});
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const auto row = scores.subspan(i * classes, classes);
+    const auto seen = static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+    const bool right = seen == labels_[i];
+    grid.add(shown_.data() + i * shape_.size(),
+             {{"sees " + class_name(seen), "is " + class_name(labels_[i])}, right ? kRight : kWrong});
+  }
+  const data::Bitmap bitmap = grid.picture();
+  const std::vector<uint8_t> png = data::encode_png(bitmap);
+  sink_("samples", event.step, {png, bitmap.height, bitmap.width, bitmap.channels});
+}
+
+}  // namespace lockstep::train
