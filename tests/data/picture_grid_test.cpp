@@ -78,6 +78,60 @@ TEST(PictureGrid, SmallImagesAreEnlarged) {
   EXPECT_EQ(large.picture().width, 224);
 }
 
+/// The picture of a text, a line of points each.
+std::vector<std::string> drawn(std::string_view text, int width, int height, int left = 0, int top = 0, int scale = 1) {
+  Bitmap bitmap{width, height, 1, std::vector<uint8_t>(static_cast<size_t>(width * height))};
+  draw_text(bitmap, left, top, text, {1, 255, 3}, scale);
+  std::vector<std::string> lines;
+  for (int y = 0; y < height; ++y) {
+    std::string& line = lines.emplace_back();
+    for (int x = 0; x < width; ++x) line += bitmap.pixels[static_cast<size_t>(y * width + x)] == 255 ? '#' : '.';
+  }
+  return lines;
+}
+
+TEST(TextDrawing, DrawsLettersOfPoints) {
+  EXPECT_EQ(text_width("7t"), 11);
+  EXPECT_EQ(text_width(""), 0);
+  EXPECT_THAT(drawn("7t", 12, 8), ElementsAre("#####.#####.", "....#...#...", "...#....#...", "..#.....#...",
+                                              "..#.....#...", ".#......#...", ".#......#...", "............"));
+  EXPECT_THAT(drawn("T", 5, 3, 0, -1, 2), ElementsAre("#####", "....#", "....#")) << "what lies outside is not drawn";
+  EXPECT_EQ(drawn("T", 5, 7), drawn("t", 5, 7));
+}
+
+TEST(TextDrawing, CharactersWithoutALetterAreQuestionMarks) {
+  EXPECT_EQ(drawn("\xc3\xa9", 20, 7), drawn("?", 20, 7)) << "once for both bytes";
+  EXPECT_EQ(drawn("\xe9\n", 20, 7), drawn("??", 20, 7));
+  EXPECT_EQ(text_width("\xc3\xa9t\xc3\xa9"), text_width("ete"));
+}
+
+TEST(PictureGrid, CaptionsLieBeneathTheirImagesInColour) {
+  PictureGrid grid({1, 48, 48}, {.columns = 2, .gap = 1, .caption_lines = 2});
+  const std::vector<float> white(static_cast<size_t>(48) * 48, 1.0F);
+  grid.add(white.data(), {{"sees 7", "is 7"}, {10, 200, 30}});
+  grid.add(white.data(), {{"a line that is far too long", "b", "one too many"}, {250, 20, 40}});
+  const Bitmap picture = grid.picture();
+  EXPECT_EQ(picture.channels, 3);
+  EXPECT_EQ(picture.width, (2 * 49 + 1) * 2);
+  std::vector<int> image(2, 0);
+  std::vector<int> text(2, 0);
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      const uint8_t* pixel = picture.pixels.data() +
+                             (static_cast<size_t>(y) * static_cast<size_t>(picture.width) + static_cast<size_t>(x)) * 3;
+      const bool first = x < picture.width / 2;
+      const Colour wanted = first ? Colour{10, 200, 30} : Colour{250, 20, 40};
+      const bool is_text = std::equal(wanted.begin(), wanted.end(), pixel);
+      EXPECT_TRUE(!is_text || y >= 98) << "over the image";
+      text[first ? 0 : 1] += is_text ? 1 : 0;
+      image[first ? 0 : 1] += pixel[0] == 255 && pixel[1] == 255 ? 1 : 0;
+    }
+  }
+  EXPECT_THAT(image, ElementsAre(96 * 96, 96 * 96));
+  EXPECT_GT(text[0], 50);
+  EXPECT_GT(text[1], 50);
+}
+
 TEST(PictureGrid, RefusesWhatCannotBeDrawn) {
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({2, 4, 4}); }), HasSubstr("images 2x4x4"));
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({1, 4, 4}, {.columns = 0}); }), HasSubstr("0 columns"));

@@ -1,0 +1,116 @@
+// lockstep tensorboard: TensorBoard over runs, where it is installed.
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "command.h"
+#include "command_line.h"
+#include "lockstep/error.h"
+#include "observe/tensorboard/event_file.h"
+#include "output.h"
+#include "train/run_directory.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string run;
+  std::string runs_dir = "runs";
+  std::string host;
+  int64_t port = 6006;
+};
+
+std::optional<std::string> in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
+
+/// How TensorBoard is called here: a program, or a module of Python.
+std::vector<std::string> find_tensorboard() {
+  if (const auto program = in_path("tensorboard")) return {*program};
+  const std::string look = "python3 -c 'import importlib.util as u; exit(u.find_spec(\"tensorboard\") is None)'";
+  const auto python = in_path("python3");
+  if (python && std::system((look + " 2> /dev/null").c_str()) == 0) return {*python, "-m", "tensorboard.main"};
+  throw Error(
+      "TensorBoard is not installed; to get it: python3 -m venv ~/tensorboard && ~/tensorboard/bin/pip install "
+      "tensorboard 'setuptools<81' && export PATH=$PATH:~/tensorboard/bin");
+}
+
+/// A run, a folder of runs, or all runs.
+std::string folder_of(const Arguments& arguments) {
+  std::error_code ignored;
+  if (arguments.run.empty()) {
+    if (!fs::is_directory(arguments.runs_dir, ignored)) {
+      throw UsageError(fmt::format("no runs: there is no folder {}", arguments.runs_dir));
+    }
+    return arguments.runs_dir;
+  }
+  if (fs::is_directory(arguments.run, ignored)) return arguments.run;
+  return train::find_run(arguments.run, arguments.runs_dir);
+}
+
+[[noreturn]] void replace_by(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  finish_output();
+  std::signal(SIGPIPE, SIG_DFL);  // what this program ignores, another need not
+  std::signal(SIGXFSZ, SIG_DFL);
+  ::execv(argv[0], argv.data());
+  throw IoError(fmt::format("cannot run {}: {}", command[0], std::generic_category().message(errno)));
+}
+
+int run_tensorboard(const Arguments& arguments) {
+  constexpr int64_t kLastPort = 65535;
+  if (arguments.port > kLastPort) {
+    throw UsageError(fmt::format("--port {}: 0 to {} are allowed (0: any that is free)", arguments.port, kLastPort));
+  }
+  const std::string folder = folder_of(arguments);
+  if (!observe::has_event_files(folder)) {
+    throw UsageError(fmt::format("{} has no event files; runs write them unless summary-every is never", folder));
+  }
+  std::vector<std::string> command = find_tensorboard();
+  for (const std::string& word :
+       {std::string("--logdir"), folder, std::string("--port"), std::to_string(arguments.port)}) {
+    command.push_back(word);
+  }
+  if (!arguments.host.empty()) command.insert(command.end(), {"--host", arguments.host});
+  replace_by(command);
+}
+
+}  // namespace
+
+void add_tensorboard(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("tensorboard", "Shows runs in TensorBoard, where it is installed");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("RUN", arguments->run, "A run's folder or name, or a folder of runs [all runs]");
+  app.add_number("--port", arguments->port, "Where it listens [6006]; 0: any port that is free");
+  app.add_option("--host", arguments->host, "The address it listens on [this machine alone]").type_name("HOST");
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.footer(
+      "Examples:\n"
+      "  lockstep tensorboard                   all runs, to be compared\n"
+      "  lockstep tensorboard lenet-1           one run with its roles\n"
+      "  lockstep tensorboard lenet-1 --port 0");
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_tensorboard(*arguments); }; });
+}
+
+}  // namespace lockstep::tools
