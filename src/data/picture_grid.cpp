@@ -104,18 +104,23 @@ void PictureGrid::draw(size_t index, Bitmap& bitmap) const {
   const size_t column = index % columns;
   const size_t top = begin_of(index / columns, cell_height(), 0);
   const size_t left = begin_of(column, shape_.width, static_cast<size_t>(gaps_before(static_cast<int64_t>(column))));
-  const auto height = static_cast<size_t>(shape_.height) * factor;
   const auto width = static_cast<size_t>(shape_.width);
   const auto drawn = static_cast<size_t>(bitmap.channels);
-  for (size_t y = 0; y < height; ++y) {
-    const uint8_t* src = bytes_.data() + index * shape_.size() + y / factor * width * channels;
-    uint8_t* dst = bitmap.pixels.data() + ((top + y) * static_cast<size_t>(bitmap.width) + left) * drawn;
-    for (size_t x = 0; x < width * factor; ++x) {
-      for (size_t c = 0; c < drawn; ++c) dst[x * drawn + c] = src[x / factor * channels + c % channels];
+  const size_t row = static_cast<size_t>(bitmap.width) * drawn;
+  const uint8_t* src = bytes_.data() + index * shape_.size();
+  uint8_t* dst = bitmap.pixels.data() + top * row + left * drawn;
+  for (int y = 0; y < shape_.height; ++y, dst += factor * row) {
+    uint8_t* to = dst;
+    for (size_t x = 0; x < width; ++x, src += channels) {
+      for (size_t i = 0; i < factor; ++i, to += drawn) {
+        for (size_t c = 0; c < drawn; ++c) to[c] = src[channels == 1 ? 0 : c];
+      }
     }
+    for (size_t i = 1; i < factor; ++i) std::copy_n(dst, width * factor * drawn, dst + i * row);
   }
   if (options_.caption_lines > 0) {
-    draw_caption(captions_[index], static_cast<int>(left), static_cast<int>(top + height), bitmap);
+    draw_caption(captions_[index], static_cast<int>(left), static_cast<int>(top) + shape_.height * options_.factor,
+                 bitmap);
   }
 }
 
