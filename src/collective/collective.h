@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/traffic_meter.h"
 
 namespace lockstep::collective {
 
@@ -43,6 +44,8 @@ struct GroupOptions {
   Seconds deadline{600};  ///< of each operation, and of connecting
   /// How long a wait polls before it sleeps; 0: threads do not have a core each, so it sleeps at once.
   std::chrono::microseconds spin{0};
+  /// Counts the payloads that go to and come from other processes; borrowed, outlives the group.
+  base::TrafficMeter* meter = nullptr;
 };
 
 class Collective {

@@ -36,6 +36,7 @@ base::Result<bool> Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.spin = options_.spin;
+  connect.meter = options_.meter;
   base::Result<std::unique_ptr<transport::Stream>> made =
       transport::connect(options_.address, connect, [this] { return leaving(); });
   if (!made) return made.failure();
@@ -135,6 +136,7 @@ void Link::keep_control_until_the_end() {
   while (!stopping_ && !ended_) {
     transport::ConnectOptions connect;
     connect.security = options_.security;
+    connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> made =
         transport::connect(options_.address, connect, [this] { return stopping_ || ended_; });
     if (!made) continue;

@@ -28,6 +28,7 @@ struct LinkOptions {
   std::chrono::microseconds spin{0};  ///< how long the data stream's waits poll before they sleep
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
+  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
   /// The server is gone: its connection closed or it is silent. Called by a thread of the link.
   std::function<void()> on_lost;
 };

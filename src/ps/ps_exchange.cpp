@@ -54,6 +54,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     link.spin = options_.spin;
     link.log = options_.log;
     link.interrupt = options_.interrupt;
+    link.meter = options_.meter;
     if (i > 0 && options_.coordination.sync) {
       link.on_lost = [this, name = server.str()] {
         if (waits_for_all_) parts_.front()->link->lose(name + " is gone");

@@ -46,6 +46,7 @@ struct PsOptions {
   std::chrono::microseconds spin{0};  ///< how long waits for parameters poll before they sleep
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
+  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
   /// The chief: called when a server holds nothing; the spans live until the next call.
   std::function<Initial()> initial;
 };

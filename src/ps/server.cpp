@@ -24,6 +24,7 @@ Server::Server(ServerOptions options)
   listen.address = cluster::listen_address(options_.spec.address({cluster::Role::ps, options_.index}));
   listen.security = options_.security;
   listen.spin = options_.spin;
+  listen.meter = options_.meter;
   listen.largest_payload = kMostPayload;
   listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
 }

@@ -53,6 +53,7 @@ struct ServerOptions {
   bool contributions = false;  ///< ps:0 records what each version was made of (contributions.h)
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
+  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
 };
 
 class Server {

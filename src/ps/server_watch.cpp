@@ -121,6 +121,7 @@ void Server::follow_until_the_end() {
     }
     transport::ConnectOptions connect;
     connect.security = options_.security;
+    connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> stream = transport::connect(address, connect, [this] {
       const base::MutexLock lock(mutex_);
       return ended_;

@@ -25,8 +25,9 @@ collective::Element wire_of(const Settings& settings) {
   return settings.wire == "f16" ? collective::Element::float16 : collective::Element::float32;
 }
 
-collective::GroupOptions group_options(const Settings& settings) {
+collective::GroupOptions group_options(const Settings& settings, const Group& group) {
   collective::GroupOptions options;
+  options.meter = group.meter;
   options.deadline = collective::Seconds(settings.patience);
   if (wait_policy(settings) != base::WaitPolicy::block) options.spin = kSpin;
   return options;
@@ -113,7 +114,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
 AllReduceMember::AllReduceMember(Group group, const Settings& settings, std::string job,
                                  const std::atomic<bool>* interrupt)
     : GroupMember(std::move(group), settings, std::move(job), interrupt) {
-  if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings));
+  if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings, group_));
 }
 
 allreduce::ElasticOptions elastic_options(const Settings& settings, const Group& group, const std::string& job,
@@ -126,6 +127,7 @@ allreduce::ElasticOptions elastic_options(const Settings& settings, const Group&
   options.patience = settings.patience;
   options.log = group.log;
   options.interrupt = interrupt;
+  options.meter = group.meter;
   return options;
 }
 
@@ -162,7 +164,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.start_wait = settings_.start_wait;
-  options.group = group_options(settings_);
+  options.group = group_options(settings_, group_);
   const std::string host = cluster::parse_address(group_.spec.address(group_.task)).host;
   options.engine = [host, group = options.group](int rank, int size) {
     return collective::join_over_gloo(host, rank, size, group);

@@ -32,6 +32,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.patience = settings.patience;
       link.log = group.log;
       link.interrupt = interrupt;
+      link.meter = group.meter;
       links_.push_back(std::make_unique<ps::Link>(std::move(link)));
     }
     ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(settings.placement));

@@ -26,6 +26,7 @@ struct Group {
   bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
   /// What the user types to go on with a run; absent where a launcher starts it again by itself.
   std::function<std::string(const std::string& run)> resume_command = {};
+  base::TrafficMeter* meter = nullptr;  ///< of what this process exchanges with the others; borrowed
 };
 
 /// A digest of what all roles of a job must agree on. `settings` as the user gave them, resolved but not changed.

@@ -35,6 +35,7 @@ std::string find_cluster_run(const Settings& settings, const Group& group, const
   options.patience = settings.patience;
   options.log = group.log;
   options.interrupt = interrupt;
+  options.meter = group.meter;
   ps::Link link(std::move(options));
   std::move(link.stream("the name of the run")).value_or_throw();
   const std::string& name = link.welcome().run();
@@ -61,6 +62,7 @@ ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const
   options.patience = s.patience;
   options.log = group_.log;
   options.interrupt = interrupt_;
+  options.meter = group_.meter;
   ps::CoordinatorOptions& coordination = options.coordination;
   coordination.members = members();
   coordination.servers = static_cast<int>(group_.spec.ps.size());

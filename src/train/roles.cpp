@@ -121,6 +121,7 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   server.resumed = !configuration.given_text("resume").empty();
   server.log = group.log;
   server.interrupt = options.interrupt;
+  server.meter = group.meter;
   ps::Server running(server);
   std::optional<Beat> beat;
   if (options.on_progress) beat.emplace([&] { options.on_progress(running.progress()); });

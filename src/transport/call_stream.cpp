@@ -100,7 +100,9 @@ base::Result<Frame> CallStream::read() {
     cancel(frame.failure().message);
     return frame;
   }
-  received_.fetch_add(frame.value().payload_size(), std::memory_order_relaxed);
+  const size_t payload = frame.value().payload_size();
+  received_.fetch_add(payload, std::memory_order_relaxed);
+  if (options_.meter != nullptr) options_.meter->received(kHeaderBytes + payload);
   return frame;
 }
 
@@ -122,6 +124,7 @@ base::Result<bool> CallStream::write(const Header& header, std::span<const std::
   writing_ = false;
   if (!success) return ended(false);
   sent_.fetch_add(payload, std::memory_order_relaxed);
+  if (options_.meter != nullptr) options_.meter->sent(kHeaderBytes + payload);
   return true;
 }
 

@@ -17,6 +17,7 @@ class CallStream : public Stream {
   struct Options {
     size_t largest_payload = 0;
     std::chrono::microseconds spin{0};
+    base::TrafficMeter* meter = nullptr;
   };
 
   CallStream(core::CallPtr call, core::QueuePtr queue, const Options& options);

@@ -205,7 +205,7 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
                                               gpr_inf_future(GPR_CLOCK_REALTIME), nullptr));
   auto stream = std::make_unique<ClientStream>(
       std::move(channel), std::move(call), std::move(queue), address,
-      CallStream::Options{.largest_payload = options.largest_payload, .spin = options.spin});
+      CallStream::Options{.largest_payload = options.largest_payload, .spin = options.spin, .meter = options.meter});
   stream->begin();
 
   const auto until = std::chrono::steady_clock::now() + options.patience;

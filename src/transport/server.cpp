@@ -186,8 +186,10 @@ void Server::Impl::serve(Session& session, ServerHost& host) {
   if (call.method != core::kMethod) {
     grpc_call_cancel_with_status(call.call.get(), GRPC_STATUS_UNIMPLEMENTED, "there is no such method here", nullptr);
   } else {
-    ServerStream stream(std::move(call.call), std::move(call.queue), host.socket(),
-                        CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin});
+    ServerStream stream(
+        std::move(call.call), std::move(call.queue), host.socket(),
+        CallStream::Options{
+            .largest_payload = options_.largest_payload, .spin = options_.spin, .meter = options_.meter});
     std::string failure;
     if (admit(session, stream)) {
       stream.begin();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/traffic_meter.h"
 
 namespace lockstep::transport {
 
@@ -90,7 +91,8 @@ struct ConnectOptions {
   Security security;
   std::chrono::milliseconds patience{1000};  ///< to get a connection; waits are by events, not by sleeping
   size_t largest_payload = size_t{64} << 20;
-  std::chrono::microseconds spin{0};  ///< how long a wait polls before it sleeps
+  std::chrono::microseconds spin{0};    ///< how long a wait polls before it sleeps
+  base::TrafficMeter* meter = nullptr;  ///< counts whole frames, both ways; borrowed
 };
 
 /// A new connection (never shared with another stream) to "host:port", accepted by a Server there. The failure names
@@ -107,8 +109,9 @@ struct ServerOptions {
   std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
   Security security;
   size_t largest_payload = size_t{64} << 20;
-  int most_streams = 1024;            ///< more are refused
-  std::chrono::microseconds spin{0};  ///< how long a wait polls before it sleeps
+  int most_streams = 1024;              ///< more are refused
+  std::chrono::microseconds spin{0};    ///< how long a wait polls before it sleeps
+  base::TrafficMeter* meter = nullptr;  ///< counts whole frames of all streams, both ways; borrowed
 };
 
 class Server {

@@ -188,5 +188,17 @@ TEST(Gloo, CountsWhatItMoves) {
   EXPECT_EQ(group[0]->traffic().received - before.received, 4'000'000U);
 }
 
+TEST(Gloo, AMeterCountsWhatItMoves) {
+  base::TrafficMeter meter;
+  const Group group = make_gloo_group(2, {.meter = &meter});
+  in_threads(2, [&](int rank) {
+    std::vector<float> data(1000, 1.0F);
+    ASSERT_TRUE(group[static_cast<size_t>(rank)]->all_reduce(data));
+  });
+  EXPECT_EQ(meter.totals().sent_bytes, group[0]->traffic().sent + group[1]->traffic().sent);
+  EXPECT_EQ(meter.totals().received_bytes, group[0]->traffic().received + group[1]->traffic().received);
+  EXPECT_GT(meter.totals().sent_messages, 2U);
+}
+
 }  // namespace
 }  // namespace lockstep::collective

@@ -48,6 +48,33 @@ TEST(Stream, PayloadsOfAllSizesComeBackAsTheyWere) {
             0U + 1 + 63 + 64 + 1000 + 16383 + 16384 + 31400 + 65536 + (1 << 20) + (5 << 20) + 3);
 }
 
+TEST(Stream, AMeterCountsWholeFramesOfAllConnectionsBothWays) {
+  base::TrafficMeter here;
+  base::TrafficMeter there;
+  ServerOptions listen = any_port();
+  listen.meter = &there;
+  uint64_t bytes = 0;
+  uint64_t messages = 0;
+  {
+    Server server(listen, echo);
+    for (int connection = 0; connection < 2; ++connection) {
+      const auto stream = connected(server, {.security = {}, .meter = &here});
+      for (const size_t size : {0, 1, 1000, 200'000}) {
+        ASSERT_TRUE(stream->write({}, pattern(size)));
+        ASSERT_TRUE(stream->read());
+        bytes += kHeaderBytes + size;
+        ++messages;
+      }
+    }
+  }
+  for (const base::TrafficMeter* meter : {&here, &there}) {
+    EXPECT_EQ(meter->totals().sent_bytes, bytes);
+    EXPECT_EQ(meter->totals().received_bytes, bytes);
+    EXPECT_EQ(meter->totals().sent_messages, messages);
+    EXPECT_EQ(meter->totals().received_messages, messages);
+  }
+}
+
 TEST(Stream, APayloadOfManyPiecesArrivesInTheirOrder) {
   Server server(any_port(), echo);
   const auto stream = connected(server);

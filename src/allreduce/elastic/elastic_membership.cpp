@@ -117,6 +117,7 @@ ElasticMembership::Impl::Impl(ElasticOptions options)
   mesh.security = options_.security;
   mesh.job = options_.job;
   mesh.incarnation = incarnation_;
+  mesh.meter = options_.meter;
   const base::MutexLock lock(mutex_);  // threads of the mesh wait for it
   mesh_ = std::make_unique<elastic::Mesh>(std::move(mesh), *this);
 }

@@ -34,6 +34,7 @@ struct ElasticOptions {
   std::function<std::unique_ptr<collective::Joining>(int rank, int size)> engine;
   Log log;
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed; ends every wait
+  base::TrafficMeter* meter = nullptr;  ///< of what members tell each other; the groups have their own; borrowed
 };
 
 class ElasticMembership final : public Membership {

@@ -61,6 +61,7 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   transport::ServerOptions server;
   server.address = cluster::listen_address(options_.spec.address(options_.task));
   server.security = options_.security;
+  server.meter = options_.meter;
   server.largest_payload = kLargestPayload;
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
   for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
@@ -136,6 +137,7 @@ void Mesh::connect_for_good(int peer) {
 std::string Mesh::connect_once(int peer) try {
   transport::ConnectOptions connect;
   connect.security = options_.security;
+  connect.meter = options_.meter;
   connect.largest_payload = kLargestPayload;
   base::Result<std::unique_ptr<transport::Stream>> made = transport::connect(
       options_.spec.address(members_[static_cast<size_t>(peer)]), connect, [this] { return stopping_.load(); });

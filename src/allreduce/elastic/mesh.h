@@ -33,6 +33,7 @@ struct MeshOptions {
   transport::Security security;
   std::string job;
   uint64_t incarnation = 0;
+  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
 };
 
 class MeshOwner {

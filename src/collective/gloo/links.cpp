@@ -263,6 +263,7 @@ void Links::send(int rank, Lane lane, size_t offset, size_t length) {
     throw LinkError(fmt::format("sending to rank {}: {}", rank, without_place(error.what())));
   }
   sent_.fetch_add(length, std::memory_order_relaxed);
+  if (options_.meter != nullptr) options_.meter->sent(length);
 }
 
 void Links::receive(int rank, Lane lane, size_t length) {
@@ -279,6 +280,7 @@ void Links::receive(int rank, Lane lane, size_t length) {
     throw LinkError(fmt::format("waiting for rank {}: {}", rank, without_place(error.what())));
   }
   received_.fetch_add(length, std::memory_order_relaxed);
+  if (options_.meter != nullptr) options_.meter->received(length);
 }
 
 void Links::wait_for(int rank, short event) {

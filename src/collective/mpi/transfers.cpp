@@ -46,6 +46,7 @@ void Transfers::start(Bytes data, Peer peer, Start start_piece) {
 
 void Transfers::send(std::span<const std::byte> data, int to) {
   traffic_.sent += data.size();
+  if (options_.meter != nullptr) options_.meter->sent(data.size());
   start(data, {to, false}, [&](const std::byte* begin, int size, MPI_Request* request) {
     return MPI_Isend(begin, size, MPI_BYTE, to, kTag, MPI_COMM_WORLD, request);
   });
@@ -53,6 +54,7 @@ void Transfers::send(std::span<const std::byte> data, int to) {
 
 void Transfers::receive(std::span<std::byte> data, int from) {
   traffic_.received += data.size();
+  if (options_.meter != nullptr) options_.meter->received(data.size());
   start(data, {from, true}, [&](std::byte* begin, int size, MPI_Request* request) {
     return MPI_Irecv(begin, size, MPI_BYTE, from, kTag, MPI_COMM_WORLD, request);
   });
