@@ -11,10 +11,10 @@ struct SignalMask {
   sigset_t set{};
 };
 
-CaughtSignals::CaughtSignals() : before_(std::make_unique<SignalMask>()) {
+CaughtSignals::CaughtSignals(const std::vector<int>& numbers) : before_(std::make_unique<SignalMask>()) {
   sigset_t caught;
   sigemptyset(&caught);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&caught, number);
+  for (const int number : numbers) sigaddset(&caught, number);
   fd_ = base::FileHandle(signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_.open()) base::throw_io_error("watch for", "signals", errno);
   pthread_sigmask(SIG_BLOCK, &caught, &before_->set);

@@ -71,6 +71,7 @@ struct Start {
   int err = -1;
   int report = -1;
   int watchman = -1;
+  bool foreground = false;
 };
 
 void reset_signals() {
@@ -83,13 +84,16 @@ void reset_signals() {
 }
 
 [[noreturn]] void become(const Start& start) {
-  setpgid(0, 0);
+  if (!start.foreground) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != start.parent) _exit(128 + SIGKILL);  // it died before it could be told to take us along
   const pid_t self = getpid();
   if (start.watchman >= 0) (void)!::write(start.watchman, &self, sizeof self);
-  const int input = start.input >= 0 ? start.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
-  bool ready = dup2(input, STDIN_FILENO) >= 0;
+  bool ready = true;
+  if (start.input >= 0 || !start.foreground) {
+    const int input = start.input >= 0 ? start.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ready = dup2(input, STDIN_FILENO) >= 0;
+  }
   if (start.out >= 0) ready = ready && dup2(start.out, STDOUT_FILENO) >= 0 && dup2(start.err, STDERR_FILENO) >= 0;
   reset_signals();
   if (ready) execvpe(start.program, start.argv, start.envp);
@@ -116,7 +120,7 @@ std::string Ending::text() const {
   return fmt::format("killed by signal {} ({})", number, name == nullptr ? "unknown" : name);
 }
 
-Child::Child(const Command& command) : watchman_(command.watchman) {
+Child::Child(const Command& command) : foreground_(command.foreground), watchman_(command.watchman) {
   if (command.argv.empty()) throw UsageError("a command needs a name");
   const std::vector<std::string> environment = make_environment(command);
   const std::vector<char*> argv = pointers(command.argv);
@@ -126,21 +130,21 @@ Child::Child(const Command& command) : watchman_(command.watchman) {
   Ends err = command.own_output ? make_pipe(program) : Ends{};
   Ends report = make_pipe(program);
   Ends input = command.hold_stdin ? make_pipe(program) : Ends{};
-  const Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),        input.reading.get(),
-                    out.writing.get(), err.writing.get(), report.writing.get(), command.watchman};
+  const Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),         input.reading.get(),
+                    out.writing.get(), err.writing.get(), report.writing.get(), command.watchman, command.foreground};
   {
     const base::KeptToCores inherited(command.cores);
     pid_ = fork();
     if (pid_ == 0) become(start);
   }
   if (pid_ < 0) fail(program, errno);
-  setpgid(pid_, pid_);  // whoever is first: a signal to the group must find it
+  if (!foreground_) setpgid(pid_, pid_);  // whoever is first: a signal to the group must find it
   pidfd_ = FileHandle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   const int pidfd_error = errno;
   report.writing.reset();
   const int error = read_report(report.reading);
   if (error != 0 || !pidfd_.open()) {
-    kill(-pid_, SIGKILL);
+    kill(target(), SIGKILL);
     waitpid(pid_, nullptr, 0);
     tell_watchman();
     fail(program, error != 0 ? error : pidfd_error);
@@ -155,7 +159,7 @@ Child::Child(const Command& command) : watchman_(command.watchman) {
 
 Child::~Child() {
   if (ending_) return;
-  kill(-pid_, SIGKILL);
+  kill(target(), SIGKILL);
   tell_watchman();
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -197,7 +201,7 @@ void Child::write(std::string_view text) {
 }
 
 void Child::signal(int number) const {
-  if (!ending_) kill(-pid_, number);
+  if (!ending_) kill(target(), number);
 }
 
 std::optional<Ending> Child::reap() {
@@ -205,7 +209,7 @@ std::optional<Ending> Child::reap() {
   siginfo_t info{};
   const auto pid = static_cast<id_t>(pid_);
   if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return std::nullopt;
-  kill(-pid_, SIGKILL);  // before its number is free for others
+  if (!foreground_) kill(-pid_, SIGKILL);  // before its number is free for others
   tell_watchman();
   waitid(P_PID, pid, &info, WEXITED);
   ending_ = Ending{info.si_code != CLD_EXITED, info.si_status};

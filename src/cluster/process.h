@@ -28,6 +28,8 @@ struct Command {
   int watchman = -1;            ///< Watchman::fd(), where there is one
   std::vector<int> cores = {};  ///< that it may run on; none: those of this process
   bool hold_stdin = false;      ///< its standard input is a pipe that closes with the Child; otherwise it is empty
+  /// It has this process's group, terminal and standard input, as if it were in its place; what it leaves stays.
+  bool foreground = false;
 };
 
 /// How a process ended.
@@ -68,7 +70,7 @@ class Child {
   void write(std::string_view text);
   void close_input() { input_.reset(); }
 
-  /// To the process and all in its group.
+  /// To the process and all in its group; of one in the foreground, to it alone.
   void signal(int number) const;
   /// How it ended, once it has; by then what it left in its group is killed and its streams can be read to the end.
   std::optional<Ending> reap();
@@ -85,7 +87,11 @@ class Child {
 
   void tell_watchman() const;
 
+  /// Whom signals are for.
+  [[nodiscard]] pid_t target() const { return foreground_ ? pid_ : -pid_; }
+
   pid_t pid_ = -1;
+  bool foreground_ = false;
   int watchman_ = -1;
   base::FileHandle pidfd_;
   base::FileHandle input_;

@@ -38,10 +38,6 @@ bool is_ipv4(std::string_view host) {
   return ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_ipv4(host));
-}
-
 void append(std::vector<Task>& tasks, Role role, size_t count) {
   for (size_t i = 0; i < count; ++i) tasks.push_back({role, static_cast<int>(i)});
 }
@@ -180,7 +176,11 @@ bool is_host(std::string_view host) {
   return !number || is_ipv4(host);
 }
 
-Address parse_address(std::string_view text) {
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_ipv4(host));
+}
+
+Address parse_address(std::string_view text, int least_port) {
   const bool bracketed = text.starts_with('[');
   const size_t colon = bracketed ? text.find("]:") + 1 : text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) {
@@ -191,7 +191,8 @@ Address parse_address(std::string_view text) {
   if (!is_host(host) || bracketed != (host.find(':') != std::string_view::npos))
     reject_address(text, "has no valid host");
   const int port = parse_number(text.substr(colon + 1), 65535);
-  if (port < 1) reject_address(text, "has no port from 1 to 65535");
+  if (port < least_port)
+    reject_address(text, least_port == 0 ? "has no port from 0 to 65535" : "has no port from 1 to 65535");
   return {std::string(host), port};
 }
 

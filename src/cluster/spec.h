@@ -66,7 +66,10 @@ struct Address {
   int port = 0;
 };
 /// Throws UsageError: '10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT.
-Address parse_address(std::string_view text);
+/// A least port of 0 is for those who listen at any free one.
+Address parse_address(std::string_view text, int least_port = 1);
+/// Whether it is a name or address that a machine has for itself alone.
+bool is_loopback(std::string_view host);
 /// Where the process of that address listens: there. But a name other than localhost may stand for an address that is
 /// not this machine's (a service), or be known only later: for it, on that port of all interfaces, "[::]:4000".
 std::string listen_address(std::string_view address);

@@ -91,11 +91,11 @@ class Supervisor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP to this thread are not delivered but can be read from a descriptor.
+/// While it lives, these signals to this thread are not delivered but can be read from a descriptor.
 /// Make it before other threads exist.
 class CaughtSignals {
  public:
-  CaughtSignals();
+  explicit CaughtSignals(const std::vector<int>& numbers = {SIGINT, SIGTERM, SIGHUP});
   ~CaughtSignals();
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;

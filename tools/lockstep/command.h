@@ -26,6 +26,7 @@ void add_eval(const Command& program, Invocation& invocation);
 void add_predict(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
+void add_monitor(const Command& program, Invocation& invocation);
 void add_data(const Command& program, Invocation& invocation);
 void add_models(const Command& program, Invocation& invocation);
 void add_describe(const Command& program, Invocation& invocation);

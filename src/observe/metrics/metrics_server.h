@@ -1,7 +1,9 @@
-// A small web server that answers GET /metrics with figures in Prometheus' text format. It has threads of its own; the
-// figures are asked for when someone asks.
+// A small web server that answers GET /metrics with figures in Prometheus' text format. It has one thread of its own,
+// which asks for the figures when someone asks. Nobody who connects can hold it up: a request is at most 8 kB, a
+// connection is there for one request and at most 5 s, and the oldest goes when there are too many.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +11,10 @@
 #include <vector>
 
 namespace lockstep::observe {
+
+/// Whether the host of "host:port" is this machine's own, so that nobody else can ask. Throws UsageError for what is no
+/// address.
+bool is_loopback_address(const std::string& address);
 
 /// One figure: lockstep_steps_total{role="worker:1"} 1200.
 struct Metric {
@@ -20,7 +26,8 @@ struct Metric {
   double value = 0;
 };
 
-/// The text format: metrics of one name follow each other, with one HELP and one TYPE line.
+/// The text format: metrics of one name follow each other, with one HELP and one TYPE line. What a name may not hold
+/// becomes an underscore.
 std::string prometheus_text(const std::vector<Metric>& metrics);
 
 class MetricsServer {
@@ -28,7 +35,8 @@ class MetricsServer {
   using Figures = std::function<std::vector<Metric>()>;
 
   /// Listens at "host:port" (port 0: any free one). Throws UsageError for what is no address, IoError naming the
-  /// address where it cannot listen. `figures` is called by threads of the server.
+  /// address where it cannot listen. `figures` is called by the server's thread; what it throws the asker gets as
+  /// status 500.
   MetricsServer(const std::string& address, Figures figures);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;

@@ -1,0 +1,31 @@
+// Mean, quantiles and maximum of a column over any number of samples, in bounded memory: a histogram whose steps are
+// 1 %. Each sample counts by the seconds that it stands for. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace lockstep::observe {
+
+class ColumnStatistics {
+ public:
+  /// NaN does not count. What is seen for too short a time to be a peak (`brief`) is no maximum either.
+  void add(double value, double seconds, bool brief);
+
+  /// NaN where there was no value.
+  [[nodiscard]] double mean() const;
+  /// q from 0 to 1.
+  [[nodiscard]] double quantile(double q) const;
+  [[nodiscard]] double max() const;
+
+ private:
+  double seconds_ = 0;
+  double sum_ = 0;
+  double least_ = 0;
+  double largest_ = 0;
+  double peak_ = 0;
+  bool has_peak_ = false;
+  std::map<int16_t, double> places_;  ///< seconds by size
+};
+
+}  // namespace lockstep::observe

@@ -1,0 +1,34 @@
+// GPUs by NVIDIA's management library, which comes with the driver and is looked for when the program runs: without it
+// there are no GPUs. For one thread.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::observe {
+
+/// NaN: not to be had.
+struct GpuReading {
+  double percent = std::numeric_limits<double>::quiet_NaN();      ///< of the time since the driver looked last
+  double memory_used = std::numeric_limits<double>::quiet_NaN();  ///< bytes
+  double power = std::numeric_limits<double>::quiet_NaN();        ///< watts
+};
+
+class GpuReader {
+ public:
+  explicit GpuReader(const std::string& library = "libnvidia-ml.so.1");
+  ~GpuReader();
+  GpuReader(const GpuReader&) = delete;
+  GpuReader& operator=(const GpuReader&) = delete;
+
+  [[nodiscard]] size_t count() const;
+  std::vector<GpuReading> read();
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;  ///< null: none
+};
+
+}  // namespace lockstep::observe

@@ -1,0 +1,53 @@
+// Turns readings into samples: the names of the columns, and what they hold between two readings. The columns are those
+// of the node as it is when the sampler is made; an interface that comes later counts in the sum alone. For one thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/traffic_meter.h"
+#include "observe/monitor/gpu_reader.h"
+#include "observe/monitor/node_reader.h"
+#include "observe/monitor/process_reader.h"
+
+namespace lockstep::observe {
+
+/// Everything at one moment.
+struct Reading {
+  std::chrono::steady_clock::time_point when;
+  ProcessTotals process;
+  bool has_traffic = false;
+  base::TrafficMeter::Totals traffic;
+  NodeTotals node;
+  std::vector<GpuReading> gpus;
+};
+
+class Sampler {
+ public:
+  /// `first` says which interfaces and GPUs there are.
+  explicit Sampler(Reading first);
+
+  [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
+  /// The values of the columns, over the time since the reading before; NaN: not to be had.
+  const std::vector<double>& advance(Reading now);
+  /// That time.
+  [[nodiscard]] double interval() const { return interval_; }
+
+ private:
+  void add_process(const Reading& now);
+  void add_node(const Reading& now);
+  void add_network(const Reading& now);
+  void add_gpus(const Reading& now);
+  void put(double value) { values_.push_back(value); }
+  /// Per second; a total that went back counts as one that stayed.
+  [[nodiscard]] double rate(double before, double now) const;
+
+  Reading before_;
+  std::vector<std::string> interfaces_;  ///< with columns of their own
+  std::vector<std::string> columns_;
+  std::vector<double> values_;
+  double interval_ = 0;
+};
+
+}  // namespace lockstep::observe
