@@ -24,6 +24,10 @@ void add_train(const Command& program, Invocation& invocation);
 void add_launch(const Command& program, Invocation& invocation);
 void add_eval(const Command& program, Invocation& invocation);
 void add_predict(const Command& program, Invocation& invocation);
+/// Of runs that are there: at a glance, side by side, what limited one.
+void add_show(const Command& program, Invocation& invocation);
+void add_compare(const Command& program, Invocation& invocation);
+void add_why(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
 void add_monitor(const Command& program, Invocation& invocation);

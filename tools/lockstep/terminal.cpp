@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -45,9 +47,14 @@ Terminal Terminal::detect() {
 
 size_t Terminal::width() {
   constexpr size_t kDefault = 100;
+  constexpr size_t kMost = 1000;
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefault;
-  return size.ws_col;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  size_t columns = 0;
+  const std::string text = environment("COLUMNS");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+  const bool usable = error == std::errc() && end == text.data() + text.size() && columns > 0 && columns <= kMost;
+  return usable ? columns : kDefault;
 }
 
 size_t Terminal::height() {
@@ -63,6 +70,12 @@ std::string Terminal::bar(double fraction, size_t columns) const {
   const size_t rest = columns - filled;
   if (!unicode) return "[" + repeated("#", filled) + repeated(".", rest) + "]";
   return cyan(repeated("━", filled)) + dim(repeated(colours ? "━" : "╌", rest));
+}
+
+std::string Terminal::coloured(std::string_view text, size_t which) const {
+  constexpr std::array<std::string_view, 12> kCodes{"36", "33", "32", "35", "34", "31",
+                                                    "96", "93", "92", "95", "94", "91"};
+  return styled(text, kCodes[which % kCodes.size()]);
 }
 
 std::string Terminal::styled(std::string_view text, std::string_view code) const {

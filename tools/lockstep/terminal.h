@@ -14,7 +14,7 @@ struct Terminal {
 
   /// Standard output as it is now.
   static Terminal detect();
-  /// Columns now; 100 where there is no terminal.
+  /// Columns now; those of COLUMNS, or 100, where there is no terminal.
   [[nodiscard]] static size_t width();
   /// Lines now; 24 where there is no terminal.
   [[nodiscard]] static size_t height();
@@ -24,6 +24,9 @@ struct Terminal {
   [[nodiscard]] std::string green(std::string_view text) const { return styled(text, "32"); }
   [[nodiscard]] std::string red(std::string_view text) const { return styled(text, "31"); }
   [[nodiscard]] std::string cyan(std::string_view text) const { return styled(text, "36"); }
+
+  /// In one of twelve colours, so that several things are told apart.
+  [[nodiscard]] std::string coloured(std::string_view text, size_t which) const;
 
   /// A bar of `columns` columns, filled from the left.
   [[nodiscard]] std::string bar(double fraction, size_t columns) const;

@@ -1,0 +1,289 @@
+#include "records/run_record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+
+#include "base/file.h"
+#include "base/yaml_tree.h"
+#include "lockstep/error.h"
+
+namespace lockstep::records {
+namespace {
+
+namespace fs = std::filesystem;
+using Warnings = std::vector<std::string>;
+
+constexpr uint64_t kLargestFile = uint64_t{1} << 30;
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// The text of a file, or nothing where there is none; what else goes wrong is a warning.
+std::optional<std::string> read_text(const std::string& path, Warnings& warnings) {
+  if (!exists(path)) return std::nullopt;
+  try {
+    const std::vector<uint8_t> bytes = base::read_file(path, kLargestFile);
+    return std::string(bytes.begin(), bytes.end());
+  } catch (const Error& error) {
+    warnings.emplace_back(error.what());
+    return std::nullopt;
+  }
+}
+
+CsvTable read_table(const std::string& path, Warnings& warnings) {
+  const std::optional<std::string> text = read_text(path, warnings);
+  if (!text) return {};
+  try {
+    std::string problem;
+    CsvTable table = CsvTable::parse_what_fits(*text, path, problem);
+    if (!problem.empty()) warnings.push_back(problem);
+    return table;
+  } catch (const Error& error) {
+    warnings.emplace_back(error.what());
+    return {};
+  }
+}
+
+/// All monitor*.csv of a folder as one table.
+CsvTable read_monitor(const std::string& folder, Warnings& warnings) {
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("monitor") && name.ends_with(".csv")) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  CsvTable table;
+  for (const std::string& file : files) table.append(read_table(file, warnings));
+  return table;
+}
+
+void flatten(const base::YamlNode& node, const std::string& prefix,
+             std::vector<std::pair<std::string, std::string>>& values) {
+  for (size_t i = 0; i < node.items.size() && i < node.keys.size(); ++i) {
+    const base::YamlNode& item = node.items[i];
+    const std::string key = prefix + printable(node.keys[i].text);
+    if (item.is(base::YamlNode::Kind::map)) flatten(item, key + ".", values);
+    if (item.is(base::YamlNode::Kind::scalar)) values.emplace_back(key, printable(item.text));
+  }
+}
+
+base::YamlNode read_yaml(const std::string& path, Warnings& warnings) {
+  const std::optional<std::string> text = read_text(path, warnings);
+  if (!text) return {};
+  try {
+    return base::parse_yaml(*text, path);
+  } catch (const Error& error) {
+    warnings.emplace_back(error.what());
+    return {};
+  }
+}
+
+/// Is a process training there? A shared lock is tried for a moment and given back.
+bool in_use(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(".") || !name.ends_with("lock")) continue;
+    const base::FileHandle file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.open() && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
+  }
+  return false;
+}
+
+fs::file_time_type written(const std::string& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return error ? fs::file_time_type::min() : time;
+}
+
+RunState state_of(const std::string& path, bool has_summary) {
+  const bool newer = written(path + "/steps.csv") > written(path + "/summary.json");
+  if (has_summary && !newer) return RunState::ended;
+  if (in_use(path)) return RunState::running;
+  return has_summary ? RunState::ended : RunState::broken;
+}
+
+/// Phases as they would stand in a summary.
+std::vector<PhaseTotals> add_up(const CsvTable& log) {
+  std::vector<PhaseTotals> phases;
+  const std::span<const double> steps = log.column("steps");
+  const double all_steps = sum(steps);
+  double all = 0;
+  for (const std::string& name : log.names()) {
+    if (name == "step" || name == "seconds" || name == "steps") continue;
+    const std::span<const double> seconds = log.column(name);
+    const double total = sum(seconds);
+    if (total <= 0) continue;
+    std::vector<double> each;
+    for (size_t i = 0; i < std::min(seconds.size(), steps.size()); ++i) each.push_back(seconds[i] / steps[i]);
+    all += total;
+    phases.push_back({name, all_steps, total, 0, all_steps > 0 ? total / all_steps : kUnknown, percentile(each, 0.5),
+                      percentile(each, 0.95), percentile(each, 0.99)});
+  }
+  for (PhaseTotals& phase : phases) phase.share = phase.seconds / all;
+  return phases;
+}
+
+std::map<std::string, ResourceUse, std::less<>> add_up_monitor(const CsvTable& monitor) {
+  std::map<std::string, ResourceUse, std::less<>> resources;
+  for (const std::string& name : monitor.names()) {
+    if (name == "time" || name == "seconds") continue;
+    const std::span<const double> values = monitor.column(name);
+    const double average = mean(values);
+    if (!known(average)) continue;
+    resources[name] = {average, percentile(values, 0.5), percentile(values, 0.95), largest(values)};
+  }
+  return resources;
+}
+
+RoleRecord read_role(const std::string& folder, const std::string& name, Warnings& warnings) {
+  RoleRecord role;
+  role.role = name;
+  role.folder = folder;
+  if (const auto text = read_text(folder + "/summary.json", warnings)) {
+    try {
+      role.summary = parse_summary(*text, folder + "/summary.json");
+      role.has_summary = true;
+    } catch (const Error& error) {
+      warnings.emplace_back(error.what());
+    }
+  }
+  role.host = role.summary.text("host");
+  role.steps = read_table(folder + "/steps.csv", warnings);
+  role.evals = read_table(folder + "/evals.csv", warnings);
+  role.monitor = read_monitor(folder, warnings);
+  role.phase_log = read_table(folder + "/phases.csv", warnings);
+  role.phases = role.summary.phases.empty() ? add_up(role.phase_log) : role.summary.phases;
+  role.resources = role.summary.resources;
+  role.samples = role.summary.number("resources.samples");
+  if (role.resources.empty()) {
+    role.resources = add_up_monitor(role.monitor);
+    role.samples = static_cast<double>(role.monitor.rows());
+  }
+  return role;
+}
+
+struct RoleFolder {
+  int kind = 0;
+  uint64_t number = 0;
+  std::string role;
+  std::string path;
+};
+
+/// "worker-1" is the folder of worker:1; others are no roles.
+std::optional<RoleFolder> role_folder(const fs::path& path) {
+  const std::string name = path.filename().string();
+  int kind = 0;
+  for (const std::string prefix : {"chief", "worker", "ps", "evaluator"}) {
+    ++kind;
+    if (!name.starts_with(prefix + "-")) continue;
+    RoleFolder folder{kind, 0, "", path.string()};
+    const char* begin = name.data() + prefix.size() + 1;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(begin, end, folder.number);
+    if (error != std::errc() || stop != end) return std::nullopt;
+    folder.role = fmt::format("{}:{}", prefix, folder.number);
+    return folder;
+  }
+  return std::nullopt;
+}
+
+std::vector<RoleFolder> role_folders(const std::string& path) {
+  std::vector<RoleFolder> folders;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    if (!entry.is_directory(ignored)) continue;
+    if (auto folder = role_folder(entry.path())) folders.push_back(std::move(*folder));
+  }
+  std::sort(folders.begin(), folders.end(), [](const RoleFolder& a, const RoleFolder& b) {
+    return std::tie(a.kind, a.number) < std::tie(b.kind, b.number);
+  });
+  return folders;
+}
+
+size_t count_at(const base::YamlNode& cluster, std::string_view key) {
+  const base::YamlNode* list = cluster.find(key);
+  return list != nullptr && list->is(base::YamlNode::Kind::list) ? list->items.size() : 0;
+}
+
+void read_cluster(RunRecord& run) {
+  const base::YamlNode cluster = read_yaml(run.path + "/cluster.yaml", run.warnings);
+  run.planned_workers = count_at(cluster, "worker") + count_at(cluster, "chief");
+  run.planned_servers = count_at(cluster, "ps");
+}
+
+/// How the one in the run's own folder is called.
+std::string chief_name(const RunRecord& run, const std::vector<RoleFolder>& others) {
+  if (!run.summary().workers.empty() && !run.summary().workers.front().role.empty()) {
+    return run.summary().workers.front().role;
+  }
+  return run.planned_workers > 0 || !others.empty() ? "worker:0" : "process";
+}
+
+}  // namespace
+
+double RoleRecord::phase_seconds(std::string_view name) const {
+  const auto found = std::find_if(phases.begin(), phases.end(), [&](const PhaseTotals& p) { return p.name == name; });
+  return found == phases.end() ? 0 : found->seconds;
+}
+
+double RoleRecord::all_phase_seconds() const {
+  double all = 0;
+  for (const PhaseTotals& phase : phases) all += phase.seconds;
+  return all;
+}
+
+ResourceUse RoleRecord::resource(std::string_view column) const {
+  const auto found = resources.find(column);
+  return found == resources.end() ? ResourceUse{} : found->second;
+}
+
+RunRecord read_run(const std::string& path) {
+  if (!exists(path + "/config.yaml")) throw UsageError("no run '" + path + "': it has no config.yaml");
+  RunRecord run;
+  run.path = path;
+  std::error_code ignored;
+  const fs::path whole = fs::weakly_canonical(path, ignored);
+  run.name = printable(whole.filename().string());
+  flatten(read_yaml(path + "/config.yaml", run.warnings), "", run.settings);
+  read_cluster(run);
+  run.roles.push_back(read_role(path, "", run.warnings));
+  const std::vector<RoleFolder> folders = role_folders(path);
+  run.roles.front().role = chief_name(run, folders);
+  for (const RoleFolder& folder : folders) {
+    if (folder.role == run.roles.front().role) continue;
+    run.roles.push_back(read_role(folder.path, folder.role, run.warnings));
+  }
+  run.state = state_of(path, run.roles.front().has_summary);
+  return run;
+}
+
+std::string newest_run(const std::string& runs_dir) {
+  std::string newest;
+  auto newest_time = fs::file_time_type::min();
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs_dir, ignored)) {
+    const std::string path = entry.path().string();
+    if (!exists(path + "/config.yaml")) continue;
+    const auto time =
+        std::max({written(path + "/config.yaml"), written(path + "/steps.csv"), written(path + "/summary.json")});
+    if (newest.empty() || std::tie(time, path) > std::tie(newest_time, newest)) {
+      newest = path;
+      newest_time = time;
+    }
+  }
+  if (newest.empty()) throw UsageError("no run in '" + runs_dir + "'; `lockstep train MODEL` makes one");
+  return newest;
+}
+
+}  // namespace lockstep::records

@@ -1,0 +1,104 @@
+// What a RunRecord knows of the run as a whole.
+#include <algorithm>
+#include <charconv>
+
+#include "records/run_record.h"
+
+namespace lockstep::records {
+namespace {
+
+double first_known(std::initializer_list<double> values) {
+  const auto* const found = std::find_if(values.begin(), values.end(), known);
+  return found == values.end() ? kUnknown : *found;
+}
+
+double number_setting(const RunRecord& run, std::string_view key) {
+  const std::string text = run.setting(key);
+  double value = kUnknown;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : kUnknown;
+}
+
+}  // namespace
+
+const RoleRecord* RunRecord::role(std::string_view wanted) const {
+  const auto found = std::find_if(roles.begin(), roles.end(), [&](const RoleRecord& r) { return r.role == wanted; });
+  return found == roles.end() ? nullptr : &*found;
+}
+
+const WorkerRow* RunRecord::worker(std::string_view wanted) const {
+  const auto& rows = summary().workers;
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const WorkerRow& r) { return r.role == wanted; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::string RunRecord::setting(std::string_view key) const {
+  const auto found = std::find_if(settings.begin(), settings.end(), [&](const auto& s) { return s.first == key; });
+  return found == settings.end() ? "" : found->second;
+}
+
+size_t RunRecord::workers() const {
+  const auto training = std::count_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return r.trains(); });
+  return std::max({summary().workers.size(), planned_workers, static_cast<size_t>(training)});
+}
+
+size_t RunRecord::servers() const {
+  const auto serving = std::count_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return r.serves(); });
+  return std::max(planned_servers, static_cast<size_t>(serving));
+}
+
+bool RunRecord::all_reduce() const {
+  if (!summary().text("strategy").empty()) return summary().text("strategy") == "allreduce";
+  return workers() > 1 && servers() == 0;
+}
+
+const CsvTable& RunRecord::evals() const {
+  const auto found = std::find_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return !r.evals.empty(); });
+  return found == roles.end() ? chief().evals : found->evals;
+}
+
+std::string RunRecord::model() const {
+  const std::string text = summary().text("model");
+  return text.empty() ? setting("model") : text;
+}
+
+std::string RunRecord::dataset() const {
+  const std::string text = summary().text("dataset");
+  return text.empty() ? setting("dataset") : text;
+}
+
+double RunRecord::steps() const { return first_known({summary().number("steps"), chief().steps.last("step")}); }
+
+double RunRecord::examples() const {
+  const double batch = number_setting(*this, "batch") * number_setting(*this, "accumulate");
+  const bool sync = setting("mode") != "async";
+  return first_known({summary().number("examples"), steps() * batch * (sync ? static_cast<double>(workers()) : 1)});
+}
+
+double RunRecord::seconds() const { return first_known({summary().number("seconds"), chief().steps.last("seconds")}); }
+
+double RunRecord::examples_per_second() const {
+  const std::span<const double> rates = chief().steps.column("examples_per_second");
+  // The first line is of a single step, which also prepares the program.
+  return first_known(
+      {summary().number("examples_per_second"), mean(rates.subspan(std::min<size_t>(rates.size(), 1))), mean(rates)});
+}
+
+double RunRecord::seconds_per_step() const {
+  const double aside = summary().number("aside_seconds");
+  const std::span<const double> each = chief().steps.column("seconds_per_step");
+  return first_known({(summary().number("seconds") - (known(aside) ? aside : 0)) / summary().number("steps"),
+                      mean(each.subspan(std::min<size_t>(each.size(), 1))), mean(each)});
+}
+
+double RunRecord::test_loss() const { return first_known({summary().number("test_loss"), evals().last("loss")}); }
+
+double RunRecord::test_accuracy() const {
+  return first_known({summary().number("test_accuracy"), evals().last("accuracy")});
+}
+
+double RunRecord::train_loss() const {
+  return first_known({summary().number("train_loss"), chief().steps.last("loss")});
+}
+
+}  // namespace lockstep::records

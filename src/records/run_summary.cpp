@@ -1,0 +1,131 @@
+#include "records/run_summary.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/error.h"
+
+namespace lockstep::records {
+namespace {
+
+using nlohmann::json;
+
+/// Larger ones are no measurements, and would not fit where they are shown.
+constexpr double kLargest = 1e18;
+
+double number_of(const json& value) {
+  if (!value.is_number()) return kUnknown;
+  const double number = value.get<double>();
+  return std::fabs(number) < kLargest ? number : kUnknown;
+}
+
+double number_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? kUnknown : number_of(*found);
+}
+
+std::string text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? printable(found->get<std::string>()) : "";
+}
+
+void read_scalars(const json& object, const std::string& prefix, RunSummary& summary) {
+  for (const auto& [key, value] : object.items()) {
+    const double number = number_of(value);
+    if (known(number)) summary.numbers[prefix + key] = number;
+    if (value.is_string()) summary.texts[prefix + key] = printable(value.get<std::string>());
+  }
+}
+
+WorkerRow worker_of(const json& object) {
+  WorkerRow row;
+  row.role = text_at(object, "role");
+  row.iterations = number_at(object, "iterations");
+  row.examples = number_at(object, "examples");
+  row.updates = number_at(object, "updates");
+  row.dropped = number_at(object, "dropped");
+  row.restarts = number_at(object, "restarts");
+  row.finished_seconds = number_at(object, "finished_seconds");
+  row.staleness_mean = number_at(object, "staleness_mean");
+  row.staleness_max = number_at(object, "staleness_max");
+  row.wait_share = number_at(object, "wait_share");
+  row.load_seconds = number_at(object, "load_seconds");
+  row.compute_seconds = number_at(object, "compute_seconds");
+  row.loss = number_at(object, "loss");
+  row.accuracy = number_at(object, "accuracy");
+  return row;
+}
+
+/// The objects of a list; nothing where it is none.
+std::vector<json> objects_at(const json& object, const char* key) {
+  std::vector<json> result;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return result;
+  for (const json& item : *found) {
+    if (item.is_object()) result.push_back(item);
+  }
+  return result;
+}
+
+void read_phases(const json& object, RunSummary& summary) {
+  for (const json& item : objects_at(object, "phases")) {
+    PhaseTotals phase{text_at(item, "phase"),   number_at(item, "count"), number_at(item, "seconds"),
+                      number_at(item, "share"), number_at(item, "mean"),  number_at(item, "p50"),
+                      number_at(item, "p95"),   number_at(item, "p99")};
+    if (!phase.name.empty() && known(phase.seconds) && phase.seconds >= 0) summary.phases.push_back(phase);
+  }
+  double all = 0;
+  for (const PhaseTotals& phase : summary.phases) all += phase.seconds;
+  for (PhaseTotals& phase : summary.phases) phase.share = all > 0 ? phase.seconds / all : 0;
+}
+
+void read_resources(const json& resources, RunSummary& summary) {
+  read_scalars(resources, "resources.", summary);
+  for (const auto& [key, value] : resources.items()) {
+    if (!value.is_object()) continue;
+    summary.resources[printable(key)] = {number_at(value, "mean"), number_at(value, "p50"), number_at(value, "p95"),
+                                         number_at(value, "max")};
+  }
+}
+
+}  // namespace
+
+double RunSummary::number(std::string_view key) const {
+  const auto found = numbers.find(key);
+  return found == numbers.end() ? kUnknown : found->second;
+}
+
+std::string RunSummary::text(std::string_view key) const {
+  const auto found = texts.find(key);
+  return found == texts.end() ? "" : found->second;
+}
+
+RunSummary parse_summary(const std::string& text, const std::string& file) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) throw DataError(file + ": no JSON object; it is damaged or cut off");
+  RunSummary summary;
+  read_scalars(object, "", summary);
+  for (const json& item : objects_at(object, "workers")) summary.workers.push_back(worker_of(item));
+  read_phases(object, summary);
+  if (const auto found = object.find("communication"); found != object.end() && found->is_object()) {
+    read_scalars(*found, "communication.", summary);
+  }
+  if (const auto found = object.find("resources"); found != object.end() && found->is_object()) {
+    read_resources(*found, summary);
+  }
+  const auto stragglers = object.find("stragglers");
+  if (stragglers == object.end() || !stragglers->is_array()) return summary;
+  for (const json& line : *stragglers) {
+    if (line.is_string()) summary.stragglers.push_back(printable(line.get<std::string>()));
+  }
+  return summary;
+}
+
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return text;
+}
+
+}  // namespace lockstep::records

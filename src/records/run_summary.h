@@ -1,0 +1,70 @@
+// A summary.json as it is read: any key may be absent or of another type, and is then not known. Plain values; any
+// thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "records/statistics.h"
+
+namespace lockstep::records {
+
+/// A phase of a role over the whole run; times in seconds.
+struct PhaseTotals {
+  std::string name;
+  double count = kUnknown;
+  double seconds = 0;
+  double share = 0;
+  double mean = kUnknown;
+  double p50 = kUnknown;
+  double p95 = kUnknown;
+  double p99 = kUnknown;
+};
+
+/// A column of the monitor over the whole run.
+struct ResourceUse {
+  double mean = kUnknown;
+  double p50 = kUnknown;
+  double p95 = kUnknown;
+  double max = kUnknown;
+};
+
+/// What the chief's summary says of a worker.
+struct WorkerRow {
+  std::string role;
+  double iterations = kUnknown;
+  double examples = kUnknown;
+  double updates = kUnknown;
+  double dropped = kUnknown;
+  double restarts = kUnknown;
+  double finished_seconds = kUnknown;
+  double staleness_mean = kUnknown;
+  double staleness_max = kUnknown;
+  double wait_share = kUnknown;
+  double load_seconds = kUnknown;
+  double compute_seconds = kUnknown;
+  double loss = kUnknown;
+  double accuracy = kUnknown;
+};
+
+struct RunSummary {
+  std::map<std::string, double, std::less<>> numbers = {};  ///< of the top level, and "communication.*", "resources.*"
+  std::map<std::string, std::string, std::less<>> texts = {};  ///< likewise; without control characters
+  std::vector<WorkerRow> workers = {};
+  std::vector<std::string> stragglers = {};
+  std::vector<PhaseTotals> phases = {};
+  std::map<std::string, ResourceUse, std::less<>> resources = {};
+
+  [[nodiscard]] double number(std::string_view key) const;
+  [[nodiscard]] std::string text(std::string_view key) const;
+};
+
+/// Throws DataError "FILE: ..." where the text is no JSON object.
+RunSummary parse_summary(const std::string& text, const std::string& file);
+
+/// For a terminal: control characters become '?'.
+std::string printable(std::string text);
+
+}  // namespace lockstep::records

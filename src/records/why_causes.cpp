@@ -1,0 +1,230 @@
+// Where the time of the training threads went: one rule per part of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "records/format.h"
+#include "records/why_facts.h"
+
+namespace lockstep::records {
+namespace {
+
+/// A batch is small when a step takes no longer than this.
+constexpr double kShortStep = 0.002;
+/// Of one core: a server at its limit.
+constexpr double kBusyServer = 80;
+
+std::string per_step(const Pace& all, double part) {
+  return fmt::format("{} of {} per step", time_text(all.per_step(part)), time_text(all.step_seconds()));
+}
+
+Finding computing(const RunRecord& run, const Pace& all) {
+  Finding finding{"compute", all.share(all.compute()), "Computing limited this run.",
+                  fmt::format("Computing took {} of the time, {}: forward {}, backward {}, optimizer {}.",
+                              share_text(all.share(all.compute())), per_step(all, all.compute()),
+                              share_text(all.share(all.forward)), share_text(all.share(all.backward)),
+                              share_text(all.share(all.optimizer)))};
+  finding.evidence = {share_evidence("computing", finding.weight),
+                      time_evidence("computing, per step", all.per_step(all.compute()))};
+  const ResourceUse node = run.chief().resource("node_cpu_percent");
+  if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
+    finding.suggestions.push_back(
+        fmt::format("The node's CPU was {} busy: more --threads (now {}) or workers use the rest.",
+                    percent_text(node.mean), count_text(run.summary().number("threads"))));
+  } else {
+    finding.suggestions.emplace_back("More workers on other machines, a faster machine, or a smaller model.");
+  }
+  return finding;
+}
+
+Finding data_wait(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
+  Finding finding{"data", all.share(all.data), "Waiting for data limited this run.",
+                  fmt::format("Waiting for batches took {} of the time, {}", share_text(all.share(all.data)),
+                              per_step(all, all.data))};
+  finding.evidence = {share_evidence("waiting for data", finding.weight)};
+  const auto most = std::max_element(facts.workers.begin(), facts.workers.end(),
+                                     [](const Pace& a, const Pace& b) { return a.share(a.data) < b.share(b.data); });
+  if (facts.workers.size() > 1) {
+    finding.sentence += fmt::format("; most at {}, {}", most->role, share_text(most->share(most->data)));
+  }
+  finding.sentence += ".";
+  const RoleRecord* role = run.role(most->role);
+  const ResourceUse read = role == nullptr ? ResourceUse{} : role->resource("disk_read");
+  if (read.mean > 1e6) {
+    finding.evidence.push_back({"read from disk", read.mean, speed_text(read.mean)});
+    finding.suggestions.push_back(fmt::format(
+        "{} came from the disk meanwhile: data that fits into memory is read once.", speed_text(read.mean)));
+  } else {
+    finding.suggestions.emplace_back(
+        "Batches are made on a thread of their own: leave it a core, with fewer --threads.");
+  }
+  return finding;
+}
+
+const RoleRecord* busiest_server(const RunRecord& run) {
+  const RoleRecord* busiest = nullptr;
+  for (const RoleRecord& role : run.roles) {
+    if (!role.serves() || role.samples < kEnoughSamples || !known(role.resource("cpu_percent").mean)) continue;
+    if (busiest == nullptr || role.resource("cpu_percent").mean > busiest->resource("cpu_percent").mean)
+      busiest = &role;
+  }
+  return busiest;
+}
+
+/// 0.94 Gbit/s is what a link of 1 Gbit/s carries; empty where it looks like none.
+std::string full_link(double bytes_per_second) {
+  const double gigabits = bytes_per_second * 8 / 1e9;
+  for (const int link : {1, 10, 25, 40, 100}) {
+    if (gigabits > 0.75 * link && gigabits < 1.02 * link) {
+      return fmt::format("{:.2f} Gbit/s, about what a link of {} Gbit/s carries", gigabits, link);
+    }
+  }
+  return "";
+}
+
+void judge_server(const RoleRecord& server, Finding& finding) {
+  const double cpu = server.resource("cpu_percent").mean;
+  const double in = server.resource("wire_received").mean;
+  const double out = server.resource("wire_sent").mean;
+  const double net = std::max(server.resource("net_received").p95, server.resource("net_sent").p95);
+  finding.evidence.push_back({server.role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
+  finding.evidence.push_back({server.role + ", received", in, speed_text(in)});
+  finding.evidence.push_back({server.role + ", sent", out, speed_text(out)});
+  const std::string traffic = fmt::format("{} came in and {} went out", speed_text(in), speed_text(out));
+  if (cpu >= kBusyServer) {
+    finding.cause = "servers";
+    finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
+    finding.sentence += fmt::format(" {} used {} of a core while {}: the server is the limit, rather than the network.",
+                                    server.role, percent_text(cpu), traffic);
+    finding.suggestions = {"More servers share the work: --ps 2. Or --strategy allreduce, which needs none.",
+                           "Half the bytes: --wire bf16."};
+  } else if (const std::string link = full_link(net); !link.empty()) {
+    finding.cause = "network";
+    finding.headline = "The network to the parameter servers limited this run.";
+    finding.sentence +=
+        fmt::format(" The network of {} carried up to {}, at {} of a core.", server.role, link, percent_text(cpu));
+    finding.suggestions = {"Half the bytes: --wire bf16. Or servers on several hosts: --ps 2."};
+  } else {
+    finding.sentence += fmt::format(" {} was not busy ({} of a core) and {}: it is the way there and back that counts.",
+                                    server.role, percent_text(cpu), traffic);
+  }
+}
+
+Finding server_exchange(const RunRecord& run, const Pace& all) {
+  const double part = all.push + all.pull;
+  Finding finding{"exchange", all.share(part), "Exchanging with the parameter servers limited this run.",
+                  fmt::format("Exchanging with the parameter servers took {} of the time, {}: push {}, pull {}.",
+                              share_text(all.share(part)), per_step(all, part), share_text(all.share(all.push)),
+                              share_text(all.share(all.pull)))};
+  finding.evidence = {share_evidence("push", all.share(all.push)), share_evidence("pull", all.share(all.pull))};
+  finding.suggestions = {"Fewer, larger exchanges: a larger --batch, or --accumulate."};
+  if (const RoleRecord* server = busiest_server(run)) judge_server(*server, finding);
+  return finding;
+}
+
+Finding all_reduce_transfer(const RunRecord& run, const Pace& all) {
+  Finding finding{"network", all.share(all.transfer), "Exchanging gradients by all-reduce limited this run.",
+                  fmt::format("All-reduce took {} of the time that was not hidden behind computing, {}",
+                              share_text(all.share(all.transfer)), per_step(all, all.transfer))};
+  finding.evidence = {share_evidence("all-reduce", finding.weight)};
+  const double bytes = run.summary().number("communication.bytes_per_step");
+  const double overlapped = run.summary().number("communication.overlapped");
+  if (known(bytes)) {
+    finding.sentence += fmt::format("; {} were sent per step, at {}", amount_text(bytes),
+                                    speed_text(bytes / all.per_step(all.transfer)));
+    finding.evidence.push_back({"sent per step", bytes, amount_text(bytes)});
+  }
+  if (known(overlapped)) finding.evidence.push_back(share_evidence("of the transfer behind computing", overlapped));
+  finding.sentence += ".";
+  finding.suggestions = {"Fewer bytes (--wire bf16, --top-k), other buckets (--autotune), or a larger --batch."};
+  return finding;
+}
+
+Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
+  Finding finding{"others", all.share(all.others), "Waiting for other workers limited this run.",
+                  fmt::format("Workers waited for each other for {} of the time, {}.",
+                              share_text(all.share(all.others)), per_step(all, all.others))};
+  for (const Pace& pace : facts.workers) {
+    finding.evidence.push_back(time_evidence(pace.role + ", own time per step", pace.own_per_step()));
+  }
+  const SlowOne slow = slow_one(run, facts);
+  if (!slow.role.empty()) {
+    finding.headline = fmt::format("Waiting for {} limited this run.", slow.role);
+    finding.sentence += fmt::format(" They waited for {}, which {} {} as long as the others: {} against {} per step.",
+                                    slow.role, slow.data ? "waits for data and takes" : "computes",
+                                    times_text(slow.factor), time_text(slow.own), time_text(slow.others));
+    finding.suggestions = {
+        fmt::format("See what else runs where {} is, and give it less work or a faster machine.", slow.role)};
+    if (!run.all_reduce()) {
+      finding.suggestions.emplace_back(
+          fmt::format("Updates without the last one: --aggregate {}; or --mode async.", facts.workers.size() - 1));
+    }
+  } else if (facts.workers.size() > 1) {
+    finding.sentence += " None of them is slow for long: they take turns at being last.";
+    finding.suggestions = {"Larger batches even out; --mode async does not wait."};
+  }
+  for (const std::string& line : run.summary().stragglers) finding.evidence.push_back({line, kUnknown, ""});
+  return finding;
+}
+
+Finding aside(const Pace& all) {
+  Finding finding{"aside", all.share(all.aside()), "Evaluations and checkpoints limited this run.",
+                  fmt::format("Evaluations took {} of the time and checkpoints {}, {} in all.",
+                              share_text(all.share(all.evaluation)), share_text(all.share(all.checkpoint)),
+                              time_text(all.aside()))};
+  finding.evidence = {share_evidence("evaluation", all.share(all.evaluation)),
+                      share_evidence("checkpoint", all.share(all.checkpoint))};
+  finding.suggestions = {all.evaluation >= all.checkpoint
+                             ? "Evaluate less often (--eval-every), on less (--test-limit), or elsewhere (--evaluator)."
+                             : "Checkpoints less often: --checkpoint-every."};
+  return finding;
+}
+
+Finding rest(const Pace& all) {
+  return {"rest",
+          all.share(all.rest),
+          "What is around the steps limited this run.",
+          fmt::format("Logs, displays and everything else around the steps took {} of the time, {}.",
+                      share_text(all.share(all.rest)), per_step(all, all.rest)),
+          {share_evidence("rest", all.share(all.rest))},
+          {"A larger --batch; logs and summaries less often: --log-every, --summary-every."}};
+}
+
+/// Steps so short that what each costs besides computing is most of it.
+std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
+  const double fixed = all.exchange() + all.others + all.rest;
+  const double scaling = all.compute() + all.data;
+  const double share = fixed / (fixed + scaling);
+  const bool slow_member = !slow_one(run, facts).role.empty() && all.others > all.exchange();
+  if (slow_member || all.step_seconds() > kShortStep || share < 0.4) return std::nullopt;
+  const double larger = fixed / (fixed + 4 * scaling);
+  const std::string batch = run.setting("batch");
+  Finding finding{"batch", all.share(fixed) + 0.01,
+                  "The batch is too small for what each step costs besides computing.",
+                  fmt::format("A step takes {}, of which {} ({}) go to exchanging, waiting and the rest, whatever the "
+                              "batch{}. With four times the batch that would be about {}.",
+                              time_text(all.step_seconds()), time_text(all.per_step(fixed)), share_text(share),
+                              batch.empty() ? "" : " (now " + batch + ")", share_text(larger))};
+  finding.evidence = {time_evidence("step", all.step_seconds()), share_evidence("fixed costs of a step", share),
+                      share_evidence("the same with four times the batch, estimated", larger)};
+  finding.suggestions = {"A larger --batch (with a learning rate to match), or --accumulate."};
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
+  std::vector<Finding> findings{computing(run, all), data_wait(run, facts), aside(all), rest(all)};
+  if (all.push + all.pull > 0) findings.push_back(server_exchange(run, all));
+  if (all.transfer > 0) findings.push_back(all_reduce_transfer(run, all));
+  if (all.others > 0) findings.push_back(waiting_for_others(run, facts));
+  if (auto small = small_batch(run, facts)) findings.push_back(std::move(*small));
+  return findings;
+}
+
+}  // namespace lockstep::records

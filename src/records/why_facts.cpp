@@ -1,0 +1,102 @@
+#include "records/why_facts.h"
+
+#include <algorithm>
+
+#include "records/format.h"
+
+namespace lockstep::records {
+namespace {
+
+/// How many steps the role itself computed.
+double own_steps(const RunRecord& run, const RoleRecord& role) {
+  if (const WorkerRow* row = run.worker(role.role); row != nullptr && known(row->iterations)) return row->iterations;
+  for (const PhaseTotals& phase : role.phases) {
+    if (phase.name == "forward" && known(phase.count)) return phase.count;
+  }
+  const double logged = sum(role.phase_log.column("steps"));
+  if (logged > 0) return logged;
+  return known(run.steps()) ? run.steps() : 0;
+}
+
+Pace pace_of(const RunRecord& run, const RoleRecord& role) {
+  Pace pace{.role = role.role, .host = role.host, .steps = own_steps(run, role), .seconds = role.all_phase_seconds()};
+  pace.data = role.phase_seconds("data");
+  pace.forward = role.phase_seconds("forward");
+  pace.backward = role.phase_seconds("backward");
+  pace.optimizer = role.phase_seconds("optimizer");
+  pace.push = role.phase_seconds("push");
+  pace.pull = role.phase_seconds("pull");
+  pace.transfer = role.phase_seconds("transfer");
+  pace.others = role.phase_seconds("others");
+  pace.evaluation = role.phase_seconds("evaluation");
+  pace.checkpoint = role.phase_seconds("checkpoint");
+  pace.rest = role.phase_seconds("rest");
+  return pace;
+}
+
+void add(Pace& all, const Pace& pace) {
+  for (double Pace::*member :
+       {&Pace::steps, &Pace::seconds, &Pace::data, &Pace::forward, &Pace::backward, &Pace::optimizer, &Pace::push,
+        &Pace::pull, &Pace::transfer, &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::rest}) {
+    all.*member += pace.*member;
+  }
+}
+
+struct OwnTime {
+  std::string role;
+  double seconds = 0;
+  double data = 0;
+};
+
+std::vector<OwnTime> own_times(const RunRecord& run, const RunFacts& facts) {
+  std::vector<OwnTime> times;
+  for (const Pace& pace : facts.workers) {
+    if (pace.steps > 0) times.push_back({pace.role, pace.own_per_step(), pace.per_step(pace.data)});
+  }
+  if (times.size() >= 2) return times;
+  times.clear();
+  for (const WorkerRow& row : run.summary().workers) {
+    if (!(row.iterations > 0) || !known(row.compute_seconds)) continue;
+    const double load = known(row.load_seconds) ? row.load_seconds : 0;
+    times.push_back({row.role, (row.compute_seconds + load) / row.iterations, load / row.iterations});
+  }
+  return times;
+}
+
+}  // namespace
+
+RunFacts facts_of(const RunRecord& run) {
+  RunFacts facts;
+  for (const RoleRecord& role : run.roles) {
+    if (!role.trains() || role.all_phase_seconds() <= 0) continue;
+    facts.workers.push_back(pace_of(run, role));
+    add(facts.all, facts.workers.back());
+  }
+  return facts;
+}
+
+SlowOne slow_one(const RunRecord& run, const RunFacts& facts) {
+  constexpr double kSlow = 1.25;
+  const std::vector<OwnTime> times = own_times(run, facts);
+  if (times.size() < 2) return {};
+  const auto slowest = std::max_element(times.begin(), times.end(),
+                                        [](const OwnTime& a, const OwnTime& b) { return a.seconds < b.seconds; });
+  std::vector<double> others;
+  std::vector<double> others_data;
+  for (auto it = times.begin(); it != times.end(); ++it) {
+    if (it == slowest) continue;
+    others.push_back(it->seconds);
+    others_data.push_back(it->data);
+  }
+  const double middle = median(others);
+  if (!(middle > 0) || slowest->seconds < kSlow * middle) return {};
+  const double more_data = slowest->data - median(others_data);
+  const bool data = more_data > (slowest->seconds - middle) / 2;
+  return {slowest->role, slowest->seconds / middle, slowest->seconds, middle, data};
+}
+
+Evidence share_evidence(std::string what, double share) { return {std::move(what), share, share_text(share)}; }
+
+Evidence time_evidence(std::string what, double seconds) { return {std::move(what), seconds, time_text(seconds)}; }
+
+}  // namespace lockstep::records

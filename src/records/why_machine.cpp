@@ -1,0 +1,159 @@
+// What the machines were short of, from what the monitors saw; and what went wrong on the way.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "records/format.h"
+#include "records/why_facts.h"
+
+namespace lockstep::records {
+namespace {
+
+struct Host {
+  std::string name;
+  std::vector<const RoleRecord*> roles;
+  double busy = kUnknown;  ///< percent of the whole node
+  double steal = kUnknown;
+  double cores = kUnknown;
+  double threads = 0;  ///< that compute: of workers as many as they were given, of others one
+};
+
+double threads_of(const RunRecord& run, const RoleRecord& role) {
+  if (!role.trains()) return 1;
+  const double own = role.summary.number("threads");
+  return known(own) ? own : std::max(1.0, run.summary().number("threads"));
+}
+
+/// Those with enough samples to judge.
+std::vector<Host> hosts_of(const RunRecord& run) {
+  std::map<std::string, Host> hosts;
+  for (const RoleRecord& role : run.roles) {
+    if (!(role.samples >= kEnoughSamples)) continue;
+    Host& host = hosts[role.host];
+    host.name = role.host.empty() ? "the machine" : role.host;
+    host.roles.push_back(&role);
+    host.threads += threads_of(run, role);
+    host.busy = std::fmax(host.busy, role.resource("node_cpu_percent").mean);
+    host.steal = std::fmax(host.steal, role.resource("node_steal_percent").mean);
+    host.cores = std::fmax(host.cores, role.summary.number("resources.cores"));
+  }
+  std::vector<Host> result;
+  for (auto& [name, host] : hosts) result.push_back(std::move(host));
+  return result;
+}
+
+void add_cpu(const Host& host, double computing, std::vector<Finding>& findings) {
+  constexpr double kBusy = 90;
+  constexpr double kMuchSteal = 5;
+  if (host.steal >= kMuchSteal) {
+    findings.push_back(
+        {"cpu",
+         std::max(host.steal / 100, computing + 0.02),
+         fmt::format("{} was given too little CPU.", host.name),
+         fmt::format("Other virtual machines took {} of the CPU of {} (steal).", percent_text(host.steal), host.name),
+         {{host.name + ", CPU stolen", host.steal, percent_text(host.steal)}},
+         {"A machine whose cores are its own; timings here say little about the program."}});
+  }
+  const bool more_threads_than_cores = !known(host.cores) || host.threads > host.cores;
+  if (!(host.busy >= kBusy) || host.roles.size() < 2 || !more_threads_than_cores) return;
+  const std::string cores = known(host.cores) ? fmt::format("{} cores of ", count_text(host.cores)) : "CPU of ";
+  Finding finding{
+      "cpu", known(host.cores) ? 1.0 : computing + 0.01,
+      fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),
+      fmt::format("The {}{} were {} busy with {} roles and {} threads that compute, so roles also wait for a "
+                  "free core.",
+                  cores, host.name, percent_text(host.busy), host.roles.size(), count_text(host.threads))};
+  finding.evidence.push_back({host.name + ", CPU of the node", host.busy, percent_text(host.busy)});
+  for (const RoleRecord* role : host.roles) {
+    const double cpu = role->resource("cpu_percent").mean;
+    const double switches = role->resource("involuntary_switches").mean;
+    finding.evidence.push_back({role->role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
+    if (known(switches)) {
+      finding.evidence.push_back({role->role + ", switched out per second", switches, count_text(switches)});
+    }
+  }
+  finding.suggestions = {"Fewer roles or --threads on this machine, or more machines."};
+  findings.push_back(std::move(finding));
+}
+
+void add_memory(const RoleRecord& role, std::vector<Finding>& findings) {
+  constexpr double kManyFaults = 20;  // per second: each is a wait for the disk
+  constexpr double kNearlyFull = 0.92;
+  const double faults = role.resource("major_faults").mean;
+  if (faults >= kManyFaults) {
+    findings.push_back({"memory",
+                        1.1,
+                        fmt::format("{} was short of memory.", role.role),
+                        fmt::format("{} waited for {} pages a second to come from the disk (major faults).", role.role,
+                                    count_text(faults)),
+                        {{role.role + ", major faults per second", faults, count_text(faults)}},
+                        {"Less in memory (a smaller --batch, --train-limit), or a machine with more of it."}});
+  }
+  const double used = role.resource("node_memory_used").max;
+  const double total = role.summary.number("resources.memory_bytes");
+  if (known(total) && total > 0 && used / total >= kNearlyFull) {
+    findings.push_back(
+        {"memory",
+         0.12,
+         "Memory was nearly full.",
+         fmt::format("{} of the {} of memory where {} ran were in use at the peak, {} by it.", share_text(used / total),
+                     amount_text(total), role.role, amount_text(role.resource("rss_bytes").max)),
+         {share_evidence("memory of the node in use", used / total)},
+         {}});
+  }
+}
+
+void add_worker_remarks(const RunRecord& run, std::vector<std::string>& texts) {
+  for (const WorkerRow& row : run.summary().workers) {
+    if (row.restarts > 0) {
+      texts.push_back(fmt::format("{} was started again {} after it died.", row.role,
+                                  row.restarts == 1 ? "once" : count_text(row.restarts) + " times"));
+    }
+    if (row.dropped > 0 && row.dropped >= 0.02 * (row.dropped + row.updates)) {
+      texts.push_back(fmt::format("{} of {} gradients of {} came too late and were dropped ({}).",
+                                  count_text(row.dropped), count_text(row.dropped + row.updates), row.role,
+                                  share_text(row.dropped / (row.dropped + row.updates))));
+    }
+  }
+  if (run.state != RunState::ended) return;
+  for (const RoleRecord& role : run.roles) {
+    if (role.trains() && !role.has_summary && !role.steps.empty()) {
+      texts.push_back(fmt::format("{} left no summary: it was killed or died after step {}.", role.role,
+                                  count_text(role.steps.last("step"))));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> machine_findings(const RunRecord& run, double computing) {
+  std::vector<Finding> findings;
+  for (const Host& host : hosts_of(run)) add_cpu(host, computing, findings);
+  for (const RoleRecord& role : run.roles) {
+    if (role.samples >= kEnoughSamples) add_memory(role, findings);
+  }
+  return findings;
+}
+
+std::vector<std::string> remarks(const RunRecord& run) {
+  std::vector<std::string> texts;
+  add_worker_remarks(run, texts);
+  const double groups = run.summary().number("communication.groups");
+  if (groups > 1) texts.push_back(fmt::format("Members came or went {} times.", count_text(groups - 1)));
+  const std::string reason = run.summary().text("stop_reason");
+  if (reason == "error" || reason == "non-finite loss") {
+    const std::string error = run.summary().text("error");
+    texts.push_back(fmt::format("It ended at step {} with {}{}.", count_text(run.steps()), reason,
+                                error.empty() ? "" : ": " + error));
+  }
+  if (run.state == RunState::broken) {
+    texts.push_back(fmt::format("It left no summary: it was killed or its machine went down after step {}.",
+                                count_text(run.steps())));
+  }
+  if (run.state == RunState::running)
+    texts.push_back(fmt::format("It is still training, at step {}.", count_text(run.steps())));
+  return texts;
+}
+
+}  // namespace lockstep::records

@@ -1,0 +1,220 @@
+// lockstep compare: runs side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/suggest.h"
+#include "command.h"
+#include "command_line.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "records/format.h"
+#include "run_choice.h"
+#include "run_curves.h"
+#include "run_tables.h"
+#include "table.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using records::known;
+using records::RunRecord;
+
+struct Arguments {
+  std::vector<std::string> runs;
+  std::string over = "steps";
+  std::string runs_dir = "runs";
+};
+
+Over read_over(const std::string& text) {
+  const std::array<std::string, 3> names{"steps", "seconds", "epochs"};
+  const auto* const found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) throw UsageError("--over: '" + text + "' is not known" + base::hint(text, names));
+  return static_cast<Over>(found - names.begin());
+}
+
+/// A quantity of each run; those that no run knows are left out.
+struct Row {
+  std::string what;
+  std::vector<std::string> values;
+};
+
+template <class Value>
+void add_row(std::vector<Row>& rows, const std::vector<RunRecord>& runs, std::string what, const Value& value) {
+  Row row{std::move(what), {}};
+  for (const RunRecord& run : runs) row.values.push_back(value(run));
+  const auto filled = [](const std::string& text) { return !text.empty(); };
+  if (std::any_of(row.values.begin(), row.values.end(), filled)) rows.push_back(std::move(row));
+}
+
+/// Settings that are not the same in all; where a run lies does not count.
+std::vector<Row> different_settings(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> keys{"model", "dataset"};
+  for (const RunRecord& run : runs) {
+    for (const auto& [key, value] : run.settings) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  }
+  std::vector<Row> rows;
+  add_row(rows, runs, "workers", [](const RunRecord& run) { return std::to_string(run.workers()); });
+  add_row(rows, runs, "servers", [](const RunRecord& run) { return std::to_string(run.servers()); });
+  for (const std::string& key : keys) {
+    if (key == "run_dir" || key == "runs_dir" || key == "name" || key == "workers" || key == "ps") continue;
+    add_row(rows, runs, key, [&](const RunRecord& run) { return run.setting(key); });
+  }
+  std::erase_if(rows, [](const Row& row) {
+    return std::all_of(row.values.begin(), row.values.end(), [&](const auto& v) { return v == row.values.front(); });
+  });
+  return rows;
+}
+
+std::string text_or_empty(double value, std::string (*text)(double)) { return known(value) ? text(value) : ""; }
+
+/// The largest, or the sum, of a column over the roles of a run.
+double over_roles(const RunRecord& run, const char* column, double records::ResourceUse::*of, bool sum) {
+  double result = records::kUnknown;
+  for (const records::RoleRecord& role : run.roles) {
+    const double value = role.resource(column).*of;
+    if (!known(value)) continue;
+    result = !known(result) ? value : sum ? result + value : std::max(result, value);
+  }
+  return result;
+}
+
+double peak_memory(const RunRecord& run) {
+  double all = 0;
+  for (const records::RoleRecord& role : run.roles) {
+    double peak = role.resource("rss_bytes").max;
+    if (!known(peak)) peak = role.summary.number("peak_memory_bytes");
+    all += known(peak) ? peak : 0;
+  }
+  return all > 0 ? all : records::kUnknown;
+}
+
+std::string worker_share(const RunRecord& run, const std::string& phase) {
+  double part = 0;
+  double all = 0;
+  for (const records::RoleRecord& role : run.roles) {
+    if (!role.trains()) continue;
+    part += role.phase_seconds(phase);
+    all += role.all_phase_seconds();
+  }
+  return all > 0 && part > 0 ? records::share_text(part / all) : "";
+}
+
+void add_results(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
+  const auto fraction = [](double value) { return percent(value); };
+  add_row(rows, runs, "test accuracy", [&](const RunRecord& r) { return text_or_empty(r.test_accuracy(), fraction); });
+  add_row(rows, runs, "test loss", [](const RunRecord& r) { return text_or_empty(r.test_loss(), loss_text); });
+  add_row(rows, runs, "training loss", [](const RunRecord& r) { return text_or_empty(r.train_loss(), loss_text); });
+  add_row(rows, runs, "steps", [](const RunRecord& r) { return text_or_empty(r.steps(), records::count_text); });
+  add_row(rows, runs, "time", [](const RunRecord& r) { return text_or_empty(r.seconds(), duration_text); });
+  add_row(rows, runs, "examples/s",
+          [](const RunRecord& r) { return text_or_empty(r.examples_per_second(), records::count_text); });
+  add_row(rows, runs, "speed-up", [&](const RunRecord& r) {
+    const double factor = r.examples_per_second() / runs.front().examples_per_second();
+    return known(factor) ? fmt::format("{:.2f}", factor) : "";
+  });
+  add_row(rows, runs, "time per step",
+          [](const RunRecord& r) { return text_or_empty(r.seconds_per_step(), records::time_text); });
+}
+
+void add_resources(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
+  using Use = records::ResourceUse;
+  add_row(rows, runs, "CPU of all roles", [](const RunRecord& r) {
+    return text_or_empty(over_roles(r, "cpu_percent", &Use::mean, true), records::percent_text);
+  });
+  add_row(rows, runs, "CPU of the node", [](const RunRecord& r) {
+    return text_or_empty(over_roles(r, "node_cpu_percent", &Use::mean, false), records::percent_text);
+  });
+  add_row(rows, runs, "memory of all roles",
+          [](const RunRecord& r) { return text_or_empty(peak_memory(r), records::amount_text); });
+  add_row(rows, runs, "sent by all roles", [](const RunRecord& r) {
+    return text_or_empty(over_roles(r, "wire_sent", &Use::mean, true), records::speed_text);
+  });
+  for (const char* phase : {"data", "forward", "backward", "optimizer", "push", "pull", "transfer", "others",
+                            "evaluation", "checkpoint", "rest"}) {
+    add_row(rows, runs, phase_name(phase), [&](const RunRecord& r) { return worker_share(r, phase); });
+  }
+}
+
+/// As many runs side by side as fit, the first one always.
+std::string side_by_side(const Terminal& terminal, const std::vector<RunRecord>& runs, const std::vector<Row>& rows,
+                         size_t width) {
+  if (rows.empty()) return "";
+  std::string result;
+  size_t next = 1;
+  do {
+    std::string text;
+    size_t end = next;
+    do {
+      std::vector<Table::Column> columns{{""}, {runs.front().name, Table::Align::right}};
+      const size_t upto = std::min(end + 1, runs.size());
+      for (size_t r = next; r < upto; ++r) columns.push_back({runs[r].name, Table::Align::right});
+      Table table(columns);
+      for (const Row& row : rows) {
+        std::vector<std::string> cells{row.what, row.values.front()};
+        for (size_t r = next; r < upto; ++r) cells.push_back(row.values[r]);
+        table.add(std::move(cells));
+      }
+      const std::string larger = table.text(terminal);
+      size_t widest = 0;
+      for (size_t at = 0; at < larger.size();) {
+        const size_t line_end = larger.find('\n', at);
+        widest = std::max(widest, display_width(std::string_view(larger).substr(at, line_end - at)));
+        at = line_end + 1;
+      }
+      if (!text.empty() && widest > width) break;
+      text = larger;
+      end = upto;
+    } while (end < runs.size());
+    result += (result.empty() ? "" : "\n") + text;
+    next = end;
+  } while (next < runs.size());
+  return result;
+}
+
+int run_compare(const Arguments& arguments) {
+  const Over over = read_over(arguments.over);
+  std::vector<RunRecord> runs;
+  for (const std::string& run : arguments.runs) runs.push_back(choose_run(run, arguments.runs_dir));
+  if (runs.size() < 2) throw UsageError("compare: takes two runs or more");
+  const Terminal terminal = Terminal::detect();
+  const size_t width = std::max<size_t>(Terminal::width(), 60);
+  for (const RunRecord& run : runs) print("{}", run_headline(terminal, run));
+  std::vector<Row> results;
+  add_results(results, runs);
+  add_resources(results, runs);
+  const std::string settings = side_by_side(terminal, runs, different_settings(runs), width);
+  if (!settings.empty()) print("\n{}\n{}", terminal.bold("settings that differ"), settings);
+  print("\n{}", side_by_side(terminal, runs, results, width));
+  const std::string curves = overlaid_curves(terminal, runs, over, width);
+  if (!curves.empty()) print("\n{}", curves);
+  std::string warnings;
+  for (const RunRecord& run : runs) warnings += warning_lines(terminal, run);
+  if (!warnings.empty()) print("\n{}", warnings);
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("compare", "Runs side by side");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("RUN", arguments->runs, "Folders or names of two runs or more; the first is the measure").required();
+  app.add_option("--over", arguments->over, "What curves are drawn over: steps, seconds or epochs [steps]")
+      .type_name("NAME");
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.footer(
+      "Examples:\n"
+      "  lockstep compare lenet-1 lenet-2\n"
+      "  lockstep compare lr-1 lr-2 lr-3 --over seconds");
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_compare(*arguments); }; });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,65 @@
+// lockstep show: a run at a glance.
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "command_line.h"
+#include "output.h"
+#include "run_choice.h"
+#include "run_curves.h"
+#include "run_json.h"
+#include "run_tables.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Arguments {
+  std::string run;
+  std::string runs_dir = "runs";
+  bool json = false;
+};
+
+/// A heading and its text; nothing where the text is empty.
+void print_part(const Terminal& terminal, std::string_view heading, const std::string& text) {
+  if (text.empty()) return;
+  print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
+}
+
+int run_show(const Arguments& arguments, const std::string& program) {
+  const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
+  if (arguments.json) {
+    write_out(run_json(run));
+    return 0;
+  }
+  const Terminal terminal = Terminal::detect();
+  const size_t width = Terminal::width();
+  print("{}", run_headline(terminal, run));
+  print_part(terminal, "", result_lines(terminal, run));
+  print_part(terminal, "", run_curves(terminal, run, width));
+  print_part(terminal, "", role_table(terminal, run));
+  print_part(terminal, "where the time went", phase_text(terminal, run, width));
+  print_part(terminal, "", peak_table(terminal, run));
+  print_part(terminal, "", warning_lines(terminal, run));
+  print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program, run.path);
+  return 0;
+}
+
+}  // namespace
+
+void add_show(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("show", "A run at a glance: curves, roles, where the time went");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_flag("--json", arguments->json, "Print JSON");
+  app.footer(
+      "Examples:\n"
+      "  lockstep show              the newest run\n"
+      "  lockstep show lenet-1\n"
+      "  lockstep show runs/lenet-1 --json");
+  app.callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_show(*arguments, invocation.program); };
+  });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,111 @@
+// lockstep why: what limited a run, and what it cost against another.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "command.h"
+#include "command_line.h"
+#include "output.h"
+#include "records/format.h"
+#include "records/why.h"
+#include "run_choice.h"
+#include "run_json.h"
+#include "run_tables.h"
+#include "table.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct Arguments {
+  std::string run;
+  std::string against;
+  std::string runs_dir = "runs";
+  bool json = false;
+};
+
+/// Sentences as one paragraph.
+std::string paragraph(const std::vector<std::string>& sentences, size_t width) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
+  std::string result;
+  for (const std::string& line : wrapped(text, std::clamp<size_t>(width, 60, 120))) result += line + "\n";
+  return result;
+}
+
+std::string evidence_table(const Terminal& terminal, const std::vector<records::Evidence>& evidence) {
+  if (evidence.empty()) return "";
+  Table table({{"evidence"}, {"", Table::Align::right}});
+  std::string remarks;
+  for (const records::Evidence& row : evidence) {
+    if (row.text.empty()) {
+      remarks += row.what + "\n";
+    } else {
+      table.add({row.what, row.text});
+    }
+  }
+  return "\n" + table.text(terminal) + remarks;
+}
+
+std::string comparison_text(const Terminal& terminal, const records::RunRecord& run, const records::RunRecord& baseline,
+                            const records::Comparison& comparison, size_t width) {
+  std::string result = fmt::format("\nagainst {}  {}\n{}\n\n{}", terminal.bold(baseline.name), what_run(baseline),
+                                   terminal.bold(comparison.headline), paragraph(comparison.sentences, width));
+  if (comparison.phases.empty()) return result;
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"worker's time per example"}, {baseline.name, kRight}, {run.name, kRight}, {"more", kRight}});
+  for (const records::PhaseCost& cost : comparison.phases) {
+    const double more = cost.now - cost.before;
+    table.add({phase_name(cost.phase), records::time_text(cost.before), records::time_text(cost.now),
+               (more < 0 ? "-" : "+") + records::time_text(std::abs(more))});
+  }
+  return result + "\n" + table.text(terminal);
+}
+
+int run_why(const Arguments& arguments) {
+  const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
+  const records::Diagnosis diagnosis = records::diagnose(run);
+  std::optional<records::RunRecord> baseline;
+  std::optional<records::Comparison> comparison;
+  if (!arguments.against.empty()) {
+    baseline = choose_run(arguments.against, arguments.runs_dir);
+    comparison = records::compare(run, *baseline);
+  }
+  if (arguments.json) {
+    write_out(why_json(run, diagnosis, comparison));
+    return 0;
+  }
+  const Terminal terminal = Terminal::detect();
+  const size_t width = Terminal::width();
+  print("{}  {}\n\n{}\n\n{}", terminal.bold(run.name), what_run(run), terminal.bold(diagnosis.headline),
+        paragraph(diagnosis.sentences, width));
+  write_out(evidence_table(terminal, diagnosis.evidence));
+  if (!diagnosis.suggestions.empty()) print("\n{}\n", terminal.bold("to try"));
+  for (const std::string& suggestion : diagnosis.suggestions) print("  {}\n", suggestion);
+  if (comparison) write_out(comparison_text(terminal, run, *baseline, *comparison, width));
+  const std::string warnings = warning_lines(terminal, run) + (baseline ? warning_lines(terminal, *baseline) : "");
+  if (!warnings.empty()) print("\n{}", warnings);
+  return 0;
+}
+
+}  // namespace
+
+void add_why(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("why", "What limited a run, in a few sentences with their numbers");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
+  app.add_option("--against", arguments->against, "A run to compare with: speed-up, and where the lost time went")
+      .type_name("RUN");
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_flag("--json", arguments->json, "Print JSON");
+  app.footer(
+      "Examples:\n"
+      "  lockstep why                             the newest run\n"
+      "  lockstep why lenet-2 --against lenet-1   what distribution cost");
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_why(*arguments); }; });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,76 @@
+#include "run_choice.h"
+
+#include <fmt/format.h>
+
+#include "records/format.h"
+#include "text.h"
+#include "train/run_directory.h"
+
+namespace lockstep::tools {
+namespace {
+
+std::string cluster_text(const records::RunRecord& run) {
+  if (run.workers() <= 1 && run.servers() == 0) return "one process";
+  std::string text = counted(run.workers(), "worker");
+  if (run.servers() > 0) text += " and " + counted(run.servers(), "server");
+  const std::string strategy = run.all_reduce() ? "all-reduce" : "ps";
+  const std::string engine = run.summary().text("communication.engine");
+  const std::string mode = run.summary().text("mode").empty() ? run.setting("mode") : run.summary().text("mode");
+  return fmt::format("{} ({}{}{})", text, strategy, engine.empty() ? "" : " with " + engine,
+                     run.all_reduce() || mode.empty() ? "" : ", " + mode);
+}
+
+/// "2026-11-16T00:30:17Z" -> "2026-11-16 00:30:17".
+std::string date_text(std::string text) {
+  text = replaced(std::move(text), "T", " ");
+  if (text.ends_with('Z')) text.pop_back();
+  return text;
+}
+
+std::string ending(const Terminal& terminal, const records::RunRecord& run) {
+  const std::string step = records::known(run.steps()) ? "step " + records::count_text(run.steps()) : "no step";
+  if (run.state == records::RunState::running) return terminal.green("still training, at " + step);
+  if (run.state == records::RunState::broken) return terminal.red("killed after " + step + ": it left no summary");
+  const std::string reason = run.summary().text("stop_reason");
+  const std::string error = run.summary().text("error");
+  if (reason == "error" || reason == "non-finite loss") {
+    return terminal.red(fmt::format("ended at {} by {}{}", step, reason, error.empty() ? "" : ": " + error));
+  }
+  return fmt::format("ended at {} ({})", step, reason.empty() ? "reason not known" : reason);
+}
+
+}  // namespace
+
+records::RunRecord choose_run(const std::string& run, const std::string& runs_dir) {
+  return records::read_run(run.empty() ? records::newest_run(runs_dir) : train::find_run(run, runs_dir));
+}
+
+std::string what_run(const records::RunRecord& run) {
+  const bool cluster = run.workers() > 1;
+  const std::string batch = run.setting("batch");
+  return fmt::format("{} on {}, {}{}", run.model().empty() ? "?" : run.model(),
+                     run.dataset().empty() ? "?" : run.dataset(), cluster_text(run),
+                     batch.empty() ? "" : fmt::format(", batch {}{}", batch, cluster ? " each" : ""));
+}
+
+std::string run_headline(const Terminal& terminal, const records::RunRecord& run) {
+  std::string result = fmt::format("{}  {}\n", terminal.bold(run.name), what_run(run));
+  const std::string started = run.summary().text("started");
+  const std::string host = run.chief().host;
+  std::string second;
+  if (!started.empty()) second += "started " + date_text(started) + " UTC, ";
+  if (!host.empty()) second += "on " + host + ", ";
+  if (records::known(run.seconds())) second += "trained " + duration_text(run.seconds()) + ", ";
+  result += fmt::format("{}{}\n", second, ending(terminal, run));
+  return result;
+}
+
+std::string warning_lines(const Terminal& terminal, const records::RunRecord& run) {
+  std::string result;
+  for (const std::string& warning : run.warnings) {
+    result += fmt::format("{} {}\n", terminal.red("not all could be read:"), records::printable(warning));
+  }
+  return result;
+}
+
+}  // namespace lockstep::tools
