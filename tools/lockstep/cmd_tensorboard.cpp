@@ -32,7 +32,7 @@ struct Arguments {
 };
 
 std::optional<std::string> in_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
   std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string file = (folder.empty() ? "." : folder) + "/" + program;
@@ -47,7 +47,9 @@ std::vector<std::string> find_tensorboard() {
   if (const auto program = in_path("tensorboard")) return {*program};
   const std::string look = "python3 -c 'import importlib.util as u; exit(u.find_spec(\"tensorboard\") is None)'";
   const auto python = in_path("python3");
-  if (python && std::system((look + " 2> /dev/null").c_str()) == 0) return {*python, "-m", "tensorboard.main"};
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
+  const bool module = python && std::system((look + " 2> /dev/null").c_str()) == 0;
+  if (module) return {*python, "-m", "tensorboard.main"};
   throw Error(
       "TensorBoard is not installed; to get it: python3 -m venv ~/tensorboard && ~/tensorboard/bin/pip install "
       "tensorboard 'setuptools<81' && export PATH=$PATH:~/tensorboard/bin");
