@@ -21,6 +21,13 @@ std::string numbered(const std::string& path, int number) {
       .string();
 }
 
+/// Large ones are bytes, and whole.
+void append(std::string& line, double value) {
+  constexpr double kLarge = 1e6;
+  const auto out = std::back_inserter(line);
+  std::abs(value) >= kLarge ? fmt::format_to(out, "{:.0f}", value) : fmt::format_to(out, "{:.7g}", value);
+}
+
 base::CsvFile open_csv(const std::string& path, const std::string& header) {
   for (int number = 1;; ++number) {
     try {
@@ -52,7 +59,7 @@ void MonitorCsv::add(double time, double seconds, std::span<const double> values
     fmt::format_to(std::back_inserter(line_), "{:.3f},{:.3f}", time, seconds);
     for (const double value : values) {
       line_ += ',';
-      if (std::isfinite(value)) fmt::format_to(std::back_inserter(line_), "{:.10g}", value);
+      if (std::isfinite(value)) append(line_, value);
     }
     file_->add(line_);
     file_->flush();

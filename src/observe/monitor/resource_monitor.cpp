@@ -83,13 +83,12 @@ class ResourceMonitor::Impl {
   void warn_once(const std::string& text);
 
   const MonitorOptions options_;
+  bool warned_ = false;  ///< before csv_, which may warn as soon as it is made
   std::unique_ptr<ProcessReader> process_;
   NodeReader node_;
   GpuReader gpus_;
   Sampler sampler_;
   MonitorCsv csv_;
-  Clock::time_point begun_;
-  bool warned_ = false;
 
   base::Mutex mutex_;
   base::Condition wake_;
@@ -107,7 +106,6 @@ ResourceMonitor::Impl::Impl(MonitorOptions options)
                    : read_process(options_.pid == 0 ? getpid() : options_.pid, options_.descendants)),
       sampler_(read()),
       csv_(options_.csv_file, sampler_.columns(), [this](const std::string& text) { warn_once(text); }),
-      begun_(Clock::now()),
       statistics_(sampler_.columns().size()) {
   latest_.values.assign(sampler_.columns().size(), std::nan(""));
   const NoSignals no_signals;
@@ -128,7 +126,7 @@ Reading ResourceMonitor::Impl::read() {
 void ResourceMonitor::Impl::run() {
   pthread_setname_np(pthread_self(), "monitor");
   const auto every = std::chrono::duration_cast<Clock::duration>(options_.every);
-  Clock::time_point next = begun_ + every;
+  Clock::time_point next = Clock::now() + every;
   for (bool last = false; !last;) {
     {
       const base::MutexLock lock(mutex_);
@@ -149,7 +147,7 @@ void ResourceMonitor::Impl::look() {
   Sample sample;
   sample.values = sampler_.advance(read());
   sample.time = now_since_1970();
-  sample.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+  sample.seconds = sampler_.seconds();
   const double interval = sampler_.interval();
   {
     const base::MutexLock lock(mutex_);

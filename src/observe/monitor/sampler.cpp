@@ -72,7 +72,8 @@ const InterfaceCounters* find(const NodeTotals& node, const std::string& name) {
 
 }  // namespace
 
-Sampler::Sampler(Reading first) : before_(std::move(first)), columns_(kFixedColumns.begin(), kFixedColumns.end()) {
+Sampler::Sampler(Reading first)
+    : before_(std::move(first)), begun_(before_.when), columns_(kFixedColumns.begin(), kFixedColumns.end()) {
   add_interface_columns(kLoopback, columns_);
   add_interface_columns("net", columns_);
   for (const InterfaceCounters& one : before_.node.interfaces) {

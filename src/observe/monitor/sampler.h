@@ -33,6 +33,8 @@ class Sampler {
   const std::vector<double>& advance(Reading now);
   /// That time.
   [[nodiscard]] double interval() const { return interval_; }
+  /// From the first reading to the latest.
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(before_.when - begun_).count(); }
 
  private:
   void add_process(const Reading& now);
@@ -44,6 +46,7 @@ class Sampler {
   [[nodiscard]] double rate(double before, double now) const;
 
   Reading before_;
+  std::chrono::steady_clock::time_point begun_;
   std::vector<std::string> interfaces_;  ///< with columns of their own
   std::vector<std::string> columns_;
   std::vector<double> values_;
