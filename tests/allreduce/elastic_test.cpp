@@ -32,6 +32,23 @@ TEST_F(Cluster, GoesOnWithoutOneThatIsGoneAndNamesIt) {
   EXPECT_TRUE(at(0).lines.has(name(1) + ": connection closed")) << ::testing::PrintToString(at(0).lines.get());
 }
 
+TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
+  std::array<base::TrafficMeter, 2> meters;
+  change = [&](ElasticOptions& options) { options.meter = &meters[static_cast<size_t>(options.task.index)]; };
+  make(2);
+  start_all();
+  ASSERT_TRUE(trains({0, 1}));
+  for (int i = 0; i < 2; ++i) at(i).vanish();
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const base::TrafficMeter::Totals here = meters[i].totals();
+    const base::TrafficMeter::Totals there = meters[1 - i].totals();
+    EXPECT_GE(here.sent_messages, 3U) << "a greeting, where it stands, a group";
+    EXPECT_GE(here.sent_bytes, there.received_bytes);
+    EXPECT_GE(here.sent_messages, there.received_messages);
+    EXPECT_GE(here.received_messages, 3U);
+  }
+}
+
 TEST_F(Cluster, GoesOnWithoutItsLeader) {
   make(3);
   start_all();

@@ -32,7 +32,8 @@ int free_port() { return transport::Server(transport::testing::any_port(), trans
 /// A server in this process.
 class Host {
  public:
-  explicit Host(int workers = 1) {
+  explicit Host(int workers = 1, base::TrafficMeter* meter = nullptr) {
+    options_.meter = meter;
     options_.spec.ps = {"127.0.0.1:" + std::to_string(free_port())};
     for (int i = 0; i < workers; ++i) options_.spec.workers.push_back("127.0.0.1:" + std::to_string(i + 1));
     options_.spec.evaluator = {"127.0.0.1:9"};
@@ -92,9 +93,12 @@ void compute(const graph::ParameterStore& parameters, const data::Round& round) 
 }
 
 /// A whole training; the final parameters.
-std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started = nullptr) {
+std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started = nullptr,
+                         base::TrafficMeter* meter = nullptr) {
   graph::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
-  PsExchange exchange(parameters, worker_options(host, parameters, sync));
+  PsOptions options = worker_options(host, parameters, sync);
+  options.meter = meter;
+  PsExchange exchange(parameters, std::move(options));
   std::optional<exchange::StepInfo> info = exchange.join().value_or_throw();
   if (started != nullptr) *started = true;
   while (info && info->stop == train::StopReason::none) {
@@ -297,6 +301,27 @@ void expect_undisturbed(const std::string& role, int member, bool sync, unsigned
   done = true;
   for (std::thread& peer : peers) peer.join();
   EXPECT_EQ(disturbed, alone);
+}
+
+TEST(PsTraffic, MetersOfBothSidesCountWhatTheyExchange) {
+  base::TrafficMeter worker;
+  base::TrafficMeter server;
+  {
+    const Host host(1, &server);
+    train(host, true, nullptr, &worker);
+  }
+  constexpr uint64_t kSteps = kExamples * kPasses / kBatch;
+  constexpr uint64_t kFrame = transport::kHeaderBytes + sizeof(float) * kParameters;
+  const base::TrafficMeter::Totals here = worker.totals();
+  const base::TrafficMeter::Totals there = server.totals();
+  EXPECT_GE(here.sent_bytes, kSteps * kFrame);
+  EXPECT_GE(here.received_bytes, kSteps * kFrame);
+  EXPECT_GE(here.sent_messages, kSteps);
+  EXPECT_LE(there.received_messages, here.sent_messages) << "heartbeats count, too";
+  EXPECT_LE(here.received_messages, there.sent_messages);
+  // What was on its way when one side ended is missing on the other.
+  EXPECT_NEAR(static_cast<double>(there.received_bytes), static_cast<double>(here.sent_bytes), 0.01 * kSteps * kFrame);
+  EXPECT_NEAR(static_cast<double>(there.sent_bytes), static_cast<double>(here.received_bytes), 0.01 * kSteps * kFrame);
 }
 
 TEST(HostilePeers, StrangersAndFalseEvaluatorsDoNotChangeABit) {
