@@ -34,9 +34,12 @@ void for_fields(std::string_view line, const Take& take) {
 bool read_number(std::string_view field, double& value) {
   value = kUnknown;
   if (field.empty()) return true;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error == std::errc::result_out_of_range && end == field.data() + field.size()) return true;
-  return error == std::errc() && end == field.data() + field.size();
+  double read = 0;
+  const char* const all = field.data() + field.size();
+  const auto [end, error] = std::from_chars(field.data(), all, read);
+  if (end != all || error == std::errc::invalid_argument) return false;
+  if (error == std::errc()) value = read;  // else it is too large for a number, or too near to 0
+  return true;
 }
 
 }  // namespace

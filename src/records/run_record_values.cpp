@@ -12,6 +12,9 @@ double first_known(std::initializer_list<double> values) {
   return found == values.end() ? kUnknown : *found;
 }
 
+/// A time or a count as it can be; logs that are damaged have others.
+double sane(double value) { return value >= 0 && value < 1e15 ? value : kUnknown; }
+
 double number_setting(const RunRecord& run, std::string_view key) {
   const std::string text = run.setting(key);
   double value = kUnknown;
@@ -67,7 +70,7 @@ std::string RunRecord::dataset() const {
   return text.empty() ? setting("dataset") : text;
 }
 
-double RunRecord::steps() const { return first_known({summary().number("steps"), chief().steps.last("step")}); }
+double RunRecord::steps() const { return first_known({summary().number("steps"), sane(chief().steps.last("step"))}); }
 
 double RunRecord::examples() const {
   const double batch = number_setting(*this, "batch") * number_setting(*this, "accumulate");
@@ -75,7 +78,9 @@ double RunRecord::examples() const {
   return first_known({summary().number("examples"), steps() * batch * (sync ? static_cast<double>(workers()) : 1)});
 }
 
-double RunRecord::seconds() const { return first_known({summary().number("seconds"), chief().steps.last("seconds")}); }
+double RunRecord::seconds() const {
+  return first_known({summary().number("seconds"), sane(chief().steps.last("seconds"))});
+}
 
 double RunRecord::examples_per_second() const {
   const std::span<const double> rates = chief().steps.column("examples_per_second");

@@ -107,6 +107,20 @@ void write_config(const std::string& folder) {
   put_file(folder + "/small.yaml", {reinterpret_cast<const uint8_t*>(small.data()), small.size()});
 }
 
+/// The first byte is the file that records_fuzz takes the rest for.
+void write_records(const std::string& folder) {
+  const auto put = [&](const std::string& name, uint8_t kind, const std::string& text) {
+    put_file(folder + "/" + name, tagged(kind, Bytes(text.begin(), text.end())));
+  };
+  put("summary", 0, R"({"steps":200,"seconds":0.5,"aside_seconds":0.1,"examples_per_second":1e5,"test_accuracy":null,
+      "workers":[{"role":"worker:0","iterations":200,"wait_share":0.6,"compute_seconds":1}],"stragglers":["a"],
+      "communication":{"engine":"gloo","bytes_per_step":31512},"phases":[{"phase":"pull","count":9,"seconds":0.2},
+      {"phase":"forward","count":200,"seconds":0.1}],"resources":{"samples":12,"cpu_percent":{"mean":85,"max":101}}})");
+  put("server", 4, R"({"role":"ps:0","phases":[{"phase":"apply","seconds":1}],"resources":{"samples":9}})");
+  put("steps", 1, "step,epoch,seconds,loss,accuracy\n1,1,0.1,2.3,0.1\n100,1,0.3,5e-1,\n200,");
+  put("monitor", 2, "time,seconds,cpu_percent\n2026-11-16,0.5,80\r\n1794787201.0,1.0,\nx\n");
+}
+
 void write_cluster(const std::string& tf_config, const std::string& file, const std::string& slurm) {
   const auto put = [](const std::string& path, const std::string& text) {
     put_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
@@ -255,6 +269,7 @@ int main(int argc, char** argv) {
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
     write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
+    write_records(made(folder + "/records"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_frame(made(folder + "/frame"));
     write_ps_messages(made(folder + "/ps_messages"));

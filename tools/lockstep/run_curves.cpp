@@ -40,9 +40,14 @@ records::Curve curve(const RunRecord& run, const CsvTable& table, const char* co
   return records::downsampled(places, table.column(column), width * 4);
 }
 
-std::string accuracy_text(double accuracy) { return fmt::format("{:.1f} %", accuracy * 100); }
+// Damaged files have numbers that fit nowhere.
+std::string accuracy_text(double accuracy) {
+  return accuracy >= -10 && accuracy <= 10 ? fmt::format("{:.1f} %", accuracy * 100) : fmt::format("{:.2g}", accuracy);
+}
 
-std::string seconds_text(double seconds) { return duration_text(seconds); }
+std::string seconds_text(double seconds) {
+  return seconds >= 0 && seconds < 1e15 ? duration_text(seconds) : fmt::format("{:.2g} s", seconds);
+}
 
 std::vector<std::string> chart(const Terminal& terminal, const std::string& title, const std::vector<Series>& series,
                                Over over, size_t width) {

@@ -1,0 +1,158 @@
+// show, why and compare on runs that the program has made, and on what is left of runs that did not end well.
+#include <filesystem>
+
+#include "e2e/support.h"
+#include "records/run_folders.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RecordsTest : public ProgramTest {
+ protected:
+  void train_both() const {
+    (void)succeed(quick_train("lr", {"--log-every", "5", "--eval-every", "10", "--quiet", "--name", "alone"}));
+    (void)succeed(quick_train("lr", {"--log-every", "5", "--quiet", "--name", "both", "--workers", "2"}));
+  }
+  /// Its output in so many columns, none of whose lines is wider and none of which ends in a space.
+  [[nodiscard]] std::string shown(const Words& words, const std::string& columns = "100") const {
+    ProcessOptions wanted = options();
+    wanted.environment = {{"COLUMNS", columns}, {"LC_ALL", "C"}};
+    const Ended ended = lockstep(words, wanted);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_THAT(ended.out, Not(HasSubstr("\x1b")));
+    return ended.out;
+  }
+  void cut(const std::string& file) const {
+    const std::string text = get_file(folder / file);
+    put_text(folder / file, text.substr(0, text.size() * 2 / 3));
+  }
+};
+
+TEST_F(RecordsTest, ShowsARunAtAGlance) {
+  train_both();
+  const std::string one = shown({"show", "alone-1"});
+  EXPECT_THAT(one, StartsWith("alone-1  lr on synthetic, one process, batch 50\n"));
+  EXPECT_THAT(one, AllOf(HasSubstr("ended at step 40 (epochs)"), HasSubstr("test accuracy"), HasSubstr("2 epochs"),
+                         HasSubstr("loss  ** training  ++ evaluation"), HasSubstr("accuracy  ** training  ++ eval")));
+  EXPECT_THAT(one, HasSubstr("lockstep why runs/alone-1\n"));
+  const std::string cluster = shown({"show"});
+  EXPECT_THAT(cluster, StartsWith("both-1  lr on synthetic, 2 workers and 1 server (ps, sync), batch 50 each\n"));
+  EXPECT_THAT(cluster, AllOf(HasSubstr("\nworker:0 "), HasSubstr("\nworker:1 "), HasSubstr("\nps:0")));
+}
+
+TEST_F(RecordsTest, FitsTheTerminal) {
+  write_cluster_run(folder / "runs/lr-1");
+  for (const std::string columns : {"60", "80", "100", "140", "200"}) {
+    std::istringstream lines(shown({"show", "lr-1"}, columns));
+    bool drawing = false;
+    for (std::string line; std::getline(lines, line);) {
+      drawing = drawing || line.starts_with("loss");
+      if (line.find(" +") != std::string::npos || line.find(" |") != std::string::npos) {
+        EXPECT_LE(line.size(), std::stoul(columns)) << line;
+      }
+      EXPECT_FALSE(line.ends_with(' ')) << "'" << line << "'";
+    }
+    EXPECT_TRUE(drawing);
+  }
+}
+
+TEST_F(RecordsTest, ShowsEverythingOfAFullyRecordedCluster) {
+  write_cluster_run(folder / "runs/lr-1");
+  const std::string text = shown({"show", "lr-1"});
+  EXPECT_THAT(text, AllOf(HasSubstr("where the time went"), HasSubstr("wait for others"), HasSubstr("apply"),
+                          HasSubstr("peaks of"), HasSubstr("wire in"), HasSubstr("north"), HasSubstr("south")));
+  EXPECT_THAT(text, HasSubstr("f forward"));
+  const auto json = nlohmann::json::parse(shown({"show", "lr-1", "--json"}));
+  EXPECT_EQ(json["roles"].size(), 3);
+  EXPECT_EQ(json["roles"][0]["phases"][1]["phase"], "pull");
+  EXPECT_EQ(json["roles"][0]["resources"]["cpu_percent"]["max"], 101);
+  EXPECT_EQ(json["evaluations"]["accuracy"]["accuracy"][1], 0.892);
+}
+
+TEST_F(RecordsTest, SaysWhatLimitedARun) {
+  train_both();
+  const std::string why = shown({"why", "both-1", "--against", "alone-1"});
+  EXPECT_THAT(why, StartsWith("both-1  lr on synthetic, 2 workers"));
+  EXPECT_THAT(why, HasSubstr("against alone-1"));
+  EXPECT_THAT(why, HasSubstr("an efficiency of "));
+  const auto json = nlohmann::json::parse(shown({"why", "both-1", "--against", "alone-1", "--json"}));
+  EXPECT_FALSE(json["headline"].get<std::string>().empty());
+  EXPECT_FALSE(json["sentences"].empty());
+  EXPECT_GT(json["against"]["speed_up"].get<double>(), 0);
+  write_cluster_run(folder / "runs/lr-1");
+  EXPECT_THAT(shown({"why", "lr-1"}), HasSubstr("push"));
+}
+
+TEST_F(RecordsTest, SetsRunsSideBySide) {
+  train_both();
+  for (const std::string over : {"steps", "seconds", "epochs"}) {
+    const std::string text = shown({"compare", "alone-1", "runs/both-1", "--over", over});
+    EXPECT_THAT(text, AllOf(HasSubstr("settings that differ\n"), HasSubstr("\nworkers "), HasSubstr("\nspeed-up "),
+                            HasSubstr("\ntest accuracy "), HasSubstr("** alone-1  ++ both-1"),
+                            HasSubstr(over == "seconds" ? "  time  " : over)));
+    EXPECT_THAT(text, Not(HasSubstr("run_dir")));
+  }
+}
+
+TEST_F(RecordsTest, ManyRunsAreComparedInSeveralTables) {
+  Words words{"compare"};
+  for (int i = 1; i <= 12; ++i) {
+    write_cluster_run(folder / fmt::format("runs/lr-with-a-long-name-{}", i));
+    words.push_back(fmt::format("lr-with-a-long-name-{}", i));
+  }
+  std::istringstream lines(shown(words));
+  size_t tables = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("speed-up ")) ++tables;
+    if (!line.starts_with("lr-with")) {
+      EXPECT_LE(line.size(), 100) << line;
+    }
+  }
+  EXPECT_GE(tables, 3);
+}
+
+TEST_F(RecordsTest, ReadsWhatAKillHasLeft) {
+  train_both();
+  fs::remove(folder / "runs/both-1/summary.json");
+  for (const char* file : {"steps.csv", "evals.csv", "worker-1/steps.csv", "worker-1/summary.json", "cluster.yaml"}) {
+    cut(std::string("runs/both-1/") + file);
+  }
+  const std::string text = shown({"show", "both-1"});
+  EXPECT_THAT(text, HasSubstr("killed after step "));
+  EXPECT_THAT(text, HasSubstr("not all could be read: runs/both-1/worker-1/summary.json: no JSON object"));
+  EXPECT_THAT(shown({"why", "both-1"}), HasSubstr("It left no summary"));
+  EXPECT_THAT(shown({"compare", "alone-1", "both-1"}), HasSubstr("speed-up"));
+  put_text(folder / "runs/alone-1/steps.csv", "step,loss\n1,1e308\n2,-1e308\n3,nan\n");
+  put_text(folder / "runs/alone-1/evals.csv", "");
+  put_text(folder / "runs/alone-1/config.yaml", "\xff\xfe");
+  (void)shown({"show", "alone-1"});
+  (void)shown({"why", "alone-1"});
+  (void)shown({"compare", "alone-1", "both-1", "--over", "seconds"});
+}
+
+TEST_F(RecordsTest, WrongRunsAreOneLine) {
+  EXPECT_EQ(fail({"show"}, 2), "lockstep: no run in 'runs'; `lockstep train MODEL` makes one\n");
+  EXPECT_EQ(fail({"why", "nix"}, 2), "lockstep: no run 'nix': neither that folder nor runs/nix exists\n");
+  write_cluster_run(folder / "runs/lr-1");
+  EXPECT_THAT(fail({"why", "lr-1", "--against", "nix"}, 2), HasSubstr("no run 'nix'"));
+  EXPECT_THAT(fail({"compare", "lr-1"}, 2), HasSubstr("two runs or more"));
+  EXPECT_THAT(fail({"compare", "lr-1", "lr-1", "--over", "epoch"}, 2), HasSubstr("did you mean 'epochs'?"));
+  EXPECT_THAT(fail({"compare"}, 2), HasSubstr("RUN"));
+}
+
+TEST_F(RecordsTest, ColoursAndDotsAreForTerminals) {
+  write_cluster_run(folder / "runs/lr-1");
+  ProcessOptions terminal = options();
+  terminal.terminal = true;
+  terminal.environment = {{"LC_ALL", "C.UTF-8"}, {"TERM", "xterm"}, {"NO_COLOR", ""}};
+  Process process(program_path(), {"show", "lr-1"}, terminal);
+  const Ended ended = process.finish();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("\x1b[36m"), HasSubstr("⠒⠒"), HasSubstr("█")));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,187 @@
+#include "records/run_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+#include "records/run_folders.h"
+#include "records/why.h"
+
+namespace lockstep::records {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::get_file;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsNan;
+using testing::message_of;
+using testing::put_text;
+using testing::TempDir;
+using testing::write_cluster_run;
+
+class RunRecordTest : public ::testing::Test {
+ protected:
+  RunRecordTest() : path(folder / "lr-7") { write_cluster_run(path); }
+
+  /// Keeps the first part of a file, as a kill or a full disk does.
+  void cut(const std::string& file, double part) const {
+    const std::string text = get_file(path + "/" + file);
+    put_text(path + "/" + file, text.substr(0, static_cast<size_t>(part * static_cast<double>(text.size()))));
+  }
+
+  TempDir folder;
+  std::string path;
+};
+
+TEST_F(RunRecordTest, EveryRoleIsReadWithWhatItLeft) {
+  const RunRecord run = read_run(path);
+  EXPECT_THAT(run.warnings, IsEmpty());
+  EXPECT_EQ(run.name, "lr-7");
+  EXPECT_EQ(run.state, RunState::ended);
+  ASSERT_EQ(run.roles.size(), 3);
+  EXPECT_EQ(run.roles[0].role, "worker:0");
+  EXPECT_EQ(run.roles[1].role, "worker:1");
+  EXPECT_EQ(run.roles[2].role, "ps:0");
+  EXPECT_EQ(run.roles[1].host, "south");
+  EXPECT_EQ(run.workers(), 2);
+  EXPECT_EQ(run.servers(), 1);
+  EXPECT_FALSE(run.all_reduce());
+  EXPECT_EQ(run.setting("options.hidden"), "3");
+  EXPECT_EQ(run.steps(), 200);
+  EXPECT_EQ(run.examples(), 40000);
+  EXPECT_EQ(run.test_accuracy(), 0.892);
+  EXPECT_DOUBLE_EQ(run.seconds_per_step(), 0.0025);
+  ASSERT_NE(run.worker("worker:1"), nullptr);
+  EXPECT_EQ(run.worker("worker:1")->restarts, 1);
+}
+
+TEST_F(RunRecordTest, PhasesAndResourcesComeFromTheSummary) {
+  const RunRecord run = read_run(path);
+  EXPECT_EQ(run.chief().phase_seconds("pull"), 0.15);
+  EXPECT_DOUBLE_EQ(run.chief().phases[1].share, 0.75);
+  EXPECT_EQ(run.chief().samples, 12);
+  EXPECT_EQ(run.chief().resource("cpu_percent").p95, 99);
+  EXPECT_EQ(run.roles[2].phase_seconds("apply"), 0.1);
+}
+
+TEST_F(RunRecordTest, WithoutASummaryTheyAreAddedUpFromTheLogs) {
+  const RunRecord run = read_run(path);
+  const RoleRecord& role = run.roles[1];  // its summary has neither
+  EXPECT_DOUBLE_EQ(role.phase_seconds("pull"), 0.16);
+  EXPECT_NEAR(role.all_phase_seconds(), 0.4, 1e-12);
+  EXPECT_EQ(role.phase_seconds("transfer"), 0);
+  EXPECT_EQ(role.samples, 3);
+  EXPECT_EQ(role.resource("cpu_percent").mean, 90);
+  EXPECT_EQ(role.resource("wire_received").max, 3000000);
+  EXPECT_THAT(role.resource("gpu0_percent").mean, IsNan());
+}
+
+TEST_F(RunRecordTest, SeveralMonitorFilesAreOne) {
+  put_text(path + "/worker-1/monitor-2.csv", "time,seconds,cpu_percent\n1,2.0,30\n");
+  EXPECT_EQ(read_run(path).roles[1].monitor.rows(), 4);
+}
+
+TEST_F(RunRecordTest, AKilledRunIsReadAsFarAsItGot) {
+  fs::remove(path + "/summary.json");
+  fs::remove(path + "/ps-0/summary.json");
+  for (const char* file : {"steps.csv", "phases.csv", "monitor.csv", "worker-1/steps.csv"}) cut(file, 0.93);
+  const RunRecord run = read_run(path);
+  EXPECT_EQ(run.state, RunState::broken);
+  EXPECT_THAT(run.warnings, IsEmpty());
+  EXPECT_EQ(run.steps(), 100);
+  EXPECT_EQ(run.examples(), 20000);
+  EXPECT_EQ(run.test_accuracy(), 0.892);
+  EXPECT_EQ(run.chief().role, "worker:0");
+  EXPECT_EQ(run.chief().phase_seconds("forward"), 0.02);
+  EXPECT_EQ(run.workers(), 2);
+}
+
+TEST_F(RunRecordTest, ARunThatIsLockedStillTrains) {
+  fs::remove(path + "/summary.json");
+  const auto lock = base::LockFile::try_lock(path + "/.lock");
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(read_run(path).state, RunState::running);
+}
+
+TEST_F(RunRecordTest, AnOlderRunHasNoNewFilesAndThatIsNoProblem) {
+  for (const char* file : {"phases.csv", "monitor.csv", "worker-1/phases.csv", "worker-1/monitor.csv",
+                           "worker-1/summary.json", "ps-0/summary.json"}) {
+    fs::remove(path + "/" + file);
+  }
+  put_text(path + "/summary.json", R"({"model": "lr", "steps": 200, "seconds": 0.5, "workers": null})");
+  const RunRecord run = read_run(path);
+  EXPECT_THAT(run.warnings, IsEmpty());
+  EXPECT_THAT(run.chief().phases, IsEmpty());
+  EXPECT_THAT(run.chief().resources, IsEmpty());
+  EXPECT_EQ(run.workers(), 2);
+}
+
+TEST_F(RunRecordTest, DamagedFilesAreNamedAndTheRestIsRead) {
+  put_text(path + "/summary.json", "{\"steps\": 20");
+  put_text(path + "/evals.csv", std::string("\0\0\0\n\0", 5));
+  put_text(path + "/worker-1/steps.csv", std::string(testing::kStepsCsv) + "garbage\n300,1,0.7,0.5,0.8,0.1,1,1\n");
+  put_text(path + "/config.yaml", "model: [\n");
+  fs::remove(path + "/worker-1/monitor.csv");
+  fs::create_directory(path + "/worker-1/monitor.csv");
+  const RunRecord run = read_run(path);
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/summary.json: no JSON object")));
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/evals.csv:1: ")));
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/worker-1/steps.csv:5: ")));
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/config.yaml:")));
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/worker-1/monitor.csv")));
+  EXPECT_EQ(run.warnings.size(), 5);
+  EXPECT_EQ(run.steps(), 200);
+  EXPECT_EQ(run.roles[1].steps.last("step"), 300);
+}
+
+TEST_F(RunRecordTest, KeysOfOtherTypesAreNotKnown) {
+  put_text(path + "/summary.json",
+           R"({"steps": "many", "seconds": 1e300, "model": 5, "workers": [3, {"role": 7, "iterations": []}],
+               "phases": [{"phase": "forward", "seconds": -1}, {"seconds": 1}, 3], "resources": [1],
+               "stragglers": [1, "a\u001b[31mb"], "communication": 4})");
+  const RunRecord run = read_run(path);
+  EXPECT_THAT(run.summary().number("steps"), IsNan());
+  EXPECT_THAT(run.summary().number("seconds"), IsNan());
+  EXPECT_EQ(run.steps(), 200);
+  EXPECT_THAT(run.summary().stragglers, ElementsAre("a?[31mb"));
+  EXPECT_EQ(run.chief().phase_seconds("forward"), 0.04);
+}
+
+TEST_F(RunRecordTest, AFolderThatIsNoRunIsSaid) {
+  EXPECT_THAT(message_of<UsageError>([&] { (void)read_run(folder.path()); }), HasSubstr("it has no config.yaml"));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)newest_run(path + "/ps-0"); }), HasSubstr("no run in '"));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)newest_run(folder / "nowhere"); }), HasSubstr("no run in '"));
+}
+
+TEST_F(RunRecordTest, TheNewestRunIsTheOneWrittenToLast) {
+  write_cluster_run(folder / "lr-8");
+  fs::create_directory(folder / "zzz");
+  const auto later = fs::file_time_type::clock::now() + std::chrono::hours(1);
+  fs::last_write_time(path + "/steps.csv", later);
+  EXPECT_EQ(newest_run(folder.path()), path);
+  fs::last_write_time(folder / "lr-8/summary.json", later + std::chrono::hours(1));
+  EXPECT_EQ(newest_run(folder.path()), folder / "lr-8");
+}
+
+// Every file of a run, cut at every few bytes: always a record, never more than warnings.
+TEST_F(RunRecordTest, FilesCutAnywhereGiveARecord) {
+  for (const char* file : {"summary.json", "steps.csv", "phases.csv", "monitor.csv", "config.yaml", "cluster.yaml"}) {
+    const std::string whole = get_file(path + "/" + file);
+    for (size_t length = 0; length < whole.size(); length += 1 + whole.size() / 25) {
+      put_text(path + "/" + file, whole.substr(0, length));
+      const RunRecord run = read_run(path);
+      EXPECT_GE(run.roles.size(), 3);
+      EXPECT_FALSE(diagnose(run).headline.empty());
+    }
+    put_text(path + "/" + file, whole);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::records
