@@ -73,7 +73,8 @@ void flatten(const base::YamlNode& node, const std::string& prefix,
     const base::YamlNode& item = node.items[i];
     const std::string key = prefix + printable(node.keys[i].text);
     if (item.is(base::YamlNode::Kind::map)) flatten(item, key + ".", values);
-    if (item.is(base::YamlNode::Kind::scalar)) values.emplace_back(key, printable(item.text));
+    if (item.is(base::YamlNode::Kind::scalar) || item.is(base::YamlNode::Kind::null))
+      values.emplace_back(key, printable(item.text));
   }
 }
 
@@ -124,11 +125,18 @@ std::vector<PhaseTotals> add_up(const CsvTable& log) {
     const std::span<const double> seconds = log.column(name);
     const double total = sum(seconds);
     if (total <= 0) continue;
+    all += total;
+    phases.push_back({.name = name, .seconds = total});
+    // How often they came is not in the log, as it is for what every step has.
+    if (name == "evaluation" || name == "checkpoint" || !(all_steps > 0)) continue;
     std::vector<double> each;
     for (size_t i = 0; i < std::min(seconds.size(), steps.size()); ++i) each.push_back(seconds[i] / steps[i]);
-    all += total;
-    phases.push_back({name, all_steps, total, 0, all_steps > 0 ? total / all_steps : kUnknown, percentile(each, 0.5),
-                      percentile(each, 0.95), percentile(each, 0.99)});
+    PhaseTotals& phase = phases.back();
+    phase.count = all_steps;
+    phase.mean = total / all_steps;
+    phase.p50 = percentile(each, 0.5);
+    phase.p95 = percentile(each, 0.95);
+    phase.p99 = percentile(each, 0.99);
   }
   for (PhaseTotals& phase : phases) phase.share = phase.seconds / all;
   return phases;

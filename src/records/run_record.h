@@ -25,7 +25,7 @@ struct RoleRecord {
   CsvTable evals;
   CsvTable monitor;
   CsvTable phase_log;
-  /// From the summary, or added up from phases.csv; percentiles are then those of its lines.
+  /// From the summary, or added up from phases.csv; percentiles are then those of its lines' means.
   std::vector<PhaseTotals> phases;
   std::map<std::string, ResourceUse, std::less<>> resources;  ///< from the summary, or from monitor.csv
   double samples = 0;                                         ///< that `resources` are made of
@@ -59,7 +59,9 @@ struct RunRecord {
   [[nodiscard]] const RoleRecord* role(std::string_view name) const;
   /// The chief's row about a worker, or nullptr.
   [[nodiscard]] const WorkerRow* worker(std::string_view role) const;
+  /// Empty where it is not there.
   [[nodiscard]] std::string setting(std::string_view key) const;
+  [[nodiscard]] bool has_setting(std::string_view key) const;
 
   /// How many train together, at least 1.
   [[nodiscard]] size_t workers() const;

@@ -40,6 +40,10 @@ std::string RunRecord::setting(std::string_view key) const {
   return found == settings.end() ? "" : found->second;
 }
 
+bool RunRecord::has_setting(std::string_view key) const {
+  return std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.first == key; });
+}
+
 size_t RunRecord::workers() const {
   const auto training = std::count_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return r.trains(); });
   return std::max({summary().workers.size(), planned_workers, static_cast<size_t>(training)});

@@ -90,13 +90,14 @@ void judge_server(const RoleRecord& server, Finding& finding) {
   const double out = server.resource("wire_sent").mean;
   const double net = std::max(server.resource("net_received").p95, server.resource("net_sent").p95);
   finding.evidence.push_back({server.role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
-  finding.evidence.push_back({server.role + ", received", in, speed_text(in)});
-  finding.evidence.push_back({server.role + ", sent", out, speed_text(out)});
-  const std::string traffic = fmt::format("{} came in and {} went out", speed_text(in), speed_text(out));
+  if (known(in)) finding.evidence.push_back({server.role + ", received", in, speed_text(in)});
+  if (known(out)) finding.evidence.push_back({server.role + ", sent", out, speed_text(out)});
+  const std::string traffic =
+      known(in + out) ? fmt::format(", {} in and {} out", speed_text(in), speed_text(out)) : std::string();
   if (cpu >= kBusyServer) {
     finding.cause = "servers";
     finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
-    finding.sentence += fmt::format(" {} used {} of a core while {}: the server is the limit, rather than the network.",
+    finding.sentence += fmt::format(" {} used {} of a core{}: the server is the limit, rather than the network.",
                                     server.role, percent_text(cpu), traffic);
     finding.suggestions = {"More servers share the work: --ps 2. Or --strategy allreduce, which needs none.",
                            "Half the bytes: --wire bf16."};
@@ -107,7 +108,7 @@ void judge_server(const RoleRecord& server, Finding& finding) {
         fmt::format(" The network of {} carried up to {}, at {} of a core.", server.role, link, percent_text(cpu));
     finding.suggestions = {"Half the bytes: --wire bf16. Or servers on several hosts: --ps 2."};
   } else {
-    finding.sentence += fmt::format(" {} was not busy ({} of a core) and {}: it is the way there and back that counts.",
+    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): it is the way there and back that counts.",
                                     server.role, percent_text(cpu), traffic);
   }
 }

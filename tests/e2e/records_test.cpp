@@ -50,7 +50,8 @@ TEST_F(RecordsTest, FitsTheTerminal) {
     bool drawing = false;
     for (std::string line; std::getline(lines, line);) {
       drawing = drawing || line.starts_with("loss");
-      if (line.find(" +") != std::string::npos || line.find(" |") != std::string::npos) {
+      // The headline is a sentence, and paths are as long as they are.
+      if (line.find("lr") == std::string::npos && !line.starts_with("started")) {
         EXPECT_LE(line.size(), std::stoul(columns)) << line;
       }
       EXPECT_FALSE(line.ends_with(' ')) << "'" << line << "'";

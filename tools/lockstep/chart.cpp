@@ -54,15 +54,14 @@ class Canvas {
 
   [[nodiscard]] std::string row(const Terminal& terminal, size_t row) const {
     std::string result;
-    for (size_t c = 0; c < columns_; ++c) {
-      const uint8_t dots = dots_[row * columns_ + c];
+    for (size_t c = 0; c < columns_;) {
       const size_t series = owner_[row * columns_ + c];
-      if (dots == 0) {
-        result += ' ';
-      } else {
-        result +=
-            terminal.coloured(braille_ ? braille_text(dots) : std::string(1, kSigns[series % kSigns.size()]), series);
+      std::string stretch;  // of one colour
+      for (; c < columns_ && dots_[row * columns_ + c] != 0 && owner_[row * columns_ + c] == series; ++c) {
+        stretch += braille_ ? braille_text(dots_[row * columns_ + c]) : std::string(1, kSigns[series % kSigns.size()]);
       }
+      result += stretch.empty() ? " " : terminal.coloured(stretch, series);
+      if (stretch.empty()) ++c;
     }
     return result;
   }

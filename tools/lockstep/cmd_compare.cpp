@@ -52,7 +52,7 @@ void add_row(std::vector<Row>& rows, const std::vector<RunRecord>& runs, std::st
   if (std::any_of(row.values.begin(), row.values.end(), filled)) rows.push_back(std::move(row));
 }
 
-/// Settings that are not the same in all; where a run lies does not count.
+/// Settings that are not the same in all. Those that an older run does not know are passed over, and where it lies.
 std::vector<Row> different_settings(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys{"model", "dataset"};
   for (const RunRecord& run : runs) {
@@ -61,15 +61,26 @@ std::vector<Row> different_settings(const std::vector<RunRecord>& runs) {
     }
   }
   std::vector<Row> rows;
-  add_row(rows, runs, "workers", [](const RunRecord& run) { return std::to_string(run.workers()); });
-  add_row(rows, runs, "servers", [](const RunRecord& run) { return std::to_string(run.servers()); });
+  const auto differ = [](const auto& values) {
+    return std::any_of(values.begin(), values.end(), [&](const auto& value) { return value != values.front(); });
+  };
+  const auto add_counts = [&](const char* what, size_t (RunRecord::*count)() const) {
+    Row row{what, {}};
+    for (const RunRecord& run : runs) row.values.push_back(std::to_string((run.*count)()));
+    if (differ(row.values)) rows.push_back(std::move(row));
+  };
+  add_counts("workers", &RunRecord::workers);
+  add_counts("servers", &RunRecord::servers);
   for (const std::string& key : keys) {
     if (key == "run_dir" || key == "runs_dir" || key == "name" || key == "workers" || key == "ps") continue;
-    add_row(rows, runs, key, [&](const RunRecord& run) { return run.setting(key); });
+    Row row{key, {}};
+    std::vector<std::string> given;
+    for (const RunRecord& run : runs) {
+      row.values.push_back(run.setting(key));
+      if (run.has_setting(key) || key.starts_with("options.")) given.push_back(row.values.back());
+    }
+    if (differ(given)) rows.push_back(std::move(row));
   }
-  std::erase_if(rows, [](const Row& row) {
-    return std::all_of(row.values.begin(), row.values.end(), [&](const auto& v) { return v == row.values.front(); });
-  });
   return rows;
 }
 
@@ -146,37 +157,15 @@ void add_resources(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
 /// As many runs side by side as fit, the first one always.
 std::string side_by_side(const Terminal& terminal, const std::vector<RunRecord>& runs, const std::vector<Row>& rows,
                          size_t width) {
-  if (rows.empty()) return "";
-  std::string result;
-  size_t next = 1;
-  do {
-    std::string text;
-    size_t end = next;
-    do {
-      std::vector<Table::Column> columns{{""}, {runs.front().name, Table::Align::right}};
-      const size_t upto = std::min(end + 1, runs.size());
-      for (size_t r = next; r < upto; ++r) columns.push_back({runs[r].name, Table::Align::right});
-      Table table(columns);
-      for (const Row& row : rows) {
-        std::vector<std::string> cells{row.what, row.values.front()};
-        for (size_t r = next; r < upto; ++r) cells.push_back(row.values[r]);
-        table.add(std::move(cells));
-      }
-      const std::string larger = table.text(terminal);
-      size_t widest = 0;
-      for (size_t at = 0; at < larger.size();) {
-        const size_t line_end = larger.find('\n', at);
-        widest = std::max(widest, display_width(std::string_view(larger).substr(at, line_end - at)));
-        at = line_end + 1;
-      }
-      if (!text.empty() && widest > width) break;
-      text = larger;
-      end = upto;
-    } while (end < runs.size());
-    result += (result.empty() ? "" : "\n") + text;
-    next = end;
-  } while (next < runs.size());
-  return result;
+  std::vector<Table::Column> columns{{""}};
+  for (const RunRecord& run : runs) columns.push_back({run.name, Table::Align::right});
+  Table table(std::move(columns));
+  for (const Row& row : rows) {
+    std::vector<std::string> cells{row.what};
+    cells.insert(cells.end(), row.values.begin(), row.values.end());
+    table.add(std::move(cells));
+  }
+  return rows.empty() ? "" : table.text(terminal, width, 2);
 }
 
 int run_compare(const Arguments& arguments) {

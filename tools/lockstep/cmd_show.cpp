@@ -36,9 +36,9 @@ int run_show(const Arguments& arguments, const std::string& program) {
   print("{}", run_headline(terminal, run));
   print_part(terminal, "", result_lines(terminal, run));
   print_part(terminal, "", run_curves(terminal, run, width));
-  print_part(terminal, "", role_table(terminal, run));
+  print_part(terminal, "", role_table(terminal, run, width));
   print_part(terminal, "where the time went", phase_text(terminal, run, width));
-  print_part(terminal, "", peak_table(terminal, run));
+  print_part(terminal, "", peak_table(terminal, run, width));
   print_part(terminal, "", warning_lines(terminal, run));
   print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program, run.path);
   return 0;

@@ -56,18 +56,12 @@ std::string or_empty(double value, std::string (*text)(double)) { return known(v
 
 std::string bytes_of(double value) { return records::amount_text(value); }
 
-/// Without the columns that are empty in every row.
 std::string dense_table(const Terminal& terminal, std::vector<Table::Column> columns,
-                        std::vector<std::vector<std::string>> rows) {
-  for (size_t c = columns.size(); c-- > 0;) {
-    const auto filled = [&](const std::vector<std::string>& row) { return !row[c].empty(); };
-    if (std::any_of(rows.begin(), rows.end(), filled)) continue;
-    columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
-    for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
-  }
+                        std::vector<std::vector<std::string>> rows, size_t width, size_t keys = 1) {
   Table table(std::move(columns));
   for (auto& row : rows) table.add(std::move(row));
-  return table.text(terminal);
+  table.drop_empty_columns();
+  return table.text(terminal, std::max<size_t>(width, 60), keys);
 }
 
 std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role) {
@@ -134,7 +128,7 @@ std::string result_lines(const Terminal& terminal, const RunRecord& run) {
   return result;
 }
 
-std::string role_table(const Terminal& terminal, const RunRecord& run) {
+std::string role_table(const Terminal& terminal, const RunRecord& run, size_t width) {
   constexpr auto kRight = Table::Align::right;
   std::vector<std::vector<std::string>> rows;
   for (const RoleRecord& role : run.roles) rows.push_back(role_row(run, role));
@@ -158,7 +152,7 @@ std::string role_table(const Terminal& terminal, const RunRecord& run) {
                       {"wire out", kRight},
                       {"restarts", kRight},
                       {"dropped", kRight}},
-                     std::move(rows));
+                     std::move(rows), width);
 }
 
 std::string phase_text(const Terminal& terminal, const RunRecord& run, size_t width) {
@@ -178,8 +172,9 @@ std::string phase_text(const Terminal& terminal, const RunRecord& run, size_t wi
       const std::string mark = terminal.colours && terminal.unicode ? "█" : std::string(1, key);
       rows.push_back({first ? role.role : "", terminal.coloured(mark, look) + " " + phase_name(phase.name),
                       records::share_text(phase.share), records::time_text(phase.seconds),
-                      or_empty(phase.count, records::count_text), records::time_text(phase.mean),
-                      records::time_text(phase.p50), records::time_text(phase.p95), records::time_text(phase.p99)});
+                      or_empty(phase.count, records::count_text), or_empty(phase.mean, records::time_text),
+                      or_empty(phase.p50, records::time_text), or_empty(phase.p95, records::time_text),
+                      or_empty(phase.p99, records::time_text)});
       first = false;
     }
     const size_t columns = std::clamp<size_t>(width, 60, 200) - names - 4;
@@ -197,10 +192,10 @@ std::string phase_text(const Terminal& terminal, const RunRecord& run, size_t wi
                       {"p50", kRight},
                       {"p95", kRight},
                       {"p99", kRight}},
-                     std::move(rows));
+                     std::move(rows), width, 2);
 }
 
-std::string peak_table(const Terminal& terminal, const RunRecord& run) {
+std::string peak_table(const Terminal& terminal, const RunRecord& run, size_t width) {
   constexpr auto kRight = Table::Align::right;
   std::map<std::string, const RoleRecord*> nodes;  // every role of a node saw the same
   for (const RoleRecord& role : run.roles) {
@@ -232,7 +227,7 @@ std::string peak_table(const Terminal& terminal, const RunRecord& run) {
                       {"disk in", kRight},
                       {"disk out", kRight},
                       {"GPU", kRight}},
-                     std::move(rows));
+                     std::move(rows), width);
 }
 
 }  // namespace lockstep::tools

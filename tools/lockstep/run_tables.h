@@ -1,6 +1,7 @@
 // The tables of a run: its roles, where their time went, what they and their nodes used.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -13,13 +14,13 @@ namespace lockstep::tools {
 std::string result_lines(const Terminal& terminal, const records::RunRecord& run);
 
 /// A line per role; columns that no role has a value for are left out.
-std::string role_table(const Terminal& terminal, const records::RunRecord& run);
+std::string role_table(const Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// A bar per role and a line per phase; empty where none was recorded.
 std::string phase_text(const Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// Peaks of the nodes; empty where nothing was recorded.
-std::string peak_table(const Terminal& terminal, const records::RunRecord& run);
+std::string peak_table(const Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// The name of a column of phases.csv as people read it.
 std::string phase_name(std::string_view column);

@@ -23,8 +23,18 @@ class Table {
 
   /// The lines, the titles bold, two spaces between columns.
   [[nodiscard]] std::string text(const Terminal& terminal) const;
+  /// The same in at most `width` columns, as far as that goes: what does not fit follows in more tables, each with the
+  /// first `keys` columns again.
+  [[nodiscard]] std::string text(const Terminal& terminal, size_t width, size_t keys) const;
+
+  /// Leaves out columns without any text below the title.
+  void drop_empty_columns();
 
  private:
+  [[nodiscard]] std::vector<size_t> widths() const;
+  [[nodiscard]] std::string part(const Terminal& terminal, const std::vector<size_t>& chosen,
+                                 const std::vector<size_t>& widths) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
