@@ -57,6 +57,8 @@ constexpr size_t kPhases = 11;
 /// "data wait", "forward", "backward", "optimizer", "push", "pull", "transfer", "wait for others", "evaluation",
 /// "checkpoint", "rest".
 std::string_view text(Phase phase);
+/// As files name it: "data", "others".
+std::string_view name(Phase phase);
 /// By phase; of a step they add up to the time since the end of the step before.
 using PhaseSeconds = std::array<double, kPhases>;
 

@@ -10,6 +10,7 @@
 #include "data/catalog.h"
 #include "data/order.h"
 #include "lockstep/error.h"
+#include "train/observation.h"
 
 namespace lockstep::train {
 namespace {
@@ -155,6 +156,7 @@ void Configuration::check_together(const Settings& s) const {
     throw UsageError("nothing ends the training: set epochs, steps, seconds, repeat, stop-loss or stop-accuracy");
   }
   if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint", "only used with resume");
+  (void)metrics_address(s, 0);
   try {
     data::Shuffle::parse(s.shuffle);
   } catch (const UsageError& error) {

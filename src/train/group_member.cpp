@@ -117,6 +117,27 @@ std::string GroupMember::folder(const std::string& run) const {
   return chief() ? run : run + "/" + group_.task.folder();
 }
 
+ObservedRole observed_role(const Group& group, const std::string& folder) {
+  const std::vector<cluster::Task> tasks = group.spec.tasks();
+  ObservedRole role;
+  role.name = group.task.str();
+  role.folder = folder;
+  role.position = static_cast<int>(std::find(tasks.begin(), tasks.end(), group.task) - tasks.begin());
+  role.traffic = group.meter;
+  role.log = group.log;
+  return role;
+}
+
+Shown GroupMember::shown(const graph::ParameterStore& parameters) const {
+  const std::string name = group_.task.str();
+  Shown shown;
+  shown.parameters = &parameters;
+  shown.compares_runs = chief();
+  shown.devices.compute =
+      fmt::format("/job:{}/task:{}/device:CPU:0", name.substr(0, name.find(':')), group_.task.index);
+  return shown;
+}
+
 int64_t GroupMember::batch() const {
   return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
 }

@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "base/traffic_meter.h"
 #include "cluster/spec.h"
 #include "ps/ps_exchange.h"
 #include "train/setup.h"
+#include "train/training_observer.h"
 
 namespace lockstep::train {
 
@@ -23,7 +25,8 @@ struct Group {
   cluster::Spec spec;
   cluster::Task task;
   ps::Log log;
-  bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
+  base::TrafficMeter* meter = nullptr;  ///< of what it exchanges with other roles; borrowed
+  bool mpi = false;                     ///< all-reduce: the members are ranks of an MPI job
   /// What the user types to go on with a run; absent where a launcher starts it again by itself.
   std::function<std::string(const std::string& run)> resume_command = {};
   base::TrafficMeter* meter = nullptr;  ///< of what this process exchanges with the others; borrowed
@@ -33,6 +36,8 @@ struct Group {
 std::string job_digest(const Settings& settings, const cluster::Spec& spec);
 /// Rules about cluster settings that no single one shows; throws UsageError.
 void check_cluster_settings(const Settings& settings, const cluster::Spec& spec);
+/// This process, for an observer whose files lie in `folder`.
+ObservedRole observed_role(const Group& group, const std::string& folder);
 transport::Security security_of(const Settings& settings);
 
 /// What a member's exchange starts with.
@@ -73,6 +78,9 @@ class GroupMember {
   /// For a Setup.
   [[nodiscard]] virtual Together together(MemberStart start) = 0;
   [[nodiscard]] virtual TrainerOptions adapted(TrainerOptions options) const = 0;
+  /// Where its parameters are and who computes, for an observer.
+  [[nodiscard]] virtual Shown shown(const graph::ParameterStore& parameters) const;
+  [[nodiscard]] ObservedRole observed(const std::string& folder) const { return observed_role(group_, folder); }
   /// Who leads, after training: tells everyone to go.
   virtual void end() = 0;
   /// Adds what is known of all members.

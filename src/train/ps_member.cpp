@@ -111,6 +111,22 @@ TrainerOptions PsMember::adapted(TrainerOptions options) const {
   return options;
 }
 
+Shown PsMember::shown(const graph::ParameterStore& parameters) const {
+  Shown shown = GroupMember::shown(parameters);
+  const std::vector<graph::ParameterInfo>& infos = parameters.infos();
+  const auto places =
+      ps::place(infos, static_cast<int>(group_.spec.ps.size()), ps::parse_placement(settings_.placement));
+  std::vector<std::string> devices(infos.size());
+  for (size_t i = 0; i < infos.size(); ++i) {
+    for (size_t server = 0; server < places.size() && devices[i].empty(); ++server) {
+      const bool here = !ps::intersect(places[server], {infos[i].offset, infos[i].count()}).empty();
+      if (here) devices[i] = fmt::format("/job:ps/task:{}/device:CPU:0", server);
+    }
+  }
+  shown.devices.parameter = [devices = std::move(devices)](size_t parameter) { return devices[parameter]; };
+  return shown;
+}
+
 void PsMember::end() {
   if (exchange_ != nullptr && chief()) exchange_->end();
 }

@@ -19,6 +19,7 @@ class PsMember final : public GroupMember {
   std::string find_run(const std::string& model_name) override;
   [[nodiscard]] Together together(MemberStart start) override;
   [[nodiscard]] TrainerOptions adapted(TrainerOptions options) const override;
+  [[nodiscard]] Shown shown(const graph::ParameterStore& parameters) const override;
   void end() override;
   void report(Outcome& outcome) const override;
 

@@ -12,6 +12,7 @@
 #include "train/checkpoint_source.h"
 #include "train/data_options.h"
 #include "train/machine.h"
+#include "train/role_observer.h"
 #include "train/run_directory.h"
 #include "train/run_log.h"
 #include "train/stop_rules.h"
@@ -97,7 +98,9 @@ EvalEvent to_event(uint64_t step, const Metrics& metrics, double seconds, double
 }  // namespace
 
 void run_server(Configuration configuration, const RoleOptions& options) {
-  const Group& group = options.group;
+  base::TrafficMeter traffic;
+  Group group = options.group;
+  group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const Settings& settings = prepared.settings;
   if (prepared.run.empty() && group.task.index == 0) {
@@ -123,13 +126,20 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   server.interrupt = options.interrupt;
   server.meter = group.meter;
   ps::Server running(server);
-  std::optional<Beat> beat;
-  if (options.on_progress) beat.emplace([&] { options.on_progress(running.progress()); });
+  ServerObserver observer(settings, observed_role(group, folder.path()), running);
+  const Beat beat([&] {
+    const ps::Server::Progress progress = running.progress();
+    observer.look(progress);
+    if (options.on_progress) options.on_progress(progress);
+  });
   running.run();
+  observer.end(folder.summary_file());
 }
 
 void run_evaluator(Configuration configuration, const RoleOptions& options) {
-  const Group& group = options.group;
+  base::TrafficMeter traffic;
+  Group group = options.group;
+  group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const Settings& settings = prepared.settings;
   const nn::ModelDef& model = configuration.model(settings.model);
@@ -150,6 +160,7 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
                                                                   : data::standardise(dataset.train);
   const data::Examples& split = settings.eval_split == "validation" ? dataset.validation : dataset.test;
   Evaluator evaluator(spec, *backend, parameters.values().data(), split, settings.eval_batch, &pixels);
+  EvaluatorObserver observer(settings, observed_role(group, folder.path()));
   RunLog log(folder, 0, std::filesystem::exists(folder.evals_file()), UINT64_MAX);
   const StopRules rules = StopRules::from(settings);
   const auto source = follow_checkpoints(settings, group, prepared.job, options.interrupt, parameters);
@@ -162,12 +173,14 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
     const Metrics metrics = evaluator.run();
     const EvalEvent event = to_event(step, metrics, clock.seconds(), clock.seconds() - before, best);
     log.on_eval(event);
+    observer.on_eval(event);
     for (Hooks* hook : options.hooks) hook->on_eval(event);
     TrainingState state;
     state.last_eval = EvalRecord{step, 0, metrics.loss, metrics.accuracy, metrics.examples};
     const StopReason goal = rules.check_goals(state);
     if (goal != StopReason::none) source->stop(goal);
   }
+  observer.end(folder.summary_file());
 }
 
 }  // namespace lockstep::train

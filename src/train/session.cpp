@@ -4,68 +4,25 @@
 
 #include <ctime>
 #include <filesystem>
-#include <limits>
 
 #include "train/all_reduce_member.h"
-#include "train/checkpoint_store.h"
 #include "train/data_options.h"
 #include "train/group_member.h"
 #include "train/leaders_log.h"
 #include "train/machine.h"
 #include "train/replicas.h"
+#include "train/run_checkpointer.h"
 #include "train/run_log.h"
 #include "train/setup.h"
 #include "train/summary.h"
+#include "train/training_observer.h"
 
 namespace lockstep::train {
 namespace {
 
-/// Saves checkpoints of a setup into the run's folder.
-class RunCheckpointer final : public Checkpointer {
- public:
-  RunCheckpointer(Setup& setup, CheckpointStore store) : store_(std::move(store)), header_(setup.header()) {}
-
-  CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) override {
-    header_.state = state;
-    std::vector<std::span<const float>> arrays{snapshot.parameters};
-    for (const optim::StateSlot& slot : snapshot.slots) arrays.emplace_back(slot.values);
-    const CheckpointStore::Saved saved = store_.save(header_, arrays);
-    CheckpointEvent event;
-    event.step = state.step;
-    event.file = saved.path;
-    event.bytes = saved.bytes;
-    return event;
-  }
-
-  void take_over(TrainingState& state) override {
-    std::string path;
-    if (store_.list().empty()) return;
-    const TrainingState before = store_.load_newest(path).header.state;
-    state.last_eval = before.last_eval;
-    state.best_eval = before.best_eval;
-    state.best_checkpoint = before.best_checkpoint;
-    state.aside_seconds = before.aside_seconds;
-  }
-
- private:
-  CheckpointStore store_;
-  CheckpointHeader header_;
-};
-
 data::Dataset load_data(const Settings& settings, const nn::ModelDef& model, const SessionOptions& session) {
   if (session.dataset != nullptr) return *session.dataset;
   return data::load(settings.dataset, data_options(settings, model.image), session.fetch_progress);
-}
-
-EvalEvent to_event(const EvalRecord& record, const std::optional<EvalRecord>& best) {
-  EvalEvent event;
-  event.step = record.step;
-  event.epoch = record.epoch;
-  event.loss = record.loss;
-  event.accuracy = record.accuracy;
-  event.examples = record.examples;
-  event.best = best == record;
-  return event;
 }
 
 }  // namespace
@@ -100,17 +57,19 @@ class Session::Impl {
   /// What a cluster starts with: the newest checkpoint, or the model as it is made.
   ps::Initial initial();
   void open_outputs();
+  void observe();
   StopReason train_replicas(Trainer& first, const RunClock& clock);
   /// The checkpoint to go on from; nothing for a new run.
   std::optional<Checkpoint> load_checkpoint();
   [[nodiscard]] StopReason find_finished(const TrainingState& state) const;
   [[nodiscard]] Outcome outcome(const TrainingState& state, StopReason reason) const;
-  void write_summary(const Outcome& outcome, const std::string& error) const;
+  void write_summary(const Outcome& outcome, const std::string& error);
   /// Tells everyone and writes the summary, in spite of further failures: the error that is on its way counts.
   void end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept;
 
   SessionOptions options_;
-  ModelCatalog models_;  ///< owns the model where it is a file
+  base::TrafficMeter traffic_;  ///< with other roles
+  ModelCatalog models_;         ///< owns the model where it is a file
   bool resumed_ = false;
   std::optional<CheckpointStore> store_;
   std::optional<Setup> setup_;
@@ -120,6 +79,7 @@ class Session::Impl {
   std::optional<data::Dataset> replicas_data_;
   std::optional<Replicas> replicas_;
   std::unique_ptr<Hooks> pictures_;  ///< absent where the model shows nothing
+  std::optional<TrainingObserver> observer_;
   std::vector<Hooks*> hooks_;
   TrainingState start_;
   size_t parameters_ = 0;
@@ -208,7 +168,9 @@ void Session::Impl::open_member_run(Configuration& configuration) {
   }
   settings = configuration.resolve();
   const std::string job = job_digest(settings, group.spec);
-  member_ = make_member(group, settings, job, options_.interrupt);
+  Group metered = group;
+  metered.meter = &traffic_;
+  member_ = make_member(std::move(metered), settings, job, options_.interrupt);
   settings.batch = member_->batch();
   if (run.empty()) run = settings.run_dir;
   if (run.empty()) run = member_->find_run(configuration.model(settings.model).name);
@@ -269,7 +231,26 @@ void Session::Impl::open_outputs() {
   }
   if (may_lead()) pictures_ = setup_->picture_writer((run_ ? *run_ : *directory).pictures());
   if (pictures_) hooks_.push_back(pictures_.get());
+  observe();
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
+}
+
+void Session::Impl::observe() {
+  ObservedRole role;
+  Shown shown;
+  if (member_) {
+    role = member_->observed(directory->path());
+    shown = member_->shown(setup_->parameters());
+  } else {
+    role.folder = directory->path();
+    role.log = options_.log;
+    shown.parameters = &setup_->parameters();
+    shown.devices.compute = "/job:local/device:CPU:0";
+  }
+  role.first_step = start_.step;
+  shown.graph = [this] { return setup_->training_graph(); };
+  observer_.emplace(settings, std::move(role), std::move(shown));
+  hooks_.push_back(&*observer_);
 }
 
 void Session::Impl::open_run(Configuration& configuration) {
@@ -328,39 +309,29 @@ StartEvent Session::Impl::start_event() const {
 }
 
 Outcome Session::Impl::outcome(const TrainingState& state, StopReason reason) const {
-  Outcome outcome;
+  Outcome outcome = outcome_of(state, reason, traits_.accuracy);
   outcome.run_dir = directory->path();
-  outcome.reason = reason;
   outcome.already_finished = finished != StopReason::none;
-  outcome.steps = state.step;
-  outcome.epochs = state.epochs;
-  outcome.examples = state.examples;
-  outcome.seconds = state.seconds;
-  outcome.aside_seconds = state.aside_seconds;
-  const double computing = state.seconds - state.aside_seconds;
-  outcome.examples_per_second = computing > 0 ? static_cast<double>(state.examples) / computing : 0;
-  const auto seen = static_cast<double>(state.epoch_examples);
-  outcome.train_loss = seen > 0 ? state.epoch_loss_sum / seen : state.epoch_loss;
-  outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
-  if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
-  if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
-  if (!traits_.accuracy) {
-    outcome.train_accuracy = std::numeric_limits<double>::quiet_NaN();
-    for (auto* eval : {&outcome.last_eval, &outcome.best_eval}) {
-      if (*eval) (*eval)->accuracy = outcome.train_accuracy;
-    }
-  }
   outcome.parameters = parameters_;
   outcome.peak_memory_bytes = peak_memory_bytes();
+  if (observer_) outcome.phases = observer_->phases();
   std::error_code ignored;
   if (std::filesystem::is_directory(directory->pictures(), ignored)) outcome.pictures = directory->pictures();
   return outcome;
 }
 
-void Session::Impl::write_summary(const Outcome& outcome, const std::string& error) const {
-  Summary summary{
-      settings,    outcome, error, started_, std::time(nullptr), setup_->threads(), wait_policy_name(settings),
-      active_isa()};
+void Session::Impl::write_summary(const Outcome& outcome, const std::string& error) {
+  Summary summary;
+  summary.settings = settings;
+  summary.outcome = outcome;
+  summary.error = error;
+  summary.started = started_;
+  summary.ended = std::time(nullptr);
+  summary.threads = setup_->threads();
+  summary.wait_policy = wait_policy_name(settings);
+  summary.isa = active_isa();
+  if (member_) summary.role = member_->task().str();
+  if (observer_) summary.resources = observer_->stop();
   // The chief's folder is the run's: there the one who leads writes.
   const bool own = run_ || !member_ || !member_->leadership_moves() || leads();
   if (own) base::write_whole_file(directory->summary_file(), to_json(summary));

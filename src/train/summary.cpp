@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "train/machine.h"
@@ -80,7 +81,70 @@ void add_cluster(ordered_json& json, const Settings& settings, const Outcome& ou
   for (const WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker, all_reduce));
 }
 
+ordered_json resources_json(const observe::ResourceSummary& resources) {
+  ordered_json json;
+  json["every"] = resources.every;
+  json["samples"] = resources.samples;
+  for (const observe::ColumnSummary& column : resources.columns) {
+    json[column.name] = {{"mean", number(column.mean)},
+                         {"p50", number(column.p50)},
+                         {"p95", number(column.p95)},
+                         {"max", number(column.max)}};
+  }
+  return json;
+}
+
+void add_observed(ordered_json& json, const Summary& summary) {
+  if (!summary.role.empty()) json["role"] = summary.role;
+  json["host"] = host_name();
+  for (const PhaseRecord& phase : summary.outcome.phases) {
+    json["phases"].push_back({{"phase", name(phase.phase)},
+                              {"count", phase.count},
+                              {"seconds", number(phase.seconds)},
+                              {"share", number(phase.share)},
+                              {"mean", number(phase.mean)},
+                              {"p50", number(phase.p50)},
+                              {"p95", number(phase.p95)},
+                              {"p99", number(phase.p99)}});
+  }
+  if (summary.resources) json["resources"] = resources_json(*summary.resources);
+}
+
+EvalEvent to_event(const EvalRecord& record, const std::optional<EvalRecord>& best) {
+  EvalEvent event;
+  event.step = record.step;
+  event.epoch = record.epoch;
+  event.loss = record.loss;
+  event.accuracy = record.accuracy;
+  event.examples = record.examples;
+  event.best = best == record;
+  return event;
+}
+
 }  // namespace
+
+Outcome outcome_of(const TrainingState& state, StopReason reason, bool has_accuracy) {
+  Outcome outcome;
+  outcome.reason = reason;
+  outcome.steps = state.step;
+  outcome.epochs = state.epochs;
+  outcome.examples = state.examples;
+  outcome.seconds = state.seconds;
+  outcome.aside_seconds = state.aside_seconds;
+  const double computing = state.seconds - state.aside_seconds;
+  outcome.examples_per_second = computing > 0 ? static_cast<double>(state.examples) / computing : 0;
+  const auto seen = static_cast<double>(state.epoch_examples);
+  outcome.train_loss = seen > 0 ? state.epoch_loss_sum / seen : state.epoch_loss;
+  outcome.train_accuracy = seen > 0 ? static_cast<double>(state.epoch_correct) / seen : state.epoch_accuracy;
+  if (state.last_eval) outcome.last_eval = to_event(*state.last_eval, state.best_eval);
+  if (state.best_eval) outcome.best_eval = to_event(*state.best_eval, state.best_eval);
+  if (has_accuracy) return outcome;
+  outcome.train_accuracy = std::numeric_limits<double>::quiet_NaN();
+  for (auto* eval : {&outcome.last_eval, &outcome.best_eval}) {
+    if (*eval) (*eval)->accuracy = outcome.train_accuracy;
+  }
+  return outcome;
+}
 
 std::string to_json(const Summary& summary) {
   const Outcome& outcome = summary.outcome;
@@ -104,6 +168,7 @@ std::string to_json(const Summary& summary) {
   json["train_accuracy"] = number(outcome.train_accuracy);
   add_evals(json, outcome);
   add_cluster(json, settings, outcome);
+  add_observed(json, summary);
   json["stop_reason"] = text(outcome.reason);
   if (!summary.error.empty()) json["error"] = summary.error;
   json["peak_memory_bytes"] = outcome.peak_memory_bytes;
@@ -114,6 +179,30 @@ std::string to_json(const Summary& summary) {
   json["version"] = program_version();
   json["started"] = time_text(summary.started);
   json["ended"] = time_text(summary.ended);
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string to_json(const RoleSummary& summary) {
+  ordered_json json;
+  json["role"] = summary.role;
+  json["host"] = host_name();
+  json["seconds"] = number(summary.seconds);
+  for (const auto& [name, count] : summary.counts) json[name] = count;
+  double all = 0;
+  for (const base::DurationRecord& phase : summary.phases) all += phase.seconds;
+  for (const base::DurationRecord& phase : summary.phases) {
+    if (phase.count == 0) continue;
+    json["phases"].push_back({{"phase", phase.name},
+                              {"count", phase.count},
+                              {"seconds", number(phase.seconds)},
+                              {"share", number(phase.seconds / all)},
+                              {"mean", number(phase.mean)},
+                              {"p50", number(phase.p50)},
+                              {"p95", number(phase.p95)},
+                              {"p99", number(phase.p99)}});
+  }
+  if (summary.resources) json["resources"] = resources_json(*summary.resources);
+  json["version"] = program_version();
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

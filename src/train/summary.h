@@ -2,15 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/train.h"
+#include "base/durations.h"
+#include "observe/monitor/resource_monitor.h"
 #include "train/settings.h"
+#include "train/state.h"
 
 namespace lockstep::train {
 
 struct Summary {
   Settings settings;
+  std::string role;  ///< who wrote it, of a cluster
   Outcome outcome;
   std::string error;    ///< what ended it, where it was an error
   int64_t started = 0;  ///< seconds since 1970
@@ -18,7 +25,21 @@ struct Summary {
   int threads = 1;
   std::string wait_policy;  ///< "brief", "spin" or "block"
   std::string isa;
+  std::optional<observe::ResourceSummary> resources;
 };
+
+/// What a role that does not train leaves behind.
+struct RoleSummary {
+  std::string role;  ///< "ps:0"
+  double seconds = 0;
+  std::vector<std::pair<std::string, uint64_t>> counts;
+  std::vector<base::DurationRecord> phases;
+  std::optional<observe::ResourceSummary> resources;
+};
+std::string to_json(const RoleSummary& summary);
+
+/// How a training that is at `state` has gone; what only its session knows is left out.
+Outcome outcome_of(const TrainingState& state, StopReason reason, bool has_accuracy);
 
 /// The JSON text. Numbers that are not known (no evaluation yet, not finite) are null.
 std::string to_json(const Summary& summary);

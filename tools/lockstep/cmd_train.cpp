@@ -77,6 +77,12 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
   return cluster::find_cluster(request, cluster::process_environment());
 }
 
+/// Any thread. On a terminal it begins a line of its own, whatever the display has drawn on this one.
+void warn(const Terminal& terminal, std::string_view level, const std::string& text) {
+  const std::string line = fmt::format("{}lockstep: {}: {}\n", terminal.interactive ? "\r\033[K" : "", level, text);
+  std::fputs(line.c_str(), stderr);
+}
+
 int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
   base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
 
@@ -87,6 +93,7 @@ int run_here(const train::Configuration& configuration, const train::Settings& e
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();
   options.fetch_progress = fetch_display(terminal, quiet);
+  options.log = [&terminal](std::string_view level, const std::string& text) { warn(terminal, level, text); };
   train::Session session(configuration, options);
   const bool finished = session.finished();
   if (!quiet && !finished) print_opening(terminal, session.settings(), session.start_event());
@@ -130,6 +137,7 @@ void refuse_cluster_settings(const train::Configuration& configuration, const tr
     const bool differs = train::value_text(settings, def) != train::value_text(defaults, def);
     if (def.group != "Cluster" || !differs || def.name == "report" || def.name == "restarts") continue;
     if (replicas && is_of_replicas(def.name)) continue;
+    if (def.name == "insecure" && !settings.metrics.empty()) continue;
     throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
                                  train::value_text(settings, def)));
   }

@@ -1,0 +1,67 @@
+// What is recorded of any role besides its results: TensorBoard's event file, what the process and its node use,
+// figures for Prometheus. Nothing of it ends or disturbs the training: what cannot be written is said once. Threads of
+// its own look and serve; an Observation is owned by one thread, `at_step` and `summaries` are for any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/traffic_meter.h"
+#include "observe/metrics/metrics_server.h"
+#include "observe/monitor/resource_monitor.h"
+#include "observe/tensorboard/summary_writer.h"
+#include "train/settings.h"
+
+namespace lockstep::train {
+
+using ObserverLog = std::function<void(std::string_view level, const std::string& text)>;
+
+/// Whose observation it is.
+struct ObservedRole {
+  std::string name = "local";  ///< "worker:1"
+  std::string folder;          ///< of its files
+  int position = 0;            ///< among the roles of the cluster: its metrics are served so many ports after the first
+  uint64_t first_step = 0;     ///< where it goes on
+  const base::TrafficMeter* traffic = nullptr;  ///< borrowed
+  ObserverLog log;
+  observe::MetricsServer::Figures figures = {};  ///< besides those of the monitor; called by any thread
+};
+
+class Observation {
+ public:
+  /// As the settings say. Throws UsageError or IoError where --metrics cannot be served.
+  Observation(const Settings& settings, ObservedRole role);
+
+  /// The event file; null: none is wanted.
+  [[nodiscard]] observe::SummaryWriter* summaries() { return summaries_ ? &*summaries_ : nullptr; }
+  /// The step that samples of the monitor belong to.
+  void at_step(uint64_t step) { step_.store(step, std::memory_order_relaxed); }
+  /// Ends looking and gives what was seen; nothing without a monitor.
+  std::optional<observe::ResourceSummary> stop();
+  [[nodiscard]] const ObservedRole& role() const { return role_; }
+
+ private:
+  void on_sample(const observe::Sample& sample);
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+
+  ObservedRole role_;
+  std::atomic<uint64_t> step_;
+  std::optional<observe::SummaryWriter> summaries_;
+  std::vector<std::string> tags_;      ///< of the monitor's columns
+  std::atomic<bool> looking_ = false;  ///< tags_ are there
+  std::optional<observe::ResourceMonitor> monitor_;
+  std::optional<observe::MetricsServer> metrics_;
+};
+
+/// Where a role serves its metrics; "" where the settings ask for none. Throws UsageError for what is no address, or
+/// one beyond this machine without --insecure.
+std::string metrics_address(const Settings& settings, int position);
+/// Every how many steps; 0: never.
+uint64_t summary_every(const Settings& settings);
+
+}  // namespace lockstep::train

@@ -1,0 +1,49 @@
+// What is recorded of roles that do not train: a parameter server and the evaluator. As Observation; each leaves a
+// summary.json in its folder when it ends.
+#pragma once
+
+#include <atomic>
+#include <limits>
+
+#include "lockstep/train.h"
+#include "ps/server.h"
+#include "train/observation.h"
+
+namespace lockstep::train {
+
+class ServerObserver {
+ public:
+  /// Borrows the server.
+  ServerObserver(const Settings& settings, ObservedRole role, const ps::Server& server);
+
+  /// Now and then.
+  void look(const ps::Server::Progress& progress);
+  void end(const std::string& summary_file);
+
+ private:
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+
+  const ps::Server& server_;
+  RunClock clock_;
+  Observation observation_;
+};
+
+class EvaluatorObserver {
+ public:
+  EvaluatorObserver(const Settings& settings, ObservedRole role);
+
+  void on_eval(const EvalEvent& event);
+  void end(const std::string& summary_file);
+
+ private:
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+
+  RunClock clock_;
+  std::atomic<uint64_t> evaluations_ = 0;
+  std::atomic<uint64_t> step_ = 0;
+  std::atomic<double> loss_ = std::numeric_limits<double>::quiet_NaN();
+  std::atomic<double> accuracy_ = std::numeric_limits<double>::quiet_NaN();
+  Observation observation_;  ///< last: its threads use what is above
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,249 @@
+#include "train/training_observer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "lockstep/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using observe::Metric;
+
+/// What the HParams tab always has a column for; the others only where they are not as usual.
+constexpr std::array<std::string_view, 18> kAlways{
+    "model",     "dataset", "batch",   "optimizer", "lr",       "schedule", "epochs",        "seed",   "threads",
+    "precision", "mode",    "workers", "ps",        "strategy", "replicas", "max-staleness", "reduce", "wire"};
+/// And what says nothing about the training.
+constexpr std::array<std::string_view, 8> kNever{"name",      "runs-dir", "run-dir", "data",
+                                                 "log-every", "tls",      "keep",    "restarts"};
+
+bool among(std::string_view name, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+observe::HParam as_hparam(const Settings& settings, const SettingDef& def) {
+  if (const auto* flag = std::get_if<bool Settings::*>(&def.member)) return settings.**flag;
+  const std::string text = value_text(settings, def);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  return text;
+}
+
+bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
+
+}  // namespace
+
+void TrainingObserver::Since::add(const StepEvent& event) {
+  ++own_steps;
+  waited += event.wait_seconds;
+  for (size_t i = 0; i < kPhases; ++i) phases[i] += event.phases[i];
+}
+
+TrainingObserver::TrainingObserver(const Settings& settings, ObservedRole role, Shown shown)
+    : settings_(settings),
+      shown_(std::move(shown)),
+      summary_every_(train::summary_every(settings)),
+      observation_(settings, with_figures(std::move(role))) {
+  if (settings_.log_every > 0) {
+    try {
+      phases_file_ = base::CsvFile::resume(observation_.role().folder + "/phases.csv", kPhasesHeader,
+                                           observation_.role().first_step);
+    } catch (const Error& error) {
+      warn(error.what());
+    }
+  }
+  for (size_t i = 0; i < kPhases; ++i) phase_tags_[i] = fmt::format("phases/{}", text(static_cast<Phase>(i)));
+  for (const graph::ParameterInfo& info : shown_.parameters->infos()) {
+    tags_.emplace_back("weights/" + info.name, "gradients/" + info.name);
+  }
+}
+
+void TrainingObserver::warn(const std::string& text) const {
+  if (observation_.role().log) observation_.role().log("warning", text);
+}
+
+ObservedRole TrainingObserver::with_figures(ObservedRole role) {
+  role.figures = [this] { return figures(); };
+  return role;
+}
+
+void TrainingObserver::on_start(const StartEvent& event) {
+  has_accuracy_ = event.has_accuracy;
+  for (Since* since : {&summary_, &line_}) {
+    *since = {};
+    since->step = event.first_step;
+    since->examples = event.first_examples;
+    since->seconds = event.clock->seconds();
+    since->aside = event.first_aside_seconds;
+  }
+  observe::SummaryWriter* summaries = observation_.summaries();
+  if (summaries == nullptr) return;
+  if (shown_.graph) summaries->graph(shown_.graph(), shown_.devices);
+  if (shown_.compares_runs) summaries->hparams(hparams());
+  summaries->flush();
+}
+
+void TrainingObserver::on_step(const StepEvent& event) {
+  phases_.add(event.phases);
+  summary_.add(event);
+  line_.add(event);
+  observation_.at_step(event.step);
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  live_.step.store(event.step, kRelaxed);
+  live_.own_steps.fetch_add(1, kRelaxed);
+  live_.examples.store(event.examples_total, kRelaxed);
+  live_.staleness.store(event.staleness, kRelaxed);
+  live_.epoch.store(event.epoch, kRelaxed);
+  live_.loss.store(event.loss, kRelaxed);
+  live_.learning_rate.store(event.learning_rate, kRelaxed);
+  for (size_t i = 0; i < kPhases; ++i) live_.phases[i].store(phases_.seconds(static_cast<Phase>(i)), kRelaxed);
+  const bool first = line_.own_steps == 1 && event.step == 1;
+  if (observation_.summaries() != nullptr && (first || due(summary_every_, summary_.step, event.step))) {
+    summarise(event);
+  }
+  const auto histograms = static_cast<uint64_t>(settings_.histograms_every);
+  if (due(histograms, event.step - 1, event.step)) write_histograms(event.step);
+  if (phases_file_ && due(static_cast<uint64_t>(settings_.log_every), line_.step, event.step)) add_phases_line(event);
+}
+
+void TrainingObserver::summarise(const StepEvent& event) {
+  observe::SummaryWriter& to = *observation_.summaries();
+  const double now = event.clock->seconds();
+  const double passed = now - summary_.seconds - (event.aside_seconds - summary_.aside);
+  to.scalar("train/loss", event.step, event.loss);
+  if (has_accuracy_) to.scalar("train/accuracy", event.step, event.accuracy());
+  to.scalar("train/learning_rate", event.step, event.learning_rate);
+  to.scalar("train/staleness", event.step, static_cast<double>(event.staleness));
+  if (!std::isnan(event.gradient_norm)) to.scalar("train/gradient_norm", event.step, event.gradient_norm);
+  if (passed > 0) {
+    to.scalar("train/examples_per_second", event.step,
+              static_cast<double>(event.examples_total - summary_.examples) / passed);
+    to.scalar("train/wait_share", event.step, std::min(summary_.waited / passed, 1.0));
+  }
+  double all = 0;
+  for (const double seconds : summary_.phases) all += seconds;
+  for (size_t i = 0; i < kPhases && all > 0; ++i) {
+    if (live_.phases[i].load(std::memory_order_relaxed) > 0) {
+      to.scalar(phase_tags_[i], event.step, summary_.phases[i] / all);
+    }
+  }
+  summary_ = {event.step, 0, event.examples_total, now, event.aside_seconds, 0, {}};
+}
+
+void TrainingObserver::add_phases_line(const StepEvent& event) {
+  std::array<char, 512> text{};
+  auto end =
+      fmt::format_to_n(text.data(), text.size(), "{},{:.6f},{}", event.step, event.clock->seconds(), line_.own_steps);
+  size_t size = end.size;
+  for (const double seconds : line_.phases) {
+    end = fmt::format_to_n(text.data() + size, text.size() - size, ",{:.9g}", seconds);
+    size += end.size;
+  }
+  const double now = event.clock->seconds();
+  line_ = {event.step, 0, event.examples_total, now, event.aside_seconds, 0, {}};
+  try {
+    phases_file_->add({text.data(), std::min(size, text.size())});
+    if (now - flushed_ < 1) return;
+    flushed_ = now;
+    phases_file_->flush();
+  } catch (const Error& error) {
+    phases_file_.reset();
+    warn(error.what());
+  }
+}
+
+void TrainingObserver::write_histograms(uint64_t step) {
+  observe::SummaryWriter* summaries = observation_.summaries();
+  if (summaries == nullptr) return;
+  const std::vector<graph::ParameterInfo>& infos = shown_.parameters->infos();
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const size_t count = infos[i].count();
+    summaries->histogram(tags_[i].first, step, shown_.parameters->values().subspan(infos[i].offset, count));
+    summaries->histogram(tags_[i].second, step, shown_.parameters->gradients().subspan(infos[i].offset, count));
+  }
+}
+
+void TrainingObserver::on_eval(const EvalEvent& event) {
+  live_.eval_loss.store(event.loss, std::memory_order_relaxed);
+  live_.eval_accuracy.store(event.accuracy, std::memory_order_relaxed);
+  observe::SummaryWriter* summaries = observation_.summaries();
+  if (summaries == nullptr) return;
+  summaries->scalar("eval/loss", event.step, event.loss);
+  if (!std::isnan(event.accuracy)) summaries->scalar("eval/accuracy", event.step, event.accuracy);
+  if (settings_.histograms_every == 0) write_histograms(event.step);
+  summaries->flush();
+}
+
+void TrainingObserver::on_checkpoint(const CheckpointEvent& event) {
+  if (observation_.summaries() != nullptr) observation_.summaries()->checkpoint(event.step, event.file);
+}
+
+void TrainingObserver::on_end(const Outcome& outcome) {
+  if (observe::SummaryWriter* summaries = observation_.summaries()) {
+    const bool well = outcome.reason != StopReason::error && outcome.reason != StopReason::not_finite;
+    if (shown_.compares_runs) summaries->ended(well);
+    summaries->flush();
+  }
+  if (!phases_file_) return;
+  try {
+    phases_file_->flush();
+  } catch (const Error& error) {
+    phases_file_.reset();
+    warn(error.what());
+  }
+}
+
+void TrainingObserver::show(const std::string& tag, uint64_t step, std::span<const uint8_t> png, int height, int width,
+                            int channels) {
+  if (observation_.summaries() != nullptr) observation_.summaries()->image(tag, step, png, height, width, channels);
+}
+
+observe::HParams TrainingObserver::hparams() const {
+  observe::HParams hparams;
+  const Settings usual;
+  for (const SettingDef& def : settings_table()) {
+    const bool other = value_text(settings_, def) != value_text(usual, def);
+    const bool said = among(def.name, kAlways) || (other && !among(def.name, kNever) && def.group != "Observation");
+    if (said && def.keep != Keep::call_only) hparams.values[std::string(def.name)] = as_hparam(settings_, def);
+  }
+  hparams.metrics = {"eval/loss", "train/loss", "train/examples_per_second"};
+  if (has_accuracy_) hparams.metrics.insert(hparams.metrics.begin(), "eval/accuracy");
+  hparams.group = std::filesystem::path(observation_.role().folder).filename().string();
+  return hparams;
+}
+
+std::vector<Metric> TrainingObserver::figures() const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const auto number = [](const auto& value) { return static_cast<double>(value.load(kRelaxed)); };
+  std::vector<Metric> all{
+      {"step", Metric::Kind::gauge, "updates of the parameters so far, by all", {}, number(live_.step)},
+      {"steps_total", Metric::Kind::counter, "steps of this process", {}, number(live_.own_steps)},
+      {"examples_total", Metric::Kind::counter, "examples behind the updates so far", {}, number(live_.examples)},
+      {"epoch", Metric::Kind::gauge, "the epoch of the latest step, from 1", {}, number(live_.epoch)},
+      {"loss", Metric::Kind::gauge, "of the latest step", {}, number(live_.loss)},
+      {"learning_rate", Metric::Kind::gauge, "of the latest step", {}, number(live_.learning_rate)},
+      {"staleness", Metric::Kind::gauge, "updates by others since the parameters came", {}, number(live_.staleness)}};
+  for (size_t i = 0; i < kPhases; ++i) {
+    all.push_back({"phase_seconds_total",
+                   Metric::Kind::counter,
+                   "where the time of this process went",
+                   {{"phase", std::string(text(static_cast<Phase>(i)))}},
+                   number(live_.phases[i])});
+  }
+  if (!std::isnan(number(live_.eval_loss))) {
+    all.push_back({"eval_loss", Metric::Kind::gauge, "of the latest evaluation", {}, number(live_.eval_loss)});
+  }
+  if (!std::isnan(number(live_.eval_accuracy))) {
+    all.push_back({"eval_accuracy", Metric::Kind::gauge, "of the latest evaluation", {}, number(live_.eval_accuracy)});
+  }
+  return all;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,99 @@
+// The hook that records a training: scalars, histograms, pictures and the graph for TensorBoard, phases.csv, figures
+// for Prometheus. It borrows the parameters. For the training thread; figures are asked for by others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/csv_file.h"
+#include "graph/parameters.h"
+#include "lockstep/train.h"
+#include "observe/phases.h"
+#include "train/observation.h"
+#include "train/programs.h"
+
+namespace lockstep::train {
+
+/// What there is to show besides numbers.
+struct Shown {
+  const graph::ParameterStore* parameters = nullptr;  ///< borrowed
+  std::function<graph::Graph()> graph;                ///< of a training step
+  observe::Devices devices;
+  bool compares_runs = true;  ///< this role stands for the run in the HParams tab
+};
+
+class TrainingObserver final : public Hooks {
+ public:
+  static constexpr std::string_view kPhasesHeader =
+      "step,seconds,steps,data,forward,backward,optimizer,push,pull,transfer,others,evaluation,checkpoint,rest";
+
+  TrainingObserver(const Settings& settings, ObservedRole role, Shown shown);
+
+  void on_start(const StartEvent& event) override;
+  void on_step(const StepEvent& event) override;
+  void on_eval(const EvalEvent& event) override;
+  void on_checkpoint(const CheckpointEvent& event) override;
+  void on_end(const Outcome& outcome) override;
+
+  /// A picture of the model's, as a PNG.
+  void show(const std::string& tag, uint64_t step, std::span<const uint8_t> png, int height, int width, int channels);
+  [[nodiscard]] std::vector<PhaseRecord> phases() const { return phases_.records(); }
+  /// Ends looking at resources and gives what was seen.
+  std::optional<observe::ResourceSummary> stop() { return observation_.stop(); }
+
+ private:
+  /// What has gathered since the last summary, or the last line of phases.csv.
+  struct Since {
+    uint64_t step = 0;
+    uint64_t own_steps = 0;
+    uint64_t examples = 0;
+    double seconds = 0;
+    double aside = 0;
+    double waited = 0;
+    PhaseSeconds phases = {};
+
+    void add(const StepEvent& event);
+  };
+  /// What those who ask for figures see.
+  struct Live {
+    std::atomic<uint64_t> step = 0;
+    std::atomic<uint64_t> own_steps = 0;
+    std::atomic<uint64_t> examples = 0;
+    std::atomic<uint64_t> staleness = 0;
+    std::atomic<int64_t> epoch = 0;
+    std::atomic<float> loss = 0;
+    std::atomic<float> learning_rate = 0;
+    std::atomic<double> eval_loss = std::numeric_limits<double>::quiet_NaN();
+    std::atomic<double> eval_accuracy = std::numeric_limits<double>::quiet_NaN();
+    std::array<std::atomic<double>, kPhases> phases = {};
+  };
+
+  [[nodiscard]] ObservedRole with_figures(ObservedRole role);
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+  void summarise(const StepEvent& event);
+  void add_phases_line(const StepEvent& event);
+  void write_histograms(uint64_t step);
+  void warn(const std::string& text) const;
+  [[nodiscard]] observe::HParams hparams() const;
+
+  Settings settings_;
+  Shown shown_;
+  uint64_t summary_every_;
+  Live live_;
+  observe::PhaseTimes phases_;
+  Since summary_;
+  Since line_;
+  bool has_accuracy_ = true;
+  std::optional<base::CsvFile> phases_file_;
+  double flushed_ = 0;  ///< when lines last reached the disk
+  std::array<std::string, kPhases> phase_tags_;
+  std::vector<std::pair<std::string, std::string>> tags_;  ///< of each parameter: of its weights, of its gradients
+  Observation observation_;                                ///< last: its threads use what is above
+};
+
+}  // namespace lockstep::train
