@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "lockstep/error.h"
 #include "train/all_reduce_member.h"
@@ -122,6 +123,7 @@ ObservedRole observed_role(const Group& group, const std::string& folder) {
   ObservedRole role;
   role.name = group.task.str();
   role.folder = folder;
+  if (std::filesystem::path(folder).filename() == group.task.folder()) role.subfolder = group.task.folder();
   role.position = static_cast<int>(std::find(tasks.begin(), tasks.end(), group.task) - tasks.begin());
   role.traffic = group.meter;
   role.log = group.log;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "cluster/spec.h"
 #include "lockstep/error.h"
@@ -29,7 +30,12 @@ Observation::Observation(const Settings& settings, ObservedRole role)
   const auto warn = [this](const std::string& text) {
     if (role_.log) role_.log("warning", text);
   };
-  if (summary_every(settings) > 0) summaries_.emplace(role_.folder, role_.first_step, warn);
+  if (summary_every(settings) > 0) {
+    const std::string folder = events_folder(settings, role_);
+    std::error_code ignored;  // the writer finds it missing and says so
+    std::filesystem::create_directories(folder, ignored);
+    summaries_.emplace(folder, role_.first_step, warn);
+  }
   const std::string address = metrics_address(settings, role_.position);
   if (settings.monitor_every > 0) {
     observe::MonitorOptions options;
@@ -73,6 +79,13 @@ std::vector<observe::Metric> Observation::figures() const {
   }
   for (observe::Metric& metric : all) metric.labels.emplace_back("role", role_.name);
   return all;
+}
+
+std::string events_folder(const Settings& settings, const ObservedRole& role) {
+  if (settings.summary_dir.empty()) return role.folder;
+  std::filesystem::path run = std::filesystem::absolute(role.folder).lexically_normal();
+  if (!role.subfolder.empty()) run = run.parent_path();
+  return (settings.summary_dir / run.filename() / role.subfolder).string();
 }
 
 std::string metrics_address(const Settings& settings, int position) {

@@ -25,6 +25,7 @@ using ObserverLog = std::function<void(std::string_view level, const std::string
 struct ObservedRole {
   std::string name = "local";  ///< "worker:1"
   std::string folder;          ///< of its files
+  std::string subfolder;       ///< "worker-1", where `folder` is that of the run's; empty: it is the run's
   int position = 0;            ///< among the roles of the cluster: its metrics are served so many ports after the first
   uint64_t first_step = 0;     ///< where it goes on
   const base::TrafficMeter* traffic = nullptr;  ///< borrowed
@@ -58,6 +59,8 @@ class Observation {
   std::optional<observe::MetricsServer> metrics_;
 };
 
+/// Where the event files of a role lie.
+std::string events_folder(const Settings& settings, const ObservedRole& role);
 /// Where a role serves its metrics; "" where the settings ask for none. Throws UsageError for what is no address, or
 /// one beyond this machine without --insecure.
 std::string metrics_address(const Settings& settings, int position);

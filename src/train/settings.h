@@ -83,6 +83,7 @@ struct Settings {
 
   // Observation.
   std::string summary_every = "100";
+  std::string summary_dir;
   int64_t histograms_every = 0;
   double monitor_every = 0.5;
   bool trace = false;

@@ -179,6 +179,8 @@ void add_observation(std::vector<SettingDef>& t) {
                {"never"},
                whole_number_from_one,
                "a whole number from 1"});
+  t.push_back({"summary-dir", group, "DIR", "keep event files in DIR/<run>/<role> instead of with the run",
+               &S::summary_dir, Keep::free});
   t.push_back({"histograms-every", group, "N",
                "write histograms of weights and gradients every N steps; 0: at each evaluation", &S::histograms_every,
                Keep::free, 0, kMany});

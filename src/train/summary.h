@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/train.h"
 #include "base/durations.h"
+#include "lockstep/train.h"
 #include "observe/monitor/resource_monitor.h"
 #include "train/settings.h"
 #include "train/state.h"
