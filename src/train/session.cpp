@@ -79,6 +79,7 @@ class Session::Impl {
   std::optional<data::Dataset> replicas_data_;
   std::optional<Replicas> replicas_;
   std::unique_ptr<Hooks> pictures_;  ///< absent where the model shows nothing
+  std::unique_ptr<Hooks> samples_;   ///< the same
   std::optional<TrainingObserver> observer_;
   std::vector<Hooks*> hooks_;
   TrainingState start_;
@@ -229,9 +230,14 @@ void Session::Impl::open_outputs() {
     log_.emplace(*directory, every, resumed_, kept);
     hooks_.push_back(&*log_);
   }
-  if (may_lead()) pictures_ = setup_->picture_writer((run_ ? *run_ : *directory).pictures());
-  if (pictures_) hooks_.push_back(pictures_.get());
   observe();
+  const PictureSink sink = [this](const std::string& name, uint64_t step, const EncodedPicture& picture) {
+    observer_->show(name, step, picture);
+  };
+  if (may_lead()) pictures_ = setup_->picture_writer((run_ ? *run_ : *directory).pictures(), sink);
+  if (pictures_) hooks_.push_back(pictures_.get());
+  if (observer_->shows()) samples_ = setup_->sample_writer(sink);
+  if (samples_) hooks_.push_back(samples_.get());
   hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
 }
 
@@ -390,6 +396,7 @@ Outcome Session::Impl::run() {
     end_with_error(trainer.state(), StopReason::error, error.what());
     throw;
   }
+  if (observer_) observer_->add_end(trainer.phases_since());
   Outcome ended = outcome(trainer.state(), reason);
   if (member_) member_->report(ended);
   if (replicas_) replicas_->report(ended);

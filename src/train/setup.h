@@ -49,9 +49,6 @@ class Setup {
   /// What a step computes, forward and backward, as it was built: before anything is fused or reordered.
   [[nodiscard]] graph::Graph training_graph() const { return train::training_graph(spec_, settings_.batch); }
 
-  /// The graph of a training step, as it was made, before any optimisation.
-  [[nodiscard]] graph::Graph training_graph() const { return train::training_graph(spec_, settings_.batch); }
-
   /// A header for a checkpoint of this training; its state is still to be filled in.
   [[nodiscard]] CheckpointHeader header();
   /// What the model starts with, before any training.

@@ -187,8 +187,9 @@ void TrainingObserver::on_checkpoint(const CheckpointEvent& event) {
 
 void TrainingObserver::on_end(const Outcome& outcome) {
   if (observe::SummaryWriter* summaries = observation_.summaries()) {
-    const bool well = outcome.reason != StopReason::error && outcome.reason != StopReason::not_finite;
-    if (shown_.compares_runs) summaries->ended(well);
+    const bool broken = outcome.reason == StopReason::error || outcome.reason == StopReason::not_finite;
+    const bool over = outcome.reason != StopReason::interrupted;  // else it is resumed, most likely
+    if (shown_.compares_runs && over) summaries->ended(!broken);
     summaries->flush();
   }
   if (!phases_file_) return;
@@ -200,9 +201,10 @@ void TrainingObserver::on_end(const Outcome& outcome) {
   }
 }
 
-void TrainingObserver::show(const std::string& tag, uint64_t step, std::span<const uint8_t> png, int height, int width,
-                            int channels) {
-  if (observation_.summaries() != nullptr) observation_.summaries()->image(tag, step, png, height, width, channels);
+void TrainingObserver::show(const std::string& name, uint64_t step, const EncodedPicture& picture) {
+  if (!shows()) return;
+  observation_.summaries()->image("pictures/" + name, step, picture.png, picture.height, picture.width,
+                                  picture.channels);
 }
 
 observe::HParams TrainingObserver::hparams() const {

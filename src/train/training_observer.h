@@ -15,7 +15,7 @@
 #include "lockstep/train.h"
 #include "observe/phases.h"
 #include "train/observation.h"
-#include "train/programs.h"
+#include "train/pictures.h"
 
 namespace lockstep::train {
 
@@ -40,8 +40,11 @@ class TrainingObserver final : public Hooks {
   void on_checkpoint(const CheckpointEvent& event) override;
   void on_end(const Outcome& outcome) override;
 
-  /// A picture of the model's, as a PNG.
-  void show(const std::string& tag, uint64_t step, std::span<const uint8_t> png, int height, int width, int channels);
+  /// Whether pictures are wanted, and one of them.
+  [[nodiscard]] bool shows() { return observation_.summaries() != nullptr; }
+  void show(const std::string& name, uint64_t step, const EncodedPicture& picture);
+  /// What came after the last step.
+  void add_end(const PhaseSeconds& phases) { phases_.add(phases); }
   [[nodiscard]] std::vector<PhaseRecord> phases() const { return phases_.records(); }
   /// Ends looking at resources and gives what was seen.
   std::optional<observe::ResourceSummary> stop() { return observation_.stop(); }
