@@ -157,10 +157,6 @@ const std::string& Spec::address(const Task& task) const {
   return contains(task) ? of(task.role)[static_cast<size_t>(task.index)] : unknown;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_ipv4(host));
-}
-
 bool Spec::loopback_only() const {
   const std::vector<Task> all = tasks();
   return std::all_of(all.begin(), all.end(), [&](const Task& task) {

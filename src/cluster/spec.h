@@ -75,8 +75,6 @@ bool is_loopback(std::string_view host);
 std::string listen_address(std::string_view address);
 /// "host:port", with brackets where the host has colons.
 std::string join_address(std::string_view host, int port);
-/// Whether the host is this machine, seen from itself alone.
-bool is_loopback(const std::string& host);
 /// Whether the host is a name or address that a connection can be made to; says nothing of whether it exists.
 bool is_host(std::string_view host);
 

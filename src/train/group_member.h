@@ -25,8 +25,7 @@ struct Group {
   cluster::Spec spec;
   cluster::Task task;
   ps::Log log;
-  base::TrafficMeter* meter = nullptr;  ///< of what it exchanges with other roles; borrowed
-  bool mpi = false;                     ///< all-reduce: the members are ranks of an MPI job
+  bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
   /// What the user types to go on with a run; absent where a launcher starts it again by itself.
   std::function<std::string(const std::string& run)> resume_command = {};
   base::TrafficMeter* meter = nullptr;  ///< of what this process exchanges with the others; borrowed
