@@ -9,23 +9,19 @@
 #include <filesystem>
 
 #include "lockstep/error.h"
+#include "train/configuration.h"
 
 namespace lockstep::train {
 namespace {
 
 using observe::Metric;
 
-/// What the HParams tab always has a column for; the others only where they are not as usual.
-constexpr std::array<std::string_view, 18> kAlways{
-    "model",     "dataset", "batch",   "optimizer", "lr",       "schedule", "epochs",        "seed",   "threads",
-    "precision", "mode",    "workers", "ps",        "strategy", "replicas", "max-staleness", "reduce", "wire"};
-/// And what says nothing about the training.
-constexpr std::array<std::string_view, 8> kNever{"name",      "runs-dir", "run-dir", "data",
-                                                 "log-every", "tls",      "keep",    "restarts"};
-
-bool among(std::string_view name, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+/// The columns of the HParams tab. TensorBoard takes them from one run for all, so every run has the same.
+constexpr std::array<std::string_view, 32> kCompared{
+    "model",     "options",  "dataset", "batch",    "accumulate", "global-batch", "optimizer", "lr",
+    "momentum",  "schedule", "epochs",  "steps",    "clip-norm",  "weight-decay", "seed",      "threads",
+    "precision", "workers",  "ps",      "strategy", "replicas",   "collective",   "mode",      "max-staleness",
+    "aggregate", "reduce",   "apply",   "wire",     "top-k",      "layout",       "bucket-mb", "placement"};
 
 observe::HParam as_hparam(const Settings& settings, const SettingDef& def) {
   if (const auto* flag = std::get_if<bool Settings::*>(&def.member)) return settings.**flag;
@@ -87,6 +83,7 @@ void TrainingObserver::on_start(const StartEvent& event) {
   if (summaries == nullptr) return;
   if (shown_.graph) summaries->graph(shown_.graph(), shown_.devices);
   if (shown_.compares_runs) summaries->hparams(hparams());
+  summaries->text("config", event.first_step, "```yaml\n" + to_yaml(settings_) + "```\n");
   summaries->flush();
 }
 
@@ -209,14 +206,10 @@ void TrainingObserver::show(const std::string& name, uint64_t step, const Encode
 
 observe::HParams TrainingObserver::hparams() const {
   observe::HParams hparams;
-  const Settings usual;
-  for (const SettingDef& def : settings_table()) {
-    const bool other = value_text(settings_, def) != value_text(usual, def);
-    const bool said = among(def.name, kAlways) || (other && !among(def.name, kNever) && def.group != "Observation");
-    if (said && def.keep != Keep::call_only) hparams.values[std::string(def.name)] = as_hparam(settings_, def);
+  for (const std::string_view name : kCompared) {
+    hparams.values[std::string(name)] = as_hparam(settings_, *find_setting(name));
   }
-  hparams.metrics = {"eval/loss", "train/loss", "train/examples_per_second"};
-  if (has_accuracy_) hparams.metrics.insert(hparams.metrics.begin(), "eval/accuracy");
+  hparams.metrics = {"eval/accuracy", "eval/loss", "train/loss", "train/examples_per_second"};
   hparams.group = std::filesystem::path(observation_.role().folder).filename().string();
   return hparams;
 }

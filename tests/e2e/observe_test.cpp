@@ -171,7 +171,7 @@ TEST_F(Observe, NothingIsWrittenWhereNothingIsWanted) {
   (void)succeed(quick_train("lr", {"--summary-every", "never", "--monitor-every", "0", "--log-every", "0"}));
   EXPECT_THAT(event_files(folder / "runs/lr-1"), IsEmpty());
   for (const char* file : {"monitor.csv", "phases.csv", "trace.json"}) {
-    EXPECT_FALSE(std::filesystem::exists(folder / "runs/lr-1" / file)) << file;
+    EXPECT_FALSE(std::filesystem::exists(folder / ("runs/lr-1/" + std::string(file)))) << file;
   }
   EXPECT_FALSE(summary("lr-1").contains("resources"));
 }
@@ -186,14 +186,15 @@ TEST_F(Observe, AResumedRunBeginsAnEventFileOfItsOwn) {
 }
 
 TEST_F(Observe, EveryRoleOfAClusterIsRecorded) {
-  const Result result = train("run", {"lr", "--workers", "2", "--ps", "1", "--evaluator", "--batch", "50", "--epochs",
-                                      "4", "--monitor-every", "0.05"} +
+  const Result result = train("run", Words{"lr", "--workers", "2", "--ps", "1", "--evaluator", "--batch", "50",
+                                           "--epochs", "4", "--monitor-every", "0.05"} +
                                          data(2000));
   for (const char* role : {"run", "run/worker-1", "run/ps-0", "run/evaluator-0"}) {
     const std::set<std::string> tags = tags_of(folder / role);
     EXPECT_TRUE(tags.contains("monitor/wire_sent")) << role;
-    EXPECT_TRUE(std::filesystem::exists(folder / role / "monitor.csv")) << role;
-    EXPECT_TRUE(nlohmann::json::parse(get_file(folder / role / "summary.json")).contains("resources")) << role;
+    EXPECT_TRUE(std::filesystem::exists(folder / (std::string(role) + "/monitor.csv"))) << role;
+    EXPECT_TRUE(nlohmann::json::parse(get_file(folder / (std::string(role) + "/summary.json"))).contains("resources"))
+        << role;
   }
   EXPECT_TRUE(tags_of(folder / "run").contains("_hparams_/session_start_info"));
   EXPECT_FALSE(tags_of(folder / "run/worker-1").contains("_hparams_/session_start_info")) << "one session per run";
