@@ -9,8 +9,12 @@
 
 namespace lockstep::base {
 
+double machine_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
 void require_memory(size_t bytes) {
-  const double machine = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const double machine = machine_memory();
   const auto needed = static_cast<double>(bytes);
   if (machine <= 0 || needed <= machine) return;
   std::array<char, 128> text{};

@@ -5,6 +5,9 @@
 
 namespace lockstep::base {
 
+/// Bytes of the whole machine.
+double machine_memory();
+
 /// Throws MemoryError where the whole machine has less: what can never fit is refused before the system starts to swap
 /// or kill. The message ("needs 81.2 GB of memory at once; this machine has 25.3 GB") goes on where the caller says
 /// who.

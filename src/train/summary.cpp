@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/memory.h"
+#include "base/parallel.h"
 #include "train/machine.h"
 
 namespace lockstep::train {
@@ -85,6 +87,8 @@ ordered_json resources_json(const observe::ResourceSummary& resources) {
   ordered_json json;
   json["every"] = resources.every;
   json["samples"] = resources.samples;
+  json["cores"] = base::available_cores();
+  json["memory_bytes"] = base::machine_memory();
   for (const observe::ColumnSummary& column : resources.columns) {
     json[column.name] = {{"mean", number(column.mean)},
                          {"p50", number(column.p50)},
