@@ -33,15 +33,13 @@ double median(std::vector<double>& values) {
 
 /// The median time of each kernel over many runs, in microseconds.
 std::vector<double> kernel_times(graph::Program& program, int runs) {
-  std::vector<std::vector<double>> samples(program.kernels().size());
-  std::vector<uint64_t> before(samples.size());
-  for (int i = 0; i < runs; ++i) {
-    program.run_profiled({1, 1, 0});
-    for (size_t k = 0; k < samples.size(); ++k) {
-      const uint64_t now = program.kernels()[k].nanoseconds;
-      samples[k].push_back(static_cast<double>(now - before[k]) / 1e3);
-      before[k] = now;
-    }
+  std::vector<std::vector<double>> samples(program.kernels().size(), std::vector<double>(static_cast<size_t>(runs)));
+  for (size_t i = 0; i < static_cast<size_t>(runs); ++i) {
+    program.run_observed(
+        {1, 1, 0}, [](graph::ParameterRange) {},
+        [&](size_t kernel, Clock::time_point begin, Clock::time_point end) {
+          samples[kernel][i] = std::chrono::duration<double, std::micro>(end - begin).count();
+        });
   }
   std::vector<double> times;
   for (std::vector<double>& of_kernel : samples) times.push_back(median(of_kernel));

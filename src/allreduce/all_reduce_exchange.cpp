@@ -41,6 +41,11 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
       records_(options_.names.size()),
       stragglers_(options_.names) {
   if (options_.top_k > 0) top_k_.emplace(parameters.count(), options_.top_k);
+  if (options_.trace == nullptr) return;
+  base::Tracer& tracer = options_.trace->tracer();
+  operations_ = &tracer.track(fmt::format("communication ({})", options_.trace->name()));
+  bucket_label_ = tracer.label({"all-reduce", "exchange", {}, "bucket"});
+  arrow_label_ = tracer.label({"all-reduce", "exchange"});
 }
 
 AllReduceExchange::~AllReduceExchange() {
@@ -52,6 +57,7 @@ void AllReduceExchange::begin(const exchange::StepStart& start) {
   in_step_ = true;
   posted_ = 0;
   buckets_.begin();
+  traced_ = options_.trace != nullptr && options_.trace->on();
   const auto nominal = static_cast<float>(options_.batch * options_.accumulate);
   const bool by_examples = options_.mean && options_.mean_loss;
   weight_ = by_examples ? static_cast<float>(start.examples) / nominal : 1.0F;
@@ -64,7 +70,16 @@ void AllReduceExchange::ready(graph::ParameterRange range, exchange::Event /*eve
 
 void AllReduceExchange::post_bucket(size_t index) {
   ++posted_;
-  communicator_.post([this, index] { return reduce(buckets_.range(index)); });
+  if (!traced_) {
+    communicator_.post([this, index] { return reduce(buckets_.range(index)); });
+    return;
+  }
+  communicator_.post([this, index] {
+    const Clock::time_point before = Clock::now();
+    base::Result<bool> done = reduce(buckets_.range(index));
+    operations_->span(bucket_label_, before, Clock::now(), index);
+    return done;
+  });
 }
 
 base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
@@ -144,6 +159,10 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   note.times.load = static_cast<float>(start_.load_seconds);
   const double since = seconds_between(left_finish_, entered);
   note.times.came = static_cast<float>(since);
+  if (options_.trace != nullptr) {
+    note.times.entered = options_.trace->tracer().since_epoch(entered);
+    note.times.left = exchanged_;
+  }
   note.times.compute = static_cast<float>(std::max(since - start_.load_seconds - start_.aside_seconds, 0.0));
   base::Result<bool> done = complete(note);
   const Clock::time_point exchanged = Clock::now();
@@ -172,6 +191,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     info.spent.others = waited_for_others(waited);
     info.spent.transfer = waited - info.spent.others;
     info.spent.optimizer = seconds_between(exchanged, applied);
+    if (options_.trace != nullptr) trace_step(entered, exchanged);
     account();
     if (autotune_) tune();
     if (notes_.regroup) {
@@ -188,6 +208,33 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   left_finish_ = Clock::now();
   info.wait_seconds = seconds_between(entered, left_finish_);
   return info;
+}
+
+/// An arrow from the last one who came to all others; and what the notes say of the first rank's clock.
+void AllReduceExchange::trace_step(Clock::time_point entered, Clock::time_point exchanged) {
+  base::Tracer& tracer = options_.trace->tracer();
+  const StepTimes& first = notes_.times.front();
+  const int rank = group_.collective->rank();
+  if (rank != 0 && first.entered != 0) {
+    clock_.came(first.entered, tracer.since_epoch(exchanged));
+    if (exchanged_ != 0) {
+      clock_.sent(entered_, first.left);
+      clock_.saw(exchanged_, first.left);
+    }
+    const auto offset = clock_.nanoseconds();
+    if (offset && traced_) tracer.set_offset(options_.names[static_cast<size_t>(group_.members.front())], *offset);
+  }
+  entered_ = tracer.since_epoch(entered);
+  exchanged_ = tracer.since_epoch(exchanged);
+  if (!traced_) return;
+  const auto later = [](const StepTimes& a, const StepTimes& b) { return a.came < b.came; };
+  const auto last =
+      static_cast<int>(std::max_element(notes_.times.begin(), notes_.times.end(), later) - notes_.times.begin());
+  const auto arrow = [&](int to) { return base::flow_number({group_.number, step_, static_cast<uint64_t>(to)}); };
+  for (int to = 0; to < group_.collective->size() && rank == last; ++to) {
+    if (to != last) options_.trace->flow_begin(arrow_label_, arrow(to), entered);
+  }
+  if (rank != last) options_.trace->flow_end(arrow_label_, arrow(rank), exchanged);
 }
 
 double AllReduceExchange::waited_for_others(double waited) const {

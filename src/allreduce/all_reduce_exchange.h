@@ -23,6 +23,8 @@
 #include "allreduce/membership.h"
 #include "allreduce/notes.h"
 #include "allreduce/stragglers.h"
+#include "base/clock_offset.h"
+#include "base/tracer.h"
 #include "collective/collective.h"
 #include "exchange/local_exchange.h"
 #include "graph/parameters.h"
@@ -44,6 +46,7 @@ struct AllReduceOptions {
   bool autotune = false;                         ///< finds better bucket_bytes in the first steps
   std::vector<std::string> names;                ///< of all that may be members, by number
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
+  base::TraceTrack* trace = nullptr;             ///< of the training thread; may be absent
   std::function<void(std::string_view level, const std::string& text)> log;
   /// The leader: training begins, at a step that nobody has gone beyond.
   std::function<void(uint64_t step, uint64_t examples)> began;
@@ -177,6 +180,16 @@ class AllReduceExchange final : public exchange::Exchange {
   uint64_t bytes_counted_ = 0;  ///< of what this group has sent
   StepTimes times_;
   Clock::time_point left_finish_ = Clock::now();
+
+  // The trace.
+  void trace_step(Clock::time_point entered, Clock::time_point exchanged);
+  bool traced_ = false;
+  base::TraceTrack* operations_ = nullptr;  ///< of the group, on their own thread
+  const base::TraceLabel* bucket_label_ = nullptr;
+  const base::TraceLabel* arrow_label_ = nullptr;
+  base::ClockOffset clock_;  ///< of the first rank
+  int64_t entered_ = 0;      ///< of the step before, by this clock
+  int64_t exchanged_ = 0;
 };
 
 }  // namespace lockstep::allreduce

@@ -103,6 +103,8 @@ void AllReduceExchange::adopt(Formed formed) {
   plan_ = make_plan();
   rounds_ = 0;
   in_step_ = false;
+  clock_ = {};
+  entered_ = exchanged_ = 0;
   stragglers_.restart(group_.members);
   if (top_k_) top_k_->reset();
   // All members are told the same, so all cut alike.

@@ -14,7 +14,28 @@ constexpr size_t kReasons = static_cast<size_t>(StopReason::error) + 1;
 enum Place : uint8_t { kLoss, kLossRest, kCorrect, kExamples, kContributors, kRegroup, kStops };
 constexpr size_t kFixed = 16;
 static_assert(kStops + kReasons <= kFixed);
-constexpr size_t kPerMember = 7;
+constexpr size_t kPerMember = 13;
+
+/// A float holds 24 bits exactly, and a sum with zeros leaves them as they are.
+constexpr unsigned kTimeBits = 21;
+constexpr int kTimeParts = 3;
+
+void write_time(int64_t time, float* to) {
+  for (int i = 0; i < kTimeParts; ++i) {
+    to[i] = static_cast<float>((static_cast<uint64_t>(time) >> (kTimeBits * static_cast<unsigned>(i))) &
+                               ((1U << kTimeBits) - 1));
+  }
+}
+
+int64_t read_time(const float* from) {
+  uint64_t time = 0;
+  for (int i = 0; i < kTimeParts; ++i) {
+    const bool fits = from[i] >= 0 && from[i] < static_cast<float>(1U << kTimeBits);
+    if (!fits) return 0;
+    time |= static_cast<uint64_t>(from[i]) << (kTimeBits * static_cast<unsigned>(i));
+  }
+  return static_cast<int64_t>(time);
+}
 
 /// From what counts most to what counts least.
 constexpr std::array kBySeverity{StopReason::not_finite, StopReason::error,  StopReason::interrupted,
@@ -43,6 +64,8 @@ void write_note(const Note& note, int rank, std::span<float> to) {
   times[4] = static_cast<float>(note.report.examples);
   times[5] = static_cast<float>(note.stop);
   times[6] = note.times.came;
+  write_time(note.times.entered, times + 7);
+  write_time(note.times.left, times + 10);
 }
 
 void read_notes(std::span<const float> from, int members, Notes& notes) {
@@ -59,7 +82,8 @@ void read_notes(std::span<const float> from, int members, Notes& notes) {
   notes.stopped_by = -1;
   const float* times = from.data() + kFixed;
   for (int rank = 0; rank < members; ++rank, times += kPerMember) {
-    notes.times[static_cast<size_t>(rank)] = {times[0], times[1], times[2], times[3], times[4], times[6]};
+    notes.times[static_cast<size_t>(rank)] = {
+        times[0], times[1], times[2], times[3], times[4], times[6], read_time(times + 7), read_time(times + 10)};
     const bool stops = notes.stop != StopReason::none && static_cast<StopReason>(times[5]) == notes.stop;
     if (stops && notes.stopped_by < 0) notes.stopped_by = rank;
   }

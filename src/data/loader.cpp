@@ -148,6 +148,7 @@ class Loader::Impl {
   const size_t stored_;  ///< the examples of a pass are these, over and over
   const ImageCopier copier_;
   const size_t batches_per_chunk_;
+  const base::TraceLabel* traced_ = nullptr;
   ChunkRing ring_;
   std::vector<Chunk> chunks_;
   AlignedArray<float> images_;
@@ -180,6 +181,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
       batches_per_chunk_(std::clamp<size_t>(kChunkBytes / batch_bytes(), 1, kMaxBatchesPerChunk)),
       ring_(chunk_count()),
       order_(examples.count(), options_.shuffle, options_.seed) {
+  if (options_.trace != nullptr) traced_ = options_.trace->tracer().label({"make batches", "data", {}, "batches"});
   chunks_.resize(chunk_count());
   for (Chunk& chunk : chunks_) chunk.batches.resize(batches_per_chunk_);
   allocate(options_.batch);
@@ -273,7 +275,10 @@ void Loader::Impl::produce(const ChunkRing::Request& request) {
     const auto slot = ring_.acquire(request.generation);
     if (!slot) return;
     Chunk& chunk = chunks_[*slot];
+    const bool traced = options_.trace != nullptr && options_.trace->on();
+    const auto before = traced ? base::Tracer::Clock::now() : base::Tracer::Clock::time_point();
     fill_chunk(chunk, *request.rounds, at);
+    if (traced) options_.trace->span(traced_, before, base::Tracer::Clock::now(), chunk.used);
     more = ring_.publish(request.generation) && !chunk.ends_stream;
   }
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/tracer.h"
 #include "data/dataset.h"
 #include "data/order.h"
 #include "data/pixel_scaling.h"
@@ -46,6 +47,7 @@ struct LoaderOptions {
   Remainder start{};                     ///< from another Loader's remainder(): goes on with exactly the same batches
   int64_t rounds_done = 0;               ///< before that, for epochs of a fixed length
   bool shrink_batch = false;             ///< a batch larger than the data is cut to it instead of a UsageError
+  base::TraceTrack* trace = nullptr;     ///< of the background thread; may be absent
 
   /// In order, once, unshuffled: for evaluation.
   static LoaderOptions evaluation(int64_t batch);

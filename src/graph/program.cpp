@@ -1,14 +1,10 @@
 #include "graph/program.h"
 
-#include <chrono>
-
 #include "base/memory.h"
 #include "lockstep/error.h"
 
 namespace lockstep::graph {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kArena = 0;
 constexpr size_t kParameters = 1;
@@ -72,7 +68,7 @@ void Program::make_kernels(const backend::Backend& backend) {
     const Node& node = work_.graph.nodes()[i];
     kernels_.emplace_back();
     infos_.push_back(
-        {node.name, node.op, "", node.outputs[0].type, node.outputs[0].layout, node.backward, constants[i], 0});
+        {node.name, node.op, "", node.outputs[0].type, node.outputs[0].layout, node.backward, constants[i]});
     if (is_source(node) || is_alias(work_.graph, node)) continue;
     backend::NamedKernel made = backend.make({work_.graph, node});
     infos_.back().implementation = std::move(made.implementation);
@@ -148,14 +144,16 @@ void Program::before_run(const backend::StepContext& context) {
   }
 }
 
-void Program::run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce) {
+template <class RunKernel>
+void Program::run_steps(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
+                        const RunKernel& run_kernel) {
   Clock::time_point before = Clock::now();
   before_run(context);
   times_ = {};
   size_t i = 0;
   for (const Stretch& stretch : stretches_) {
     for (; i < stretch.end; ++i) {
-      steps_[i].kernel->run(context);
+      run_kernel(steps_[i]);
       for (const ParameterRange& range : steps_[i].finishes) announce(range);
     }
     const Clock::time_point now = Clock::now();
@@ -164,19 +162,21 @@ void Program::run(const backend::StepContext& context, base::FunctionRef<void(Pa
   }
 }
 
+void Program::run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce) {
+  run_steps(context, announce, [&](const Step& step) { step.kernel->run(context); });
+}
+
 void Program::run(const backend::StepContext& context) {
   run(context, [](ParameterRange) {});
 }
 
-void Program::run_profiled(const backend::StepContext& context) {
-  before_run(context);
-  Clock::time_point before = Clock::now();
-  for (const Step& step : steps_) {
+void Program::run_observed(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
+                           Observer observe) {
+  run_steps(context, announce, [&](const Step& step) {
+    const Clock::time_point begin = Clock::now();
     step.kernel->run(context);
-    const Clock::time_point now = Clock::now();
-    infos_[step.info].nanoseconds += static_cast<uint64_t>((now - before).count());
-    before = now;
-  }
+    observe(step.info, begin, Clock::now());
+  });
 }
 
 Tensor Program::output(size_t i) const {

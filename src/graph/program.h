@@ -3,6 +3,7 @@
 // gradients stay the caller's and may be moved between runs.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,7 +31,6 @@ struct KernelInfo {
   Layout layout;
   bool backward = false;
   bool once = false;  ///< constant: computed before the first step only
-  uint64_t nanoseconds = 0;
 };
 
 /// What a run took, in seconds.
@@ -59,8 +59,11 @@ class Program {
   /// Runs all kernels; calls `announce` for each parameter's gradient the moment it is final.
   void run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce);
   void run(const backend::StepContext& context);
-  /// The same, adding the time of each kernel to kernels().
-  void run_profiled(const backend::StepContext& context);
+  /// The same, telling of each kernel, by its place in kernels(), when it ran.
+  using Clock = std::chrono::steady_clock;
+  using Observer = base::FunctionRef<void(size_t kernel, Clock::time_point begin, Clock::time_point end)>;
+  void run_observed(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
+                    Observer observe);
 
   /// Of the latest run.
   [[nodiscard]] const RunTimes& times() const { return times_; }
@@ -86,6 +89,9 @@ class Program {
   void make_kernels(const backend::Backend& backend);
   void bind_kernels();
   void order_steps();
+  template <class RunKernel>
+  void run_steps(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
+                 const RunKernel& run_kernel);
   void before_run(const backend::StepContext& context);
   [[nodiscard]] backend::Location locate(ValueId id) const;
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/tracer.h"
 #include "lockstep/error.h"
 
 namespace lockstep::ps {
@@ -23,6 +24,14 @@ transport::Header header(Kind kind) {
   transport::Header header;
   header.kind = static_cast<uint16_t>(kind);
   return header;
+}
+
+uint64_t push_flow(int member, uint64_t incarnation, uint64_t sequence, int server) {
+  return base::flow_number({0, static_cast<uint64_t>(member), incarnation, sequence, static_cast<uint64_t>(server)});
+}
+
+uint64_t pull_flow(int member, uint64_t incarnation, uint64_t sequence, int server) {
+  return base::flow_number({1, static_cast<uint64_t>(member), incarnation, sequence, static_cast<uint64_t>(server)});
 }
 
 void to_wire(const Decision& commit, wire::Commit& to) {

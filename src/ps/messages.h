@@ -68,6 +68,10 @@ using wire::send_elements;
 using wire::send_text;
 using wire::take_elements;
 
+/// The numbers of a push's and its answer's arrows in a trace.
+uint64_t push_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
+uint64_t pull_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
+
 void to_wire(const Decision& commit, wire::Commit& to);
 Decision from_wire(const wire::Commit& commit);
 

@@ -37,6 +37,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
   const auto places = place(parameters.infos(), servers, options_.placement);
   for (int i = 0; i < servers; ++i) {
     auto part = std::make_unique<ServerPart>();
+    part->index = i;
     part->ranges = places[static_cast<size_t>(i)];
     for (const graph::ParameterRange& range : part->ranges) part->count += range.count;
     if (part->ranges.size() != 1) part->scattered.resize(part->count);
@@ -63,6 +64,10 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     part->link = std::make_unique<Link>(std::move(link));
     parts_.push_back(std::move(part));
   }
+  if (options_.trace != nullptr) {
+    push_label_ = options_.trace->tracer().label({"push", "exchange"});
+    pull_label_ = options_.trace->tracer().label({"pull", "exchange"});
+  }
 }
 
 PsExchange::~PsExchange() {
@@ -74,6 +79,7 @@ void PsExchange::begin(const exchange::StepStart& start) {
   rounds_ += start.batches;
   ++sequence_;
   bucket_ = {};
+  traced_ = options_.trace != nullptr && options_.trace->on();
   // After a broken connection the transport may still hold the gradients of the push before.
   const Clock::time_point patience = Clock::now() + kLetGo;
   while (hold_.use_count() > 1) {
@@ -108,7 +114,9 @@ void PsExchange::push_bucket() {
     if (!sent) part->pushed_on = 0;  // complete() sends all of it again
   }
   bucket_ = {};
-  spent_.early_push += seconds_between(before, Clock::now());
+  const Clock::time_point now = Clock::now();
+  spent_.early_push += seconds_between(before, now);
+  if (traced_) options_.trace->span(push_label_, before, now);
 }
 
 base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range,
@@ -122,6 +130,7 @@ base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream,
   end.set_gradient_scale(gradient_scale_);
   end.set_wait_seconds(last_wait_);
   end.set_busy_seconds(last_busy_);
+  end.set_traced(traced_);
   transport::Header elements = header(Kind::push);
   elements.sequence = sequence_;
   elements.version = part.version;
@@ -144,6 +153,10 @@ base::Result<bool> PsExchange::push_rest(ServerPart& part) {
   if (!stream) {
     given_up_ = true;
     return stream.failure();
+  }
+  if (traced_) {
+    part.began_last = Clock::now();
+    options_.trace->flow_begin(push_label_, push_flow(member_, incarnation_, sequence_, part.index), part.began_last);
   }
   const bool nothing = report_.examples == 0;
   if (part.pushed_on != 0 && part.pushed_on == part.link->connections()) {
@@ -174,8 +187,11 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
     if (reply) {
-      // The servers' waits overlap.
-      spent_.others = std::max(spent_.others, reply.value().waited_seconds());
+      // In sync the other servers wait for the first one, who knows for whom.
+      if (first || !options_.coordination.sync) {
+        spent_.others = std::max(spent_.others, reply.value().waited_seconds());
+      }
+      if (traced_) trace_answer(part, reply.value());
       return reply;
     }
     sent_here = false;
@@ -193,6 +209,16 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
       }
     }
   }
+}
+
+void PsExchange::trace_answer(ServerPart& part, const wire::Reply& reply) {
+  if (reply.sent_at() == 0) return;  // it keeps no trace
+  const Clock::time_point now = Clock::now();
+  base::Tracer& tracer = options_.trace->tracer();
+  options_.trace->flow_end(pull_label_, pull_flow(member_, incarnation_, sequence_, part.index), now);
+  part.clock.sent(tracer.since_epoch(part.began_last), reply.received_at());
+  part.clock.came(reply.sent_at(), tracer.since_epoch(now));
+  if (const auto offset = part.clock.nanoseconds()) tracer.set_offset(part.link->name(), *offset);
 }
 
 base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {

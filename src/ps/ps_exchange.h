@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tracer.h"
 #include "cluster/spec.h"
 #include "exchange/exchange.h"
 #include "graph/parameters.h"
@@ -47,6 +48,7 @@ struct PsOptions {
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
   base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
+  base::TraceTrack* trace = nullptr;    ///< of the training thread; may be absent
   /// The chief: called when a server holds nothing; the spans live until the next call.
   std::function<Initial()> initial;
 };
@@ -93,6 +95,8 @@ class PsExchange final : public exchange::Exchange {
   /// Sync: a version waits until every server has the push, so what one of the others lost goes there again before
   /// the first one's answer is waited for.
   base::Result<bool> push_to_others();
+  /// What a trace needs of an answer that came: its arrow, and what it says of the server's clock.
+  void trace_answer(ServerPart& part, const wire::Reply& reply);
   /// Sends what is missing and reads the answer, again after a failure.
   base::Result<wire::Reply> complete(ServerPart& part);
   /// Waits for all answers to a push that was sent.
@@ -136,6 +140,7 @@ class PsExchange final : public exchange::Exchange {
   exchange::Spent spent_;     ///< on it so far
   Clock::time_point pushed_;  ///< all of it was sent: the wait for the answers begins
   bool rejoined_ = false;     ///< instead of an answer
+  bool traced_ = false;
 
   Clock::time_point left_finish_;
   double last_wait_ = 0;
@@ -145,6 +150,8 @@ class PsExchange final : public exchange::Exchange {
   std::vector<std::vector<float>> state_;  ///< of the latest snapshot: parameters, then slots
   std::vector<MemberRecord> records_;
   double job_seconds_ = 0;
+  const base::TraceLabel* push_label_ = nullptr;
+  const base::TraceLabel* pull_label_ = nullptr;
 };
 
 }  // namespace lockstep::ps

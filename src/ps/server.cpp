@@ -17,7 +17,10 @@ constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 }  // namespace
 
 Server::Server(ServerOptions options)
-    : options_(std::move(options)), incarnation_(wire::new_incarnation()), alone_since_(now()) {
+    : options_(std::move(options)),
+      incarnation_(wire::new_incarnation()),
+      trace_(options_.tracer, options_.index),
+      alone_since_(now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
@@ -198,6 +201,7 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   const auto session = std::make_shared<Session>(stream);
   session->hello = hello;
+  if (hello.member() >= 0) session->trace = trace_.track(hello.role());
   admit(session);
   struct Dismissal {
     Server& server;

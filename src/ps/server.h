@@ -8,7 +8,8 @@
 //   server.cpp           life of a server, streams
 //   server_watch.cpp     heartbeats and deadlines, following ps:0
 //   server_admission.cpp who may speak
-//   server_updates.cpp   pushes, versions, commits
+//   server_pushes.cpp    what happens with a push
+//   server_updates.cpp   versions, commits, parameters
 //   server_requests.cpp  first parameters, snapshots, the end
 #pragma once
 
@@ -31,6 +32,7 @@
 #include "ps/messages.h"
 #include "ps/peers.h"
 #include "ps/server_times.h"
+#include "ps/server_trace.h"
 #include "ps/shard.h"
 #include "transport/stream.h"
 
@@ -54,6 +56,7 @@ struct ServerOptions {
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
   base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
+  base::Tracer* tracer = nullptr;       ///< may be absent; else it is told of the pushes that workers trace
 };
 
 class Server {
@@ -92,9 +95,12 @@ class Server {
     size_t staged = 0;           ///< elements of it that have come
     uint64_t coming = 0;         ///< sequence of the push that is on its way
     double coming_since = 0;
-    uint64_t sequence = 0;  ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
-    bool given_up = false;  ///< the same mutex
-    bool holds = false;     ///< keeps everyone from changing anything (a snapshot)
+    double received = 0;                ///< when it was complete
+    base::TraceTrack* trace = nullptr;  ///< of its handler's; may be absent
+    bool traced = false;                ///< the push that is complete (the server's mutex)
+    uint64_t sequence = 0;              ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
+    bool given_up = false;              ///< the same mutex
+    bool holds = false;                 ///< keeps everyone from changing anything (a snapshot)
     uint64_t told_generation = 0;
     double heard = now();  ///< when its process last had a control stream here (the server's mutex)
   };
@@ -161,14 +167,14 @@ class Server {
   [[nodiscard]] std::string checked_ledger() LOCKSTEP_REQUIRES(mutex_);
   void record_contributions() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] wire::Reply reply_for(int member) LOCKSTEP_REQUIRES(mutex_);
-  void send_parameters(const SessionPtr& session, const View& view, const wire::Reply& reply, uint64_t sequence);
+  void send_parameters(const SessionPtr& session, const View& view, wire::Reply reply, uint64_t sequence);
   /// Waits on `changed_` until `done`; throws when the session or the server ends first.
   template <class Done>
   void wait_until(const SessionPtr& session, Done done) LOCKSTEP_REQUIRES(mutex_);
   /// A version was made since `began`, of which `stored` seconds made it durable.
-  void count_update(double began, double stored) LOCKSTEP_REQUIRES(mutex_);
+  void count_update(double began, double stored, bool traced) LOCKSTEP_REQUIRES(mutex_);
   /// Tells what a push waited for others since `since`, without what making its version took.
-  void tell_wait(wire::Reply& reply, double since, double update);
+  void tell_wait(const Session& session, wire::Reply& reply, double since, double update) LOCKSTEP_REQUIRES(mutex_);
 
   // Requests.
   void on_init(const SessionPtr& session, const transport::Frame& frame);
@@ -206,6 +212,7 @@ class Server {
   std::atomic<uint64_t> bytes_staged_ = 0;
   Peers peers_;
   ServerTimes times_;
+  ServerTrace trace_;
 
   mutable base::Mutex mutex_;
   base::Condition changed_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock_offset.h"
 #include "ps/link.h"
 #include "ps/messages.h"
 #include "ps/ps_exchange.h"
@@ -23,6 +24,9 @@ struct PsExchange::ServerPart {
   bool sent = false;             ///< all of it
   uint64_t held_on = 0;          ///< the connection that holds the server for a snapshot; 0: none does
   std::vector<float> scattered;  ///< parameters on their way to several ranges
+  int index = 0;                 ///< ps:index
+  Clock::time_point began_last;  ///< to send the last frame of the push under way
+  base::ClockOffset clock;       ///< the server's, as far as traced pushes have told
 };
 
 inline base::Failure unexpected(const Link& link, const transport::Frame& frame) {

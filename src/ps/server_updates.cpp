@@ -1,4 +1,4 @@
-// A parameter server's updates: pushes, versions, commits.
+// A parameter server's updates: versions, commits, parameters.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,63 +10,9 @@
 namespace lockstep::ps {
 namespace {
 
-Push to_push(const wire::Hello& hello, const transport::Header& header, const wire::PushEnd& end) {
-  Push push;
-  push.member = hello.member();
-  push.incarnation = hello.incarnation();
-  push.sequence = header.sequence;
-  push.base = header.version;
-  push.plan = end.plan();
-  push.rounds = end.rounds();
-  push.report = {end.loss_sum(), end.correct(), end.examples()};
-  return push;
-}
-
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
-
-void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
-  if (session->staging.empty()) {
-    const base::MutexLock lock(mutex_);
-    // A server that lost its state gets a new one from the chief, which must be free to send it.
-    if (!initialised_ && session->hello.member() == 0) throw DataError("a push before the first parameters");
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
-    size_t count = 0;
-    for (const graph::ParameterRange& range : ranges_) count += range.count;
-    session->staging.resize(count);
-  }
-  if (frame.header.sequence != session->coming) {
-    session->coming = frame.header.sequence;
-    session->staged = 0;
-    session->coming_since = now();
-    const base::MutexLock lock(mutex_);
-    session->sequence = 0;
-  }
-  const size_t taken = take_elements(frame, session->staging);
-  session->staged += taken;
-  bytes_staged_.fetch_add(taken * sizeof(float), std::memory_order_relaxed);
-  if ((frame.header.flags & kLast) == 0) return;
-  times_.add(Stage::receive, now() - session->coming_since);
-  on_push_complete(session, frame);
-}
-
-void Server::on_push_complete(const SessionPtr& session, const transport::Frame& frame) {
-  const auto end = parse<wire::PushEnd>(frame);
-  const Push push = to_push(session->hello, frame.header, end);
-  const bool whole = session->staged == session->staging.size() || push.report.examples == 0;
-  if (!whole || push.rounds < 1 || push.rounds > INT64_C(1) << 20 || !std::isfinite(end.gradient_scale())) {
-    throw DataError(fmt::format("push {} of {}: {} of {} gradients for {} rounds", push.sequence, session->hello.role(),
-                                session->staged, session->staging.size(), push.rounds));
-  }
-  View view;
-  wire::Reply reply =
-      coordinates() ? push_as_coordinator(session, push, end, view) : push_as_follower(session, push, end, view);
-  send_parameters(session, view, reply, push.sequence);
-}
 
 std::string Server::ledger_bytes() {
   wire::Ledger ledger;
@@ -119,19 +65,16 @@ void Server::apply_one(const SessionPtr& session, const Push& push, float scale)
   const double written = now() - began;
   const Contribution contribution{session->staging, 1};
   shard_->apply({&contribution, 1}, 1, update, bytes_of(ledger));
-  count_update(began, written + shard_->commit_seconds());
+  count_update(began, written + shard_->commit_seconds(), session->traced);
+  if (session->traced) trace_.contributed(session->hello, push.sequence, began);
 }
 
-void Server::count_update(double began, double stored) {
-  update_seconds_ = now() - began;
+void Server::count_update(double began, double stored, bool traced) {
+  const double ended = now();
+  update_seconds_ = ended - began;
+  if (traced) trace_.updated(shard_->version(), began, ended, stored);
   times_.add(Stage::apply, update_seconds_ - stored);
   times_.add(Stage::store, stored);
-}
-
-void Server::tell_wait(wire::Reply& reply, double since, double update) {
-  const double waited = std::max(0.0, now() - since - update);
-  times_.add(Stage::wait, waited);
-  reply.set_waited_seconds(waited);
 }
 
 wire::Reply Server::reply_for(int member) {
@@ -150,99 +93,6 @@ wire::Reply Server::reply_for(int member) {
     to_wire(*plan, *reply.mutable_plan());
     reply.mutable_plan()->set_batches_per_update(coordinator_->batches_per_update(member));
   }
-  return reply;
-}
-
-wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
-                                        View& view) {
-  const base::MutexLock lock(mutex_);
-  release(session);  // of a snapshot that it could not complete
-  const double since = now();
-  double update = 0;  // of that, what making the version took
-  wait_until(session, [&] {
-    mutex_.assert_held();
-    return held_ == 0 || may_apply(push);
-  });
-  MemberRecord& record = coordinator_->record(push.member);
-  record.wait_seconds += std::max(0.0, end.wait_seconds());
-  record.busy_seconds += std::max(0.0, end.busy_seconds());
-  const Verdict verdict = coordinator_->offer(push);
-  if (verdict == Verdict::accepted && coordinator_->options().sync) {
-    session->sequence = push.sequence;
-    commit_if_ready();
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return coordinator_->version() > push.base || coordinator_->stopped() != train::StopReason::none ||
-             !coordinator_->takes_part(push.member, push.incarnation);
-    });
-    update = update_seconds_;
-  } else if (verdict == Verdict::accepted) {
-    const double began = now();
-    apply_in_place(session, end.gradient_scale());
-    apply_one(session, push, end.gradient_scale());
-    update = now() - began;
-    changed_.notify_all();
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return coordinator_->may_go_on(push.member);
-    });
-  }
-  wire::Reply reply = reply_for(push.member);
-  tell_wait(reply, since, update);
-  const bool applied = coordinator_->is_applied(push.member, push.sequence);
-  reply.set_applied(applied);
-  // Of several batches none can be computed again: whoever lost them takes a new share.
-  reply.set_rejoin(verdict == Verdict::rejoin || !coordinator_->takes_part(push.member, push.incarnation) ||
-                   (!applied && push.rounds > 1));
-  view = shard_->current();
-  return reply;
-}
-
-/// Lock-free: others change the same memory at the same time.
-void Server::apply_in_place(const SessionPtr& session, float scale) {
-  if (!job_->lock_free()) return;
-  const std::shared_ptr<Shard> shard = shard_;
-  const uint64_t version = shard->version();
-  const optim::Update update{version, optim::learning_rate(rules_.schedule, version), scale};
-  mutex_.unlock();
-  const double began = now();
-  shard->apply_in_place(session->staging, update);
-  times_.add(Stage::apply, now() - began);
-  mutex_.lock();
-}
-
-wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
-                                     View& view) {
-  const base::MutexLock lock(mutex_);
-  release(session);
-  const double since = now();
-  double update = 0;
-  wait_until(session, [&] {
-    mutex_.assert_held();
-    return held_ == 0 || may_apply(push);
-  });
-  if (job_->sync()) {
-    session->sequence = push.sequence;
-    tell_received(*session);
-    apply_orders(false);
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return shard_->current().version > push.base;
-    });
-    update = update_seconds_;
-  } else {
-    const double began = now();
-    const auto& [incarnation, applied] = applied_[push.member];
-    if (incarnation != push.incarnation || applied < push.sequence) {
-      apply_in_place(session, end.gradient_scale());
-      apply_one(session, push, end.gradient_scale());
-    }
-    update = now() - began;
-    changed_.notify_all();
-  }
-  view = shard_->current();
-  wire::Reply reply;
-  tell_wait(reply, since, update);
   return reply;
 }
 
@@ -314,7 +164,14 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     shard_->apply(contributions, decision.mean_scale, update, bytes_of(ledger));
     stored += shard_->commit_seconds();
   }
-  count_update(began, stored);
+  bool traced = false;
+  for (const Contributor& contributor : decision.contributors) {
+    const auto found = sessions_.find(contributor.member);
+    if (found == sessions_.end() || !found->second->traced) continue;
+    trace_.contributed(found->second->hello, contributor.sequence, began);
+    traced = true;
+  }
+  count_update(began, stored, traced);
   return true;
 }
 
@@ -329,7 +186,7 @@ void Server::apply_orders(bool without_missing) {
   }
 }
 
-void Server::send_parameters(const SessionPtr& session, const View& view, const wire::Reply& reply, uint64_t sequence) {
+void Server::send_parameters(const SessionPtr& session, const View& view, wire::Reply reply, uint64_t sequence) {
   transport::Header first = header(Kind::parameters);
   first.version = view.version;
   first.sequence = sequence;
@@ -339,8 +196,12 @@ void Server::send_parameters(const SessionPtr& session, const View& view, const 
     element = static_cast<Element>(job_->wire());
   }
   const double began = now();
+  const bool traced = sequence > 0 && session->trace != nullptr && reply.received_at() > 0;
+  if (traced) reply.set_sent_at(trace_.since_epoch(began));
   static_cast<void>(send_elements(session->stream, first, view.parameters, element, view.hold, &reply));
-  times_.add(Stage::send, now() - began);
+  const double ended = now();
+  times_.add(Stage::send, ended - began);
+  if (traced) trace_.sent(*session->trace, session->hello, sequence, began, ended);
 }
 
 void Server::count_lost(const transport::Header& join) {

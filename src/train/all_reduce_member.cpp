@@ -74,6 +74,7 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
   options.began = start.began;
   options.regrouping = start.regrouping;
   options.tuned = start.tuned;
+  options.trace = start.trace;
   return options;
 }
 

@@ -52,6 +52,7 @@ struct MemberStart {
   std::function<void()> regrouping;
   /// All-reduce, who leads: this many bytes per bucket were found to be best.
   std::function<void(size_t bytes)> tuned;
+  base::TraceTrack* trace = nullptr;  ///< of the training thread; may be absent
 };
 
 class GroupMember {

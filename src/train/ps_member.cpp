@@ -89,13 +89,14 @@ Together PsMember::together(MemberStart start) {
   // Fewer may be left than there are now: then each computes more for an update that takes more.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
   if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
-  together.exchange = [this, examples = start.examples, mean_loss = start.mean_loss,
+  together.exchange = [this, examples = start.examples, mean_loss = start.mean_loss, trace = start.trace,
                        initial = std::move(start.initial)](graph::ParameterStore& parameters,
                                                            const exchange::LocalOptions& local) {
     ps::PsOptions options = exchange_options(examples, mean_loss);
     options.rules = {local.optimizer, local.schedule, local.clip_norm};
     options.threads = local.threads;
     options.initial = initial;
+    options.trace = trace;
     auto made = std::make_unique<ps::PsExchange>(parameters, std::move(options));
     exchange_ = made.get();
     return made;

@@ -104,8 +104,9 @@ void Replicas::train(int replica) {
     const TrainingState begin;  // the first one's state comes with the group
     MemberStart start = start_;
     start.state = &begin;
+    if (start.trace != nullptr) start.trace = &start.trace->tracer().track(names()[place]);
     const Together together = join(replica, start, nullptr);
-    Setup setup(settings_, model_, dataset_, nullptr, &together);
+    Setup setup(settings_, model_, dataset_, nullptr, &together, start.trace);
     TrainerOptions options = setup.trainer_options();
     options.who = fmt::format(" on replica {}", replica);
     options.stop.seconds = 0;  // the first one's clock counts

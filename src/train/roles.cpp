@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "observe/trace/merge.h"
+#include "observe/trace/role_trace.h"
 #include "train/all_reduce_member.h"
 #include "train/checkpoint_source.h"
 #include "train/data_options.h"
@@ -125,6 +127,9 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   server.log = group.log;
   server.interrupt = options.interrupt;
   server.meter = group.meter;
+  std::optional<observe::RoleTrace> trace;
+  if (settings.trace) trace.emplace(group.task.str());
+  server.tracer = trace ? &trace->tracer() : nullptr;
   ps::Server running(server);
   ServerObserver observer(settings, observed_role(group, folder.path()), running);
   const Beat beat([&] {
@@ -134,6 +139,8 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   });
   running.run();
   observer.end(folder.summary_file());
+  const std::string problem = trace ? trace->write(folder.path() + "/" + observe::kTraceFile) : "";
+  if (!problem.empty()) group.log("warning", problem);
 }
 
 void run_evaluator(Configuration configuration, const RoleOptions& options) {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 
+#include "observe/trace/merge.h"
+#include "observe/trace/role_trace.h"
 #include "train/all_reduce_member.h"
 #include "train/data_options.h"
 #include "train/group_member.h"
@@ -58,6 +61,8 @@ class Session::Impl {
   ps::Initial initial();
   void open_outputs();
   void observe();
+  /// Where there is one; what goes wrong is a warning.
+  void write_trace() const;
   StopReason train_replicas(Trainer& first, const RunClock& clock);
   /// The checkpoint to go on from; nothing for a new run.
   std::optional<Checkpoint> load_checkpoint();
@@ -87,6 +92,7 @@ class Session::Impl {
   ModelTraits traits_;
   int64_t started_ = 0;
   std::unique_ptr<GroupMember> member_;
+  std::optional<observe::RoleTrace> trace_;
   std::optional<Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
   std::vector<float> initial_parameters_;
 };
@@ -111,9 +117,10 @@ Session::Impl::Impl(Configuration configuration, SessionOptions options) : optio
     if (finished != StopReason::none) return;
   }
   data::Dataset dataset = load_data(settings, model, options_);
+  if (settings.trace) trace_.emplace(member_ ? options_.group->task.str() : "train");
   const std::optional<Together> together = join_others(model, dataset);
   setup_.emplace(settings, model, std::move(dataset), checkpoint ? &*checkpoint : nullptr,
-                 together ? &*together : nullptr);
+                 together ? &*together : nullptr, trace_ ? &trace_->training() : nullptr);
   traits_ = setup_->traits();
   settings = setup_->settings();
   parameters_ = setup_->parameters().count();
@@ -129,6 +136,7 @@ std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, co
   start.examples = dataset.train.count();
   start.mean_loss = traits.loss_over == nn::LossOver::mean;
   start.state = &start_;
+  start.trace = trace_ ? &trace_->training() : nullptr;
   start.tuned = [this](size_t bytes) { tuned(bytes); };
   if (member_) {
     start.initial = [this] { return initial(); };
@@ -355,7 +363,17 @@ void Session::Impl::end_with_error(const TrainingState& state, StopReason reason
     const Outcome ended = outcome(state, reason);
     for (Hooks* hook : hooks_) try_to([&] { hook->on_end(ended); });
     write_summary(ended, error);
+    write_trace();
   });
+}
+
+void Session::Impl::write_trace() const {
+  if (!trace_) return;
+  const char* name = member_ && chief() ? observe::kChiefTraceFile : observe::kTraceFile;
+  const std::string problem = trace_->write(directory->path() + "/" + name);
+  if (problem.empty()) return;
+  if (member_) return options_.group->log("warning", problem);
+  std::fprintf(stderr, "warning: %s\n", problem.c_str());
 }
 
 StopReason Session::Impl::train_replicas(Trainer& first, const RunClock& clock) {
@@ -379,7 +397,8 @@ Outcome Session::Impl::run() {
   parts.hooks = hooks_;
   parts.interrupt = options_.interrupt;
   started_ = std::time(nullptr);
-  const TrainerOptions trainer_options = setup_->trainer_options();
+  TrainerOptions trainer_options = setup_->trainer_options();
+  trainer_options.trace_steps = static_cast<uint64_t>(settings.trace_steps);
   Trainer trainer(std::move(parts), member_ ? member_->adapted(trainer_options) : trainer_options, start_);
   const RunClock clock(start_.seconds);
   StopReason reason = StopReason::none;
@@ -402,6 +421,7 @@ Outcome Session::Impl::run() {
   if (replicas_) replicas_->report(ended);
   for (Hooks* hook : hooks_) hook->on_end(ended);
   write_summary(ended, "");
+  write_trace();
   if (member_) member_->end();
   return ended;
 }

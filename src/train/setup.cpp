@@ -18,8 +18,9 @@ Shape image_of(const data::Dataset& dataset) {
 }
 
 data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels,
-                                   const TrainingState& state, const Together* together) {
+                                   const TrainingState& state, const Together* together, base::TraceTrack* trace) {
   data::LoaderOptions options;
+  if (trace != nullptr) options.trace = &trace->tracer().track(fmt::format("data ({})", trace->name()));
   options.pixels = &pixels;
   options.batch = settings.batch;
   options.shuffle = data::Shuffle::parse(settings.shuffle);
@@ -92,12 +93,13 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 }  // namespace
 
 Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint,
-             const Together* together)
+             const Together* together, base::TraceTrack* trace)
     : gradients_per_update_(together == nullptr ? 1 : together->gradients_per_update),
       settings_(with_schedule_end(settings, dataset, gradients_per_update_)),
       dataset_(std::move(dataset)),
       pixels_(scaling_of(settings, dataset_)),
       threads_(resolve_threads(settings)),
+      trace_(trace),
       backend_(make_backend(settings.backend, threads_,
                             {.exact_conv = settings.exact_conv, .precision = settings.precision})),
       spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
@@ -108,7 +110,7 @@ Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset 
       programs_(spec_, Purpose::training, *backend_, parameters_.values().data(),
                 accumulates(settings, together) ? micro_gradients_.as<float>().data() : parameters_.gradients().data()),
       exchange_(make_exchange(together)),
-      loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint), together)),
+      loader_(trained_split(), loader_options(settings, pixels_, restore(checkpoint), together, trace)),
       evaluator_(spec_, *backend_, parameters_.values().data(), evaluated_split(), settings.eval_batch, &pixels_) {}
 
 const data::Examples& Setup::trained_split() {
@@ -215,6 +217,7 @@ Parts Setup::parts() {
   parts.exchange = exchange_.get();
   parts.loader = &loader_;
   parts.evaluator = &evaluator_;
+  parts.trace = trace_;
   return parts;
 }
 

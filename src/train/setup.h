@@ -30,7 +30,7 @@ class Setup {
   /// Prepares the program of a full batch, so that what does not fit is found here. Throws UsageError for settings that
   /// do not fit the data or the checkpoint, DataError for a checkpoint of another model.
   Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
-        const Checkpoint* checkpoint = nullptr, const Together* together = nullptr);
+        const Checkpoint* checkpoint = nullptr, const Together* together = nullptr, base::TraceTrack* trace = nullptr);
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
 
@@ -83,6 +83,7 @@ class Setup {
   data::Dataset dataset_;
   data::PixelScaling pixels_;  ///< empty: pixels are taken as they are
   int threads_;
+  base::TraceTrack* trace_;  ///< of the training thread; may be absent
   std::unique_ptr<backend::Backend> backend_;
   ModelSpec spec_;
   TrainingState state_;

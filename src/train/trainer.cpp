@@ -6,25 +6,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "optim/update_kernels.h"
+#include "train/non_finite.h"
 
 namespace lockstep::train {
 namespace {
-
-/// By accuracy, then by loss.
-bool better(const EvalRecord& a, const std::optional<EvalRecord>& b) {
-  if (!b || a.accuracy > b->accuracy) return true;
-  return !(a.accuracy < b->accuracy) && a.loss < b->loss;
-}
-
-/// Without the sign that a NaN may have.
-std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
-
-[[noreturn]] void throw_non_finite(const std::string& what, uint64_t step, int64_t epoch) {
-  throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch));
-}
 
 double seconds_since(RunClock::Clock::time_point start) {
   return std::chrono::duration<double>(RunClock::Clock::now() - start).count();
@@ -41,7 +30,8 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
       state_(std::move(state)),
       saved_step_(state_.step),
       aside_told_(state_.aside_seconds),
-      batches_per_step_(options_.accumulate) {
+      batches_per_step_(options_.accumulate),
+      trace_(parts_.trace, options_.trace_steps) {
   if (options_.accumulate > 1 && parts_.micro_gradients.size() != parts_.parameters->count()) {
     throw UsageError(fmt::format("trainer: accumulating {} parameters needs as many micro gradients, got {}",
                                  parts_.parameters->count(), parts_.micro_gradients.size()));
@@ -51,7 +41,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
 StopReason Trainer::run(const RunClock& clock) {
   if (const auto group = parts_.exchange->join().value_or_throw()) follow(*group);
   led_ = leads();
-  told_ = Clock::now();
+  ended_ = Clock::now();
   StopReason reason = StopReason::none;
   try {
     do {
@@ -154,9 +144,18 @@ void Trainer::begin(uint64_t examples, int64_t batches, double load_seconds) {
   parts_.exchange->begin({state_.step, examples, batches, load_seconds, aside});
 }
 
+const data::Batch* Trainer::next_batch() {
+  if (dropped_ != nullptr) return std::exchange(dropped_, nullptr);
+  if (!trace_.on()) return parts_.loader->next();
+  const Clock::time_point before = Clock::now();
+  const data::Batch* batch = parts_.loader->next();
+  trace_.phase(Phase::data, before, Clock::now());
+  return batch;
+}
+
 bool Trainer::step(StepResult& result) {
   const double waited = parts_.loader->seconds_waited();
-  const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
+  const data::Batch* batch = next_batch();
   if (batch == nullptr) return false;
   begin(static_cast<uint64_t>(batch->count), 1, parts_.loader->seconds_waited() - waited);
   run_batch(*batch, batch->first_row, result);
@@ -167,7 +166,7 @@ bool Trainer::step(StepResult& result) {
 
 bool Trainer::accumulated_step(StepResult& result) {
   const double waited = parts_.loader->seconds_waited();
-  const data::Batch* batch = dropped_ != nullptr ? dropped_ : parts_.loader->next();
+  const data::Batch* batch = next_batch();
   if (batch == nullptr) return false;
   const data::Batch* const first = batch;
   const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
@@ -180,7 +179,7 @@ bool Trainer::accumulated_step(StepResult& result) {
     run_batch(*batch, rows + batch->first_row, result);
     rows += batch->global_count;
     const bool last = batches == batches_per_step_ || batch->last_in_epoch;
-    batch = last ? nullptr : parts_.loader->next();
+    batch = last ? nullptr : next_batch();
     const Clock::time_point before = Clock::now();
     if (first_count > 0 && (count > 0 || batch == nullptr)) {
       const float mean = static_cast<float>(first_count) / static_cast<float>(result.examples);
@@ -215,10 +214,14 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
   if (batch.count == 0) return;
   graph::Program& program = parts_.programs->bind(batch);
   const backend::StepContext context{options_.seed, state_.step, static_cast<uint64_t>(first_row)};
-  if (parts_.micro_gradients.empty()) {
-    program.run(context, [this](graph::ParameterRange range) { parts_.exchange->ready(range, {}); });
+  const bool accumulates = !parts_.micro_gradients.empty();
+  const auto announce = [&](graph::ParameterRange range) {
+    if (!accumulates) parts_.exchange->ready(range, {});
+  };
+  if (trace_.on()) {
+    trace_.run(program, context, announce);
   } else {
-    program.run(context);
+    program.run(context, announce);
   }
   spend(Phase::forward, program.times().forward);
   spend(Phase::backward, program.times().backward);
@@ -232,11 +235,13 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
 }
 
 void Trainer::finish_update(StepResult& result) {
+  const Clock::time_point before = trace_.on() ? Clock::now() : Clock::time_point();
   result.info =
       parts_.exchange
           ->finish({result.loss_sum, static_cast<uint64_t>(result.correct), static_cast<uint64_t>(result.examples)})
           .value_or_throw();
   spend(result.info.spent);
+  trace_.exchanged(result.info.spent, before);
   parts_.programs->parameters_changed();
 }
 
@@ -250,11 +255,13 @@ void Trainer::spend(const exchange::Spent& spent) {
   spend(Phase::optimizer, spent.optimizer);
 }
 
-void Trainer::close_phases() {
-  const Clock::time_point before = std::exchange(told_, Clock::now());
-  double known = 0;
-  for (const double seconds : phases_) known += seconds;
-  spend(Phase::rest, std::max(std::chrono::duration<double>(told_ - before).count() - known, 0.0));
+Trainer::Clock::time_point Trainer::close_phases() {
+  const Clock::time_point before = std::exchange(ended_, Clock::now());
+  const double known = std::accumulate(phases_.begin(), phases_.end(), -closed_);
+  const double passed = std::chrono::duration<double>(ended_ - before).count();
+  spend(Phase::rest, std::max(passed - known, 0.0));
+  closed_ = std::accumulate(phases_.begin(), phases_.end(), 0.0);
+  return before;
 }
 
 void Trainer::account(const StepResult& result) {
@@ -276,8 +283,9 @@ void Trainer::account(const StepResult& result) {
 
 void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
   const exchange::BatchReport& group = result.info.group;
+  const Clock::time_point before = close_phases();
+  trace_.step(state_.step, before, ended_);
   if (parts_.hooks.empty() || group.examples == 0) return;
-  close_phases();
   StepEvent event;
   event.step = state_.step;
   event.epoch = result.epoch + 1;
@@ -291,6 +299,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
   event.staleness = result.info.staleness;
   event.wait_seconds = result.info.wait_seconds;
   event.phases = std::exchange(phases_, {});
+  closed_ = 0;
   event.clock = &clock;
   for (Hooks* hook : parts_.hooks) hook->on_step(event);
 }
@@ -314,72 +323,6 @@ StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before
   }
   if (saves || (evaluates && reason == StopReason::none && best_so_far())) checkpoint(clock);
   return reason == StopReason::none && interrupted ? StopReason::interrupted : reason;
-}
-
-bool Trainer::take_snapshot(Phase phase) {
-  if (!leads()) return true;
-  const Clock::time_point before = Clock::now();
-  base::Result<exchange::Snapshot> taken = parts_.exchange->snapshot();
-  spend(phase, seconds_since(before));
-  if (!taken) return false;
-  snapshot_ = std::move(taken.value());
-  if (!snapshot_.group) {
-    state_.data = parts_.loader->remainder();
-    return true;
-  }
-  state_.step = snapshot_.step;
-  state_.examples = snapshot_.group->examples;
-  state_.data = snapshot_.group->data;
-  parts_.programs->parameters_changed();
-  return true;
-}
-
-void Trainer::evaluate(const RunClock& clock) {
-  const double before = clock.seconds();
-  const Metrics metrics = parts_.evaluator->run();
-  if (!std::isfinite(metrics.loss)) {
-    throw_non_finite("the evaluated loss became " + shown(metrics.loss), state_.step, epoch());
-  }
-  const EvalRecord record{state_.step, epoch(), metrics.loss, metrics.accuracy, metrics.examples};
-  const bool best = better(record, state_.best_eval);
-  state_.last_eval = record;
-  if (best) state_.best_eval = record;
-  EvalEvent event{record.step, record.epoch, record.loss, record.accuracy, record.examples, best, before, 0};
-  if (!metrics.has_accuracy) event.accuracy = std::numeric_limits<double>::quiet_NaN();
-  event.eval_seconds = clock.seconds() - before;
-  for (Hooks* hook : parts_.hooks) hook->on_eval(event);
-  const double took = clock.seconds() - before;
-  state_.aside_seconds += took;
-  spend(Phase::evaluation, took);
-}
-
-int64_t Trainer::epoch() const { return state_.epoch_examples == 0 ? state_.epochs : state_.epochs + 1; }
-
-bool Trainer::evaluated_here() const { return state_.last_eval && state_.last_eval->step == state_.step; }
-
-bool Trainer::best_so_far() const { return evaluated_here() && better(*state_.last_eval, state_.best_checkpoint); }
-
-void Trainer::checkpoint(const RunClock& clock) {
-  if (!leads()) return;
-  const double start = clock.seconds();
-  // A checkpoint of such parameters is worth nothing, and would push out good ones.
-  if (!std::isfinite(optim::sum_of_squares(parts_.parameters->values(), options_.threads))) {
-    throw_non_finite("the parameters became infinite or not a number", state_.step, epoch());
-  }
-  for (Hooks* hook : parts_.hooks) hook->before_checkpoint();
-  const double before = clock.seconds();
-  const bool best = best_so_far();
-  if (best) state_.best_checkpoint = state_.last_eval;
-  state_.seconds = before;
-  CheckpointEvent event = parts_.checkpointer->save(state_, snapshot_);
-  parts_.exchange->saved();
-  saved_step_ = state_.step;
-  event.best = best;
-  event.seconds = clock.seconds() - before;
-  for (Hooks* hook : parts_.hooks) hook->on_checkpoint(event);
-  const double took = clock.seconds() - start;
-  state_.aside_seconds += took;
-  spend(Phase::checkpoint, took);
 }
 
 }  // namespace lockstep::train

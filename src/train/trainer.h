@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "train/evaluator.h"
 #include "train/programs.h"
 #include "train/state.h"
+#include "train/step_trace.h"
 #include "train/stop_rules.h"
 
 namespace lockstep::train {
@@ -46,6 +48,7 @@ struct Parts {
   Checkpointer* checkpointer = nullptr;  ///< may be absent
   std::vector<Hooks*> hooks;
   const std::atomic<bool>* interrupt = nullptr;  ///< may be absent
+  base::TraceTrack* trace = nullptr;             ///< of the training thread; may be absent
 };
 
 struct TrainerOptions {
@@ -58,6 +61,7 @@ struct TrainerOptions {
   bool evaluates_at_the_end_only = false;  ///< of its own share: someone else evaluates while training goes on
   bool epoch_is_pass = true;               ///< else it is a fixed number of steps
   std::string who;                         ///< " on worker:1", for errors; empty for one process
+  std::optional<uint64_t> trace_steps;     ///< how many are traced, 0: all; absent: as another thread says
 };
 
 class Trainer {
@@ -100,6 +104,8 @@ class Trainer {
   void look_who_leads();
   /// Tells the exchange that a step begins.
   void begin(uint64_t examples, int64_t batches, double load_seconds);
+  /// The batch that was dropped, or the next one; null where the data has run out.
+  const data::Batch* next_batch();
   /// One update; false where the data has run out.
   bool step(StepResult& result);
   bool accumulated_step(StepResult& result);
@@ -111,8 +117,8 @@ class Trainer {
   void tell_step(const StepResult& result, const RunClock& clock);
   void spend(Phase phase, double seconds) { phases_[static_cast<size_t>(phase)] += seconds; }
   void spend(const exchange::Spent& spent);
-  /// Makes the phases add up to the time since the end of the step before.
-  void close_phases();
+  /// Makes the phases add up to the time that has passed, of which `ended_` is the end. Gives where it began.
+  Clock::time_point close_phases();
   StopReason between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock);
   /// Brings parameters and state to one version of the whole group, for evaluation and checkpoint, which its
   /// time counts as; false: not now.
@@ -135,8 +141,10 @@ class Trainer {
   exchange::Snapshot snapshot_;
   StopReason group_stop_ = StopReason::none;
   bool led_ = false;
-  PhaseSeconds phases_ = {};  ///< since `told_`
-  Clock::time_point told_;    ///< the end of the step before
+  PhaseSeconds phases_ = {};  ///< since hooks were told of a step
+  double closed_ = 0;         ///< of these, what lies before `ended_`
+  Clock::time_point ended_;   ///< the end of the step before
+  StepTrace trace_;
 };
 
 }  // namespace lockstep::train

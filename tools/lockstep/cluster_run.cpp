@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "closing.h"
 #include "cluster_display.h"
 #include "lockstep/error.h"
+#include "observe/trace/merge.h"
 #include "output.h"
 #include "table.h"
 #include "text.h"
@@ -153,6 +155,17 @@ void close(const ClusterRun& run, const Terminal& terminal, const ClusterDisplay
   }
 }
 
+/// What goes wrong is no reason to fail: the run itself is done.
+void merge_traces(const std::string& run_dir) {
+  std::vector<std::string> problems;
+  try {
+    problems = observe::merge_traces(run_dir).problems;
+  } catch (const Error& error) {
+    problems.push_back(fmt::format("the traces of the roles are not merged: {}", error.what()));
+  }
+  for (const std::string& problem : problems) std::fprintf(stderr, "warning: %s\n", problem.c_str());
+}
+
 }  // namespace
 
 int run_cluster(const ClusterRun& run) {
@@ -176,6 +189,7 @@ int run_cluster(const ClusterRun& run) {
                                     }).run();
   display.finish();
   if (run.collect) run.collect();
+  if (run.settings->trace) merge_traces(run.run_dir);
   if (ended.code == 2) throw UsageError(ended.error);
   if (!ended.error.empty()) throw Error(ended.error + "; what there is lies in " + run.run_dir);
   close(run, terminal, display);

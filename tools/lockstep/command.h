@@ -30,6 +30,7 @@ void add_compare(const Command& program, Invocation& invocation);
 void add_why(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
+void add_trace(const Command& program, Invocation& invocation);
 void add_monitor(const Command& program, Invocation& invocation);
 void add_data(const Command& program, Invocation& invocation);
 void add_models(const Command& program, Invocation& invocation);

@@ -1,0 +1,190 @@
+#include "observe/trace/merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/file.h"
+#include "lockstep/error.h"
+
+namespace lockstep::observe {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr size_t kLongestLine = size_t{1} << 20;
+constexpr double kMost = 1e18;  ///< of a time in nanoseconds
+
+/// One role's trace, open behind its first line.
+struct Part {
+  std::string path;
+  std::string role;
+  std::string host;
+  std::ifstream file;
+  int64_t began = 0;                     ///< nanoseconds since 1970 by its clock
+  std::map<std::string, double> clocks;  ///< of other roles: what to add to its own, in nanoseconds
+  double offset = 0;                     ///< to the clock of all
+  int number = 0;
+};
+
+/// False at the end, or where there is a line that nobody of us wrote.
+bool next_line(std::ifstream& file, std::string& line) {
+  return std::getline(file, line) && line.size() <= kLongestLine;
+}
+
+double number(const json& from, const char* key) {
+  const auto found = from.find(key);
+  const double value = found != from.end() && found->is_number() ? found->get<double>() : 0;
+  return value > -kMost && value < kMost ? value : 0;
+}
+
+std::string text(const json& from, const char* key) {
+  const auto found = from.find(key);
+  return found != from.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// A DataError where it is not the beginning of a trace of ours.
+Part open_part(const std::string& path) {
+  Part part;
+  part.path = path;
+  part.file.open(path);
+  std::string line;
+  if (!part.file || !next_line(part.file, line)) throw DataError("it cannot be read, or is empty");
+  const json head = json::parse(line + "]}", nullptr, false);
+  const auto other = head.is_object() ? head.find("otherData") : head.end();
+  if (!head.is_object() || other == head.end() || !other->is_object() || text(*other, "role").empty()) {
+    throw DataError("its first line does not say whose trace it is");
+  }
+  part.role = text(*other, "role");
+  part.host = text(*other, "host");
+  const auto began = other->find("began_ns");
+  if (began != other->end() && began->is_number_integer()) part.began = began->get<int64_t>();
+  if (part.began <= 0 || static_cast<double>(part.began) > kMost * 8) throw DataError("it does not say when it began");
+  const auto clocks = other->find("clocks");
+  if (clocks != other->end() && clocks->is_object()) {
+    for (const auto& [name, offset] : clocks->items()) part.clocks[name] = number(*clocks, name.c_str()) * 1000;
+  }
+  return part;
+}
+
+std::vector<std::string> find_parts(const std::string& run_folder) {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder, ignored)) {
+    const fs::path file = entry.path() / kTraceFile;
+    if (entry.is_directory(ignored) && fs::is_regular_file(file, ignored)) paths.push_back(file.string());
+  }
+  const fs::path chief = fs::path(run_folder) / kChiefTraceFile;
+  if (fs::is_regular_file(chief, ignored)) paths.push_back(chief.string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Each role has estimated what to add to its clock for another's: from the one that most know, over all that know each
+/// other. Who is not to be reached keeps its own clock.
+void find_offsets(std::vector<Part>& parts) {
+  std::map<std::string, int> known;
+  for (const Part& part : parts) {
+    for (const auto& [name, offset] : part.clocks) ++known[name];
+  }
+  const auto by_fame = [&](const Part& a, const Part& b) { return known[a.role] < known[b.role]; };
+  std::map<std::string, double> found{{std::max_element(parts.begin(), parts.end(), by_fame)->role, 0.0}};
+  for (bool more = true; more;) {
+    more = false;
+    for (const Part& part : parts) {
+      for (const auto& [name, offset] : part.clocks) {
+        const auto mine = found.find(part.role);
+        const auto other = found.find(name);
+        if ((mine == found.end()) == (other == found.end())) continue;
+        more = true;
+        if (mine == found.end()) {
+          found[part.role] = other->second + offset;
+        } else {
+          found[name] = mine->second - offset;
+        }
+      }
+    }
+  }
+  for (Part& part : parts) {
+    const auto at = found.find(part.role);
+    part.offset = at == found.end() ? 0 : at->second;
+  }
+}
+
+/// The events of a part, moved by `shift` microseconds. Gives how many lines were read before one that is damaged;
+/// nothing: all of them were fine.
+std::optional<size_t> copy(Part& part, double shift, bool& first, base::WholeFile& to) {
+  std::string line;
+  std::string out;
+  std::optional<size_t> damaged;
+  for (size_t lines = 1;; ++lines) {
+    const bool more = next_line(part.file, line);
+    if (more && line == "]}") break;
+    if (!line.empty() && line.back() == ',') line.pop_back();
+    json event = more ? json::parse(line, nullptr, false) : json();
+    if (!event.is_object()) {
+      damaged = lines;
+      break;
+    }
+    event["pid"] = part.number;
+    if (event.contains("ts")) event["ts"] = std::round((number(event, "ts") + shift) * 1000) / 1000;
+    out += first ? "" : ",\n";
+    out += event.dump(-1, ' ', false, json::error_handler_t::replace);
+    first = false;
+    if (out.size() < kLongestLine) continue;
+    to.write(out);
+    out.clear();
+  }
+  to.write(out);
+  return damaged;
+}
+
+}  // namespace
+
+MergedTrace merge_traces(const std::string& run_folder) {
+  MergedTrace merged;
+  std::vector<Part> parts;
+  for (const std::string& path : find_parts(run_folder)) {
+    try {
+      parts.push_back(open_part(path));
+      parts.back().number = static_cast<int>(parts.size());
+    } catch (const Error& error) {
+      merged.problems.push_back(fmt::format("{} is left out of the trace: {}", path, error.what()));
+    }
+  }
+  if (parts.empty()) return merged;
+  find_offsets(parts);
+  // Since the first one began, so that times have few digits: who reads them counts in doubles.
+  const auto start = [](const Part& part) { return part.began + static_cast<int64_t>(part.offset); };
+  int64_t earliest = start(parts.front());
+  for (const Part& part : parts) earliest = std::min(earliest, start(part));
+  json other{{"roles", json::array()}, {"began_ns", earliest}};
+  for (const Part& part : parts) {
+    other["roles"].push_back({{"role", part.role}, {"host", part.host}, {"clock_offset_us", part.offset / 1000}});
+  }
+  merged.path = (fs::path(run_folder) / kTraceFile).string();
+  base::WholeFile file(merged.path);
+  file.write(fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n",
+                         other.dump(-1, ' ', false, json::error_handler_t::replace)));
+  bool first = true;
+  for (Part& part : parts) {
+    const double shift = static_cast<double>(start(part) - earliest) / 1000;
+    const std::optional<size_t> damaged = copy(part, shift, first, file);
+    ++merged.roles;
+    if (!damaged) continue;
+    merged.problems.push_back(
+        fmt::format("{} is damaged after line {}: the rest of it is left out of the trace", part.path, *damaged));
+  }
+  file.write("\n]}\n");
+  file.commit();
+  return merged;
+}
+
+}  // namespace lockstep::observe

@@ -1,0 +1,46 @@
+// What a server leaves in a trace: for each worker what happens with its pushes, and the versions that are made. Times
+// are those of Server::now(). Without a tracer it does nothing.
+#pragma once
+
+#include <string>
+
+#include "base/tracer.h"
+#include "ps/messages.h"
+
+namespace lockstep::ps {
+
+class ServerTrace {
+ public:
+  ServerTrace(base::Tracer* tracer, int server);
+
+  /// For a worker's session; null where nothing is traced.
+  [[nodiscard]] base::TraceTrack* track(const std::string& worker);
+
+  // By the session's handler.
+  void received(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
+  void waited(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
+  void sent(base::TraceTrack& track, const wire::Hello& to, uint64_t sequence, double begin, double end) const;
+  /// Lock-free: applied by the handler itself.
+  void applied(base::TraceTrack& track, const wire::Hello& from, uint64_t sequence, double begin, double end) const;
+
+  // By one thread at a time: an update, whose last `stored` seconds made it durable, and whose gradients are in it.
+  void updated(uint64_t version, double begin, double end, double stored);
+  void contributed(const wire::Hello& from, uint64_t sequence, double begin);
+
+  /// Nanoseconds since 1970; 0 without a tracer.
+  [[nodiscard]] int64_t since_epoch(double at) const;
+
+ private:
+  base::Tracer* tracer_;
+  int server_;
+  base::TraceTrack* updates_ = nullptr;
+  const base::TraceLabel* receive_ = nullptr;
+  const base::TraceLabel* wait_ = nullptr;
+  const base::TraceLabel* send_ = nullptr;
+  const base::TraceLabel* apply_ = nullptr;
+  const base::TraceLabel* store_ = nullptr;
+  const base::TraceLabel* push_ = nullptr;
+  const base::TraceLabel* pull_ = nullptr;
+};
+
+}  // namespace lockstep::ps

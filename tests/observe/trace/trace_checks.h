@@ -1,0 +1,66 @@
+// What the tests of real traces share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+
+using nlohmann::json;
+using TrackId = std::pair<int, int>;  ///< process and thread
+
+struct Span {
+  std::string name;
+  std::string category;
+  double begin = 0;
+  double end = 0;
+  json arguments;
+};
+
+constexpr double kResolution = 0.0015;  ///< of times in a trace, in microseconds
+
+inline std::map<TrackId, std::vector<Span>> spans_of(const json& trace) {
+  std::map<TrackId, std::vector<Span>> tracks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"];
+    tracks[{event["pid"], event["tid"]}].push_back(
+        {event["name"], event["cat"], begin, begin + event["dur"].get<double>(), event.value("args", json::object())});
+  }
+  return tracks;
+}
+
+/// "training", "updates", ... by track, or the processes' names with thread 0.
+inline std::map<TrackId, std::string> names_of(const json& trace) {
+  std::map<TrackId, std::string> names;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") names[{event["pid"], event["tid"]}] = event["args"]["name"];
+  }
+  return names;
+}
+
+/// Any two either lie one in the other or have nothing in common.
+inline void expect_nested(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+  std::vector<const Span*> open;
+  for (const Span& span : spans) {
+    EXPECT_GE(span.end, span.begin);
+    while (!open.empty() && open.back()->end <= span.begin + kResolution) open.pop_back();
+    if (!open.empty()) {
+      EXPECT_LE(span.end, open.back()->end + kResolution) << span.name << " in " << open.back()->name;
+    }
+    open.push_back(&span);
+  }
+}
+
+inline bool lies_in(const Span& inner, const Span& outer) {
+  return inner.begin >= outer.begin - kResolution && inner.end <= outer.end + kResolution;
+}
+
+}  // namespace lockstep::testing

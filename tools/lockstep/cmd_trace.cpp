@@ -1,0 +1,58 @@
+// lockstep trace: the traces of a run's roles as one, and how to look at it.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "command_line.h"
+#include "lockstep/error.h"
+#include "observe/trace/merge.h"
+#include "output.h"
+#include "text.h"
+#include "train/run_directory.h"
+#include "train/settings.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  lockstep train lenet --workers 2 --ps 1 --trace\n"
+    "  lockstep trace runs/lenet-1";
+
+struct Arguments {
+  std::string run;
+  std::string runs_dir = train::Settings{}.runs_dir;
+};
+
+int run_trace(const Arguments& arguments) {
+  const std::string run = train::find_run(arguments.run, arguments.runs_dir);
+  const observe::MergedTrace merged = observe::merge_traces(run);
+  for (const std::string& problem : merged.problems) std::fprintf(stderr, "warning: %s\n", problem.c_str());
+  const std::string alone = run + "/" + observe::kTraceFile;
+  std::error_code ignored;
+  if (merged.path.empty() && !std::filesystem::exists(alone, ignored)) {
+    throw UsageError("run " + run + " has no trace; train with --trace");
+  }
+  if (merged.path.empty()) {
+    print("the trace is {}\n", alone);
+  } else {
+    print("the trace of {} is {}\n", counted(merged.roles, "role"), merged.path);
+  }
+  print("to look at it, open it in https://ui.perfetto.dev or in chrome://tracing\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_trace(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("trace", "Merge the traces of a run's roles, and say how to look at them");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("RUN", arguments->run, "The run's folder, or its name").required();
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are looked for by name [runs]").type_name("DIR");
+  app.footer(kExamples);
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_trace(*arguments); }; });
+}
+
+}  // namespace lockstep::tools
