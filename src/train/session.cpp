@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 
@@ -372,8 +371,8 @@ void Session::Impl::write_trace() const {
   const char* name = member_ && chief() ? observe::kChiefTraceFile : observe::kTraceFile;
   const std::string problem = trace_->write(directory->path() + "/" + name);
   if (problem.empty()) return;
-  if (member_) return options_.group->log("warning", problem);
-  std::fprintf(stderr, "warning: %s\n", problem.c_str());
+  const auto& log = member_ ? options_.group->log : options_.log;
+  if (log) log("warning", problem);
 }
 
 StopReason Session::Impl::train_replicas(Trainer& first, const RunClock& clock) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "output.h"
+#include "phase_shares.h"
 #include "table.h"
 #include "text.h"
 
@@ -233,7 +234,8 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
                {"examples/s", Table::Align::right},
                {"staleness", Table::Align::right},
                {"waits", Table::Align::right},
-               {"restarts", Table::Align::right}});
+               {"restarts", Table::Align::right},
+               {"where its time goes", Table::Align::left}});
   const size_t shown = std::min(rows_.size(), most);
   for (size_t i = 0; i < shown; ++i) {
     const Row& row = rows_[i];
@@ -242,7 +244,7 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
                known(s.examples_per_s) ? rate_text(s.examples_per_s) : "",
                known(s.staleness) ? fmt::format("{:.1f}", s.staleness) : "",
                known(s.wait_share) ? percent(s.wait_share, 0) : "",
-               row.restarts > 0 ? std::to_string(row.restarts) : ""});
+               row.restarts > 0 ? std::to_string(row.restarts) : "", largest_phases(s.phases)});
   }
   std::vector<std::string> lines;
   const std::string text = table.text(terminal_);

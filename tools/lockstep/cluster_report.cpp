@@ -48,6 +48,12 @@ std::optional<Report> parse_report(const std::string& line) {
   report.accuracy = number(object, "accuracy");
   report.staleness = number(object, "staleness");
   report.wait_share = number(object, "wait_share");
+  if (const auto phases = object.find("phases"); phases != object.end() && phases->is_object()) {
+    for (size_t i = 0; i < report.phases.size(); ++i) {
+      const double share = number(*phases, name(static_cast<train::Phase>(i)).data());
+      report.phases[i] = share >= 0 && share <= 1 ? share : 0;
+    }
+  }
   const auto best = object.find("best");
   report.best = best != object.end() && best->is_boolean() && best->get<bool>();
   return report;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/train.h"
+
 namespace lockstep::tools {
 
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -27,6 +29,7 @@ struct Report {
   double accuracy = kUnknown;
   double staleness = kUnknown;
   double wait_share = kUnknown;
+  train::PhaseSeconds phases = {};  ///< shares of its time
   bool best = false;
 };
 

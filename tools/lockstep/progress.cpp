@@ -79,6 +79,7 @@ void Progress::draw_bar(const train::StepEvent& event) {
   if (start_.has_accuracy) parts.push_back(fmt::format("acc {}", percent(since_drawn_.accuracy(), 1)));
   parts.push_back(fmt::format("{} examples/s", rate_text(rate_)));
   if (const std::string left = time_left(event); !left.empty()) parts.push_back(left);
+  if (const std::string where = largest_phases(phases_.take()); !where.empty()) parts.push_back(where);
   std::string text;
   for (const std::string& part : parts) {
     if (display_width(text) + display_width(part) + 3 > width) break;

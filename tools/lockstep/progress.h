@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/train.h"
+#include "phase_shares.h"
 #include "terminal.h"
 #include "ticker.h"
 
@@ -35,6 +36,7 @@ class Progress final : public train::Hooks {
   void on_step(const train::StepEvent& event) override {
     since_eval_.add(event);
     since_drawn_.add(event);
+    phases_.add(event.phases);
     if (ticker_.due()) draw(event);
   }
   void on_eval(const train::EvalEvent& event) override;
@@ -56,6 +58,7 @@ class Progress final : public train::Hooks {
   train::StartEvent start_;
   StepMeans since_eval_;
   StepMeans since_drawn_;
+  PhaseShares phases_;
   double drawn_at_ = 0;  ///< seconds of this process, and those aside
   double drawn_aside_ = 0;
   double rate_ = 0;  ///< examples per second lately

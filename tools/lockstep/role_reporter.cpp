@@ -63,6 +63,7 @@ void RoleReporter::on_step(const train::StepEvent& event) {
   own_examples_ += static_cast<uint64_t>(event.examples);
   waited_ += event.wait_seconds;
   staleness_ += static_cast<double>(event.staleness);
+  phases_.add(event.phases);
   ++steps_;
   if (!ticker_.due() || (quiet_ && !json_)) return;
   const double now = event.clock->seconds_here();
@@ -74,10 +75,14 @@ void RoleReporter::on_step(const train::StepEvent& event) {
   told_examples_ = own_examples_;
   waited_ = staleness_ = 0;
   steps_ = 0;
+  const train::PhaseSeconds phases = phases_.take();
   if (!json_) {
-    return write(fmt::format("{}: step {}, epoch {}, loss {}, {:.0f} examples/s, waiting {:.0f} %\n", role_,
-                             grouped(event.step), event.epoch, loss_text(event.loss), rate, 100 * share));
+    return write(fmt::format("{}: step {}, epoch {}, loss {}, {:.0f} examples/s, waiting {:.0f} % ({})\n", role_,
+                             grouped(event.step), event.epoch, loss_text(event.loss), rate, 100 * share,
+                             largest_phases(phases)));
   }
+  ordered_json shares;
+  for (size_t i = 0; i < phases.size(); ++i) shares[std::string(name(static_cast<train::Phase>(i)))] = phases[i];
   write(line({{"event", "status"},
               {"role", role_},
               {"state", "training"},
@@ -88,7 +93,8 @@ void RoleReporter::on_step(const train::StepEvent& event) {
               {"examples_per_s", number(rate)},
               {"loss", number(event.loss)},
               {"staleness", number(stale)},
-              {"wait_share", number(share)}}));
+              {"wait_share", number(share)},
+              {"phases", shares}}));
 }
 
 void RoleReporter::on_eval(const train::EvalEvent& event) {

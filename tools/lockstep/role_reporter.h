@@ -8,6 +8,7 @@
 
 #include "cluster/spec.h"
 #include "lockstep/train.h"
+#include "phase_shares.h"
 #include "ps/server.h"
 #include "ticker.h"
 #include "train/settings.h"
@@ -40,6 +41,7 @@ class RoleReporter final : public train::Hooks {
   double told_at_ = 0;
   uint64_t told_examples_ = 0;
   double waited_ = 0;
+  PhaseShares phases_;
   double staleness_ = 0;
   uint64_t steps_ = 0;
   uint64_t own_examples_ = 0;
