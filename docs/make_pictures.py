@@ -154,6 +154,10 @@ def main():
         picture("progress", program, train, folder, pictures, midway)
         cluster = ["train", "lenet", *dataset, "--workers", "3", "--ps", "1", "--async", "--evaluator"]
         picture("cluster", program, cluster, folder, pictures, after_restart, kill="worker:1")
+        synchronous = ["train", "lenet", *dataset, "--workers", "2", "--ps", "1", "--epochs", "5"]
+        run_in_terminal([program, *synchronous], folder)
+        picture("show", program, ["show", "lenet-4"], folder, pictures)
+        picture("why", program, ["why", "lenet-4", "--against", "lenet-1"], folder, pictures)
         picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
 
 
