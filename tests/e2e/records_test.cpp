@@ -37,10 +37,12 @@ TEST_F(RecordsTest, ShowsARunAtAGlance) {
   EXPECT_THAT(one, StartsWith("alone-1  lr on synthetic, one process, batch 50\n"));
   EXPECT_THAT(one, AllOf(HasSubstr("ended at step 40 (epochs)"), HasSubstr("test accuracy"), HasSubstr("2 epochs"),
                          HasSubstr("loss  ** training  ++ evaluation"), HasSubstr("accuracy  ** training  ++ eval")));
+  EXPECT_THAT(one, AllOf(HasSubstr("where the time went"), HasSubstr("forward"), HasSubstr("peaks of")));
   EXPECT_THAT(one, HasSubstr("lockstep why runs/alone-1\n"));
   const std::string cluster = shown({"show"});
   EXPECT_THAT(cluster, StartsWith("both-1  lr on synthetic, 2 workers and 1 server (ps, sync), batch 50 each\n"));
   EXPECT_THAT(cluster, AllOf(HasSubstr("\nworker:0 "), HasSubstr("\nworker:1 "), HasSubstr("\nps:0")));
+  EXPECT_THAT(cluster, AllOf(HasSubstr("> push"), HasSubstr("< pull"), HasSubstr("a apply"), HasSubstr("wire out")));
 }
 
 TEST_F(RecordsTest, FitsTheTerminal) {
@@ -83,6 +85,7 @@ TEST_F(RecordsTest, SaysWhatLimitedARun) {
   EXPECT_FALSE(json["headline"].get<std::string>().empty());
   EXPECT_FALSE(json["sentences"].empty());
   EXPECT_GT(json["against"]["speed_up"].get<double>(), 0);
+  EXPECT_FALSE(json["against"]["phases"].empty());
   write_cluster_run(folder / "runs/lr-1");
   EXPECT_THAT(shown({"why", "lr-1"}), HasSubstr("push"));
 }
