@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace lockstep::base {
@@ -22,7 +23,10 @@ class Durations {
   static constexpr int kOctaves = 44;  ///< from a nanosecond on
 
   uint64_t count_ = 0;
+  uint64_t zeros_ = 0;
   double seconds_ = 0;
+  double least_ = std::numeric_limits<double>::infinity();
+  double most_ = 0;
   std::array<uint32_t, kPerOctave* kOctaves> places_ = {};
 };
 

@@ -19,8 +19,20 @@ std::string_view name(Phase phase) {
 }  // namespace lockstep::train
 
 namespace lockstep::observe {
+namespace {
+
+/// Not in every step.
+bool now_and_then(train::Phase phase) { return phase == train::Phase::evaluation || phase == train::Phase::checkpoint; }
+
+}  // namespace
 
 void PhaseTimes::add(const train::PhaseSeconds& seconds) {
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    if (seconds[i] > 0 || !now_and_then(static_cast<train::Phase>(i))) durations_[i].add(seconds[i]);
+  }
+}
+
+void PhaseTimes::add_aside(const train::PhaseSeconds& seconds) {
   for (size_t i = 0; i < seconds.size(); ++i) {
     if (seconds[i] > 0) durations_[i].add(seconds[i]);
   }
@@ -32,7 +44,7 @@ std::vector<train::PhaseRecord> PhaseTimes::records() const {
   std::vector<train::PhaseRecord> records;
   for (size_t i = 0; i < durations_.size(); ++i) {
     const Durations& d = durations_[i];
-    if (d.count() == 0) continue;
+    if (d.seconds() <= 0) continue;
     records.push_back({static_cast<train::Phase>(i), d.count(), d.seconds(), d.seconds() / all, d.mean(),
                        d.quantile(0.5), d.quantile(0.95), d.quantile(0.99)});
   }

@@ -16,8 +16,11 @@ using base::Durations;
 
 class PhaseTimes {
  public:
+  /// Of a step.
   void add(const train::PhaseSeconds& seconds);
-  /// Those that took time, in the order of the phases.
+  /// Of what came besides.
+  void add_aside(const train::PhaseSeconds& seconds);
+  /// Those that took time, in the order of the phases. Those of a step count for every step, also where they took none.
   [[nodiscard]] std::vector<train::PhaseRecord> records() const;
   [[nodiscard]] double seconds(train::Phase phase) const { return durations_[static_cast<size_t>(phase)].seconds(); }
 

@@ -156,6 +156,9 @@ void Configuration::check_together(const Settings& s) const {
     throw UsageError("nothing ends the training: set epochs, steps, seconds, repeat, stop-loss or stop-accuracy");
   }
   if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint", "only used with resume");
+  if (s.monitor_every > 0 && s.monitor_every < 0.001) {
+    reject("monitor-every", fmt::format("{} seconds are too few; 0 (never) or from 0.001 to 3600", s.monitor_every));
+  }
   (void)metrics_address(s, 0);
   try {
     data::Shuffle::parse(s.shuffle);

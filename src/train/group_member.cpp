@@ -96,6 +96,7 @@ void check_cluster_settings(const Settings& settings, const cluster::Spec& spec)
   if (settings.replicas > 1) {
     throw UsageError(fmt::format("replicas: {} in one process, not together with a cluster", settings.replicas));
   }
+  (void)metrics_address(settings, static_cast<int>(spec.tasks().size()) - 1);
   if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
     throw UsageError(
         fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));

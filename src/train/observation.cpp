@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "cluster/spec.h"
 #include "lockstep/error.h"
 
 namespace lockstep::train {
 namespace {
+
+constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, which would grow large
 
 cluster::Address metrics_place(const std::string& text) {
   try {
@@ -25,37 +28,66 @@ uint64_t summary_every(const Settings& settings) {
   return settings.summary_every == "never" ? 0 : std::stoull(settings.summary_every);
 }
 
-Observation::Observation(const Settings& settings, ObservedRole role)
-    : role_(std::move(role)), step_(role_.first_step) {
-  const auto warn = [this](const std::string& text) {
-    if (role_.log) role_.log("warning", text);
-  };
+Observation::Observation(const Settings& settings, ObservedRole role) : role_(std::move(role)) {
+  const auto say = [this](const std::string& text) { warn(text); };
   if (summary_every(settings) > 0) {
     const std::string folder = events_folder(settings, role_);
     std::error_code ignored;  // the writer finds it missing and says so
     std::filesystem::create_directories(folder, ignored);
-    summaries_.emplace(folder, role_.first_step, warn);
+    summaries_.emplace(folder, say);
   }
-  const std::string address = metrics_address(settings, role_.position);
+  if (role_.first_step) go_on_from(*role_.first_step);
   if (settings.monitor_every > 0) {
     observe::MonitorOptions options;
     options.every = std::chrono::duration<double>(settings.monitor_every);
     options.csv_file = role_.folder + "/monitor.csv";
     options.traffic = role_.traffic;
     options.on_sample = [this](const observe::Sample& sample) { on_sample(sample); };
-    options.warn = warn;
+    options.warn = say;
     monitor_.emplace(std::move(options));
     for (const std::string& column : monitor_->columns()) tags_.push_back("monitor/" + column);
+    means_.resize(tags_.size());
     looking_.store(true, std::memory_order_release);
   }
-  if (!address.empty()) metrics_.emplace(address, [this] { return figures(); });
+  serve(metrics_address(settings, role_.position));
+}
+
+void Observation::warn(const std::string& text) const {
+  if (role_.log) role_.log("warning", text);
+}
+
+void Observation::serve(const std::string& address) {
+  if (address.empty()) return;
+  try {
+    metrics_.emplace(address, [this] { return figures(); });
+  } catch (const Error& error) {
+    warn(fmt::format("no metrics: {}", error.what()));
+  }
+}
+
+void Observation::go_on_from(uint64_t step) {
+  at_step(step);
+  if (summaries_) summaries_->go_on_from(step);
 }
 
 void Observation::on_sample(const observe::Sample& sample) {
   if (!summaries_ || !looking_.load(std::memory_order_acquire)) return;
-  const uint64_t step = step_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < sample.values.size(); ++i) {
-    if (!std::isnan(sample.values[i])) summaries_->scalar(tags_[i], step, sample.values[i]);
+    if (std::isnan(sample.values[i])) continue;
+    means_[i].sum += sample.values[i];
+    ++means_[i].count;
+  }
+  const int64_t step = step_.load(std::memory_order_relaxed);
+  const bool due = means_written_ < 0 || sample.seconds - means_written_ >= kMeansSeconds;
+  if (step < 0 || !due) return;
+  means_written_ = sample.seconds;
+  write_means(static_cast<uint64_t>(step));
+}
+
+void Observation::write_means(uint64_t step) {
+  for (size_t i = 0; i < means_.size(); ++i) {
+    const Mean mean = std::exchange(means_[i], {});
+    if (mean.count > 0) summaries_->scalar(tags_[i], step, mean.sum / static_cast<double>(mean.count));
   }
   summaries_->flush();
 }
@@ -63,6 +95,8 @@ void Observation::on_sample(const observe::Sample& sample) {
 std::optional<observe::ResourceSummary> Observation::stop() {
   if (!monitor_) return std::nullopt;
   monitor_->stop();
+  const int64_t step = step_.load(std::memory_order_relaxed);
+  if (summaries_ && step >= 0) write_means(static_cast<uint64_t>(step));
   return monitor_->summary();
 }
 

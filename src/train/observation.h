@@ -27,7 +27,8 @@ struct ObservedRole {
   std::string folder;          ///< of its files
   std::string subfolder;       ///< "worker-1", where `folder` is that of the run's; empty: it is the run's
   int position = 0;            ///< among the roles of the cluster: its metrics are served so many ports after the first
-  uint64_t first_step = 0;     ///< where it goes on
+  /// The steps made before; nothing where only the first one tells, as of a member whose group is somewhere.
+  std::optional<uint64_t> first_step = {};
   const base::TrafficMeter* traffic = nullptr;  ///< borrowed
   ObserverLog log;
   observe::MetricsServer::Figures figures = {};  ///< besides those of the monitor; called by any thread
@@ -35,26 +36,38 @@ struct ObservedRole {
 
 class Observation {
  public:
-  /// As the settings say. Throws UsageError or IoError where --metrics cannot be served.
+  /// As the settings say.
   Observation(const Settings& settings, ObservedRole role);
 
   /// The event file; null: none is wanted.
   [[nodiscard]] observe::SummaryWriter* summaries() { return summaries_ ? &*summaries_ : nullptr; }
+  /// Training goes on after `step` steps: first, and whenever it goes back.
+  void go_on_from(uint64_t step);
   /// The step that samples of the monitor belong to.
-  void at_step(uint64_t step) { step_.store(step, std::memory_order_relaxed); }
+  void at_step(uint64_t step) { step_.store(static_cast<int64_t>(step), std::memory_order_relaxed); }
   /// Ends looking and gives what was seen; nothing without a monitor.
   std::optional<observe::ResourceSummary> stop();
   [[nodiscard]] const ObservedRole& role() const { return role_; }
 
  private:
   void on_sample(const observe::Sample& sample);
+  /// The means since they were last written.
+  void write_means(uint64_t step);
+  void serve(const std::string& address);
+  void warn(const std::string& text) const;
   [[nodiscard]] std::vector<observe::Metric> figures() const;
 
   ObservedRole role_;
-  std::atomic<uint64_t> step_;
+  std::atomic<int64_t> step_ = -1;  ///< -1: not known yet
   std::optional<observe::SummaryWriter> summaries_;
   std::vector<std::string> tags_;      ///< of the monitor's columns
   std::atomic<bool> looking_ = false;  ///< tags_ are there
+  struct Mean {
+    double sum = 0;
+    uint64_t count = 0;
+  };
+  std::vector<Mean> means_;    ///< of the columns; the monitor's thread
+  double means_written_ = -1;  ///< when: seconds of a sample
   std::optional<observe::ResourceMonitor> monitor_;
   std::optional<observe::MetricsServer> metrics_;
 };

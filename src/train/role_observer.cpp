@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "lockstep/error.h"
 #include "train/summary.h"
 
 namespace lockstep::train {
@@ -11,16 +10,16 @@ namespace {
 
 using observe::Metric;
 
-ObservedRole with(ObservedRole role, uint64_t first_step, observe::MetricsServer::Figures figures) {
+ObservedRole with(ObservedRole role, std::optional<uint64_t> first_step, observe::MetricsServer::Figures figures) {
   role.first_step = first_step;
   role.figures = std::move(figures);
   return role;
 }
 
-void write(const std::string& file, const RoleSummary& summary, const ObservedRole& role) {
+void write(const RoleSummary& summary, const ObservedRole& role) {
   try {
-    base::write_whole_file(file, to_json(summary));
-  } catch (const Error& error) {
+    base::write_whole_file(role.folder + "/summary.json", to_json(summary));
+  } catch (const std::exception& error) {
     if (role.log) role.log("warning", error.what());
   }
 }
@@ -33,7 +32,7 @@ ServerObserver::ServerObserver(const Settings& settings, ObservedRole role, cons
 
 void ServerObserver::look(const ps::Server::Progress& progress) { observation_.at_step(progress.version); }
 
-void ServerObserver::end(const std::string& summary_file) {
+ServerObserver::~ServerObserver() {
   const ps::Server::Progress progress = server_.progress();
   RoleSummary summary;
   summary.role = observation_.role().name;
@@ -41,7 +40,7 @@ void ServerObserver::end(const std::string& summary_file) {
   summary.counts = {{"updates", progress.version}, {"pushes", progress.pushes}};
   summary.phases = server_.times();
   summary.resources = observation_.stop();
-  write(summary_file, summary, observation_.role());
+  write(summary, observation_.role());
 }
 
 std::vector<Metric> ServerObserver::figures() const {
@@ -65,13 +64,14 @@ std::vector<Metric> ServerObserver::figures() const {
 }
 
 EvaluatorObserver::EvaluatorObserver(const Settings& settings, ObservedRole role)
-    : observation_(settings, with(std::move(role), 0, [this] { return figures(); })) {}
+    : observation_(settings, with(std::move(role), {}, [this] { return figures(); })) {}
 
 void EvaluatorObserver::on_eval(const EvalEvent& event) {
   evaluations_.fetch_add(1, std::memory_order_relaxed);
   step_.store(event.step, std::memory_order_relaxed);
   loss_.store(event.loss, std::memory_order_relaxed);
   accuracy_.store(event.accuracy, std::memory_order_relaxed);
+  if (evaluations_.load(std::memory_order_relaxed) == 1) observation_.go_on_from(event.step > 0 ? event.step - 1 : 0);
   observation_.at_step(event.step);
   observe::SummaryWriter* summaries = observation_.summaries();
   if (summaries == nullptr) return;
@@ -80,13 +80,13 @@ void EvaluatorObserver::on_eval(const EvalEvent& event) {
   summaries->flush();
 }
 
-void EvaluatorObserver::end(const std::string& summary_file) {
+EvaluatorObserver::~EvaluatorObserver() {
   RoleSummary summary;
   summary.role = observation_.role().name;
   summary.seconds = clock_.seconds();
   summary.counts = {{"evaluations", evaluations_.load()}, {"test_step", step_.load()}};
   summary.resources = observation_.stop();
-  write(summary_file, summary, observation_.role());
+  write(summary, observation_.role());
 }
 
 std::vector<Metric> EvaluatorObserver::figures() const {

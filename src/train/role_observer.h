@@ -1,5 +1,5 @@
 // What is recorded of roles that do not train: a parameter server and the evaluator. As Observation; each leaves a
-// summary.json in its folder when it ends.
+// summary.json in its folder when it ends, however that is.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,12 @@ class ServerObserver {
  public:
   /// Borrows the server.
   ServerObserver(const Settings& settings, ObservedRole role, const ps::Server& server);
+  ~ServerObserver();
+  ServerObserver(const ServerObserver&) = delete;
+  ServerObserver& operator=(const ServerObserver&) = delete;
 
   /// Now and then.
   void look(const ps::Server::Progress& progress);
-  void end(const std::string& summary_file);
 
  private:
   [[nodiscard]] std::vector<observe::Metric> figures() const;
@@ -31,9 +33,11 @@ class ServerObserver {
 class EvaluatorObserver {
  public:
   EvaluatorObserver(const Settings& settings, ObservedRole role);
+  ~EvaluatorObserver();
+  EvaluatorObserver(const EvaluatorObserver&) = delete;
+  EvaluatorObserver& operator=(const EvaluatorObserver&) = delete;
 
   void on_eval(const EvalEvent& event);
-  void end(const std::string& summary_file);
 
  private:
   [[nodiscard]] std::vector<observe::Metric> figures() const;

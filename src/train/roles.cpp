@@ -137,10 +137,17 @@ void run_server(Configuration configuration, const RoleOptions& options) {
     observer.look(progress);
     if (options.on_progress) options.on_progress(progress);
   });
-  running.run();
-  observer.end(folder.summary_file());
-  const std::string problem = trace ? trace->write(folder.path() + "/" + observe::kTraceFile) : "";
-  if (!problem.empty()) group.log("warning", problem);
+  const auto write_trace = [&] {
+    const std::string problem = trace ? trace->write(folder.path() + "/" + observe::kTraceFile) : "";
+    if (!problem.empty()) group.log("warning", problem);
+  };
+  try {
+    running.run();
+  } catch (...) {
+    write_trace();
+    throw;
+  }
+  write_trace();
 }
 
 void run_evaluator(Configuration configuration, const RoleOptions& options) {
@@ -187,7 +194,6 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
     const StopReason goal = rules.check_goals(state);
     if (goal != StopReason::none) source->stop(goal);
   }
-  observer.end(folder.summary_file());
 }
 
 }  // namespace lockstep::train

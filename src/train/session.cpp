@@ -69,11 +69,12 @@ class Session::Impl {
   [[nodiscard]] Outcome outcome(const TrainingState& state, StopReason reason) const;
   void write_summary(const Outcome& outcome, const std::string& error);
   /// Tells everyone and writes the summary, in spite of further failures: the error that is on its way counts.
-  void end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept;
+  void end_with_error(Trainer& trainer, StopReason reason, const std::string& error) noexcept;
 
   SessionOptions options_;
   base::TrafficMeter traffic_;  ///< with other roles
-  ModelCatalog models_;         ///< owns the model where it is a file
+  std::optional<observe::RoleTrace> trace_;
+  ModelCatalog models_;  ///< owns the model where it is a file
   bool resumed_ = false;
   std::optional<CheckpointStore> store_;
   std::optional<Setup> setup_;
@@ -91,7 +92,6 @@ class Session::Impl {
   ModelTraits traits_;
   int64_t started_ = 0;
   std::unique_ptr<GroupMember> member_;
-  std::optional<observe::RoleTrace> trace_;
   std::optional<Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
   std::vector<float> initial_parameters_;
 };
@@ -257,10 +257,10 @@ void Session::Impl::observe() {
   } else {
     role.folder = directory->path();
     role.log = options_.log;
+    role.first_step = start_.step;
     shown.parameters = &setup_->parameters();
     shown.devices.compute = "/job:local/device:CPU:0";
   }
-  role.first_step = start_.step;
   shown.graph = [this] { return setup_->training_graph(); };
   observer_.emplace(settings, std::move(role), std::move(shown));
   hooks_.push_back(&*observer_);
@@ -351,7 +351,7 @@ void Session::Impl::write_summary(const Outcome& outcome, const std::string& err
   if (run_ && leads()) base::write_whole_file(run_->summary_file(), to_json(summary));
 }
 
-void Session::Impl::end_with_error(const TrainingState& state, StopReason reason, const std::string& error) noexcept {
+void Session::Impl::end_with_error(Trainer& trainer, StopReason reason, const std::string& error) noexcept {
   const auto try_to = [](const auto& action) {
     try {
       action();
@@ -359,7 +359,8 @@ void Session::Impl::end_with_error(const TrainingState& state, StopReason reason
     }
   };
   try_to([&] {
-    const Outcome ended = outcome(state, reason);
+    if (observer_) observer_->add_end(trainer.phases_since());
+    const Outcome ended = outcome(trainer.state(), reason);
     for (Hooks* hook : hooks_) try_to([&] { hook->on_end(ended); });
     write_summary(ended, error);
     write_trace();
@@ -408,10 +409,10 @@ Outcome Session::Impl::run() {
     reason = replicas_ ? train_replicas(trainer, clock) : trainer.run(clock);
   } catch (const NonFiniteError& error) {
     if (member_) member_->end();
-    end_with_error(trainer.state(), StopReason::not_finite, error.what());
+    end_with_error(trainer, StopReason::not_finite, error.what());
     throw;
   } catch (const std::exception& error) {
-    end_with_error(trainer.state(), StopReason::error, error.what());
+    end_with_error(trainer, StopReason::error, error.what());
     throw;
   }
   if (observer_) observer_->add_end(trainer.phases_since());

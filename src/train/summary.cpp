@@ -2,13 +2,13 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "train/machine.h"
 
 namespace lockstep::train {
@@ -87,7 +87,7 @@ ordered_json resources_json(const observe::ResourceSummary& resources) {
   ordered_json json;
   json["every"] = resources.every;
   json["samples"] = resources.samples;
-  json["cores"] = base::available_cores();
+  json["cores"] = ::sysconf(_SC_NPROCESSORS_ONLN);  // of the machine: this process may be kept to some of them
   json["memory_bytes"] = base::machine_memory();
   for (const observe::ColumnSummary& column : resources.columns) {
     json[column.name] = {{"mean", number(column.mean)},

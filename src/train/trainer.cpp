@@ -53,7 +53,6 @@ StopReason Trainer::run(const RunClock& clock) {
     throw;
   }
   state_.seconds = clock.seconds();
-  close_phases();
   return reason;
 }
 
@@ -110,7 +109,7 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
   }
   const Clock::time_point before = Clock::now();
   const auto more = parts_.exchange->leave(farewell).value_or_throw();
-  spend(Phase::others, seconds_since(before));
+  if (!options_.who.empty()) spend(Phase::others, seconds_since(before));
   parts_.programs->parameters_changed();
   if (more) follow(*more);
   return more.has_value();

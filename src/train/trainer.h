@@ -74,7 +74,10 @@ class Trainer {
 
   [[nodiscard]] const TrainingState& state() const { return state_; }
   /// Where the time since the last step that hooks saw has gone: after run(), the end of training.
-  [[nodiscard]] const PhaseSeconds& phases_since() const { return phases_; }
+  [[nodiscard]] const PhaseSeconds& phases_since() {
+    close_phases();
+    return phases_;
+  }
 
  private:
   using Clock = RunClock::Clock;

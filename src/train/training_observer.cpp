@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "lockstep/error.h"
 #include "train/configuration.h"
@@ -36,10 +37,8 @@ bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && s
 
 }  // namespace
 
-void TrainingObserver::Since::add(const StepEvent& event) {
-  ++own_steps;
-  waited += event.wait_seconds;
-  for (size_t i = 0; i < kPhases; ++i) phases[i] += event.phases[i];
+void TrainingObserver::Since::add(const PhaseSeconds& more) {
+  for (size_t i = 0; i < kPhases; ++i) phases[i] += more[i];
 }
 
 TrainingObserver::TrainingObserver(const Settings& settings, ObservedRole role, Shown shown)
@@ -47,15 +46,7 @@ TrainingObserver::TrainingObserver(const Settings& settings, ObservedRole role, 
       shown_(std::move(shown)),
       summary_every_(train::summary_every(settings)),
       observation_(settings, with_figures(std::move(role))) {
-  if (settings_.log_every > 0) {
-    try {
-      phases_file_ = base::CsvFile::resume(observation_.role().folder + "/phases.csv", kPhasesHeader,
-                                           observation_.role().first_step);
-    } catch (const Error& error) {
-      warn(error.what());
-    }
-  }
-  for (size_t i = 0; i < kPhases; ++i) phase_tags_[i] = fmt::format("phases/{}", text(static_cast<Phase>(i)));
+  for (size_t i = 0; i < kPhases; ++i) phase_tags_[i] = fmt::format("phases/{}", name(static_cast<Phase>(i)));
   for (const graph::ParameterInfo& info : shown_.parameters->infos()) {
     tags_.emplace_back("weights/" + info.name, "gradients/" + info.name);
   }
@@ -72,13 +63,9 @@ ObservedRole TrainingObserver::with_figures(ObservedRole role) {
 
 void TrainingObserver::on_start(const StartEvent& event) {
   has_accuracy_ = event.has_accuracy;
-  for (Since* since : {&summary_, &line_}) {
-    *since = {};
-    since->step = event.first_step;
-    since->examples = event.first_examples;
-    since->seconds = event.clock->seconds();
-    since->aside = event.first_aside_seconds;
-  }
+  summary_ = line_ = {};
+  summary_.seconds = line_.seconds = event.clock->seconds();
+  summary_.aside = line_.aside = event.first_aside_seconds;
   observe::SummaryWriter* summaries = observation_.summaries();
   if (summaries == nullptr) return;
   if (shown_.graph) summaries->graph(shown_.graph(), shown_.devices);
@@ -87,12 +74,38 @@ void TrainingObserver::on_start(const StartEvent& event) {
   summaries->flush();
 }
 
+void TrainingObserver::begin_with(const StepEvent& event) {
+  const uint64_t before = event.step - 1;
+  if (begun_ || !observation_.role().first_step) observation_.go_on_from(before);
+  summary_.step = line_.step = histograms_step_ = before;
+  summary_.examples = line_.examples = event.examples_total - static_cast<uint64_t>(event.examples);
+  open_phases_file(before);
+  begun_ = true;
+}
+
+void TrainingObserver::open_phases_file(uint64_t step) {
+  if (settings_.log_every == 0) return;
+  std::string header = "step,seconds,steps";
+  for (size_t i = 0; i < kPhases; ++i) header += fmt::format(",{}", name(static_cast<Phase>(i)));
+  try {
+    if (phases_file_) phases_file_->flush();
+    phases_file_ = base::CsvFile::resume(observation_.role().folder + "/phases.csv", header, step);
+  } catch (const Error& error) {
+    phases_file_.reset();
+    warn(error.what());
+  }
+}
+
 void TrainingObserver::on_step(const StepEvent& event) {
-  phases_.add(event.phases);
-  summary_.add(event);
-  line_.add(event);
-  observation_.at_step(event.step);
   constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (!begun_ || event.step <= live_.step.load(kRelaxed)) begin_with(event);
+  phases_.add(event.phases);
+  for (Since* since : {&summary_, &line_}) {
+    ++since->own_steps;
+    since->waited += event.wait_seconds;
+    since->add(event.phases);
+  }
+  observation_.at_step(event.step);
   live_.step.store(event.step, kRelaxed);
   live_.own_steps.fetch_add(1, kRelaxed);
   live_.examples.store(event.examples_total, kRelaxed);
@@ -101,31 +114,35 @@ void TrainingObserver::on_step(const StepEvent& event) {
   live_.loss.store(event.loss, kRelaxed);
   live_.learning_rate.store(event.learning_rate, kRelaxed);
   for (size_t i = 0; i < kPhases; ++i) live_.phases[i].store(phases_.seconds(static_cast<Phase>(i)), kRelaxed);
-  const bool first = line_.own_steps == 1 && event.step == 1;
-  if (observation_.summaries() != nullptr && (first || due(summary_every_, summary_.step, event.step))) {
-    summarise(event);
+  if (shows() && (event.step == 1 || due(summary_every_, summary_.step, event.step))) summarise(event);
+  if (due(static_cast<uint64_t>(settings_.histograms_every), histograms_step_, event.step)) {
+    write_histograms(event.step);
   }
-  const auto histograms = static_cast<uint64_t>(settings_.histograms_every);
-  if (due(histograms, event.step - 1, event.step)) write_histograms(event.step);
-  if (phases_file_ && due(static_cast<uint64_t>(settings_.log_every), line_.step, event.step)) add_phases_line(event);
+  if (due(static_cast<uint64_t>(settings_.log_every), line_.step, event.step)) {
+    const double now = event.clock->seconds();
+    add_phases_line(event.step, now);
+    line_ = {event.step, 0, event.examples_total, now, event.aside_seconds, 0, {}};
+  }
+}
+
+double TrainingObserver::rate(const StepEvent& event, double now) const {
+  // While one of several asynchronous workers is aside the others go on.
+  const double aside = settings_.mode == "async" ? 0 : event.aside_seconds - summary_.aside;
+  const double passed = now - summary_.seconds - aside;
+  return passed > 0 ? static_cast<double>(event.examples_total - summary_.examples) / passed : 0;
 }
 
 void TrainingObserver::summarise(const StepEvent& event) {
   observe::SummaryWriter& to = *observation_.summaries();
   const double now = event.clock->seconds();
-  const double passed = now - summary_.seconds - (event.aside_seconds - summary_.aside);
   to.scalar("train/loss", event.step, event.loss);
   if (has_accuracy_) to.scalar("train/accuracy", event.step, event.accuracy());
   to.scalar("train/learning_rate", event.step, event.learning_rate);
   to.scalar("train/staleness", event.step, static_cast<double>(event.staleness));
   if (!std::isnan(event.gradient_norm)) to.scalar("train/gradient_norm", event.step, event.gradient_norm);
-  if (passed > 0) {
-    to.scalar("train/examples_per_second", event.step,
-              static_cast<double>(event.examples_total - summary_.examples) / passed);
-    to.scalar("train/wait_share", event.step, std::min(summary_.waited / passed, 1.0));
-  }
-  double all = 0;
-  for (const double seconds : summary_.phases) all += seconds;
+  to.scalar("train/examples_per_second", event.step, rate(event, now));
+  const double all = std::accumulate(summary_.phases.begin(), summary_.phases.end(), 0.0);
+  if (all > 0) to.scalar("train/wait_share", event.step, std::min(summary_.waited / all, 1.0));
   for (size_t i = 0; i < kPhases && all > 0; ++i) {
     if (live_.phases[i].load(std::memory_order_relaxed) > 0) {
       to.scalar(phase_tags_[i], event.step, summary_.phases[i] / all);
@@ -134,21 +151,17 @@ void TrainingObserver::summarise(const StepEvent& event) {
   summary_ = {event.step, 0, event.examples_total, now, event.aside_seconds, 0, {}};
 }
 
-void TrainingObserver::add_phases_line(const StepEvent& event) {
+void TrainingObserver::add_phases_line(uint64_t step, double seconds) {
+  if (!phases_file_) return;
   std::array<char, 512> text{};
-  auto end =
-      fmt::format_to_n(text.data(), text.size(), "{},{:.6f},{}", event.step, event.clock->seconds(), line_.own_steps);
-  size_t size = end.size;
-  for (const double seconds : line_.phases) {
-    end = fmt::format_to_n(text.data() + size, text.size() - size, ",{:.9g}", seconds);
-    size += end.size;
+  size_t size = fmt::format_to_n(text.data(), text.size(), "{},{:.6f},{}", step, seconds, line_.own_steps).size;
+  for (const double phase : line_.phases) {
+    size += fmt::format_to_n(text.data() + size, text.size() - size, ",{:.9g}", phase).size;
   }
-  const double now = event.clock->seconds();
-  line_ = {event.step, 0, event.examples_total, now, event.aside_seconds, 0, {}};
   try {
     phases_file_->add({text.data(), std::min(size, text.size())});
-    if (now - flushed_ < 1) return;
-    flushed_ = now;
+    if (seconds - flushed_ < 1) return;
+    flushed_ = seconds;
     phases_file_->flush();
   } catch (const Error& error) {
     phases_file_.reset();
@@ -156,7 +169,13 @@ void TrainingObserver::add_phases_line(const StepEvent& event) {
   }
 }
 
+void TrainingObserver::add_end(const PhaseSeconds& phases) {
+  phases_.add_aside(phases);
+  line_.add(phases);
+}
+
 void TrainingObserver::write_histograms(uint64_t step) {
+  histograms_step_ = step;
   observe::SummaryWriter* summaries = observation_.summaries();
   if (summaries == nullptr) return;
   const std::vector<graph::ParameterInfo>& infos = shown_.parameters->infos();
@@ -189,6 +208,7 @@ void TrainingObserver::on_end(const Outcome& outcome) {
     if (shown_.compares_runs && over) summaries->ended(!broken);
     summaries->flush();
   }
+  add_phases_line(outcome.steps, outcome.seconds);
   if (!phases_file_) return;
   try {
     phases_file_->flush();
@@ -220,7 +240,7 @@ std::vector<Metric> TrainingObserver::figures() const {
   std::vector<Metric> all{
       {"step", Metric::Kind::gauge, "updates of the parameters so far, by all", {}, number(live_.step)},
       {"steps_total", Metric::Kind::counter, "steps of this process", {}, number(live_.own_steps)},
-      {"examples_total", Metric::Kind::counter, "examples behind the updates so far", {}, number(live_.examples)},
+      {"examples", Metric::Kind::gauge, "examples behind the updates so far, by all", {}, number(live_.examples)},
       {"epoch", Metric::Kind::gauge, "the epoch of the latest step, from 1", {}, number(live_.epoch)},
       {"loss", Metric::Kind::gauge, "of the latest step", {}, number(live_.loss)},
       {"learning_rate", Metric::Kind::gauge, "of the latest step", {}, number(live_.learning_rate)},
@@ -229,7 +249,7 @@ std::vector<Metric> TrainingObserver::figures() const {
     all.push_back({"phase_seconds_total",
                    Metric::Kind::counter,
                    "where the time of this process went",
-                   {{"phase", std::string(text(static_cast<Phase>(i)))}},
+                   {{"phase", std::string(name(static_cast<Phase>(i)))}},
                    number(live_.phases[i])});
   }
   if (!std::isnan(number(live_.eval_loss))) {

@@ -29,9 +29,6 @@ struct Shown {
 
 class TrainingObserver final : public Hooks {
  public:
-  static constexpr std::string_view kPhasesHeader =
-      "step,seconds,steps,data,forward,backward,optimizer,push,pull,transfer,others,evaluation,checkpoint,rest";
-
   TrainingObserver(const Settings& settings, ObservedRole role, Shown shown);
 
   void on_start(const StartEvent& event) override;
@@ -44,7 +41,7 @@ class TrainingObserver final : public Hooks {
   [[nodiscard]] bool shows() { return observation_.summaries() != nullptr; }
   void show(const std::string& name, uint64_t step, const EncodedPicture& picture);
   /// What came after the last step.
-  void add_end(const PhaseSeconds& phases) { phases_.add(phases); }
+  void add_end(const PhaseSeconds& phases);
   [[nodiscard]] std::vector<PhaseRecord> phases() const { return phases_.records(); }
   /// Ends looking at resources and gives what was seen.
   std::optional<observe::ResourceSummary> stop() { return observation_.stop(); }
@@ -60,7 +57,7 @@ class TrainingObserver final : public Hooks {
     double waited = 0;
     PhaseSeconds phases = {};
 
-    void add(const StepEvent& event);
+    void add(const PhaseSeconds& more);
   };
   /// What those who ask for figures see.
   struct Live {
@@ -78,8 +75,12 @@ class TrainingObserver final : public Hooks {
 
   [[nodiscard]] ObservedRole with_figures(ObservedRole role);
   [[nodiscard]] std::vector<observe::Metric> figures() const;
+  /// The first step, or one after going back: what is there of later ones does not count.
+  void begin_with(const StepEvent& event);
   void summarise(const StepEvent& event);
-  void add_phases_line(const StepEvent& event);
+  [[nodiscard]] double rate(const StepEvent& event, double now) const;
+  void open_phases_file(uint64_t step);
+  void add_phases_line(uint64_t step, double seconds);
   void write_histograms(uint64_t step);
   void warn(const std::string& text) const;
   [[nodiscard]] observe::HParams hparams() const;
@@ -92,6 +93,8 @@ class TrainingObserver final : public Hooks {
   Since summary_;
   Since line_;
   bool has_accuracy_ = true;
+  bool begun_ = false;
+  uint64_t histograms_step_ = 0;  ///< when they were last written
   std::optional<base::CsvFile> phases_file_;
   double flushed_ = 0;  ///< when lines last reached the disk
   std::array<std::string, kPhases> phase_tags_;

@@ -93,7 +93,7 @@ TEST_F(BadInput, ARunFolderThatCannotBeMade) {
 TEST_F(BadInput, AFullDiskEndsTheRunWithAReason) {
   ProcessOptions limited = options();
   limited.file_size_limit = 20'000;  // config.yaml fits, a checkpoint of 31 kB does not
-  const Ended ended = lockstep(quick_train("lr"), limited);
+  const Ended ended = lockstep(quick_train("lr", {"--summary-every", "never"}), limited);
   EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
   expect_one_line(ended.err);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("step-000000020.ckpt"), HasSubstr("File too large")));

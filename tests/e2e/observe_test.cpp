@@ -151,10 +151,11 @@ TEST_F(Observe, ARunLeavesItsRecordsUnasked) {
   EXPECT_GT(monitor.at("rss_bytes").back(), 1e6);
 
   const Columns phases = read_csv(run / "phases.csv");
-  ASSERT_EQ(phases.at("step").size(), 4U) << "a line every 10 of 40 steps";
+  ASSERT_EQ(phases.at("step").size(), 5U) << "a line every 10 of 40 steps, and one for the end";
   EXPECT_EQ(std::accumulate(phases.at("steps").begin(), phases.at("steps").end(), 0.0), 40);
   const nlohmann::json json = summary("lenet-1");
   EXPECT_NEAR(share_sum(json), 1, 1e-9);
+  EXPECT_GT(std::accumulate(phases.at("evaluation").begin(), phases.at("evaluation").end(), 0.0), 0);
   const std::set<std::string> names = phases_of(json);
   for (const char* name : {"forward", "backward", "optimizer", "evaluation", "checkpoint"}) {
     EXPECT_TRUE(names.contains(name)) << name;
@@ -165,6 +166,12 @@ TEST_F(Observe, ARunLeavesItsRecordsUnasked) {
   EXPECT_NEAR(seconds, json["seconds"].get<double>(), 0.05 * json["seconds"].get<double>() + 0.01);
   EXPECT_GT(json["resources"]["cpu_percent"]["max"], 0);
   EXPECT_FALSE(json["host"].get<std::string>().empty());
+}
+
+TEST_F(Observe, AnErrorLeavesItsPhasesToo) {
+  const Ended ended = run(quick_train("autoencoder", {"--optimizer", "sgd", "--lr", "1000"}));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_NEAR(share_sum(summary("autoencoder-1")), 1, 1e-9);
 }
 
 TEST_F(Observe, NothingIsWrittenWhereNothingIsWanted) {
@@ -269,7 +276,74 @@ TEST_F(Observe, BadMetricsAddressesAreRefusedInOneLine) {
   EXPECT_THAT(fail(quick_train("lr", {"--metrics", "9100"}), 2), HasSubstr("9100"));
   EXPECT_THAT(fail(quick_train("lr", {"--metrics", "0.0.0.0:9100"}), 2), HasSubstr("--insecure"));
   EXPECT_THAT(fail(quick_train("lr", {"--summary-every", "0"}), 2), AllOf(HasSubstr("'0'"), HasSubstr("never")));
+  EXPECT_THAT(fail(quick_train("lr", {"--monitor-every", "0.0001"}), 2), HasSubstr("0.001"));
+  EXPECT_THAT(fail(quick_train("lr", {"--workers", "2", "--metrics", "127.0.0.1:65534"}), 2), HasSubstr("65536"));
   EXPECT_FALSE(std::filesystem::exists(folder / "runs")) << "refused before anything was made";
+}
+
+TEST_F(Observe, TrainingGoesOnWhereTheMetricsPortIsTaken) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(socket, 1), 0);
+  ASSERT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const Ended ended = run(quick_train("lr", {"--metrics", "127.0.0.1:" + port}));
+  ::close(socket);
+  EXPECT_EQ(ended.code, 0);
+  expect_one_line(ended.err);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("warning"), HasSubstr(port)));
+}
+
+/// A worker that is killed comes back at the group's step: what it had recorded before counts.
+TEST_F(Observe, ARestartedWorkerGoesOnWithItsRecords) {
+  Process process(
+      program_path(),
+      Words{"train", "lr", "--workers", "2", "--ps", "1", "--async", "--epochs", "100000", "--run-dir", "run"} +
+          data(2000),
+      options());
+  const auto lines = [&] { return read_csv(folder / "run/worker-1/phases.csv")["step"]; };
+  const auto wait_for = [&](double step) {
+    for (int attempt = 0; attempt < 600; ++attempt) {
+      const std::vector<double> steps = lines();
+      if (!steps.empty() && steps.back() >= step) return steps;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return std::vector<double>();
+  };
+  const std::vector<double> before = wait_for(300);
+  ASSERT_FALSE(before.empty());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string words = get_file(entry.path() / "cmdline");
+    const bool ours = words.find("--task=worker:1") != std::string::npos;
+    std::error_code ignored;
+    if (ours &&
+        std::filesystem::read_symlink(entry.path() / "cwd", ignored) == std::filesystem::canonical(folder.path())) {
+      ::kill(std::stoi(entry.path().filename()), SIGKILL);
+    }
+  }
+  const std::vector<double> after = wait_for(before.back() + 2000);
+  process.signal(SIGINT);
+  (void)process.finish();
+  ASSERT_FALSE(after.empty());
+  EXPECT_EQ(after.front(), before.front()) << "its first lines are still there";
+  EXPECT_TRUE(std::is_sorted(after.begin(), after.end()));
+  EXPECT_EQ(event_files(folder / "run/worker-1").size(), 2U);
+  double fastest = 0;
+  for (const std::string& file : event_files(folder / "run/worker-1")) {
+    for (const auto& event : observe::testing::parse_events(get_file(file)).events) {
+      if (event.has_session_log()) {
+        EXPECT_TRUE(event.step() == 1 || event.step() > before.back()) << event.step();
+      }
+      for (const auto& value : event.summary().value()) {
+        if (value.tag() == "train/examples_per_second") fastest = std::fmax(fastest, value.simple_value());
+      }
+    }
+  }
+  EXPECT_LT(fastest, 5e6) << "what others did while it was away is not its speed";
 }
 
 TEST_F(Observe, TrainingGoesOnWhereEventFilesCannotBeWritten) {

@@ -15,7 +15,7 @@ class TensorBoardCommand : public ProgramTest {
     fs::create_directories(folder / "runs/old-1");
     put_file(folder / "runs/lenet-1/config.yaml", {});
     put_file(folder / "runs/old-1/config.yaml", {});
-    const observe::SummaryWriter writer(folder / "runs/lenet-1", 0, {});
+    const observe::SummaryWriter writer(folder / "runs/lenet-1", {});
   }
   /// A program that says what it was called with.
   void install(const std::string& name, const std::string& script = "") const {

@@ -9,7 +9,7 @@ namespace {
 
 TEST(SummaryWriter, AScalarAllocatesNothingOnceWarm) {
   const lockstep::testing::TempDir dir;
-  SummaryWriter writer(dir.path(), 0, {});
+  SummaryWriter writer(dir.path(), {});
   const auto write = [&](uint64_t steps) {
     for (uint64_t step = 1; step <= steps; ++step) {
       writer.scalar("train/loss", step, 0.5);

@@ -27,7 +27,8 @@ SummaryWriter::Warn no_warning() {
 
 TEST(SummaryWriter, BeginsWithTheVersionAndTheStepItGoesOnFrom) {
   const TempDir dir;
-  const SummaryWriter writer(dir.path(), 500, no_warning());
+  SummaryWriter writer(dir.path(), no_warning());
+  writer.go_on_from(500);
   const std::vector<Event> events = events_of(dir.path());
   ASSERT_THAT(events, SizeIs(2)) << "in the file from the start";
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");
@@ -38,7 +39,8 @@ TEST(SummaryWriter, BeginsWithTheVersionAndTheStepItGoesOnFrom) {
 TEST(SummaryWriter, WritesScalars) {
   const TempDir dir;
   {
-    SummaryWriter writer(dir.path(), 0, no_warning());
+    SummaryWriter writer(dir.path(), no_warning());
+    writer.go_on_from(0);
     for (uint64_t step = 1; step <= 1000; ++step) writer.scalar("train/loss", step, 1.0 / static_cast<double>(step));
     EXPECT_GT(events_of(dir.path()).size(), 500U) << "without a flush";
   }
@@ -56,7 +58,8 @@ TEST(SummaryWriter, WritesScalars) {
 TEST(SummaryWriter, TextThatIsNoUtf8DoesNotSpoilTheFile) {
   const TempDir dir;
   {
-    SummaryWriter writer(dir.path(), 0, no_warning());
+    SummaryWriter writer(dir.path(), no_warning());
+    writer.go_on_from(0);
     writer.scalar("caf\xe9", 1, 1);
     writer.text("text", 1, "caf\xe9 *and* caf\xc3\xa9");
     writer.hparams({{{"na\xffme", std::string("\xfe")}}, {"eval/\xfd"}, "\xfc"});
@@ -72,7 +75,8 @@ TEST(SummaryWriter, TextThatIsNoUtf8DoesNotSpoilTheFile) {
 TEST(SummaryWriter, OfValuesThatAreNoNumbersThereIsNoHistogram) {
   const TempDir dir;
   {
-    SummaryWriter writer(dir.path(), 0, no_warning());
+    SummaryWriter writer(dir.path(), no_warning());
+    writer.go_on_from(0);
     writer.histogram("none", 1, {});
     writer.histogram("some", 1, std::vector<float>{1, 2});
   }
@@ -85,7 +89,7 @@ TEST(SummaryWriter, OfValuesThatAreNoNumbersThereIsNoHistogram) {
 
 TEST(SummaryWriter, WhereNothingCanBeWrittenItWarnsOnceAndGoesOn) {
   std::vector<std::string> warnings;
-  SummaryWriter writer("/proc/no/such", 0, [&](const std::string& text) { warnings.push_back(text); });
+  SummaryWriter writer("/proc/no/such", [&](const std::string& text) { warnings.push_back(text); });
   Graph graph;
   graph.input("x", {DType::f32, {1}});
   writer.scalar("a", 1, 1);
@@ -106,7 +110,8 @@ TEST(SummaryWriter, TakesRecordsOfManyThreads) {
   constexpr uint64_t kThreads = 4;
   constexpr uint64_t kEach = 300;
   {
-    SummaryWriter writer(dir.path(), 0, no_warning());
+    SummaryWriter writer(dir.path(), no_warning());
+    writer.go_on_from(0);
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&writer, t] {

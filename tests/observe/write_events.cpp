@@ -77,7 +77,8 @@ Json write_first_run(const std::string& folder) {
   Json expected;
   const auto warn = [](const std::string& text) { throw std::runtime_error(text); };
   {
-    SummaryWriter writer(folder, 0, warn);
+    SummaryWriter writer(folder, warn);
+    writer.go_on_from(0);
     writer.hparams(hparams_of("lenet-1", 0.001, false));
     write_graph(writer, expected);
     writer.text("config", 0, "| setting | value |\n|---|---|\n| lr | **0.001** |\n");
@@ -86,7 +87,8 @@ Json write_first_run(const std::string& folder) {
     Json lost;
     write_scalars(writer, 21, 25, 5, lost);  // a kill came before the next checkpoint
   }
-  SummaryWriter writer(folder, 20, warn);  // resumed
+  SummaryWriter writer(folder, warn);  // resumed
+  writer.go_on_from(20);
   writer.hparams(hparams_of("lenet-1", 0.001, false));
   write_scalars(writer, 21, 23, 0, expected);
   write_histograms(writer, expected);
@@ -105,10 +107,10 @@ int main(int argc, char** argv) {
     Json expected;
     expected["lenet-1"] = write_first_run(folder + "/lenet-1");
     {
-      SummaryWriter writer(folder + "/lenet-1/worker-1", 0, {});
+      SummaryWriter writer(folder + "/lenet-1/worker-1", {});
       write_scalars(writer, 1, 5, 1, expected["lenet-1/worker-1"]);
     }
-    SummaryWriter writer(folder + "/lenet-2", 0, {});
+    SummaryWriter writer(folder + "/lenet-2", {});
     writer.hparams(hparams_of("lenet-2", 0.01, true));
     write_scalars(writer, 1, 10, 2, expected["lenet-2"]);
     writer.ended(false);

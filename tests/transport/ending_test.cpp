@@ -157,8 +157,8 @@ TEST(Ending, AClientCanCloseItsSideAndStillRead) {
 }
 
 TEST(Ending, CancelWakesAReaderOnBothSides) {
-  std::string seen;
-  Server server(any_port(), [&](Stream& stream) { seen = stream.read().failure().message; });
+  std::promise<std::string> seen;
+  Server server(any_port(), [&](Stream& stream) { seen.set_value(stream.read().failure().message); });
   auto stream = connected(server);
   std::thread canceller([&] {
     std::this_thread::sleep_for(milliseconds(50));
@@ -170,8 +170,7 @@ TEST(Ending, CancelWakesAReaderOnBothSides) {
   EXPECT_THAT(frame.failure().message, HasSubstr("no heartbeat for 5.0 s"));
   EXPECT_FALSE(stream->write({}));
   stream.reset();
-  server.shutdown();
-  EXPECT_THAT(seen, HasSubstr("connection lost or closed by the peer"));
+  EXPECT_THAT(seen.get_future().get(), HasSubstr("connection lost or closed by the peer"));
 }
 
 TEST(Ending, CancelInTheServerWakesItsReaderAndTellsTheClientWhy) {

@@ -167,13 +167,17 @@ class SummaryWriter::Impl {
   double flushed_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
 };
 
-SummaryWriter::SummaryWriter(const std::string& folder, uint64_t first_step, Warn warn)
+SummaryWriter::SummaryWriter(const std::string& folder, Warn warn)
     : impl_(std::make_unique<Impl>(folder, std::move(warn))) {
   impl_->add(0, [](Event& event) {
     event.set_file_version("brain.Event:2");
     return true;
   });
-  impl_->add(first_step + 1, [](Event& event) {
+  flush();
+}
+
+void SummaryWriter::go_on_from(uint64_t step) {
+  impl_->add(step + 1, [](Event& event) {
     event.mutable_session_log()->set_status(SessionLog::START);
     return true;
   });

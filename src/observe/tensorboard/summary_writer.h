@@ -40,13 +40,15 @@ class SummaryWriter {
  public:
   using Warn = std::function<void(const std::string& text)>;
 
-  /// `first_step` are the steps made before: what TensorBoard knows of later ones, from older files, does not count.
-  SummaryWriter(const std::string& folder, uint64_t first_step, Warn warn);
+  SummaryWriter(const std::string& folder, Warn warn);
   /// Writes what is left.
   ~SummaryWriter();
   SummaryWriter(const SummaryWriter&) = delete;
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
+  /// Training goes on after `step` steps: what TensorBoard knows of later ones does not count. Comes before the first
+  /// scalar, and whenever training goes back.
+  void go_on_from(uint64_t step);
   void scalar(std::string_view tag, uint64_t step, double value);
   /// Takes a few nanoseconds for each value that is looked at, 64k at most. Nothing is written where none is a number.
   void histogram(std::string_view tag, uint64_t step, std::span<const float> values);
