@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <future>
 
 #include "transport/streams.h"
 
