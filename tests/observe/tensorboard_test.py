@@ -66,10 +66,10 @@ class Server:
     def json(self, path, body=None, **query):
         return json.loads(self.get(path, body, **query))
 
-    def wait_until(self, ready, path):
+    def wait_until(self, ready, path, body=None):
         """The server reads files in the background: asks until it knows what there is."""
         deadline = time.monotonic() + PATIENCE
-        while not ready(answer := self.json(path)):
+        while not ready(answer := self.json(path, body)):
             assert time.monotonic() < deadline, answer
             time.sleep(0.2)
         return answer
@@ -247,6 +247,80 @@ class TensorBoardTest(unittest.TestCase):
             [metric] = [metric for metric in group["metricValues"] if metric["name"]["tag"] == "eval/accuracy"]
             self.assertEqual(metric["trainingStep"], step)
             self.assertAlmostEqual(metric["value"], value, places=5)
+
+
+class RealRunsTest(unittest.TestCase):
+    """What trainings write, of one process, of a cluster and of an autoencoder, in the real server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.runs = pathlib.Path(cls.folder.name) / "runs"
+        quick = ["--dataset", "synthetic", "--train-limit", "1000", "--test-limit", "200", "--epochs", "2", "--batch", "50",
+                 "--summary-every", "10", "--quiet"]
+        for words in (["lenet", "--name", "alone", "--lr", "0.002"],
+                      ["lenet", "--name", "cluster", "--workers", "2", "--ps", "1", "--evaluator"],
+                      ["autoencoder", "--name", "coder"]):
+            subprocess.run([LOCKSTEP, "train", *words, *quick, "--runs-dir", cls.runs], check=True,
+                           stdout=subprocess.DEVNULL)
+        cls.server = Server(pathlib.Path(cls.folder.name))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+        cls.folder.cleanup()
+
+    def scalars(self):
+        tags = {"alone-1": "eval/accuracy", "coder-1": "eval/loss", "cluster-1": "train/staleness",
+                "cluster-1/worker-1": "train/wait_share", "cluster-1/ps-0": "monitor/wire_sent",
+                "cluster-1/evaluator-0": "eval/accuracy"}
+        return tags, self.server.wait_until(lambda answer: all(tag in answer.get(run, {}) for run, tag in tags.items()),
+                                            "data/plugin/scalars/tags")
+
+    def test_every_role_is_a_run_with_its_scalars(self):
+        tags, found = self.scalars()
+        self.assertEqual(set(found), set(tags))
+        loss = self.server.json("data/plugin/scalars/scalars", run="alone-1", tag="train/loss")
+        rows = (self.runs / "alone-1/steps.csv").read_text().splitlines()[1:]
+        self.assertEqual([point[1] for point in loss], [1, 10, 20, 30, 40])
+        self.assertAlmostEqual(loss[0][2], float(rows[0].split(",")[3]), places=5)
+        last = (self.runs / "alone-1/evals.csv").read_text().splitlines()[-1].split(",")
+        accuracy = self.server.json("data/plugin/scalars/scalars", run="alone-1", tag="eval/accuracy")
+        self.assertEqual(accuracy[-1][1], int(last[0]))
+        self.assertAlmostEqual(accuracy[-1][2], float(last[4]), places=5)
+
+    def test_histograms_and_pictures_are_there(self):
+        self.scalars()
+        histograms = self.server.wait_until(lambda answer: "alone-1" in answer, "data/plugin/histograms/tags")
+        for tag in ("weights/conv1/weights", "gradients/fc3/bias"):
+            self.assertIn(tag, histograms["alone-1"])
+        images = self.server.wait_until(lambda answer: "coder-1" in answer, "data/plugin/images/tags")
+        self.assertIn("pictures/samples", images["alone-1"])
+        self.assertIn("pictures/reconstruction", images["coder-1"])
+
+    def test_the_graph_says_where_everything_is(self):
+        self.scalars()
+        text = self.server.get("data/plugin/graphs/graph", run="cluster-1/worker-1", large_attrs_key="",
+                               limit_attr_size="1024").decode()
+        graph = text_format.Parse(text, graph_pb2.GraphDef())
+        devices = {node.device for node in graph.node}
+        self.assertIn("/job:ps/task:0/device:CPU:0", devices)
+        self.assertIn("/job:worker/task:1/device:CPU:0", devices)
+        self.assertTrue(any(node.name.startswith("gradients/") for node in graph.node))
+
+    def test_the_hparams_tab_has_one_session_per_run(self):
+        self.scalars()
+        ask = {"experimentName": "", "startIndex": 0, "sliceSize": 100,
+               "allowedStatuses": ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"],
+               "colParams": [{"metric": {"group": "", "tag": "eval/accuracy"}, "includeInResult": True},
+                             {"hparam": "lr", "includeInResult": True}]}
+        groups = self.server.wait_until(
+            lambda answer: len(answer.get("sessionGroups", [])) == 3
+            and all(g["sessions"][0]["status"] == "STATUS_SUCCESS" for g in answer["sessionGroups"]),
+            "data/plugin/hparams/session_groups", ask)["sessionGroups"]
+        rates = {group["name"]: group["hparams"]["lr"] for group in groups}
+        self.assertEqual(set(rates), {"alone-1", "cluster-1", "coder-1"})
+        self.assertEqual(rates["alone-1"], 0.002)
 
 
 unittest.main(argv=sys.argv[:1] + sys.argv[3:])
