@@ -70,6 +70,11 @@ step "and some that it gets wrong: lockstep predict $run --test 3 --mistakes"
 step "the same on a cluster of processes: lockstep train lenet --workers 2 --ps 1 --sync"
 "$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --sync --epochs 1 --name cluster "${data[@]}"
 
+step "what that cost, and why: lockstep why cluster --against $run"
+cluster="runs/$(ls -t runs | grep '^cluster-' | head -n 1)"
+"$lockstep" show "$cluster"
+"$lockstep" why "$cluster" --against "$run"
+
 step "and without waiting for each other: --async"
 "$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --async --epochs 1 --name cluster "${data[@]}"
 
@@ -81,6 +86,8 @@ What to try next:
   layers, arithmetic, memory             build/release/lockstep describe lenet
   three workers, one is killed           build/release/lockstep train lenet --dataset $dataset ${data[*]} --workers 3 &
                                          pkill -9 -f task=worker:1    # training goes on, worker:1 comes back
+  two runs side by side                  build/release/lockstep compare $run $cluster
+  curves, histograms, pictures, graph    build/release/lockstep tensorboard
   an image of your own                   build/release/lockstep predict $run digit.png
   everything else                        build/release/lockstep --help
 TEXT
