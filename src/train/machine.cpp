@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "backend/cpu/cpu_backend.h"
@@ -60,11 +58,6 @@ std::string wait_policy_name(const Settings& settings) {
 std::string active_isa() { return std::string(backend::cpu::name(backend::cpu::active_isa())); }
 
 std::string program_version() { return LOCKSTEP_VERSION; }
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 uint64_t peak_memory_bytes() {
   rusage usage{};

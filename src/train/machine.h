@@ -40,8 +40,6 @@ std::string active_isa();
 /// Of Lockstep: "0.1.0".
 std::string program_version();
 
-std::string host_name();
-
 /// The most memory that this process has had so far.
 uint64_t peak_memory_bytes();
 

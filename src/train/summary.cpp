@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/host.h"
 #include "base/memory.h"
 #include "train/machine.h"
 
@@ -100,7 +101,7 @@ ordered_json resources_json(const observe::ResourceSummary& resources) {
 
 void add_observed(ordered_json& json, const Summary& summary) {
   if (!summary.role.empty()) json["role"] = summary.role;
-  json["host"] = host_name();
+  json["host"] = base::host_name();
   for (const PhaseRecord& phase : summary.outcome.phases) {
     json["phases"].push_back({{"phase", name(phase.phase)},
                               {"count", phase.count},
@@ -189,7 +190,7 @@ std::string to_json(const Summary& summary) {
 std::string to_json(const RoleSummary& summary) {
   ordered_json json;
   json["role"] = summary.role;
-  json["host"] = host_name();
+  json["host"] = base::host_name();
   json["seconds"] = number(summary.seconds);
   for (const auto& [name, count] : summary.counts) json[name] = count;
   double all = 0;

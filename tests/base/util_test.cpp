@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cores.h"
+#include "base/host.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/suggest.h"
@@ -80,6 +81,12 @@ TEST(Suggest, NamesTheNearestOrAll) {
   const std::vector<std::string> allowed{"mnist", "fashion-mnist"};
   EXPECT_EQ(hint("mnits", allowed), " (did you mean 'mnist'?)");
   EXPECT_EQ(hint("imagenet-1k", allowed), " (allowed: mnist, fashion-mnist)");
+}
+
+TEST(Host, HasANumberThatAFloatHolds) {
+  const uint32_t number = machine_number();
+  EXPECT_EQ(number, machine_number());
+  EXPECT_LT(number, 1U << 24U);
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <array>
 #include <cmath>
 #include <csignal>
 #include <exception>
 #include <thread>
 
+#include "base/host.h"
 #include "base/mutex.h"
 #include "lockstep/error.h"
 #include "observe/monitor/column_statistics.h"
@@ -30,11 +30,6 @@ constexpr double kLongestEvery = 86400;
 
 double now_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 /// Signals are for the threads that were there before.
@@ -169,7 +164,7 @@ ResourceSummary ResourceMonitor::Impl::summary() {
   constexpr double kMedian = 0.5;
   constexpr double kHigh = 0.95;
   ResourceSummary summary;
-  summary.host = host_name();
+  summary.host = base::host_name();
   summary.every = options_.every.count();
   const base::MutexLock lock(mutex_);
   summary.samples = samples_;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/host.h"
 #include "observe/tensorboard/crc32c.h"
 
 namespace lockstep::observe {
@@ -29,11 +29,11 @@ constexpr size_t kFirstCapacity = 32UL << 10U;
 constexpr size_t kDigits = 10;
 constexpr int64_t kLastSecond = 9'999'999'999;
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+/// As a part of a file's name.
+std::string host_part() {
+  std::string name = base::host_name();
   std::replace(name.begin(), name.end(), '/', '_');
-  return name.data();
+  return name.empty() ? "localhost" : name;
 }
 
 /// The seconds in the name of an event file; 0: it is none.
@@ -84,7 +84,7 @@ EventFile::EventFile(const std::string& folder, Warn warn) : path_(folder), warn
 
 void EventFile::create(const std::string& folder) {
   const std::string stem =
-      fmt::format("{}/{}{:010}.{}.{}", folder, kPrefix, next_second(folder), host_name(), ::getpid());
+      fmt::format("{}/{}{:010}.{}.{}", folder, kPrefix, next_second(folder), host_part(), ::getpid());
   for (int n = 0;; ++n) {
     path_ = fmt::format("{}.{}", stem, n);
     constexpr mode_t kMode = 0666;
