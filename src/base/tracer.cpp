@@ -31,7 +31,25 @@ void TraceTrack::flow_end(const TraceLabel* label, uint64_t id, Clock::time_poin
   add({label, id, tracer_.since_made(at), 0, TraceEvent::Kind::flow_end});
 }
 
-Tracer::Tracer() : made_(Clock::now()), made_epoch_(nanoseconds(std::chrono::system_clock::now().time_since_epoch())) {}
+Tracer::Tracer() : Tracer(look_at_both_clocks()) {}
+
+Tracer::Tracer(const BothClocks& made) : made_(made.steady), made_epoch_(made.epoch) {}
+
+/// The closest of a few looks: where others are let run between the two, they are of different moments.
+Tracer::BothClocks Tracer::look_at_both_clocks() {
+  constexpr int kLooks = 5;
+  BothClocks closest;
+  Clock::duration shortest = Clock::duration::max();
+  for (int i = 0; i < kLooks; ++i) {
+    const Clock::time_point before = Clock::now();
+    const int64_t epoch = nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+    const Clock::duration took = Clock::now() - before;
+    if (took >= shortest) continue;
+    shortest = took;
+    closest = {before + took / 2, epoch};
+  }
+  return closest;
+}
 
 int64_t Tracer::since_made(Clock::time_point at) const { return nanoseconds(at - made_); }
 

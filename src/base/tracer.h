@@ -21,6 +21,9 @@
 
 namespace lockstep::base {
 
+/// From the ends of a span to where an arrow is surely inside, for whoever reads the trace.
+constexpr std::chrono::nanoseconds kInsideSpan{100};
+
 /// What a span is, for people.
 struct TraceLabel {
   std::string name;
@@ -98,6 +101,13 @@ class Tracer {
   [[nodiscard]] std::map<std::string, int64_t> offsets() const;
 
  private:
+  struct BothClocks {
+    Clock::time_point steady;
+    int64_t epoch = 0;  ///< nanoseconds
+  };
+  static BothClocks look_at_both_clocks();
+  explicit Tracer(const BothClocks& made);
+
   const Clock::time_point made_;
   const int64_t made_epoch_;
   std::atomic<bool> on_ = false;

@@ -201,13 +201,13 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   const auto session = std::make_shared<Session>(stream);
   session->hello = hello;
-  if (hello.member() >= 0) session->trace = trace_.track(hello.role());
   admit(session);
   struct Dismissal {
     Server& server;
     const SessionPtr& session;
     ~Dismissal() {
       try {
+        server.trace_.give_back(session->hello.role(), session->trace);
         server.dismiss(session);
       } catch (const std::exception& error) {
         const base::MutexLock lock(server.mutex_);

@@ -96,7 +96,7 @@ class Server {
     uint64_t coming = 0;         ///< sequence of the push that is on its way
     double coming_since = 0;
     double received = 0;                ///< when it was complete
-    base::TraceTrack* trace = nullptr;  ///< of its handler's; may be absent
+    base::TraceTrack* trace = nullptr;  ///< from its first traced push on; its handler's
     bool traced = false;                ///< the push that is complete (the server's mutex)
     uint64_t sequence = 0;              ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
     bool given_up = false;              ///< the same mutex

@@ -61,6 +61,7 @@ void Server::on_push_complete(const SessionPtr& session, const transport::Frame&
     throw DataError(fmt::format("push {} of {}: {} of {} gradients for {} rounds", push.sequence, session->hello.role(),
                                 session->staged, session->staging.size(), push.rounds));
   }
+  if (end.traced() && session->trace == nullptr) session->trace = trace_.borrow(session->hello.role());
   const bool traced = end.traced() && session->trace != nullptr;
   {
     const base::MutexLock lock(mutex_);
@@ -100,13 +101,14 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   const Verdict verdict = coordinator_->offer(push);
   if (verdict == Verdict::accepted && coordinator_->options().sync) {
     session->sequence = push.sequence;
+    const uint64_t before = coordinator_->version();
     commit_if_ready();
     wait_until(session, [&] {
       mutex_.assert_held();
       return coordinator_->version() > push.base || coordinator_->stopped() != train::StopReason::none ||
              !coordinator_->takes_part(push.member, push.incarnation);
     });
-    update = update_seconds_;
+    if (coordinator_->version() > before) update = update_seconds_;
   } else if (verdict == Verdict::accepted) {
     const double began = now();
     apply_in_place(session, end.gradient_scale());
@@ -157,12 +159,13 @@ wire::Reply Server::push_as_follower(const SessionPtr& session, const Push& push
   if (job_->sync()) {
     session->sequence = push.sequence;
     tell_received(*session);
+    const uint64_t before = shard_->current().version;
     apply_orders(false);
     wait_until(session, [&] {
       mutex_.assert_held();
       return shard_->current().version > push.base;
     });
-    update = update_seconds_;
+    if (shard_->current().version > before) update = update_seconds_;
   } else {
     const double began = now();
     const auto& [incarnation, applied] = applied_[push.member];

@@ -23,8 +23,20 @@ ServerTrace::ServerTrace(base::Tracer* tracer, int server) : tracer_(tracer), se
   pull_ = tracer_->label({"pull", "exchange"});
 }
 
-base::TraceTrack* ServerTrace::track(const std::string& worker) {
-  return tracer_ == nullptr ? nullptr : &tracer_->track("pushes of " + worker);
+base::TraceTrack* ServerTrace::borrow(const std::string& worker) {
+  if (tracer_ == nullptr) return nullptr;
+  const base::MutexLock lock(mutex_);
+  std::vector<base::TraceTrack*>& idle = idle_[worker];
+  if (idle.empty()) return &tracer_->track("pushes of " + worker);
+  base::TraceTrack* const track = idle.back();
+  idle.pop_back();
+  return track;
+}
+
+void ServerTrace::give_back(const std::string& worker, base::TraceTrack* track) {
+  if (track == nullptr) return;
+  const base::MutexLock lock(mutex_);
+  idle_[worker].push_back(track);
 }
 
 void ServerTrace::received(base::TraceTrack& track, uint64_t sequence, double begin, double end) const {
@@ -38,13 +50,13 @@ void ServerTrace::waited(base::TraceTrack& track, uint64_t sequence, double begi
 void ServerTrace::sent(base::TraceTrack& track, const wire::Hello& to, uint64_t sequence, double begin,
                        double end) const {
   track.span(send_, at(begin), at(end), sequence);
-  track.flow_begin(pull_, pull_flow(to.member(), to.incarnation(), sequence, server_), at(begin));
+  track.flow_begin(pull_, pull_flow(to.member(), to.incarnation(), sequence, server_), at(begin) + base::kInsideSpan);
 }
 
 void ServerTrace::applied(base::TraceTrack& track, const wire::Hello& from, uint64_t sequence, double begin,
                           double end) const {
   track.span(apply_, at(begin), at(end), sequence);
-  track.flow_end(push_, push_flow(from.member(), from.incarnation(), sequence, server_), at(begin));
+  track.flow_end(push_, push_flow(from.member(), from.incarnation(), sequence, server_), at(begin) + base::kInsideSpan);
 }
 
 void ServerTrace::updated(uint64_t version, double begin, double end, double stored) {
@@ -55,7 +67,8 @@ void ServerTrace::updated(uint64_t version, double begin, double end, double sto
 
 void ServerTrace::contributed(const wire::Hello& from, uint64_t sequence, double begin) {
   if (updates_ == nullptr) return;
-  updates_->flow_end(push_, push_flow(from.member(), from.incarnation(), sequence, server_), at(begin));
+  updates_->flow_end(push_, push_flow(from.member(), from.incarnation(), sequence, server_),
+                     at(begin) + base::kInsideSpan);
 }
 
 int64_t ServerTrace::since_epoch(double when) const { return tracer_ == nullptr ? 0 : tracer_->since_epoch(at(when)); }

@@ -2,8 +2,11 @@
 // are those of Server::now(). Without a tracer it does nothing.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
+#include "base/mutex.h"
 #include "base/tracer.h"
 #include "ps/messages.h"
 
@@ -13,8 +16,10 @@ class ServerTrace {
  public:
   ServerTrace(base::Tracer* tracer, int server);
 
-  /// For a worker's session; null where nothing is traced.
-  [[nodiscard]] base::TraceTrack* track(const std::string& worker);
+  /// For a worker's session, which alone writes to it until it gives it back; another one takes it up then. Null where
+  /// nothing is traced.
+  [[nodiscard]] base::TraceTrack* borrow(const std::string& worker);
+  void give_back(const std::string& worker, base::TraceTrack* track);
 
   // By the session's handler.
   void received(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
@@ -41,6 +46,8 @@ class ServerTrace {
   const base::TraceLabel* store_ = nullptr;
   const base::TraceLabel* push_ = nullptr;
   const base::TraceLabel* pull_ = nullptr;
+  base::Mutex mutex_;
+  std::map<std::string, std::vector<base::TraceTrack*>> idle_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::ps

@@ -25,6 +25,7 @@ class Cluster {
     options_.job = "0123456789abcdef";
     options_.run = "run";
     options_.interrupt = &interrupt_;
+    options_.tracer = &tracer_;
     server_ = std::make_unique<Server>(options_);
     thread_ = std::thread([this] { server_->run(); });
   }
@@ -59,6 +60,7 @@ class Cluster {
     if (index == 0) exchange.end();
     return sum;
   }
+  [[nodiscard]] std::vector<const base::TraceTrack*> tracks() const { return tracer_.tracks(); }
   [[nodiscard]] std::vector<base::DurationRecord> times() const { return server_->times(); }
 
  private:
@@ -82,6 +84,7 @@ class Cluster {
   }
 
   ::lockstep::testing::TempDir folder_;
+  base::Tracer tracer_;
   bool sync_;
   int64_t max_staleness_;
   ServerOptions options_;
@@ -133,6 +136,29 @@ TEST(PsPhases, AServerKnowsWhereItsTimeWent) {
     EXPECT_LE(record.p95, record.p99) << name;
     EXPECT_GT(record.mean, 0) << name;
   }
+}
+
+TEST(PsPhases, WhoTracesNothingHasNoTrack) {
+  Cluster cluster(true, -1);
+  spent_by_two(cluster, std::chrono::milliseconds(0));
+  ASSERT_EQ(cluster.tracks().size(), 1U);
+  EXPECT_EQ(cluster.tracks()[0]->name(), "updates");
+}
+
+TEST(ServerTrace, AWorkerThatComesBackGoesOnOnItsTrack) {
+  base::Tracer tracer;
+  ServerTrace trace(&tracer, 0);
+  base::TraceTrack* const first = trace.borrow("worker:1");
+  base::TraceTrack* const meanwhile = trace.borrow("worker:1");
+  EXPECT_NE(first, meanwhile) << "one writer at a time";
+  EXPECT_NE(trace.borrow("worker:2"), first);
+  const size_t tracks = tracer.tracks().size();
+  trace.give_back("worker:1", first);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(trace.borrow("worker:1"), first);
+    trace.give_back("worker:1", first);
+  }
+  EXPECT_EQ(tracer.tracks().size(), tracks);
 }
 
 TEST(PsPhases, AReplyWithAnImpossibleWaitIsRefused) {
