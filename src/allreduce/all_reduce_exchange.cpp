@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/host.h"
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
 #include "transport/convert.h"
@@ -46,6 +47,7 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
   operations_ = &tracer.track(fmt::format("communication ({})", options_.trace->name()));
   bucket_label_ = tracer.label({"all-reduce", "exchange", {}, "bucket"});
   arrow_label_ = tracer.label({"all-reduce", "exchange"});
+  machine_ = base::machine_number();
 }
 
 AllReduceExchange::~AllReduceExchange() {
@@ -57,7 +59,7 @@ void AllReduceExchange::begin(const exchange::StepStart& start) {
   in_step_ = true;
   posted_ = 0;
   buckets_.begin();
-  traced_ = options_.trace != nullptr && options_.trace->on();
+  traced_ = options_.trace != nullptr && start.traced;
   const auto nominal = static_cast<float>(options_.batch * options_.accumulate);
   const bool by_examples = options_.mean && options_.mean_loss;
   weight_ = by_examples ? static_cast<float>(start.examples) / nominal : 1.0F;
@@ -159,9 +161,10 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   note.times.load = static_cast<float>(start_.load_seconds);
   const double since = seconds_between(left_finish_, entered);
   note.times.came = static_cast<float>(since);
-  if (options_.trace != nullptr) {
+  if (options_.trace != nullptr && !options_.one_process) {
     note.times.entered = options_.trace->tracer().since_epoch(entered);
     note.times.left = exchanged_;
+    note.times.machine = machine_;
   }
   note.times.compute = static_cast<float>(std::max(since - start_.load_seconds - start_.aside_seconds, 0.0));
   base::Result<bool> done = complete(note);
@@ -206,35 +209,44 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     }
   }
   left_finish_ = Clock::now();
+  info.entered = entered;
   info.wait_seconds = seconds_between(entered, left_finish_);
   return info;
 }
 
-/// An arrow from the last one who came to all others; and what the notes say of the first rank's clock.
+/// What the notes say of the first rank's clock.
+void AllReduceExchange::estimate_clock(Clock::time_point exchanged) {
+  const StepTimes& first = notes_.times.front();
+  if (group_.collective->rank() == 0 || first.entered == 0) return;
+  base::Tracer& tracer = options_.trace->tracer();
+  clock_.came(first.entered, tracer.since_epoch(exchanged));
+  if (exchanged_ != 0) {
+    clock_.sent(entered_, first.left);
+    clock_.saw(exchanged_, first.left);
+  }
+  if (!traced_) return;
+  const auto offset = clock_.nanoseconds(machine_ != 0 && machine_ == first.machine);
+  if (offset) tracer.set_offset(options_.names[static_cast<size_t>(group_.members.front())], *offset);
+}
+
+/// An arrow from the last one who came to all others.
 void AllReduceExchange::trace_step(Clock::time_point entered, Clock::time_point exchanged) {
   base::Tracer& tracer = options_.trace->tracer();
-  const StepTimes& first = notes_.times.front();
-  const int rank = group_.collective->rank();
-  if (rank != 0 && first.entered != 0) {
-    clock_.came(first.entered, tracer.since_epoch(exchanged));
-    if (exchanged_ != 0) {
-      clock_.sent(entered_, first.left);
-      clock_.saw(exchanged_, first.left);
-    }
-    const auto offset = clock_.nanoseconds();
-    if (offset && traced_) tracer.set_offset(options_.names[static_cast<size_t>(group_.members.front())], *offset);
-  }
+  estimate_clock(exchanged);
   entered_ = tracer.since_epoch(entered);
   exchanged_ = tracer.since_epoch(exchanged);
   if (!traced_) return;
+  const int rank = group_.collective->rank();
   const auto later = [](const StepTimes& a, const StepTimes& b) { return a.came < b.came; };
   const auto last =
       static_cast<int>(std::max_element(notes_.times.begin(), notes_.times.end(), later) - notes_.times.begin());
   const auto arrow = [&](int to) { return base::flow_number({group_.number, step_, static_cast<uint64_t>(to)}); };
+  // An end belongs to the span around it: within the wait, not where that meets what was before and comes after.
+  const Clock::duration inside = std::min<Clock::duration>(base::kInsideSpan, (exchanged - entered) / 2);
   for (int to = 0; to < group_.collective->size() && rank == last; ++to) {
-    if (to != last) options_.trace->flow_begin(arrow_label_, arrow(to), entered);
+    if (to != last) options_.trace->flow_begin(arrow_label_, arrow(to), entered + inside);
   }
-  if (rank != last) options_.trace->flow_end(arrow_label_, arrow(rank), exchanged);
+  if (rank != last) options_.trace->flow_end(arrow_label_, arrow(rank), exchanged - inside);
 }
 
 double AllReduceExchange::waited_for_others(double waited) const {

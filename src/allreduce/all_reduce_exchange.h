@@ -47,6 +47,7 @@ struct AllReduceOptions {
   std::vector<std::string> names;                ///< of all that may be members, by number
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   base::TraceTrack* trace = nullptr;             ///< of the training thread; may be absent
+  bool one_process = false;                      ///< members are threads that share a tracer, and so a clock
   std::function<void(std::string_view level, const std::string& text)> log;
   /// The leader: training begins, at a step that nobody has gone beyond.
   std::function<void(uint64_t step, uint64_t examples)> began;
@@ -187,6 +188,8 @@ class AllReduceExchange final : public exchange::Exchange {
   base::TraceTrack* operations_ = nullptr;  ///< of the group, on their own thread
   const base::TraceLabel* bucket_label_ = nullptr;
   const base::TraceLabel* arrow_label_ = nullptr;
+  void estimate_clock(Clock::time_point exchanged);
+  uint32_t machine_ = 0;
   base::ClockOffset clock_;  ///< of the first rank
   int64_t entered_ = 0;      ///< of the step before, by this clock
   int64_t exchanged_ = 0;

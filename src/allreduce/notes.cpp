@@ -14,7 +14,7 @@ constexpr size_t kReasons = static_cast<size_t>(StopReason::error) + 1;
 enum Place : uint8_t { kLoss, kLossRest, kCorrect, kExamples, kContributors, kRegroup, kStops };
 constexpr size_t kFixed = 16;
 static_assert(kStops + kReasons <= kFixed);
-constexpr size_t kPerMember = 13;
+constexpr size_t kPerMember = 14;
 
 /// A float holds 24 bits exactly, and a sum with zeros leaves them as they are.
 constexpr unsigned kTimeBits = 21;
@@ -35,6 +35,11 @@ int64_t read_time(const float* from) {
     time |= static_cast<uint64_t>(from[i]) << (kTimeBits * static_cast<unsigned>(i));
   }
   return static_cast<int64_t>(time);
+}
+
+uint32_t read_machine(float from) {
+  const bool fits = from >= 0 && from < static_cast<float>(1U << 24U);
+  return fits ? static_cast<uint32_t>(from) : 0;
 }
 
 /// From what counts most to what counts least.
@@ -66,6 +71,7 @@ void write_note(const Note& note, int rank, std::span<float> to) {
   times[6] = note.times.came;
   write_time(note.times.entered, times + 7);
   write_time(note.times.left, times + 10);
+  times[13] = static_cast<float>(note.times.machine);
 }
 
 void read_notes(std::span<const float> from, int members, Notes& notes) {
@@ -82,8 +88,15 @@ void read_notes(std::span<const float> from, int members, Notes& notes) {
   notes.stopped_by = -1;
   const float* times = from.data() + kFixed;
   for (int rank = 0; rank < members; ++rank, times += kPerMember) {
-    notes.times[static_cast<size_t>(rank)] = {
-        times[0], times[1], times[2], times[3], times[4], times[6], read_time(times + 7), read_time(times + 10)};
+    notes.times[static_cast<size_t>(rank)] = {times[0],
+                                              times[1],
+                                              times[2],
+                                              times[3],
+                                              times[4],
+                                              times[6],
+                                              read_time(times + 7),
+                                              read_time(times + 10),
+                                              read_machine(times[13])};
     const bool stops = notes.stop != StopReason::none && static_cast<StopReason>(times[5]) == notes.stop;
     if (stops && notes.stopped_by < 0) notes.stopped_by = rank;
   }

@@ -14,14 +14,15 @@ namespace lockstep::allreduce {
 
 /// Of one member, in seconds; those of the exchange are of the step before.
 struct StepTimes {
-  float load = 0;       ///< waiting for data
-  float compute = 0;    ///< everything else until it came to the exchange
-  float wait = 0;       ///< in the exchange, when there was nothing left to compute
-  float transfer = 0;   ///< in operations of the group, also while it computed
-  float examples = 0;   ///< of this step
-  float came = 0;       ///< to the exchange, since it left the one before: load, compute and what it did aside
-  int64_t entered = 0;  ///< the exchange, in nanoseconds since 1970 by its clock; 0: it does not say
-  int64_t left = 0;     ///< the group's operations of the step before, likewise
+  float load = 0;        ///< waiting for data
+  float compute = 0;     ///< everything else until it came to the exchange
+  float wait = 0;        ///< in the exchange, when there was nothing left to compute
+  float transfer = 0;    ///< in operations of the group, also while it computed
+  float examples = 0;    ///< of this step
+  float came = 0;        ///< to the exchange, since it left the one before: load, compute and what it did aside
+  int64_t entered = 0;   ///< the exchange, in nanoseconds since 1970 by its clock; 0: it does not say
+  int64_t left = 0;      ///< the group's operations of the step before, likewise
+  uint32_t machine = 0;  ///< base::machine_number(), where it says these times
 };
 
 /// What one member says.

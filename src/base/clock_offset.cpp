@@ -22,8 +22,10 @@ void ClockOffset::saw(int64_t here, int64_t there) {
   if (plausible(here) && plausible(there) && moments_.size() < kMoments) moments_.push_back(there - here);
 }
 
-std::optional<int64_t> ClockOffset::nanoseconds() const {
+std::optional<int64_t> ClockOffset::nanoseconds(bool one_machine) const {
   const bool bounded = most_ != kUnknown && least_ != -kUnknown;
+  const bool may_be_none = least_ <= 0 && most_ >= 0;
+  if (may_be_none && (one_machine || (bounded && moments_.empty()))) return 0;
   if (!moments_.empty()) {
     std::vector<int64_t> sorted = moments_;
     const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
@@ -32,7 +34,6 @@ std::optional<int64_t> ClockOffset::nanoseconds() const {
     return bounded && least_ <= most_ ? std::clamp(*middle, least_, most_) : *middle;
   }
   if (!bounded) return std::nullopt;
-  if (least_ <= 0 && most_ >= 0) return 0;  // one clock, or as good as one: on one machine this is exact
   return least_ / 2 + most_ / 2;
 }
 

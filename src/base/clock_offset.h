@@ -21,8 +21,8 @@ class ClockOffset {
   void saw(int64_t here, int64_t there);
 
   /// What to add to this clock to have the other's; nothing where too little is known. None at all where that
-  /// contradicts no message.
-  [[nodiscard]] std::optional<int64_t> nanoseconds() const;
+  /// contradicts no message, and messages are all there is or both clocks are of one machine, where that is exact.
+  [[nodiscard]] std::optional<int64_t> nanoseconds(bool one_machine = false) const;
 
  private:
   static constexpr size_t kMoments = 255;

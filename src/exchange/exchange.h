@@ -5,6 +5,7 @@
 //   join() -> { begin(step) -> ready(range) for each gradient, in the order they become final -> finish() } -> leave()
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -29,6 +30,7 @@ struct StepStart {
   int64_t batches = 1;       ///< of the data plan that they come from
   double load_seconds = 0;   ///< spent waiting for these batches
   double aside_seconds = 0;  ///< spent on an evaluation or a checkpoint since the last step
+  bool traced = false;       ///< it goes into the trace, where there is one
 };
 
 /// What the batches of a step showed.
@@ -63,6 +65,7 @@ struct StepInfo {
   uint64_t staleness = 0;       ///< updates by others since the parameters came
   double wait_seconds = 0;      ///< spent in finish()
   Spent spent;
+  std::chrono::steady_clock::time_point entered;  ///< when finish() began, and with it what was spent there
 };
 
 /// A whole state of the training, for a checkpoint. The spans live until the next call.

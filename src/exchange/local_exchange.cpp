@@ -41,6 +41,7 @@ base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
   info.learning_rate = update.learning_rate;
   info.gradient_norm = norm;
   info.group = report;
+  info.entered = entered;
   info.spent.optimizer = std::chrono::duration<double>(Clock::now() - entered).count();
   return info;
 }

@@ -79,7 +79,7 @@ void PsExchange::begin(const exchange::StepStart& start) {
   rounds_ += start.batches;
   ++sequence_;
   bucket_ = {};
-  traced_ = options_.trace != nullptr && options_.trace->on();
+  traced_ = options_.trace != nullptr && start.traced;
   // After a broken connection the transport may still hold the gradients of the push before.
   const Clock::time_point patience = Clock::now() + kLetGo;
   while (hold_.use_count() > 1) {
@@ -230,6 +230,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     // Nothing to say: the round is counted with the next push.
     StepInfo same;
     same.step = parts_.front()->version;
+    same.entered = entered;
     same.spent = std::exchange(spent_, {});
     return same;
   }
@@ -246,6 +247,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   base::Result<StepInfo> answered = await_answers();
   if (!answered) return answered;
   StepInfo info = std::move(answered.value());
+  info.entered = entered;
   if (rejoined_) {
     spent_.others = seconds_between(pushed_, Clock::now());
     info.spent = std::exchange(spent_, {});

@@ -68,6 +68,7 @@ Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExch
   if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(replica);
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, settings_.batch);
   options.names = names();
+  options.one_process = true;
   options.interrupt = interrupt_;
   options.log = [](std::string_view, const std::string&) {};
   together.exchange = [this, replica, made, options = std::move(options)](graph::ParameterStore& parameters,

@@ -31,8 +31,10 @@ void StepTrace::phase(Phase phase, Clock::time_point begin, Clock::time_point en
   if (on_) track_->span(phase_labels_[static_cast<size_t>(phase)], begin, end);
 }
 
-void StepTrace::exchanged(const exchange::Spent& spent, Clock::time_point begin) {
+void StepTrace::exchanged(const exchange::StepInfo& info) {
   if (!on_) return;
+  const exchange::Spent& spent = info.spent;
+  Clock::time_point begin = info.entered;
   const auto add = [&](Phase which, double seconds) {
     if (!(seconds > 0)) return;
     const Clock::time_point end =

@@ -27,8 +27,8 @@ class StepTrace {
   /// A step ends and the next one begins.
   void step(uint64_t number, Clock::time_point begin, Clock::time_point end);
   void phase(Phase phase, Clock::time_point begin, Clock::time_point end);
-  /// The phases of an exchange's finish(), which began at `begin`.
-  void exchanged(const exchange::Spent& spent, Clock::time_point begin);
+  /// The phases of an exchange's finish().
+  void exchanged(const exchange::StepInfo& info);
   void run(graph::Program& program, const backend::StepContext& context,
            base::FunctionRef<void(graph::ParameterRange)> announce);
 

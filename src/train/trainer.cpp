@@ -140,7 +140,7 @@ bool Trainer::leads() const { return parts_.checkpointer != nullptr && parts_.ex
 void Trainer::begin(uint64_t examples, int64_t batches, double load_seconds) {
   spend(Phase::data, load_seconds);
   const double aside = state_.aside_seconds - std::exchange(aside_told_, state_.aside_seconds);
-  parts_.exchange->begin({state_.step, examples, batches, load_seconds, aside});
+  parts_.exchange->begin({state_.step, examples, batches, load_seconds, aside, trace_.on()});
 }
 
 const data::Batch* Trainer::next_batch() {
@@ -234,13 +234,12 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
 }
 
 void Trainer::finish_update(StepResult& result) {
-  const Clock::time_point before = trace_.on() ? Clock::now() : Clock::time_point();
   result.info =
       parts_.exchange
           ->finish({result.loss_sum, static_cast<uint64_t>(result.correct), static_cast<uint64_t>(result.examples)})
           .value_or_throw();
   spend(result.info.spent);
-  trace_.exchanged(result.info.spent, before);
+  trace_.exchanged(result.info);
   parts_.programs->parameters_changed();
 }
 

@@ -359,6 +359,7 @@ TEST(Notes, TellTheSumsAndTheGravestReason) {
   note.report = {123456.789, 7, 64};
   note.stop = StopReason::epochs;
   note.times = {1, 2, 3, 4, 0};
+  note.times.machine = (1U << 24U) - 1;
   write_note(note, 0, one);
   sum = one;
   note.report = {0.001, 1, 0};
@@ -377,6 +378,7 @@ TEST(Notes, TellTheSumsAndTheGravestReason) {
   EXPECT_EQ(notes.stopped_by, 1);
   EXPECT_FLOAT_EQ(notes.times[1].compute, 2);
   EXPECT_FLOAT_EQ(notes.times[0].examples, 64);
+  EXPECT_EQ(notes.times[0].machine, (1U << 24U) - 1);
 }
 
 TEST(StaticMembership, EveryoneStartsWhereTheFirstIs) {

@@ -45,6 +45,15 @@ TEST(ClockOffset, ContradictsNoMessage) {
 
 TEST(ClockOffset, OfOneMachineIsNone) { EXPECT_EQ(after_messages(0, 20'000, 100'000, 10).nanoseconds(), 0); }
 
+TEST(ClockOffset, OfOneMachineIsNoneWhateverBothSaw) {
+  ClockOffset offset = after_messages(0, 20'000, 100'000, 10);
+  for (int64_t i = 0; i < 21; ++i) offset.saw(kNow + i, kNow + i + 12'000);
+  EXPECT_EQ(offset.nanoseconds(true), 0);
+  offset.came(kNow + 1'000'000, kNow + 995'000);  // the clocks differ all the same: one was set
+  ASSERT_TRUE(offset.nanoseconds(true).has_value());
+  EXPECT_GE(*offset.nanoseconds(true), 5'000);
+}
+
 TEST(ClockOffset, IsUnknownWithoutMessagesBothWays) {
   ClockOffset offset;
   EXPECT_FALSE(offset.nanoseconds().has_value());

@@ -63,4 +63,21 @@ inline bool lies_in(const Span& inner, const Span& outer) {
   return inner.begin >= outer.begin - kResolution && inner.end <= outer.end + kResolution;
 }
 
+/// The names of the innermost spans that arrows begin or end in.
+inline std::map<std::string, int> spans_with_arrows(const json& trace) {
+  const std::map<TrackId, std::vector<Span>> tracks = spans_of(trace);
+  std::map<std::string, int> found;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "s" && event["ph"] != "f") continue;
+    const double at = event["ts"];
+    const Span* innermost = nullptr;
+    for (const Span& span : tracks.at({event["pid"], event["tid"]})) {
+      const bool around = span.begin < at && at < span.end;
+      if (around && (innermost == nullptr || span.begin >= innermost->begin)) innermost = &span;
+    }
+    ++found[innermost == nullptr ? "nothing" : innermost->name];
+  }
+  return found;
+}
+
 }  // namespace lockstep::testing

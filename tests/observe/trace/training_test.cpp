@@ -114,6 +114,10 @@ TEST(Trace, OfReplicasHasThemAllWithTheirArrows) {
     EXPECT_LE(begins.at(event["id"]), event["ts"].get<double>());
     ++arrows;
   }
+  for (const auto& [span, count] : lockstep::testing::spans_with_arrows(traced.trace)) {
+    EXPECT_TRUE(span == "transfer" || span == "wait for others") << count << " in " << span;
+  }
+  EXPECT_FALSE(traced.trace["otherData"].contains("clock_reference")) << "one process has one clock";
   EXPECT_GE(arrows, 2) << "the replicas may turn to tracing a step apart";
 }
 
