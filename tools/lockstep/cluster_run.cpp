@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -156,14 +155,14 @@ void close(const ClusterRun& run, const Terminal& terminal, const ClusterDisplay
 }
 
 /// What goes wrong is no reason to fail: the run itself is done.
-void merge_traces(const std::string& run_dir) {
+void merge_traces(const std::string& run_dir, const Terminal& terminal) {
   std::vector<std::string> problems;
   try {
     problems = observe::merge_traces(run_dir).problems;
   } catch (const Error& error) {
     problems.push_back(fmt::format("the traces of the roles are not merged: {}", error.what()));
   }
-  for (const std::string& problem : problems) std::fprintf(stderr, "warning: %s\n", problem.c_str());
+  for (const std::string& problem : problems) print_note(terminal, "warning", problem);
 }
 
 }  // namespace
@@ -173,6 +172,7 @@ int run_cluster(const ClusterRun& run) {
   ClusterDisplay display(terminal, run.tasks, run.settings->eval_split, run.settings->quiet);
   std::error_code ignored;
   std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // of a run that is resumed: it says nothing of now
+  if (run.settings->trace) observe::remove_traces(run.run_dir);
 
   const cluster::CaughtSignals signals;
   cluster::SupervisorOptions options;
@@ -189,7 +189,7 @@ int run_cluster(const ClusterRun& run) {
                                     }).run();
   display.finish();
   if (run.collect) run.collect();
-  if (run.settings->trace) merge_traces(run.run_dir);
+  if (run.settings->trace) merge_traces(run.run_dir, terminal);
   if (ended.code == 2) throw UsageError(ended.error);
   if (!ended.error.empty()) throw Error(ended.error + "; what there is lies in " + run.run_dir);
   close(run, terminal, display);

@@ -98,7 +98,7 @@ int run_monitor(const Arguments& arguments, char** argv) {
   options.every = std::chrono::duration<double>(parse_every(arguments.every));
   options.csv_file = csv_file(arguments.csv, words.front());
   options.descendants = true;
-  options.warn = [](const std::string& text) { std::fprintf(stderr, "lockstep: warning: %s\n", text.c_str()); };
+  options.warn = [](const std::string& text) { print_note(Terminal::detect(), "warning", text); };
   const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
   cluster::Command command;
   command.argv = words;

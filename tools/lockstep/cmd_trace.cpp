@@ -1,5 +1,4 @@
 // lockstep trace: the traces of a run's roles as one, and how to look at it.
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -29,7 +28,7 @@ struct Arguments {
 int run_trace(const Arguments& arguments) {
   const std::string run = train::find_run(arguments.run, arguments.runs_dir);
   const observe::MergedTrace merged = observe::merge_traces(run);
-  for (const std::string& problem : merged.problems) std::fprintf(stderr, "warning: %s\n", problem.c_str());
+  for (const std::string& problem : merged.problems) print_note(Terminal::detect(), "warning", problem);
   const std::string alone = run + "/" + observe::kTraceFile;
   std::error_code ignored;
   if (merged.path.empty() && !std::filesystem::exists(alone, ignored)) {

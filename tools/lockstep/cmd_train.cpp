@@ -77,12 +77,6 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
   return cluster::find_cluster(request, cluster::process_environment());
 }
 
-/// Any thread. On a terminal it begins a line of its own, whatever the display has drawn on this one.
-void warn(const Terminal& terminal, std::string_view level, const std::string& text) {
-  const std::string line = fmt::format("{}lockstep: {}: {}\n", terminal.interactive ? "\r\033[K" : "", level, text);
-  std::fputs(line.c_str(), stderr);
-}
-
 int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
   base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
 
@@ -93,7 +87,7 @@ int run_here(const train::Configuration& configuration, const train::Settings& e
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();
   options.fetch_progress = fetch_display(terminal, quiet);
-  options.log = [&terminal](std::string_view level, const std::string& text) { warn(terminal, level, text); };
+  options.log = [&terminal](std::string_view level, const std::string& text) { print_note(terminal, level, text); };
   train::Session session(configuration, options);
   const bool finished = session.finished();
   if (!quiet && !finished) print_opening(terminal, session.settings(), session.start_event());

@@ -13,6 +13,11 @@ void write_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(),
 
 void flush_out() { std::fflush(stdout); }
 
+void print_note(const Terminal& terminal, std::string_view level, std::string_view text) {
+  const std::string line = fmt::format("{}lockstep: {}: {}\n", terminal.interactive ? "\r\033[K" : "", level, text);
+  std::fputs(line.c_str(), stderr);
+}
+
 void finish_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;

@@ -20,7 +20,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr size_t kLongestLine = size_t{1} << 20;
-constexpr double kMost = 1e18;  ///< of a time in nanoseconds
+constexpr int kDeepest = 16;                            ///< values in values of a line
+constexpr double kMost = 1e15;                          ///< of a time in an event or between clocks, in microseconds
+constexpr int64_t kLatest = 4'000'000'000'000'000'000;  ///< in nanoseconds since 1970; half of what fits
 
 /// One role's trace, open behind its first line.
 struct Part {
@@ -29,14 +31,34 @@ struct Part {
   std::string host;
   std::ifstream file;
   int64_t began = 0;                     ///< nanoseconds since 1970 by its clock
+  int64_t ended = 0;                     ///< likewise: when it wrote this
   std::map<std::string, double> clocks;  ///< of other roles: what to add to its own, in nanoseconds
   double offset = 0;                     ///< to the clock of all
   int number = 0;
+
+  [[nodiscard]] int64_t start() const { return began + static_cast<int64_t>(offset); }
+  [[nodiscard]] int64_t end() const { return ended + static_cast<int64_t>(offset); }
 };
 
 /// False at the end, or where there is a line that nobody of us wrote.
 bool next_line(std::ifstream& file, std::string& line) {
   return std::getline(file, line) && line.size() <= kLongestLine;
+}
+
+/// Discarded where it is no JSON, or so deep that nobody of us wrote it: some who handle it need stack for every level.
+json parse(const std::string& line) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (depth > kDeepest) return json(json::value_t::discarded);
+  }
+  return json::parse(line, nullptr, false);
 }
 
 double number(const json& from, const char* key) {
@@ -50,6 +72,13 @@ std::string text(const json& from, const char* key) {
   return found != from.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// Nanoseconds since 1970; 0 where it does not say.
+int64_t moment(const json& from, const char* key) {
+  const auto found = from.find(key);
+  const int64_t value = found != from.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+  return value > 0 && value <= kLatest ? value : 0;
+}
+
 /// A DataError where it is not the beginning of a trace of ours.
 Part open_part(const std::string& path) {
   Part part;
@@ -57,16 +86,16 @@ Part open_part(const std::string& path) {
   part.file.open(path);
   std::string line;
   if (!part.file || !next_line(part.file, line)) throw DataError("it cannot be read, or is empty");
-  const json head = json::parse(line + "]}", nullptr, false);
+  const json head = parse(line + "]}");
   const auto other = head.is_object() ? head.find("otherData") : head.end();
   if (!head.is_object() || other == head.end() || !other->is_object() || text(*other, "role").empty()) {
     throw DataError("its first line does not say whose trace it is");
   }
   part.role = text(*other, "role");
   part.host = text(*other, "host");
-  const auto began = other->find("began_ns");
-  if (began != other->end() && began->is_number_integer()) part.began = began->get<int64_t>();
-  if (part.began <= 0 || static_cast<double>(part.began) > kMost * 8) throw DataError("it does not say when it began");
+  part.began = moment(*other, "began_ns");
+  part.ended = moment(*other, "ended_ns");
+  if (part.began == 0 || part.ended < part.began) throw DataError("it does not say when it began and ended");
   const auto clocks = other->find("clocks");
   if (clocks != other->end() && clocks->is_object()) {
     for (const auto& [name, offset] : clocks->items()) part.clocks[name] = number(*clocks, name.c_str()) * 1000;
@@ -114,8 +143,30 @@ void find_offsets(std::vector<Part>& parts) {
   }
   for (Part& part : parts) {
     const auto at = found.find(part.role);
-    part.offset = at == found.end() ? 0 : at->second;
+    part.offset = at == found.end() ? 0 : std::clamp(at->second, -kMost * 1000, kMost * 1000);
   }
+}
+
+/// Those who train together are there at the same time, if not everyone with everyone. What had ended before any of the
+/// newest began was left behind when the run was started before.
+void leave_out_earlier(std::vector<Part>& parts, std::vector<std::string>& problems) {
+  std::vector<const Part*> newest_first;
+  for (const Part& part : parts) newest_first.push_back(&part);
+  std::sort(newest_first.begin(), newest_first.end(), [](const Part* a, const Part* b) { return a->end() > b->end(); });
+  int64_t began = newest_first.front()->start();
+  for (const Part* part : newest_first) {
+    if (part->end() >= began) began = std::min(began, part->start());
+  }
+  std::erase_if(parts, [&](const Part& part) {
+    const bool earlier = part.end() < began;
+    if (earlier) {
+      problems.push_back(
+          fmt::format("{} is left out of the trace: it ended before the others began, so it is of an "
+                      "earlier start of the run",
+                      part.path));
+    }
+    return earlier;
+  });
 }
 
 /// The events of a part, moved by `shift` microseconds. Gives how many lines were read before one that is damaged;
@@ -128,7 +179,7 @@ std::optional<size_t> copy(Part& part, double shift, bool& first, base::WholeFil
     const bool more = next_line(part.file, line);
     if (more && line == "]}") break;
     if (!line.empty() && line.back() == ',') line.pop_back();
-    json event = more ? json::parse(line, nullptr, false) : json();
+    json event = more ? parse(line) : json();
     if (!event.is_object()) {
       damaged = lines;
       break;
@@ -154,17 +205,20 @@ MergedTrace merge_traces(const std::string& run_folder) {
   for (const std::string& path : find_parts(run_folder)) {
     try {
       parts.push_back(open_part(path));
-      parts.back().number = static_cast<int>(parts.size());
     } catch (const Error& error) {
       merged.problems.push_back(fmt::format("{} is left out of the trace: {}", path, error.what()));
     }
   }
   if (parts.empty()) return merged;
   find_offsets(parts);
+  leave_out_earlier(parts, merged.problems);
+  find_offsets(parts);
   // Since the first one began, so that times have few digits: who reads them counts in doubles.
-  const auto start = [](const Part& part) { return part.began + static_cast<int64_t>(part.offset); };
-  int64_t earliest = start(parts.front());
-  for (const Part& part : parts) earliest = std::min(earliest, start(part));
+  int64_t earliest = parts.front().start();
+  for (Part& part : parts) {
+    part.number = static_cast<int>(&part - parts.data()) + 1;
+    earliest = std::min(earliest, part.start());
+  }
   json other{{"roles", json::array()}, {"began_ns", earliest}};
   for (const Part& part : parts) {
     other["roles"].push_back({{"role", part.role}, {"host", part.host}, {"clock_offset_us", part.offset / 1000}});
@@ -175,7 +229,7 @@ MergedTrace merge_traces(const std::string& run_folder) {
                          other.dump(-1, ' ', false, json::error_handler_t::replace)));
   bool first = true;
   for (Part& part : parts) {
-    const double shift = static_cast<double>(start(part) - earliest) / 1000;
+    const double shift = static_cast<double>(part.start() - earliest) / 1000;
     const std::optional<size_t> damaged = copy(part, shift, first, file);
     ++merged.roles;
     if (!damaged) continue;
@@ -185,6 +239,12 @@ MergedTrace merge_traces(const std::string& run_folder) {
   file.write("\n]}\n");
   file.commit();
   return merged;
+}
+
+void remove_traces(const std::string& run_folder) {
+  std::error_code ignored;
+  for (const std::string& path : find_parts(run_folder)) fs::remove(path, ignored);
+  fs::remove(fs::path(run_folder) / kTraceFile, ignored);
 }
 
 }  // namespace lockstep::observe

@@ -16,8 +16,13 @@ struct MergedTrace {
   std::vector<std::string> problems;  ///< a line each: what is missing and why
 };
 
-/// Makes RUN/trace.json of the roles' traces; one that is damaged is taken as far as it can be read. Throws IoError
-/// where it cannot be written. Nothing is written where no role has left a trace.
+/// Makes RUN/trace.json of the roles' traces; one that is damaged is taken as far as it can be read, one that an
+/// earlier start of the run has left behind is not. Throws IoError where it cannot be written. Nothing is written where
+/// no role has left a trace.
 MergedTrace merge_traces(const std::string& run_folder);
+
+/// Before the roles of a run are started again: all that it would be made of, and what was. What cannot be removed
+/// stays.
+void remove_traces(const std::string& run_folder);
 
 }  // namespace lockstep::observe

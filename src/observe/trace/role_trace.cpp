@@ -1,12 +1,11 @@
 #include "observe/trace/role_trace.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/host.h"
 #include "lockstep/error.h"
 
 namespace lockstep::observe {
@@ -17,11 +16,6 @@ using nlohmann::ordered_json;
 
 constexpr size_t kBuffer = size_t{1} << 20;
 constexpr double kMicrosecond = 1e3;  ///< in nanoseconds
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 std::string quoted(const std::string& text) {
   return ordered_json(text).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -93,6 +87,7 @@ ordered_json about(const base::Tracer& tracer, const std::string& role, const st
   other["role"] = role;
   other["host"] = host;
   other["began_ns"] = tracer.made_epoch();
+  other["ended_ns"] = tracer.since_epoch(base::Tracer::Clock::now());
   other["clock_offset_us"] = 0.0;
   ordered_json clocks = ordered_json::object();
   for (const auto& [name, offset] : tracer.offsets()) {
@@ -113,7 +108,7 @@ ordered_json about(const base::Tracer& tracer, const std::string& role, const st
 }  // namespace
 
 void write_trace(const std::string& path, const base::Tracer& tracer, const std::string& role) {
-  const std::string host = host_name();
+  const std::string host = base::host_name();
   const ordered_json other = about(tracer, role, host);
   base::WholeFile file(path);
   file.write(fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n",

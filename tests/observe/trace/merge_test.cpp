@@ -15,21 +15,25 @@ namespace {
 using lockstep::testing::get_file;
 using lockstep::testing::TempDir;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 void put_file(const std::string& path, const std::string& text) { base::write_whole_file(path, text); }
 
 constexpr int64_t kEpoch = 1'800'000'000'000'000'000;
 
-/// A role with one event `at` microseconds after it began; `clocks` as JSON.
+constexpr int64_t kMinute = 60'000'000'000;
+
+/// A role with one event `at` microseconds after it began, which was there for a minute; `clocks` as JSON.
 std::string role_trace(const std::string& role, int64_t began, double at, const std::string& clocks) {
   return fmt::format(
-      "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"role\":\"{}\",\"host\":\"h\",\"began_ns\":{},\"clocks\":{}}},"
-      "\"traceEvents\":[\n"
+      "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"role\":\"{}\",\"host\":\"h\",\"began_ns\":{},\"ended_ns\":{},"
+      "\"clocks\":{}}},\"traceEvents\":[\n"
       "{{\"ph\":\"M\",\"pid\":1,\"tid\":0,\"name\":\"process_name\",\"args\":{{\"name\":\"{} @ h\"}}}},\n"
       "{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{},\"dur\":1,\"name\":\"{}\",\"cat\":\"c\"}}\n]}}\n",
-      role, began, clocks, role, at, role);
+      role, began, began + kMinute, clocks, role, at, role);
 }
 
 /// When each role's event was, by its name.
@@ -85,7 +89,7 @@ TEST_F(MergeTraces, TakesWhatCanBeReadOfADamagedOne) {
   for (size_t cut = 0; cut < whole.size(); cut += 3) {
     put("worker-1", whole.substr(0, cut));
     const MergedTrace result = merge_traces(folder.path());
-    ASSERT_EQ(result.problems.size(), cut + 2 < whole.size() ? 1U : 0U) << cut;
+    ASSERT_EQ(result.problems.size(), cut + 1 < whole.size() ? 1U : 0U) << cut;
     for (const std::string& problem : result.problems) EXPECT_THAT(problem, HasSubstr("worker-1/trace.json"));
     EXPECT_EQ(times(merged()).count("ps:0"), 1U) << cut;
   }
@@ -95,13 +99,75 @@ TEST_F(MergeTraces, LeavesOutWhatIsNoTrace) {
   put("ps-0", role_trace("ps:0", kEpoch, 7, "{}"));
   for (const char* text :
        {"[]", "{}", "{\"otherData\":3}", "\xff\xfe", "{\"otherData\":{\"role\":\"w\"},\"traceEvents\":[",
-        "{\"otherData\":{\"role\":\"w\",\"began_ns\":-5},\"traceEvents\":["}) {
+        "{\"otherData\":{\"role\":\"w\",\"began_ns\":-5},\"traceEvents\":[",
+        "{\"otherData\":{\"role\":\"w\",\"began_ns\":9e18,\"ended_ns\":9e18},\"traceEvents\":[",
+        "{\"otherData\":{\"role\":\"w\",\"began_ns\":5,\"ended_ns\":9223372036854775807},\"traceEvents\":["}) {
     put("worker-1", text);
     const MergedTrace result = merge_traces(folder.path());
     EXPECT_EQ(result.roles, 1U) << text;
     ASSERT_EQ(result.problems.size(), 1U) << text;
     EXPECT_THAT(result.problems[0], HasSubstr("left out"));
   }
+}
+
+TEST_F(MergeTraces, LeavesOutWhatAnEarlierStartHasLeftBehind) {
+  // Now: a server and its first worker, and one that came when the other had gone. Their clocks are an hour ahead of
+  // that of worker:2, which is of an earlier start, as is worker:3.
+  constexpr int64_t kHour = 60 * kMinute;
+  put("ps-0", role_trace("ps:0", kEpoch + kHour, 1000, "{}"));
+  put("worker-1", role_trace("worker:1", kEpoch + kHour - kMinute / 2, 1000, "{\"ps:0\": 0}"));
+  put("worker-4", role_trace("worker:4", kEpoch + kHour + kMinute / 2 + 1, 1000, "{\"ps:0\": 0}"));
+  put("worker-2", role_trace("worker:2", kEpoch - 2 * kMinute, 1000, "{\"ps:0\": 3600e6}"));
+  put("worker-3", role_trace("worker:3", kEpoch + kHour - 2 * kMinute, 1000, "{\"ps:0\": 0}"));
+  const MergedTrace result = merge_traces(folder.path());
+  EXPECT_EQ(result.roles, 3U);
+  EXPECT_THAT(result.problems, UnorderedElementsAre(AllOf(HasSubstr("worker-2/trace.json"), HasSubstr("earlier")),
+                                                    AllOf(HasSubstr("worker-3/trace.json"), HasSubstr("earlier"))));
+  const std::map<std::string, double> found = times(merged());
+  EXPECT_EQ(found.size(), 3U);
+  EXPECT_EQ(found.count("ps:0") + found.count("worker:1") + found.count("worker:4"), 3U);
+}
+
+TEST_F(MergeTraces, AreGoneOnceRemoved) {
+  put("ps-0", role_trace("ps:0", kEpoch, 7, "{}"));
+  put_file(folder / "trace-chief.json", role_trace("worker:0", kEpoch, 7, "{}"));
+  merge_traces(folder.path());
+  remove_traces(folder.path());
+  EXPECT_EQ(merge_traces(folder.path()).path, "");
+  EXPECT_FALSE(std::filesystem::exists(folder / "trace.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "ps-0"));
+}
+
+TEST_F(MergeTraces, ClocksThatAreNoTimesDoNoHarm) {
+  put("ps-0", role_trace("ps:0", kEpoch, 7, "{}"));
+  for (const char* offset : {"9e17", "-9e17", "9.9e14", "-9.9e14", "1e300", "1e999"}) {
+    put("worker-1", role_trace("worker:1", kEpoch, 7, fmt::format("{{\"ps:0\": {}}}", offset)));
+    put("worker-2", role_trace("worker:2", kEpoch, 7, fmt::format("{{\"worker:1\": {}}}", offset)));
+    merge_traces(folder.path());
+    for (const auto& [role, at] : times(merged())) EXPECT_GE(at, 0) << role << " " << offset;
+  }
+}
+
+TEST_F(MergeTraces, ALineOfBracketsIsDamage) {
+  put("ps-0", role_trace("ps:0", kEpoch, 7, "{}"));
+  std::string deep = role_trace("worker:1", kEpoch, 5, "{}");
+  constexpr size_t kDepth = 500'000;
+  const std::string brackets = std::string(kDepth, '[') + std::string(kDepth, ']');
+  deep.insert(deep.find("\n]}"), ",\n{\"ph\":\"X\",\"args\":" + brackets + "}");
+  put("worker-1", deep);
+  const MergedTrace result = merge_traces(folder.path());
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_THAT(result.problems[0], HasSubstr("damaged after line 3"));
+  EXPECT_EQ(times(merged()).count("worker:1"), 1U) << "what was before it";
+}
+
+TEST_F(MergeTraces, BracketsInNamesAreNone) {
+  const std::string name = std::string(100, '[') + "\\\"" + std::string(100, '{');
+  put("ps-0", role_trace("ps:0", kEpoch, 7, "{}"));
+  std::string text = role_trace("worker:1", kEpoch, 5, "{}");
+  text.insert(text.find("\n]}"), ",\n{\"ph\":\"i\",\"name\":\"" + name + "\"}");
+  put("worker-1", text);
+  EXPECT_THAT(merge_traces(folder.path()).problems, IsEmpty());
 }
 
 TEST_F(MergeTraces, WritesNothingWithoutTraces) {
