@@ -11,7 +11,7 @@ namespace lockstep::records {
 namespace {
 
 /// Seconds of workers' time for an example, by phase.
-std::vector<PhaseCost> costs(const RunFacts& now, double examples, const RunFacts& before, double examples_before) {
+std::vector<PhaseCost> costs(const Pace& now, const Pace& before) {
   struct Part {
     const char* name;
     double Pace::*member;
@@ -22,12 +22,18 @@ std::vector<PhaseCost> costs(const RunFacts& now, double examples, const RunFact
         Part{"optimizer", &Pace::optimizer}, Part{"push", &Pace::push}, Part{"pull", &Pace::pull},
         Part{"transfer", &Pace::transfer}, Part{"others", &Pace::others}, Part{"evaluation", &Pace::evaluation},
         Part{"checkpoint", &Pace::checkpoint}, Part{"rest", &Pace::rest}}) {
-    const PhaseCost cost{part.name, before.all.*part.member / examples_before, now.all.*part.member / examples};
+    const PhaseCost cost{part.name, before.*part.member / before.examples, now.*part.member / now.examples};
     if (cost.before > 0 || cost.now > 0) result.push_back(cost);
   }
   std::stable_sort(result.begin(), result.end(),
                    [](const PhaseCost& a, const PhaseCost& b) { return a.now - a.before > b.now - b.before; });
   return result;
+}
+
+/// Of replicas in one process the first stands for all.
+bool all_recorded(const RunRecord& run, const RunFacts& facts) {
+  return (facts.workers.size() == run.workers() || (run.in_process() && !facts.workers.empty())) &&
+         facts.all.examples > 0;
 }
 
 std::string workers_text(size_t count) { return fmt::format("{} worker{}", count, count == 1 ? "" : "s"); }
@@ -72,9 +78,8 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
   }
   const RunFacts now = facts_of(run);
   const RunFacts before = facts_of(baseline);
-  const bool whole = now.workers.size() == run.workers() && before.workers.size() == baseline.workers();
-  if (whole && run.examples() > 0 && baseline.examples() > 0) {
-    result.phases = costs(now, run.examples(), before, baseline.examples());
+  if (all_recorded(run, now) && all_recorded(baseline, before)) {
+    result.phases = costs(now.all, before.all);
     say_where(result, result.sentences);
   } else {
     result.sentences.emplace_back(

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <tuple>
@@ -101,17 +104,28 @@ bool in_use(const std::string& folder) {
   return false;
 }
 
+/// "2026-11-16T01:41:24Z" as seconds since 1970; NaN where it is none.
+double unix_time(const std::string& text) {
+  std::tm time{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time);
+  return end != nullptr && *end == '\0' ? static_cast<double>(::timegm(&time)) : kUnknown;
+}
+
 fs::file_time_type written(const std::string& path) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);
   return error ? fs::file_time_type::min() : time;
 }
 
-RunState state_of(const std::string& path, bool has_summary) {
-  const bool newer = written(path + "/steps.csv") > written(path + "/summary.json");
-  if (has_summary && !newer) return RunState::ended;
-  if (in_use(path)) return RunState::running;
-  return has_summary ? RunState::ended : RunState::broken;
+/// Did the run go on after the summary of its chief was written? Times of files are the last thing to ask, since
+/// copies of runs have others.
+bool is_behind(const RoleRecord& chief) {
+  constexpr double kSlackSeconds = 2;  // `ended` has whole seconds
+  constexpr auto kCopying = std::chrono::seconds(10);
+  if (chief.steps.last("step") > chief.summary.number("steps")) return true;
+  if (chief.monitor.last("time") > unix_time(chief.summary.text("ended")) + kSlackSeconds) return true;
+  const auto age = written(chief.folder + "/steps.csv") - written(chief.folder + "/summary.json");
+  return age > kCopying || (age.count() > 0 && in_use(chief.folder));
 }
 
 /// Phases as they would stand in a summary.
@@ -154,6 +168,17 @@ std::map<std::string, ResourceUse, std::less<>> add_up_monitor(const CsvTable& m
   return resources;
 }
 
+/// Phases and resources, from the summary or the logs.
+void add_up_role(RoleRecord& role) {
+  role.phases = role.summary.phases.empty() ? add_up(role.phase_log) : role.summary.phases;
+  role.resources = role.summary.resources;
+  role.samples = role.summary.number("resources.samples");
+  if (role.resources.empty()) {
+    role.resources = add_up_monitor(role.monitor);
+    role.samples = static_cast<double>(role.monitor.rows());
+  }
+}
+
 RoleRecord read_role(const std::string& folder, const std::string& name, Warnings& warnings) {
   RoleRecord role;
   role.role = name;
@@ -171,13 +196,7 @@ RoleRecord read_role(const std::string& folder, const std::string& name, Warning
   role.evals = read_table(folder + "/evals.csv", warnings);
   role.monitor = read_monitor(folder, warnings);
   role.phase_log = read_table(folder + "/phases.csv", warnings);
-  role.phases = role.summary.phases.empty() ? add_up(role.phase_log) : role.summary.phases;
-  role.resources = role.summary.resources;
-  role.samples = role.summary.number("resources.samples");
-  if (role.resources.empty()) {
-    role.resources = add_up_monitor(role.monitor);
-    role.samples = static_cast<double>(role.monitor.rows());
-  }
+  add_up_role(role);
   return role;
 }
 
@@ -230,6 +249,49 @@ void read_cluster(RunRecord& run) {
   run.planned_servers = count_at(cluster, "ps");
 }
 
+/// What the launcher was told of the cluster, which the roles' config.yaml does not have; and what came of it.
+void read_launch(RunRecord& run) {
+  std::vector<std::pair<std::string, std::string>> launch;
+  flatten(read_yaml(run.path + "/launch.yaml", run.warnings), "", launch);
+  for (auto& [key, value] : launch) {
+    if (key == "workers" && run.planned_workers == 0) {
+      std::from_chars(value.data(), value.data() + value.size(), run.planned_workers);
+      run.planned_workers = std::min<size_t>(run.planned_workers, 1000000);
+    }
+    if (key == "workers" || key == "ps") continue;  // cluster.yaml has those that there are
+    const auto found = std::find_if(run.settings.begin(), run.settings.end(),
+                                    [&](const auto& setting) { return setting.first == key; });
+    if (found == run.settings.end()) {
+      run.settings.emplace_back(key, value);
+    } else {
+      found->second = value;
+    }
+  }
+  const std::optional<std::string> text = read_text(run.path + "/throttling.json", run.warnings);
+  if (!text) return;
+  try {
+    run.throttling = parse_throttling(*text, run.path + "/throttling.json");
+  } catch (const Error& error) {
+    run.warnings.emplace_back(error.what());
+  }
+}
+
+/// Results of the session before the last say nothing of the run as it is now.
+void forget_results(RunRecord& run) {
+  run.went_on = true;
+  run.throttling.clear();
+  for (RoleRecord& role : run.roles) {
+    role.has_summary = false;
+    role.summary = lasting_part(role.summary);
+    add_up_role(role);
+  }
+}
+
+RunState state_of(const RunRecord& run) {
+  if (run.chief().has_summary) return RunState::ended;
+  return in_use(run.path) ? RunState::running : RunState::broken;
+}
+
 /// How the one in the run's own folder is called.
 std::string chief_name(const RunRecord& run, const std::vector<RoleFolder>& others) {
   if (!run.summary().workers.empty() && !run.summary().workers.front().role.empty()) {
@@ -251,6 +313,11 @@ double RoleRecord::all_phase_seconds() const {
   return all;
 }
 
+double RoleRecord::peak_memory() const {
+  const double seen = std::fmax(resource("peak_rss_bytes").max, resource("rss_bytes").max);
+  return known(seen) ? seen : summary.number("peak_memory_bytes");
+}
+
 ResourceUse RoleRecord::resource(std::string_view column) const {
   const auto found = resources.find(column);
   return found == resources.end() ? ResourceUse{} : found->second;
@@ -265,6 +332,7 @@ RunRecord read_run(const std::string& path) {
   run.name = printable(whole.filename().string());
   flatten(read_yaml(path + "/config.yaml", run.warnings), "", run.settings);
   read_cluster(run);
+  read_launch(run);
   run.roles.push_back(read_role(path, "", run.warnings));
   const std::vector<RoleFolder> folders = role_folders(path);
   run.roles.front().role = chief_name(run, folders);
@@ -272,7 +340,8 @@ RunRecord read_run(const std::string& path) {
     if (folder.role == run.roles.front().role) continue;
     run.roles.push_back(read_role(folder.path, folder.role, run.warnings));
   }
-  run.state = state_of(path, run.roles.front().has_summary);
+  if (run.chief().has_summary && is_behind(run.chief())) forget_results(run);
+  run.state = state_of(run);
   return run;
 }
 

@@ -36,22 +36,27 @@ struct RoleRecord {
   [[nodiscard]] double phase_seconds(std::string_view name) const;
   [[nodiscard]] double all_phase_seconds() const;
   [[nodiscard]] ResourceUse resource(std::string_view column) const;
+  /// The most memory it held, in bytes.
+  [[nodiscard]] double peak_memory() const;
 };
 
 enum class RunState : uint8_t {
   ended,    ///< there is a summary
   running,  ///< a process holds its lock
-  broken    ///< no summary, and nobody there who would write one
+  broken    ///< no summary of what the logs have, and nobody there who would write one
 };
 
 struct RunRecord {
   std::string path;
   std::string name;  ///< the folder's
   RunState state = RunState::ended;
-  std::vector<std::pair<std::string, std::string>> settings;  ///< of config.yaml, in its order; options as "options.x"
-  size_t planned_workers = 0;                                 ///< of the cluster; 0: one process
+  bool went_on = false;  ///< it was resumed after its summary was written, whose results are then not taken
+  std::vector<std::pair<std::string, std::string>> settings;  ///< of config.yaml, in its order; options as "options.x".
+                                                              ///< What launch.yaml says of the cluster goes first
+  size_t planned_workers = 0;  ///< of the cluster; 0: one process
   size_t planned_servers = 0;
   std::vector<RoleRecord> roles;  ///< the chief first, then workers, servers, evaluators by number
+  std::map<std::string, Throttling, std::less<>> throttling;  ///< by role; empty without --cpu-quota
   std::vector<std::string> warnings;
 
   [[nodiscard]] const RoleRecord& chief() const { return roles.front(); }
@@ -62,11 +67,18 @@ struct RunRecord {
   /// Empty where it is not there.
   [[nodiscard]] std::string setting(std::string_view key) const;
   [[nodiscard]] bool has_setting(std::string_view key) const;
+  /// NaN where it is none, or not there.
+  [[nodiscard]] double number_setting(std::string_view key) const;
 
   /// How many train together, at least 1.
   [[nodiscard]] size_t workers() const;
   [[nodiscard]] size_t servers() const;
   [[nodiscard]] bool all_reduce() const;
+  /// Do they train within one process (--replicas)? Only the first of them records phases.
+  [[nodiscard]] bool in_process() const;
+  [[nodiscard]] bool has_evaluator() const;
+  /// That a worker computes with; NaN where not known.
+  [[nodiscard]] double threads() const;
   /// The evaluations of the chief, or of the evaluator in its place.
   [[nodiscard]] const CsvTable& evals() const;
   [[nodiscard]] std::string model() const;
@@ -80,6 +92,7 @@ struct RunRecord {
   [[nodiscard]] double seconds_per_step() const;
   [[nodiscard]] double test_loss() const;
   [[nodiscard]] double test_accuracy() const;
+  /// The mean over the last epoch; only a summary has it.
   [[nodiscard]] double train_loss() const;
 };
 

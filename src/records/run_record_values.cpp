@@ -15,13 +15,6 @@ double first_known(std::initializer_list<double> values) {
 /// A time or a count as it can be; logs that are damaged have others.
 double sane(double value) { return value >= 0 && value < 1e15 ? value : kUnknown; }
 
-double number_setting(const RunRecord& run, std::string_view key) {
-  const std::string text = run.setting(key);
-  double value = kUnknown;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : kUnknown;
-}
-
 }  // namespace
 
 const RoleRecord* RunRecord::role(std::string_view wanted) const {
@@ -44,9 +37,18 @@ bool RunRecord::has_setting(std::string_view key) const {
   return std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.first == key; });
 }
 
+double RunRecord::number_setting(std::string_view key) const {
+  const std::string text = setting(key);
+  double value = kUnknown;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : kUnknown;
+}
+
 size_t RunRecord::workers() const {
   const auto training = std::count_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return r.trains(); });
-  return std::max({summary().workers.size(), planned_workers, static_cast<size_t>(training)});
+  const double replicas = number_setting("replicas");
+  const size_t within = replicas > 1 && replicas < 1e6 ? static_cast<size_t>(replicas) : 0;
+  return std::max({summary().workers.size(), planned_workers, static_cast<size_t>(training), within});
 }
 
 size_t RunRecord::servers() const {
@@ -57,6 +59,18 @@ size_t RunRecord::servers() const {
 bool RunRecord::all_reduce() const {
   if (!summary().text("strategy").empty()) return summary().text("strategy") == "allreduce";
   return workers() > 1 && servers() == 0;
+}
+
+bool RunRecord::in_process() const { return number_setting("replicas") > 1 && roles.size() == 1; }
+
+bool RunRecord::has_evaluator() const {
+  return setting("evaluator") == "true" ||
+         std::any_of(roles.begin(), roles.end(), [](const RoleRecord& r) { return r.role.starts_with("evaluator:"); });
+}
+
+double RunRecord::threads() const {
+  const double set = number_setting("threads");  // 0: as many as there are cores
+  return first_known({summary().number("threads"), set > 0 ? set : kUnknown});
 }
 
 const CsvTable& RunRecord::evals() const {
@@ -77,7 +91,7 @@ std::string RunRecord::dataset() const {
 double RunRecord::steps() const { return first_known({summary().number("steps"), sane(chief().steps.last("step"))}); }
 
 double RunRecord::examples() const {
-  const double batch = number_setting(*this, "batch") * number_setting(*this, "accumulate");
+  const double batch = number_setting("batch") * number_setting("accumulate");
   const bool sync = setting("mode") != "async";
   return first_known({summary().number("examples"), steps() * batch * (sync ? static_cast<double>(workers()) : 1)});
 }
@@ -106,8 +120,6 @@ double RunRecord::test_accuracy() const {
   return first_known({summary().number("test_accuracy"), evals().last("accuracy")});
 }
 
-double RunRecord::train_loss() const {
-  return first_known({summary().number("train_loss"), chief().steps.last("loss")});
-}
+double RunRecord::train_loss() const { return summary().number("train_loss"); }
 
 }  // namespace lockstep::records

@@ -1,8 +1,11 @@
 #include "records/run_summary.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "lockstep/error.h"
 
 namespace lockstep::records {
@@ -13,15 +16,17 @@ using nlohmann::json;
 /// Larger ones are no measurements, and would not fit where they are shown.
 constexpr double kLargest = 1e18;
 
-double number_of(const json& value) {
+/// Counts, times and shares are never below 0; only a loss may be.
+double number_of(std::string_view key, const json& value) {
   if (!value.is_number()) return kUnknown;
   const double number = value.get<double>();
+  if (number < 0 && key.find("loss") == std::string_view::npos) return kUnknown;
   return std::fabs(number) < kLargest ? number : kUnknown;
 }
 
 double number_at(const json& object, const char* key) {
   const auto found = object.find(key);
-  return found == object.end() ? kUnknown : number_of(*found);
+  return found == object.end() ? kUnknown : number_of(key, *found);
 }
 
 std::string text_at(const json& object, const char* key) {
@@ -31,7 +36,7 @@ std::string text_at(const json& object, const char* key) {
 
 void read_scalars(const json& object, const std::string& prefix, RunSummary& summary) {
   for (const auto& [key, value] : object.items()) {
-    const double number = number_of(value);
+    const double number = number_of(key, value);
     if (known(number)) summary.numbers[prefix + key] = number;
     if (value.is_string()) summary.texts[prefix + key] = printable(value.get<std::string>());
   }
@@ -72,7 +77,9 @@ void read_phases(const json& object, RunSummary& summary) {
     PhaseTotals phase{text_at(item, "phase"),   number_at(item, "count"), number_at(item, "seconds"),
                       number_at(item, "share"), number_at(item, "mean"),  number_at(item, "p50"),
                       number_at(item, "p95"),   number_at(item, "p99")};
-    if (!phase.name.empty() && known(phase.seconds) && phase.seconds >= 0) summary.phases.push_back(phase);
+    const bool again = std::any_of(summary.phases.begin(), summary.phases.end(),
+                                   [&](const PhaseTotals& other) { return other.name == phase.name; });
+    if (!phase.name.empty() && known(phase.seconds) && !again) summary.phases.push_back(phase);
   }
   double all = 0;
   for (const PhaseTotals& phase : summary.phases) all += phase.seconds;
@@ -88,6 +95,22 @@ void read_resources(const json& resources, RunSummary& summary) {
   }
 }
 
+json object_of(const std::string& text, const std::string& file) {
+  json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) throw DataError(file + ": no JSON object; it is damaged or cut off");
+  return object;
+}
+
+/// C0, C1, and what separates lines or turns the direction of text.
+bool controls(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (character.size() == 2) return (byte(0) == 0xC2 && byte(1) < 0xA0) || character == "\xD8\x9C";
+  if (character.size() != 3 || byte(0) != 0xE2) return false;
+  const bool marks = byte(1) == 0x80 && (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE));
+  return marks || (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+}
+
 }  // namespace
 
 double RunSummary::number(std::string_view key) const {
@@ -101,8 +124,7 @@ std::string RunSummary::text(std::string_view key) const {
 }
 
 RunSummary parse_summary(const std::string& text, const std::string& file) {
-  const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw DataError(file + ": no JSON object; it is damaged or cut off");
+  const json object = object_of(text, file);
   RunSummary summary;
   read_scalars(object, "", summary);
   for (const json& item : objects_at(object, "workers")) summary.workers.push_back(worker_of(item));
@@ -121,11 +143,44 @@ RunSummary parse_summary(const std::string& text, const std::string& file) {
   return summary;
 }
 
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+RunSummary lasting_part(const RunSummary& summary) {
+  constexpr std::array<std::string_view, 9> kLasting{"host",
+                                                     "model",
+                                                     "dataset",
+                                                     "strategy",
+                                                     "mode",
+                                                     "role",
+                                                     "resources.cores",
+                                                     "resources.memory_bytes",
+                                                     "communication.engine"};
+  RunSummary result;
+  for (const std::string_view key : kLasting) {
+    if (const auto found = summary.numbers.find(key); found != summary.numbers.end()) result.numbers.insert(*found);
+    if (const auto found = summary.texts.find(key); found != summary.texts.end()) result.texts.insert(*found);
   }
-  return text;
+  return result;
+}
+
+std::map<std::string, Throttling, std::less<>> parse_throttling(const std::string& text, const std::string& file) {
+  std::map<std::string, Throttling, std::less<>> result;
+  const json object = object_of(text, file);
+  for (const auto& [role, value] : object.items()) {
+    if (!value.is_object()) continue;
+    result[printable(role)] = {number_at(value, "periods"), number_at(value, "throttled_periods"),
+                               number_at(value, "throttled_seconds")};
+  }
+  return result;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = base::character_length(text.substr(at));
+    const std::string_view character = text.substr(at, length);
+    result += length == 0 || controls(character) ? "?" : character;
+    at += std::max<size_t>(length, 1);
+  }
+  return result;
 }
 
 }  // namespace lockstep::records

@@ -61,10 +61,22 @@ struct RunSummary {
   [[nodiscard]] std::string text(std::string_view key) const;
 };
 
+/// What is left of a summary where the run went on after it was written: what stays as it is, no results.
+RunSummary lasting_part(const RunSummary& summary);
+
+/// How long a role was held back by its CPU quota.
+struct Throttling {
+  double periods = kUnknown;
+  double throttled_periods = kUnknown;
+  double seconds = kUnknown;
+};
+
 /// Throws DataError "FILE: ..." where the text is no JSON object.
 RunSummary parse_summary(const std::string& text, const std::string& file);
+/// throttling.json, by role; throws likewise.
+std::map<std::string, Throttling, std::less<>> parse_throttling(const std::string& text, const std::string& file);
 
-/// For a terminal: control characters become '?'.
-std::string printable(std::string text);
+/// For a terminal: what is no UTF-8, and characters that control it or turn the direction of text, become '?'.
+std::string printable(std::string_view text);
 
 }  // namespace lockstep::records

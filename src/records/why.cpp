@@ -112,7 +112,7 @@ Diagnosis diagnose(const RunRecord& run) {
     diagnosis = without_phases(run);
   } else {
     std::vector<Finding> findings = time_findings(run, facts);
-    for (Finding& finding : machine_findings(run, facts.all.share(facts.all.compute()))) {
+    for (Finding& finding : machine_findings(run, facts)) {
       findings.push_back(std::move(finding));
     }
     diagnosis = from_findings(std::move(findings));

@@ -17,7 +17,7 @@ struct Evidence {
 
 struct Diagnosis {
   /// "compute", "data", "servers", "network", "exchange", "others", "batch", "aside", "rest", "cpu", "memory",
-  /// "waiting"; "short" or "unknown" where nothing can be said.
+  /// "quota", "waiting"; "short" or "unknown" where nothing can be said.
   std::string cause;
   std::string headline;
   std::vector<std::string> sentences;

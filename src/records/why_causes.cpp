@@ -10,8 +10,8 @@
 namespace lockstep::records {
 namespace {
 
-/// A batch is small when a step takes no longer than this.
-constexpr double kShortStep = 0.002;
+/// A batch is small when what it takes besides computing is this part of a step.
+constexpr double kMostlyFixed = 2.0 / 3;
 /// Of one core: a server at its limit.
 constexpr double kBusyServer = 80;
 
@@ -19,7 +19,8 @@ std::string per_step(const Pace& all, double part) {
   return fmt::format("{} of {} per step", time_text(all.per_step(part)), time_text(all.step_seconds()));
 }
 
-Finding computing(const RunRecord& run, const Pace& all) {
+Finding computing(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
   Finding finding{"compute", all.share(all.compute()), "Computing limited this run.",
                   fmt::format("Computing took {} of the time, {}: forward {}, backward {}, optimizer {}.",
                               share_text(all.share(all.compute())), per_step(all, all.compute()),
@@ -28,10 +29,11 @@ Finding computing(const RunRecord& run, const Pace& all) {
   finding.evidence = {share_evidence("computing", finding.weight),
                       time_evidence("computing, per step", all.per_step(all.compute()))};
   const ResourceUse node = run.chief().resource("node_cpu_percent");
+  if (!slow_one(run, facts).role.empty()) return finding;  // more of everything does not help the slow one
   if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
-    finding.suggestions.push_back(
-        fmt::format("The node's CPU was {} busy: more --threads (now {}) or workers use the rest.",
-                    percent_text(node.mean), count_text(run.summary().number("threads"))));
+    const std::string now = known(run.threads()) ? fmt::format(" (now {})", count_text(run.threads())) : "";
+    finding.suggestions.push_back(fmt::format("The node's CPU was {} busy: more --threads{} or workers use the rest.",
+                                              percent_text(node.mean), now));
   } else {
     finding.suggestions.emplace_back("More workers on other machines, a faster machine, or a smaller model.");
   }
@@ -84,7 +86,12 @@ std::string full_link(double bytes_per_second) {
   return "";
 }
 
-void judge_server(const RoleRecord& server, Finding& finding) {
+/// For those that do not do so yet.
+void suggest_fewer_bytes(const RunRecord& run, Finding& finding) {
+  if (run.setting("wire") != "bf16") finding.suggestions.emplace_back("Half the bytes: --wire bf16.");
+}
+
+void judge_server(const RunRecord& run, const RoleRecord& server, Finding& finding) {
   const double cpu = server.resource("cpu_percent").mean;
   const double in = server.resource("wire_received").mean;
   const double out = server.resource("wire_sent").mean;
@@ -99,14 +106,16 @@ void judge_server(const RoleRecord& server, Finding& finding) {
     finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
     finding.sentence += fmt::format(" {} used {} of a core{}: the server is the limit, rather than the network.",
                                     server.role, percent_text(cpu), traffic);
-    finding.suggestions = {"More servers share the work: --ps 2. Or --strategy allreduce, which needs none.",
-                           "Half the bytes: --wire bf16."};
+    finding.suggestions = {fmt::format(
+        "More servers share the work: --ps {}. Or --strategy allreduce, which needs none.", run.servers() + 1)};
+    suggest_fewer_bytes(run, finding);
   } else if (const std::string link = full_link(net); !link.empty()) {
     finding.cause = "network";
     finding.headline = "The network to the parameter servers limited this run.";
     finding.sentence +=
         fmt::format(" The network of {} carried up to {}, at {} of a core.", server.role, link, percent_text(cpu));
-    finding.suggestions = {"Half the bytes: --wire bf16. Or servers on several hosts: --ps 2."};
+    finding.suggestions = {fmt::format("Servers on several hosts: --ps {}.", run.servers() + 1)};
+    suggest_fewer_bytes(run, finding);
   } else {
     finding.sentence += fmt::format(" {} was not busy ({} of a core{}): it is the way there and back that counts.",
                                     server.role, percent_text(cpu), traffic);
@@ -121,26 +130,76 @@ Finding server_exchange(const RunRecord& run, const Pace& all) {
                               share_text(all.share(all.pull)))};
   finding.evidence = {share_evidence("push", all.share(all.push)), share_evidence("pull", all.share(all.pull))};
   finding.suggestions = {"Fewer, larger exchanges: a larger --batch, or --accumulate."};
-  if (const RoleRecord* server = busiest_server(run)) judge_server(*server, finding);
+  if (const RoleRecord* server = busiest_server(run)) judge_server(run, *server, finding);
   return finding;
 }
 
-Finding all_reduce_transfer(const RunRecord& run, const Pace& all) {
+/// Bytes a second while a member was sending, hidden behind computing or not.
+double all_reduce_speed(const RunRecord& run, const RunFacts& facts) {
+  const double bytes = run.summary().number("communication.bytes_per_step");
+  const double sending = run.summary().number("communication.transfer_seconds");
+  if (sending > 0) return bytes * facts.workers.front().steps / sending;
+  return bytes / facts.all.per_step(facts.all.transfer);
+}
+
+Finding all_reduce_transfer(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
   Finding finding{"network", all.share(all.transfer), "Exchanging gradients by all-reduce limited this run.",
-                  fmt::format("All-reduce took {} of the time that was not hidden behind computing, {}",
+                  fmt::format("All-reduce took {} of the time, {}, besides what was hidden behind computing",
                               share_text(all.share(all.transfer)), per_step(all, all.transfer))};
   finding.evidence = {share_evidence("all-reduce", finding.weight)};
   const double bytes = run.summary().number("communication.bytes_per_step");
   const double overlapped = run.summary().number("communication.overlapped");
   if (known(bytes)) {
-    finding.sentence += fmt::format("; {} were sent per step, at {}", amount_text(bytes),
-                                    speed_text(bytes / all.per_step(all.transfer)));
-    finding.evidence.push_back({"sent per step", bytes, amount_text(bytes)});
+    finding.sentence += fmt::format("; {} were {} per step, at {}", amount_text(bytes),
+                                    run.in_process() ? "summed" : "sent", speed_text(all_reduce_speed(run, facts)));
+    finding.evidence.push_back({run.in_process() ? "summed per step" : "sent per step", bytes, amount_text(bytes)});
   }
   if (known(overlapped)) finding.evidence.push_back(share_evidence("of the transfer behind computing", overlapped));
   finding.sentence += ".";
-  finding.suggestions = {"Fewer bytes (--wire bf16, --top-k), other buckets (--autotune), or a larger --batch."};
+  if (run.in_process()) {
+    finding.headline = "Adding up the replicas' gradients limited this run.";
+    finding.suggestions = {"A larger --batch, or fewer --replicas with more --threads each."};
+  } else {
+    finding.suggestions = {"Other buckets (--autotune), fewer bytes (--top-k), or a larger --batch."};
+    suggest_fewer_bytes(run, finding);
+  }
   return finding;
+}
+
+/// They waited for one that is slow in every step.
+void blame(const RunRecord& run, const RunFacts& facts, const SlowOne& slow, Finding& finding) {
+  finding.headline = fmt::format("Waiting for {} limited this run.", slow.role);
+  finding.sentence += fmt::format(" They waited for {}, which {} {} as long as the others: {} against {} per step.",
+                                  slow.role, slow.data ? "waits for data and takes" : "takes", times_text(slow.factor),
+                                  time_text(slow.own), time_text(slow.others));
+  finding.suggestions = {
+      fmt::format("See what else runs where {} is, and give it less work or a faster machine.", slow.role)};
+  if (!run.all_reduce() && facts.workers.size() > 1) {
+    finding.suggestions.emplace_back(
+        fmt::format("Updates without the last one: --aggregate {}; or --mode async.", facts.workers.size() - 1));
+  }
+  // What it would save to have it as fast as the others.
+  const double whole_step = facts.all.per_step(facts.all.seconds);
+  if (in_step(run) && whole_step > 0) finding.weight = std::max(finding.weight, (slow.own - slow.others) / whole_step);
+}
+
+/// None is slow by itself. Who waits much less than the others is the one they wait for.
+void say_who_waits(const RunRecord& run, const RunFacts& facts, Finding& finding) {
+  const auto less = [](const Pace& a, const Pace& b) { return a.share(a.others) < b.share(b.others); };
+  const auto [least, most] = std::minmax_element(facts.workers.begin(), facts.workers.end(), less);
+  const double low = least->share(least->others);
+  const double high = most->share(most->others);
+  if (low >= 0.6 * high) {
+    finding.sentence += fmt::format(" All of them waited about as much ({} to {}): they take turns at being last.",
+                                    share_text(low), share_text(high));
+  } else {
+    finding.sentence += fmt::format(" {} waited least, {} of its time against up to {}: the others waited for it.",
+                                    least->role, share_text(low), share_text(high));
+    finding.headline = fmt::format("Waiting for other workers, mostly {}, limited this run.", least->role);
+  }
+  finding.suggestions = {run.all_reduce() ? "Larger batches even out."
+                                          : "Larger batches even out; --mode async does not wait."};
 }
 
 Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
@@ -151,35 +210,25 @@ Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
   for (const Pace& pace : facts.workers) {
     finding.evidence.push_back(time_evidence(pace.role + ", own time per step", pace.own_per_step()));
   }
-  const SlowOne slow = slow_one(run, facts);
-  if (!slow.role.empty()) {
-    finding.headline = fmt::format("Waiting for {} limited this run.", slow.role);
-    finding.sentence += fmt::format(" They waited for {}, which {} {} as long as the others: {} against {} per step.",
-                                    slow.role, slow.data ? "waits for data and takes" : "computes",
-                                    times_text(slow.factor), time_text(slow.own), time_text(slow.others));
-    finding.suggestions = {
-        fmt::format("See what else runs where {} is, and give it less work or a faster machine.", slow.role)};
-    if (!run.all_reduce()) {
-      finding.suggestions.emplace_back(
-          fmt::format("Updates without the last one: --aggregate {}; or --mode async.", facts.workers.size() - 1));
-    }
+  if (const SlowOne slow = slow_one(run, facts); !slow.role.empty()) {
+    blame(run, facts, slow, finding);
   } else if (facts.workers.size() > 1) {
-    finding.sentence += " None of them is slow for long: they take turns at being last.";
-    finding.suggestions = {"Larger batches even out; --mode async does not wait."};
+    say_who_waits(run, facts, finding);
   }
   for (const std::string& line : run.summary().stragglers) finding.evidence.push_back({line, kUnknown, ""});
   return finding;
 }
 
-Finding aside(const Pace& all) {
+Finding aside(const RunRecord& run, const Pace& all) {
   Finding finding{"aside", all.share(all.aside()), "Evaluations and checkpoints limited this run.",
                   fmt::format("Evaluations took {} of the time and checkpoints {}, {} in all.",
                               share_text(all.share(all.evaluation)), share_text(all.share(all.checkpoint)),
                               time_text(all.aside()))};
   finding.evidence = {share_evidence("evaluation", all.share(all.evaluation)),
                       share_evidence("checkpoint", all.share(all.checkpoint))};
+  const std::string elsewhere = run.servers() > 0 && !run.has_evaluator() ? ", or elsewhere (--evaluator)" : "";
   finding.suggestions = {all.evaluation >= all.checkpoint
-                             ? "Evaluate less often (--eval-every), on less (--test-limit), or elsewhere (--evaluator)."
+                             ? fmt::format("Evaluate less often (--eval-every) or on less (--test-limit){}.", elsewhere)
                              : "Checkpoints less often: --checkpoint-every."};
   return finding;
 }
@@ -194,14 +243,15 @@ Finding rest(const Pace& all) {
           {"A larger --batch; logs and summaries less often: --log-every, --summary-every."}};
 }
 
-/// Steps so short that what each costs besides computing is most of it.
+/// So little to compute in a step that what it costs besides is most of it, while nothing else is at its limit.
 std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
-  const double fixed = all.exchange() + all.others + all.rest;
+  const bool waits = all.others > all.exchange() + all.rest;  // for others rather than for the way to them
+  const double fixed = all.exchange() + all.rest + (waits ? 0 : all.others);
   const double scaling = all.compute() + all.data;
   const double share = fixed / (fixed + scaling);
-  const bool slow_member = !slow_one(run, facts).role.empty() && all.others > all.exchange();
-  if (slow_member || all.step_seconds() > kShortStep || share < 0.4) return std::nullopt;
+  if (!slow_one(run, facts).role.empty() || waits || !(share >= kMostlyFixed)) return std::nullopt;
+  if (run.all_reduce() && !full_link(all_reduce_speed(run, facts)).empty()) return std::nullopt;
   const double larger = fixed / (fixed + 4 * scaling);
   const std::string batch = run.setting("batch");
   Finding finding{"batch", all.share(fixed) + 0.01,
@@ -220,10 +270,14 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
 
 std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
-  std::vector<Finding> findings{computing(run, all), data_wait(run, facts), aside(all), rest(all)};
+  std::vector<Finding> findings{computing(run, facts), data_wait(run, facts), aside(run, all), rest(all)};
   if (all.push + all.pull > 0) findings.push_back(server_exchange(run, all));
-  if (all.transfer > 0) findings.push_back(all_reduce_transfer(run, all));
+  if (all.transfer > 0) findings.push_back(all_reduce_transfer(run, facts));
   if (all.others > 0) findings.push_back(waiting_for_others(run, facts));
+  const bool at_a_limit = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.cause == "servers" || (finding.cause == "network" && !run.all_reduce());
+  });
+  if (at_a_limit) return findings;
   if (auto small = small_batch(run, facts)) findings.push_back(std::move(*small));
   return findings;
 }

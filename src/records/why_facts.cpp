@@ -7,19 +7,35 @@
 namespace lockstep::records {
 namespace {
 
-/// How many steps the role itself computed.
+/// How many steps the role itself has computed in the whole run, or of a cluster since it was resumed.
 double own_steps(const RunRecord& run, const RoleRecord& role) {
   if (const WorkerRow* row = run.worker(role.role); row != nullptr && known(row->iterations)) return row->iterations;
-  for (const PhaseTotals& phase : role.phases) {
-    if (phase.name == "forward" && known(phase.count)) return phase.count;
-  }
   const double logged = sum(role.phase_log.column("steps"));
   if (logged > 0) return logged;
   return known(run.steps()) ? run.steps() : 0;
 }
 
+/// Those of them that the phases are of.
+double covered_steps(const RunRecord& run, const RoleRecord& role) {
+  const double all = own_steps(run, role);
+  for (const PhaseTotals& phase : role.phases) {
+    if (phase.name == "forward" && phase.count > 0) return all > 0 ? std::min(all, phase.count) : phase.count;
+  }
+  return all;
+}
+
+double examples_per_step(const RunRecord& run, const RoleRecord& role) {
+  if (const WorkerRow* row = run.worker(role.role); row != nullptr && row->iterations > 0 && known(row->examples)) {
+    return row->examples / row->iterations;
+  }
+  const double whole = run.workers() == 1 ? run.examples() / run.steps() : kUnknown;
+  return known(whole) ? whole : run.number_setting("batch") * run.number_setting("accumulate");
+}
+
 Pace pace_of(const RunRecord& run, const RoleRecord& role) {
-  Pace pace{.role = role.role, .host = role.host, .steps = own_steps(run, role), .seconds = role.all_phase_seconds()};
+  Pace pace{
+      .role = role.role, .host = role.host, .steps = covered_steps(run, role), .seconds = role.all_phase_seconds()};
+  pace.examples = pace.steps * examples_per_step(run, role);
   pace.data = role.phase_seconds("data");
   pace.forward = role.phase_seconds("forward");
   pace.backward = role.phase_seconds("backward");
@@ -36,8 +52,8 @@ Pace pace_of(const RunRecord& run, const RoleRecord& role) {
 
 void add(Pace& all, const Pace& pace) {
   for (double Pace::*member :
-       {&Pace::steps, &Pace::seconds, &Pace::data, &Pace::forward, &Pace::backward, &Pace::optimizer, &Pace::push,
-        &Pace::pull, &Pace::transfer, &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::rest}) {
+       {&Pace::steps, &Pace::examples, &Pace::seconds, &Pace::data, &Pace::forward, &Pace::backward, &Pace::optimizer,
+        &Pace::push, &Pace::pull, &Pace::transfer, &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::rest}) {
     all.*member += pace.*member;
   }
 }
@@ -73,6 +89,11 @@ RunFacts facts_of(const RunRecord& run) {
     add(facts.all, facts.workers.back());
   }
   return facts;
+}
+
+bool in_step(const RunRecord& run) {
+  const std::string mode = run.summary().text("mode");
+  return run.all_reduce() || (mode.empty() ? run.setting("mode") : mode) != "async";
 }
 
 SlowOne slow_one(const RunRecord& run, const RunFacts& facts) {

@@ -14,8 +14,9 @@ namespace lockstep::records {
 struct Pace {
   std::string role;
   std::string host;
-  double steps = 0;    ///< that it computed
-  double seconds = 0;  ///< all the following
+  double steps = 0;     ///< that its phases are of: after a resume, those of the last session
+  double examples = 0;  ///< of these steps
+  double seconds = 0;   ///< all the following
   double data = 0;
   double forward = 0;
   double backward = 0;
@@ -31,8 +32,8 @@ struct Pace {
   [[nodiscard]] double compute() const { return forward + backward + optimizer; }
   [[nodiscard]] double exchange() const { return push + pull + transfer; }
   [[nodiscard]] double aside() const { return evaluation + checkpoint; }
-  /// What it does itself in a step, until it comes to the exchange.
-  [[nodiscard]] double own_per_step() const { return steps > 0 ? (data + compute() + rest) / steps : 0; }
+  /// What it does itself in a step, until the others have what they wait for.
+  [[nodiscard]] double own_per_step() const { return per_step(data + compute() + push + rest); }
   [[nodiscard]] double per_step(double part) const { return steps > 0 ? part / steps : 0; }
   [[nodiscard]] double share(double part) const { return seconds > 0 ? part / seconds : 0; }
   [[nodiscard]] double step_seconds() const { return per_step(seconds - aside()); }
@@ -53,6 +54,9 @@ struct SlowOne {
   double others = 0;  ///< the median of theirs
   bool data = false;  ///< it waits for data, rather than computing long
 };
+/// Does every step wait for all workers?
+bool in_step(const RunRecord& run);
+
 /// From phases, or from what the chief's summary says of workers; an empty role: nobody.
 SlowOne slow_one(const RunRecord& run, const RunFacts& facts);
 
@@ -68,8 +72,8 @@ struct Finding {
 
 /// Where the time of the training threads went (why_causes.cpp).
 std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts);
-/// What the machines were short of (why_machine.cpp). `computing`: the share of computing.
-std::vector<Finding> machine_findings(const RunRecord& run, double computing);
+/// What the machines were short of (why_machine.cpp).
+std::vector<Finding> machine_findings(const RunRecord& run, const RunFacts& facts);
 /// Workers that died, lost gradients, ended badly: remarks rather than reasons.
 std::vector<std::string> remarks(const RunRecord& run);
 

@@ -15,23 +15,25 @@ struct Host {
   std::vector<const RoleRecord*> roles;
   double busy = kUnknown;  ///< percent of the whole node
   double steal = kUnknown;
-  double cores = kUnknown;
-  double threads = 0;  ///< that compute: of workers as many as they were given, of others one
+  double cores = kUnknown;  ///< of the node
+  double own = 0;           ///< CPU of the roles, 100: one core; NaN where one of them is not known
+  double threads = 0;       ///< that compute: of workers as many as they were given, of others one
 };
 
 double threads_of(const RunRecord& run, const RoleRecord& role) {
   if (!role.trains()) return 1;
   const double own = role.summary.number("threads");
-  return known(own) ? own : std::max(1.0, run.summary().number("threads"));
+  return known(own) ? own : known(run.threads()) ? run.threads() : 1;
 }
 
 /// Those with enough samples to judge.
 std::vector<Host> hosts_of(const RunRecord& run) {
   std::map<std::string, Host> hosts;
   for (const RoleRecord& role : run.roles) {
-    if (!(role.samples >= kEnoughSamples)) continue;
     Host& host = hosts[role.host];
     host.name = role.host.empty() ? "the machine" : role.host;
+    host.own += role.resource("cpu_percent").mean;
+    if (!(role.samples >= kEnoughSamples)) continue;
     host.roles.push_back(&role);
     host.threads += threads_of(run, role);
     host.busy = std::fmax(host.busy, role.resource("node_cpu_percent").mean);
@@ -39,8 +41,54 @@ std::vector<Host> hosts_of(const RunRecord& run) {
     host.cores = std::fmax(host.cores, role.summary.number("resources.cores"));
   }
   std::vector<Host> result;
-  for (auto& [name, host] : hosts) result.push_back(std::move(host));
+  for (auto& [name, host] : hosts) {
+    if (!host.roles.empty()) result.push_back(std::move(host));
+  }
   return result;
+}
+
+std::string cores_text(const Host& host) {
+  if (!known(host.cores)) return fmt::format("The CPU of {} was", host.name);
+  if (host.cores == 1) return fmt::format("The only core of {} was", host.name);
+  return fmt::format("The {} cores of {} were", count_text(host.cores), host.name);
+}
+
+/// What the run's roles did not use of a busy node was used by others.
+void add_other_programs(const Host& host, std::vector<Finding>& findings) {
+  constexpr double kMuch = 0.15;
+  const double share = (host.busy - host.own / host.cores) / 100;
+  if (!(share >= kMuch)) return;
+  Finding finding{"cpu", share, fmt::format("Other programs on {} limited this run.", host.name),
+                  fmt::format("{} {} busy: other programs used {} of the node, the {} of this run {}.",
+                              cores_text(host), percent_text(host.busy), share_text(share),
+                              host.roles.size() == 1 ? "process" : fmt::format("{} roles", host.roles.size()),
+                              percent_text(host.own / host.cores))};
+  finding.evidence = {{host.name + ", CPU of the node", host.busy, percent_text(host.busy)},
+                      share_evidence(host.name + ", CPU of other programs", share)};
+  finding.suggestions = {"A machine where nothing else runs; timings here say little about the program."};
+  findings.push_back(std::move(finding));
+}
+
+/// More threads that compute than the node has cores.
+void add_crowd(const Host& host, double computing, std::vector<Finding>& findings) {
+  if (host.roles.size() < 2 || (known(host.cores) && host.threads <= host.cores)) return;
+  const double own = host.own / host.cores / 100;
+  Finding finding{
+      "cpu", known(own) ? std::min(own, 1.0) : computing + 0.01,
+      fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),
+      fmt::format("{} {} busy with {} roles and {} threads that compute, so roles also wait for a free core.",
+                  cores_text(host), percent_text(host.busy), host.roles.size(), count_text(host.threads))};
+  finding.evidence.push_back({host.name + ", CPU of the node", host.busy, percent_text(host.busy)});
+  for (const RoleRecord* role : host.roles) {
+    const double cpu = role->resource("cpu_percent").mean;
+    const double switches = role->resource("involuntary_switches").mean;
+    finding.evidence.push_back({role->role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
+    if (known(switches)) {
+      finding.evidence.push_back({role->role + ", switched out per second", switches, count_text(switches)});
+    }
+  }
+  finding.suggestions = {"Fewer roles or --threads on this machine, or more machines."};
+  findings.push_back(std::move(finding));
 }
 
 void add_cpu(const Host& host, double computing, std::vector<Finding>& findings) {
@@ -55,25 +103,33 @@ void add_cpu(const Host& host, double computing, std::vector<Finding>& findings)
          {{host.name + ", CPU stolen", host.steal, percent_text(host.steal)}},
          {"A machine whose cores are its own; timings here say little about the program."}});
   }
-  const bool more_threads_than_cores = !known(host.cores) || host.threads > host.cores;
-  if (!(host.busy >= kBusy) || host.roles.size() < 2 || !more_threads_than_cores) return;
-  const std::string cores = known(host.cores) ? fmt::format("{} cores of ", count_text(host.cores)) : "CPU of ";
-  Finding finding{
-      "cpu", known(host.cores) ? 1.0 : computing + 0.01,
-      fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),
-      fmt::format("The {}{} were {} busy with {} roles and {} threads that compute, so roles also wait for a "
-                  "free core.",
-                  cores, host.name, percent_text(host.busy), host.roles.size(), count_text(host.threads))};
-  finding.evidence.push_back({host.name + ", CPU of the node", host.busy, percent_text(host.busy)});
-  for (const RoleRecord* role : host.roles) {
-    const double cpu = role->resource("cpu_percent").mean;
-    const double switches = role->resource("involuntary_switches").mean;
-    finding.evidence.push_back({role->role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
-    if (known(switches)) {
-      finding.evidence.push_back({role->role + ", switched out per second", switches, count_text(switches)});
-    }
+  if (!(host.busy >= kBusy)) return;
+  add_other_programs(host, findings);
+  add_crowd(host, computing, findings);
+}
+
+/// Roles that were held back by --cpu-quota.
+void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>& findings) {
+  constexpr double kHeldBack = 0.05;
+  double trained = kUnknown;  // that throttling.json is of: the last session
+  for (const Pace& pace : facts.workers) trained = std::fmax(trained, pace.seconds);
+  Finding finding{"quota", 0, "", ""};
+  std::string worst;
+  for (const auto& [role, held] : run.throttling) {
+    const double share = std::min(1.0, held.seconds / trained);
+    if (!(share >= kHeldBack)) continue;
+    finding.evidence.push_back(share_evidence(role + ", held back by its quota", share));
+    if (share > finding.weight) worst = role;
+    finding.weight = std::max(finding.weight, share);
   }
-  finding.suggestions = {"Fewer roles or --threads on this machine, or more machines."};
+  if (worst.empty()) return;
+  const Throttling& held = run.throttling.find(worst)->second;
+  const std::string quota = run.setting("cpu_quota");
+  finding.headline = "The CPU quota limited this run.";
+  finding.sentence = fmt::format("{} was held back by its CPU quota{} for {} of the time, in {} of {} periods.", worst,
+                                 quota.empty() ? "" : fmt::format(" of {} cores", quota), share_text(finding.weight),
+                                 count_text(held.throttled_periods), count_text(held.periods));
+  finding.suggestions = {fmt::format("A larger --cpu-quota{}, or none.", quota.empty() ? "" : " than " + quota)};
   findings.push_back(std::move(finding));
 }
 
@@ -127,8 +183,10 @@ void add_worker_remarks(const RunRecord& run, std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::vector<Finding> machine_findings(const RunRecord& run, double computing) {
+std::vector<Finding> machine_findings(const RunRecord& run, const RunFacts& facts) {
   std::vector<Finding> findings;
+  const double computing = facts.all.share(facts.all.compute());
+  add_quota(run, facts, findings);
   for (const Host& host : hosts_of(run)) add_cpu(host, computing, findings);
   for (const RoleRecord& role : run.roles) {
     if (role.samples >= kEnoughSamples) add_memory(role, findings);
@@ -147,9 +205,12 @@ std::vector<std::string> remarks(const RunRecord& run) {
     texts.push_back(fmt::format("It ended at step {} with {}{}.", count_text(run.steps()), reason,
                                 error.empty() ? "" : ": " + error));
   }
+  if (run.in_process()) {
+    texts.push_back(fmt::format("These are the phases of replica 0 of {}, as all compute alike.", run.workers()));
+  }
   if (run.state == RunState::broken) {
-    texts.push_back(fmt::format("It left no summary: it was killed or its machine went down after step {}.",
-                                count_text(run.steps())));
+    texts.push_back(fmt::format("It left no summary{}: it was killed or its machine went down after step {}.",
+                                run.went_on ? " since it was resumed" : "", count_text(run.steps())));
   }
   if (run.state == RunState::running)
     texts.push_back(fmt::format("It is still training, at step {}.", count_text(run.steps())));

@@ -78,7 +78,7 @@ inline void write_cluster_run(const std::string& path) {
   put_text(path + "/worker-1/config.yaml", "model: lr\n");
   put_text(path + "/worker-1/summary.json", R"({"steps": 200, "host": "south", "threads": 1})");
   put_text(path + "/ps-0/summary.json",
-           fmt::format(R"({{"role": "ps:0", "host": "north", "version": 200, "pushes": 400, "seconds": 0.5,
+           fmt::format(R"({{"role": "ps:0", "host": "north", "updates": 200, "pushes": 400, "seconds": 0.5,
                           "phases": [{}], "resources": {}}})",
                        phase_json("apply", 0.1), resources));
 }

@@ -102,6 +102,59 @@ TEST_F(RunRecordTest, AKilledRunIsReadAsFarAsItGot) {
   EXPECT_EQ(run.workers(), 2);
 }
 
+TEST_F(RunRecordTest, ARunThatWasResumedAndKilledHasTheNumbersOfItsLogs) {
+  put_text(path + "/steps.csv", std::string(testing::kStepsCsv) + "300,1,0.9,0.3,0.9,0.1,50000.0,0.004\n");
+  put_text(path + "/phases.csv", std::string(testing::kPhasesCsv) + "300,0.9,100,0.01,0.5,0,0,0,0,0,0,0,0,0\n");
+  const RunRecord run = read_run(path);
+  EXPECT_EQ(run.state, RunState::broken);
+  EXPECT_TRUE(run.went_on);
+  EXPECT_EQ(run.steps(), 300);
+  EXPECT_EQ(run.seconds(), 0.9);
+  EXPECT_EQ(run.examples(), 60000);
+  EXPECT_EQ(run.examples_per_second(), mean(std::vector<double>{100000, 100000, 50000}));
+  EXPECT_DOUBLE_EQ(run.chief().phase_seconds("forward"), 0.54);
+  EXPECT_EQ(run.chief().samples, 3);
+  EXPECT_EQ(run.chief().host, "north");
+  EXPECT_EQ(run.chief().role, "worker:0");
+  EXPECT_THAT(run.train_loss(), IsNan());
+  EXPECT_THAT(diagnose(run).sentences, Contains(HasSubstr("no summary since it was resumed")));
+  const auto lock = base::LockFile::try_lock(path + "/.lock");
+  EXPECT_EQ(read_run(path).state, RunState::running);
+}
+
+TEST_F(RunRecordTest, MonitorsThatWentOnSayThatARunDid) {
+  const auto ended = [&](const std::string& time) {
+    put_text(path + "/summary.json", fmt::format(R"({{"steps": 200, "ended": "{}"}})", time));
+    return read_run(path).state;
+  };
+  EXPECT_EQ(ended("2026-11-16T00:00:01Z"), RunState::ended);
+  EXPECT_EQ(ended("2026-11-15T23:59:50Z"), RunState::broken);  // kMonitorCsv is of midnight
+  EXPECT_EQ(ended("yesterday"), RunState::ended);
+}
+
+TEST_F(RunRecordTest, CopiesOfARunHaveEndedWhicheverFileWasCopiedFirst) {
+  const auto now = fs::file_time_type::clock::now();
+  fs::last_write_time(path + "/summary.json", now - std::chrono::seconds(2));
+  fs::last_write_time(path + "/steps.csv", now);
+  EXPECT_EQ(read_run(path).state, RunState::ended);
+  fs::last_write_time(path + "/summary.json", now - std::chrono::minutes(2));
+  EXPECT_EQ(read_run(path).state, RunState::broken);
+}
+
+TEST_F(RunRecordTest, WhatTheLauncherWroteIsRead) {
+  put_text(path + "/launch.yaml", "workers: 2\nps: 1\nlayout: \"WW,P\"\ncpu_quota: 0.2\n");
+  put_text(path + "/throttling.json",
+           R"({"worker:1": {"periods": 40, "throttled_periods": 30, "throttled_seconds": 0.3}, "ps:0": 3})");
+  const RunRecord run = read_run(path);
+  EXPECT_EQ(run.setting("cpu_quota"), "0.2");
+  EXPECT_EQ(run.setting("layout"), "WW,P");
+  ASSERT_EQ(run.throttling.size(), 1);
+  EXPECT_EQ(run.throttling.at("worker:1").seconds, 0.3);
+  EXPECT_EQ(diagnose(run).cause, "quota");
+  put_text(path + "/throttling.json", "{");
+  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("throttling.json: no JSON object")));
+}
+
 TEST_F(RunRecordTest, ARunThatIsLockedStillTrains) {
   fs::remove(path + "/summary.json");
   const auto lock = base::LockFile::try_lock(path + "/.lock");
@@ -144,13 +197,37 @@ TEST_F(RunRecordTest, KeysOfOtherTypesAreNotKnown) {
   put_text(path + "/summary.json",
            R"({"steps": "many", "seconds": 1e300, "model": 5, "workers": [3, {"role": 7, "iterations": []}],
                "phases": [{"phase": "forward", "seconds": -1}, {"seconds": 1}, 3], "resources": [1],
-               "stragglers": [1, "a\u001b[31mb"], "communication": 4})");
+               "stragglers": [1, "a\u001b[31mb", "c\u009b1m\u202ed\u2066e\u00e4"], "communication": 4})");
   const RunRecord run = read_run(path);
   EXPECT_THAT(run.summary().number("steps"), IsNan());
   EXPECT_THAT(run.summary().number("seconds"), IsNan());
   EXPECT_EQ(run.steps(), 200);
-  EXPECT_THAT(run.summary().stragglers, ElementsAre("a?[31mb"));
+  EXPECT_THAT(run.summary().stragglers, ElementsAre("a?[31mb", "c?1m?d?e\xC3\xA4"));
   EXPECT_EQ(run.chief().phase_seconds("forward"), 0.04);
+}
+
+TEST_F(RunRecordTest, NumbersBelowZeroAndPhasesNamedTwiceAreNotTaken) {
+  put_text(path + "/summary.json",
+           R"({"steps": -3, "seconds": -1, "train_loss": -2.5, "workers": [{"role": "worker:0", "iterations": -1}],
+               "phases": [{"phase": "forward", "seconds": 1, "count": -4}, {"phase": "forward", "seconds": 5}]})");
+  const RunRecord run = read_run(path);
+  EXPECT_EQ(run.steps(), 200);
+  EXPECT_EQ(run.seconds(), 0.5);
+  EXPECT_EQ(run.train_loss(), -2.5);
+  EXPECT_THAT(run.worker("worker:0")->iterations, IsNan());
+  ASSERT_EQ(run.chief().phases.size(), 1);
+  EXPECT_EQ(run.chief().all_phase_seconds(), 1);
+  EXPECT_THAT(run.chief().phases[0].count, IsNan());
+}
+
+TEST_F(RunRecordTest, TheMostMemoryIsThatOfTheKernelOrTheSamples) {
+  RoleRecord role;
+  role.summary.numbers["peak_memory_bytes"] = 5;
+  EXPECT_EQ(role.peak_memory(), 5);
+  role.resources["rss_bytes"].max = 7;
+  EXPECT_EQ(role.peak_memory(), 7);
+  role.resources["peak_rss_bytes"].max = 9;
+  EXPECT_EQ(role.peak_memory(), 9);
 }
 
 TEST_F(RunRecordTest, AFolderThatIsNoRunIsSaid) {

@@ -43,6 +43,7 @@ RunRecord run_of(std::vector<RoleRecord> roles, double steps = 1000) {
     WorkerRow row;
     row.role = r.role;
     row.iterations = steps;
+    row.examples = steps * 100;
     run.roles.front().summary.workers.push_back(row);
   }
   auto& numbers = run.roles.front().summary.numbers;
@@ -107,7 +108,7 @@ TEST(Why, AServerAtItsLimitIsNamed) {
   EXPECT_EQ(why.headline, "The parameter server ps:1 limited this run.");
   EXPECT_THAT(why.sentences[0], AllOf(HasSubstr("80 % of the time, 16.0 ms of 20.0 ms per step: push 10 %, pull 70 %"),
                                       HasSubstr("ps:1 used 97 % of a core, 300 MB/s in and 310 MB/s out")));
-  EXPECT_THAT(why.suggestions, Contains(HasSubstr("--ps 2")));
+  EXPECT_THAT(why.suggestions, Contains(HasSubstr("--ps 3")));
 }
 
 TEST(Why, AFullNetwork) {
@@ -124,7 +125,7 @@ TEST(Why, AFullNetwork) {
 }
 
 TEST(Why, AnIdleServerIsNotBlamed) {
-  const Phases phases{{"forward", 2}, {"backward", 2}, {"push", 8}, {"pull", 8}};
+  const Phases phases{{"forward", 5}, {"backward", 5}, {"push", 8}, {"pull", 8}};
   const Diagnosis why =
       checked(run_of({role("worker:0", phases), role("worker:1", phases),
                       with(role("ps:0", {}), {{"cpu_percent", 12}, {"wire_received", 2e6}, {"wire_sent", 2e6}})}));
@@ -140,8 +141,31 @@ TEST(Why, AllReduce) {
   EXPECT_EQ(why.cause, "network");
   EXPECT_EQ(
       why.sentences[0],
-      "All-reduce took 80 % of the time that was not hidden behind computing, 16.0 ms of 20.0 ms per step; 2.0 MB were "
-      "sent per step, at 125 MB/s.");
+      "All-reduce took 80 % of the time, 16.0 ms of 20.0 ms per step, besides what was hidden behind computing; 2.0 MB "
+      "were sent per step, at 125 MB/s.");
+  EXPECT_THAT(why.suggestions, Contains(HasSubstr("--wire bf16")));
+  // While it is hidden, it is sent as well.
+  run.roles[0].summary.numbers["communication.transfer_seconds"] = 20;
+  run.settings.emplace_back("wire", "bf16");
+  const Diagnosis hidden = checked(run);
+  EXPECT_THAT(hidden.sentences[0], HasSubstr("at 100 MB/s."));
+  EXPECT_THAT(hidden.suggestions, Not(Contains(HasSubstr("--wire"))));
+}
+
+TEST(Why, ReplicasOfOneProcess) {
+  RunRecord run = run_of({role("replica 0", {{"forward", 3}, {"backward", 3}, {"transfer", 9}})});
+  run.settings.insert(run.settings.end(), {{"replicas", "2"}, {"accumulate", "1"}});
+  run.roles[0].summary.numbers["communication.bytes_per_step"] = 2e6;
+  run.roles[0].summary.texts["strategy"] = "allreduce";
+  const Diagnosis why = checked(run);
+  EXPECT_EQ(why.headline, "Adding up the replicas' gradients limited this run.");
+  EXPECT_THAT(text_of(why), HasSubstr("These are the phases of replica 0 of 2, as all compute alike."));
+  EXPECT_THAT(why.suggestions, AllOf(Not(IsEmpty()), Not(Contains(HasSubstr("--wire")))));
+  // Each example costs the time of the replica that has it.
+  const Comparison cost = compare(run, run_of({role("process", {{"forward", 3}, {"backward", 3}})}));
+  ASSERT_FALSE(cost.phases.empty());
+  EXPECT_EQ(cost.phases[0].phase, "transfer");
+  EXPECT_DOUBLE_EQ(cost.phases[0].now, 9.0 / 100000);
 }
 
 TEST(Why, TheSlowWorkerIsNamed) {
@@ -149,10 +173,12 @@ TEST(Why, TheSlowWorkerIsNamed) {
   const Diagnosis why =
       checked(run_of({role("worker:0", fast), role("worker:1", fast),
                       role("worker:2", {{"forward", 12}, {"backward", 12}}), role("worker:3", fast)}));
-  EXPECT_EQ(why.cause, "compute");  // half of all time is still computing
-  EXPECT_THAT(text_of(why),
-              HasSubstr("They waited for worker:2, which computes 2.4 times as long as the others: 24.0 ms "
-                        "against 10.0 ms per step."));
+  // More than half of all time is computing, but nearly as much would be saved without the slow one.
+  EXPECT_EQ(why.cause, "others");
+  EXPECT_EQ(why.headline, "Waiting for worker:2 limited this run.");
+  EXPECT_THAT(why.suggestions, Not(Contains(HasSubstr("--threads"))));
+  EXPECT_THAT(text_of(why), HasSubstr("They waited for worker:2, which takes 2.4 times as long as the others: 24.0 ms "
+                                      "against 10.0 ms per step."));
   const Phases faster{{"forward", 2}, {"backward", 2}, {"others", 20}};
   const Diagnosis worse =
       checked(run_of({role("worker:0", faster), role("worker:1", faster),
@@ -163,11 +189,33 @@ TEST(Why, TheSlowWorkerIsNamed) {
   EXPECT_THAT(worse.suggestions, Contains(HasSubstr("--aggregate 2")));
 }
 
+TEST(Why, WithoutWaitingForEachOtherASlowWorkerIsNoLimit) {
+  const Phases fast{{"forward", 10}, {"others", 1}};
+  RunRecord run =
+      run_of({role("worker:0", fast), role("worker:1", fast), role("worker:2", {{"forward", 24}}), role("ps:0", {})});
+  run.settings.emplace_back("mode", "async");
+  EXPECT_EQ(checked(run).cause, "compute");
+}
+
+TEST(Why, WhoIsLongAtPushingIsSlowToo) {
+  const Phases fast{{"forward", 4}, {"push", 1}, {"others", 9}};
+  const Diagnosis why = checked(run_of({role("worker:0", fast), role("worker:1", {{"forward", 4}, {"push", 10}})}));
+  EXPECT_THAT(text_of(why), HasSubstr("They waited for worker:1, which takes 2.8 times as long"));
+}
+
+TEST(Why, WhoWaitsLeastIsTheOneTheOthersWaitFor) {
+  const Diagnosis why = checked(run_of({role("worker:0", {{"forward", 5}, {"pull", 1}, {"others", 12}}),
+                                        role("worker:1", {{"forward", 5}, {"pull", 11}, {"others", 2}})}));
+  EXPECT_THAT(text_of(why), AllOf(HasSubstr("worker:1 waited least, 11 % of its time against up to 67 %"),
+                                  Not(HasSubstr("take turns"))));
+}
+
 TEST(Why, NobodyIsSlowWhenAllTakeTheSame) {
   const Phases same{{"forward", 2}, {"backward", 2}, {"others", 16}};
   const Diagnosis why = checked(run_of({role("worker:0", same), role("worker:1", same)}));
   EXPECT_EQ(why.headline, "Waiting for other workers limited this run.");
   EXPECT_THAT(why.sentences[0], HasSubstr("they take turns"));
+  EXPECT_THAT(why.suggestions, Not(Contains(HasSubstr("--mode async")))) << "all-reduce has none";
 }
 
 TEST(Why, ASmallBatch) {
@@ -181,11 +229,21 @@ TEST(Why, ASmallBatch) {
       "100). With four times the batch that would be about 50 %.");
 }
 
+TEST(Why, ASmallBatchIsOneWithLittleToComputeHoweverSlowTheMachineIs) {
+  const Phases phases{{"forward", 10}, {"backward", 10}, {"push", 10}, {"pull", 60}, {"rest", 10}};
+  EXPECT_EQ(checked(run_of({role("worker:0", phases), role("worker:1", phases)})).cause, "batch");
+}
+
 TEST(Why, EvaluationsAndCheckpoints) {
   const Diagnosis why = checked(run_of({role("process", {{"forward", 3}, {"evaluation", 6}, {"checkpoint", 1}})}));
   EXPECT_EQ(why.cause, "aside");
   EXPECT_EQ(why.sentences[0], "Evaluations took 60 % of the time and checkpoints 10 %, 7.0 s in all.");
-  EXPECT_THAT(why.suggestions, Contains(HasSubstr("--eval-every")));
+  EXPECT_THAT(why.suggestions, Contains(AllOf(HasSubstr("--eval-every"), Not(HasSubstr("--evaluator")))));
+  const Phases phases{{"forward", 3}, {"evaluation", 6}};
+  EXPECT_THAT(checked(run_of({role("worker:0", phases), role("ps:0", {})})).suggestions,
+              Contains(HasSubstr("--evaluator")));
+  EXPECT_THAT(checked(run_of({role("worker:0", phases), role("ps:0", {}), role("evaluator:0", {})})).suggestions,
+              Not(Contains(HasSubstr("--evaluator"))));
 }
 
 TEST(Why, MoreRolesThanCores) {
@@ -199,7 +257,49 @@ TEST(Why, MoreRolesThanCores) {
   EXPECT_EQ(why.headline, "The CPU of the machine, shared by 3 roles, limited this run.");
   EXPECT_THAT(why.sentences[0], HasSubstr("99 % busy with 3 roles and 3 threads"));
   for (RoleRecord& r : run.roles) r.summary.numbers["resources.cores"] = 8;
-  EXPECT_NE(checked(run).cause, "cpu");
+  EXPECT_THAT(text_of(checked(run)), Not(HasSubstr("threads that compute")));
+}
+
+TEST(Why, OtherProgramsAreBlamedForWhatTheyUse) {
+  const std::map<std::string, double> crowded{{"cpu_percent", 10}, {"node_cpu_percent", 100}};
+  RunRecord two = run_of({with(role("worker:0", {{"forward", 5}, {"pull", 5}}), crowded),
+                          with(role("worker:1", {{"forward", 5}, {"pull", 5}}), crowded)});
+  for (RoleRecord& r : two.roles) r.summary.numbers["resources.cores"] = 2;
+  const Diagnosis why = checked(two);
+  EXPECT_EQ(why.headline, "Other programs on the machine limited this run.");
+  EXPECT_THAT(why.sentences[0], HasSubstr("other programs used 90 % of the node, the 2 roles of this run 10 %."));
+
+  RunRecord one = run_of({with(role("process", {{"forward", 9}}), {{"cpu_percent", 60}, {"node_cpu_percent", 98}})});
+  one.roles[0].summary.numbers["resources.cores"] = 1;
+  const Diagnosis alone = checked(one);
+  EXPECT_EQ(alone.cause, "compute");
+  EXPECT_THAT(text_of(alone),
+              HasSubstr("The only core of the machine was 98 % busy: other programs used 38 % of the node, the "
+                        "process of this run 60 %."));
+  one.roles[0].resources["cpu_percent"] = {96, 96, 96, 96};
+  EXPECT_THAT(text_of(checked(one)), Not(HasSubstr("other programs")));
+}
+
+TEST(Why, AQuota) {
+  const Phases phases{{"forward", 5}, {"pull", 5}};
+  RunRecord run = run_of({role("worker:0", phases), role("worker:1", phases), role("ps:0", {})});
+  run.settings.emplace_back("cpu_quota", "0.25");
+  run.throttling = {{"worker:0", {100, 20, 2}}, {"worker:1", {100, 80, 7}}, {"ps:0", {100, 1, 0.1}}};
+  const Diagnosis why = checked(run);
+  EXPECT_EQ(why.cause, "quota");
+  EXPECT_EQ(why.sentences[0],
+            "worker:1 was held back by its CPU quota of 0.25 cores for 70 % of the time, in 80 of 100 periods.");
+  EXPECT_THAT(why.suggestions, Contains(HasSubstr("--cpu-quota than 0.25")));
+  run.throttling["worker:1"].seconds = 0.2;
+  EXPECT_NE(checked(run).cause, "quota");
+}
+
+TEST(Why, ThreadsOfAKilledRunAreThoseOfItsSettings) {
+  RunRecord run = run_of({with(role("process", {{"forward", 9}}), {{"node_cpu_percent", 26}})});
+  run.roles[0].summary.numbers.erase("threads");
+  EXPECT_THAT(checked(run).suggestions, Contains(HasSubstr("more --threads or workers")));
+  run.settings.emplace_back("threads", "3");
+  EXPECT_THAT(checked(run).suggestions, Contains(HasSubstr("more --threads (now 3) or workers")));
 }
 
 TEST(Why, StolenCpu) {
@@ -274,6 +374,7 @@ TEST(Compare, SaysWhatDistributionCost) {
   one.roles[0].summary.numbers["test_accuracy"] = 0.91;
   const Phases phases{{"forward", 2}, {"backward", 3}, {"pull", 6}, {"others", 2}};
   RunRecord two = run_of({role("worker:0", phases), role("worker:1", phases), role("ps:0", {})});
+  for (WorkerRow& row : two.roles[0].summary.workers) row.examples = 50000;
   two.roles[0].summary.numbers["examples_per_second"] = 15000;
   two.roles[0].summary.numbers["test_accuracy"] = 0.9;
   const Comparison cost = compare(two, one);
@@ -287,6 +388,14 @@ TEST(Compare, SaysWhatDistributionCost) {
               Contains("An example takes 0.26 ms of a worker's time, against 0.10 ms in the baseline."));
   EXPECT_THAT(cost.sentences, Contains("The lost time went to: pull 75 % (+0.12 ms), others 25 % (+40.0 us)."));
   EXPECT_THAT(cost.sentences, Contains("Test accuracy is 90.00 % against 91.00 % (-1.00 points)."));
+}
+
+TEST(Compare, PhasesOfAResumedRunAreOfItsLastSession) {
+  RunRecord one = run_of({role("process", {{"forward", 4}})});
+  RunRecord resumed = run_of({role("process", {{"forward", 2}}, 500)});  // 1000 steps in all
+  const Comparison cost = compare(resumed, one);
+  ASSERT_EQ(cost.phases.size(), 1);
+  EXPECT_DOUBLE_EQ(cost.phases[0].now, cost.phases[0].before);
 }
 
 TEST(Compare, RunsWithoutPhasesAreComparedBySpeedAlone) {

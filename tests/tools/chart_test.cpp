@@ -90,6 +90,11 @@ TEST(Chart, OddCurvesAreDrawnToo) {
   }
 }
 
+TEST(Chart, OnePointHasNoScale) {
+  EXPECT_THAT(trimmed(line_chart(kPlain, {{"", {{300}, {0.9}}}}, small())),
+              ElementsAre("loss", "    |", "    |", "0.9 +*", "    |", "    |", "     300   steps"));
+}
+
 TEST(Chart, BlocksAreBesideEachOtherWhereTheyFit) {
   EXPECT_EQ(beside({"ab", "c"}, {"x", "y", "z"}, 7), "ab    x\nc     y\n      z\n");
   EXPECT_EQ(beside({"ab", "c"}, {"x"}, 6), "ab\nc\n\nx\n");

@@ -17,9 +17,12 @@ constexpr std::array<char, 6> kSigns{'*', '+', 'o', 'x', '#', '@'};
 struct Range {
   double low = 0;
   double high = 1;
+  double middle = 0;  ///< where all is of which all values are the same
 
+  [[nodiscard]] bool flat() const { return !(low < high); }
   /// 0 to 1. Differences of huge numbers are no numbers: those are at 0.
   [[nodiscard]] double place(double value) const {
+    if (flat()) return middle;
     const double at = (value - low) / (high - low);
     return at >= 0 ? std::min(at, 1.0) : 0;
   }
@@ -32,9 +35,7 @@ Range range_of(const std::vector<Series>& series, bool y) {
     all.insert(all.end(), values.begin(), values.end());
   }
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
-  if (*low < *high) return {*low, *high};
-  const double around = *low == 0 ? 1 : std::fabs(*low) / 2;
-  return y ? Range{*low - around, *low + around} : Range{*low, *low + around};
+  return {*low, *high, y ? 0.5 : 0};
 }
 
 /// The dots of a drawing: 2 x 4 in each character in Braille, else one.
@@ -124,7 +125,7 @@ void draw(Canvas& canvas, const std::vector<Series>& series, Range x, Range y) {
 std::string x_axis(const ChartOptions& options, Range x, size_t columns) {
   const auto text = options.x_text ? options.x_text : plain_number;
   const std::string left = text(x.low);
-  const std::string right = text(x.high);
+  const std::string right = x.flat() ? "" : text(x.high);
   const size_t used = display_width(left) + display_width(right);
   if (used >= columns) return padded_left(right, columns);
   const size_t free = columns - used;
@@ -146,6 +147,7 @@ std::vector<std::string> line_chart(const Terminal& terminal, const std::vector<
   std::vector<std::string> labels(height);
   size_t margin = 0;
   for (const size_t r : {size_t{0}, height / 2, height - 1}) {
+    if (y.flat() && r != height / 2) continue;
     labels[r] = y_text(y.high - (y.high - y.low) * static_cast<double>(r) / static_cast<double>(height - 1));
     margin = std::max(margin, display_width(labels[r]));
   }

@@ -100,11 +100,15 @@ double over_roles(const RunRecord& run, const char* column, double records::Reso
 double peak_memory(const RunRecord& run) {
   double all = 0;
   for (const records::RoleRecord& role : run.roles) {
-    double peak = role.resource("rss_bytes").max;
-    if (!known(peak)) peak = role.summary.number("peak_memory_bytes");
-    all += known(peak) ? peak : 0;
+    all += known(role.peak_memory()) ? role.peak_memory() : 0;
   }
   return all > 0 ? all : records::kUnknown;
+}
+
+double held_back(const RunRecord& run) {
+  double all = 0;
+  for (const auto& [role, held] : run.throttling) all += held.seconds;
+  return run.throttling.empty() ? records::kUnknown : all;
 }
 
 std::string worker_share(const RunRecord& run, const std::string& phase) {
@@ -148,6 +152,8 @@ void add_resources(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
   add_row(rows, runs, "sent by all roles", [](const RunRecord& r) {
     return text_or_empty(over_roles(r, "wire_sent", &Use::mean, true), records::speed_text);
   });
+  add_row(rows, runs, "held back by quota",
+          [](const RunRecord& r) { return text_or_empty(held_back(r), records::time_text); });
   for (const char* phase : {"data", "forward", "backward", "optimizer", "push", "pull", "transfer", "others",
                             "evaluation", "checkpoint", "rest"}) {
     add_row(rows, runs, phase_name(phase), [&](const RunRecord& r) { return worker_share(r, phase); });
@@ -175,7 +181,7 @@ int run_compare(const Arguments& arguments) {
   if (runs.size() < 2) throw UsageError("compare: takes two runs or more");
   const Terminal terminal = Terminal::detect();
   const size_t width = std::max<size_t>(Terminal::width(), 60);
-  for (const RunRecord& run : runs) print("{}", run_headline(terminal, run));
+  for (const RunRecord& run : runs) print("{}", run_headline(terminal, run, width));
   std::vector<Row> results;
   add_results(results, runs);
   add_resources(results, runs);

@@ -33,7 +33,7 @@ int run_show(const Arguments& arguments, const std::string& program) {
   }
   const Terminal terminal = Terminal::detect();
   const size_t width = Terminal::width();
-  print("{}", run_headline(terminal, run));
+  print("{}", run_headline(terminal, run, width));
   print_part(terminal, "", result_lines(terminal, run));
   print_part(terminal, "", run_curves(terminal, run, width));
   print_part(terminal, "", role_table(terminal, run, width));

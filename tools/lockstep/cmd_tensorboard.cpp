@@ -17,6 +17,7 @@
 #include "lockstep/error.h"
 #include "observe/tensorboard/event_file.h"
 #include "output.h"
+#include "records/run_record.h"
 #include "train/run_directory.h"
 
 namespace lockstep::tools {
@@ -68,6 +69,20 @@ std::string folder_of(const Arguments& arguments) {
   return train::find_run(arguments.run, arguments.runs_dir);
 }
 
+/// Where a run has its event files: with --summary-dir in a folder of its name there.
+std::string events_of(const std::string& folder) {
+  std::error_code ignored;
+  if (observe::has_event_files(folder) || !fs::exists(folder + "/config.yaml", ignored)) return folder;
+  const records::RunRecord run = records::read_run(folder);
+  const std::string elsewhere = run.setting("summary_dir");
+  if (elsewhere.empty()) return folder;
+  fs::path place = fs::absolute(folder).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();
+  const std::string events = (elsewhere / place.filename()).string();
+  if (observe::has_event_files(events)) return events;
+  throw UsageError(fmt::format("{} has no event files, nor has {}, which its summary-dir is", folder, events));
+}
+
 [[noreturn]] void replace_by(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
@@ -85,7 +100,7 @@ int run_tensorboard(const Arguments& arguments) {
   if (arguments.port > kLastPort) {
     throw UsageError(fmt::format("--port {}: 0 to {} are allowed (0: any that is free)", arguments.port, kLastPort));
   }
-  const std::string folder = folder_of(arguments);
+  const std::string folder = events_of(folder_of(arguments));
   if (!observe::has_event_files(folder)) {
     throw UsageError(fmt::format("{} has no event files; runs write them unless summary-every is never", folder));
   }

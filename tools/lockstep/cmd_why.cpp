@@ -31,18 +31,16 @@ struct Arguments {
 std::string paragraph(const std::vector<std::string>& sentences, size_t width) {
   std::string text;
   for (const std::string& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
-  std::string result;
-  for (const std::string& line : wrapped(text, std::clamp<size_t>(width, 60, 120))) result += line + "\n";
-  return result;
+  return wrapped_text(text, width);
 }
 
-std::string evidence_table(const Terminal& terminal, const std::vector<records::Evidence>& evidence) {
+std::string evidence_table(const Terminal& terminal, const std::vector<records::Evidence>& evidence, size_t width) {
   if (evidence.empty()) return "";
   Table table({{"evidence"}, {"", Table::Align::right}});
   std::string remarks;
   for (const records::Evidence& row : evidence) {
     if (row.text.empty()) {
-      remarks += row.what + "\n";
+      remarks += wrapped_text(row.what, width);
     } else {
       table.add({row.what, row.text});
     }
@@ -52,8 +50,9 @@ std::string evidence_table(const Terminal& terminal, const std::vector<records::
 
 std::string comparison_text(const Terminal& terminal, const records::RunRecord& run, const records::RunRecord& baseline,
                             const records::Comparison& comparison, size_t width) {
-  std::string result = fmt::format("\nagainst {}  {}\n{}\n\n{}", terminal.bold(baseline.name), what_run(baseline),
-                                   terminal.bold(comparison.headline), paragraph(comparison.sentences, width));
+  std::string result = fmt::format(
+      "\n{}{}\n{}", wrapped_text("against " + terminal.bold(baseline.name) + "  " + what_run(baseline), width),
+      wrapped_text(terminal.bold(comparison.headline), width), paragraph(comparison.sentences, width));
   if (comparison.phases.empty()) return result;
   constexpr auto kRight = Table::Align::right;
   Table table({{"worker's time per example"}, {baseline.name, kRight}, {run.name, kRight}, {"more", kRight}});
@@ -62,7 +61,7 @@ std::string comparison_text(const Terminal& terminal, const records::RunRecord& 
     table.add({phase_name(cost.phase), records::time_text(cost.before), records::time_text(cost.now),
                (more < 0 ? "-" : "+") + records::time_text(std::abs(more))});
   }
-  return result + "\n" + table.text(terminal);
+  return result + "\n" + table.text(terminal, std::max<size_t>(width, 60), 1);
 }
 
 int run_why(const Arguments& arguments) {
@@ -80,11 +79,11 @@ int run_why(const Arguments& arguments) {
   }
   const Terminal terminal = Terminal::detect();
   const size_t width = Terminal::width();
-  print("{}  {}\n\n{}\n\n{}", terminal.bold(run.name), what_run(run), terminal.bold(diagnosis.headline),
+  print("{}\n{}\n{}", title_line(terminal, run, width), wrapped_text(terminal.bold(diagnosis.headline), width),
         paragraph(diagnosis.sentences, width));
-  write_out(evidence_table(terminal, diagnosis.evidence));
+  write_out(evidence_table(terminal, diagnosis.evidence, width));
   if (!diagnosis.suggestions.empty()) print("\n{}\n", terminal.bold("to try"));
-  for (const std::string& suggestion : diagnosis.suggestions) print("  {}\n", suggestion);
+  for (const std::string& suggestion : diagnosis.suggestions) write_out(wrapped_text(suggestion, width, "  "));
   if (comparison) write_out(comparison_text(terminal, run, *baseline, *comparison, width));
   const std::string warnings = warning_lines(terminal, run) + (baseline ? warning_lines(terminal, *baseline) : "");
   if (!warnings.empty()) print("\n{}", warnings);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "records/format.h"
 #include "text.h"
 #include "train/run_directory.h"
@@ -11,6 +13,7 @@ namespace {
 
 std::string cluster_text(const records::RunRecord& run) {
   if (run.workers() <= 1 && run.servers() == 0) return "one process";
+  if (run.in_process()) return counted(run.workers(), "replica") + " in one process";
   std::string text = counted(run.workers(), "worker");
   if (run.servers() > 0) text += " and " + counted(run.servers(), "server");
   const std::string strategy = run.all_reduce() ? "all-reduce" : "ps";
@@ -30,7 +33,9 @@ std::string date_text(std::string text) {
 std::string ending(const Terminal& terminal, const records::RunRecord& run) {
   const std::string step = records::known(run.steps()) ? "step " + records::count_text(run.steps()) : "no step";
   if (run.state == records::RunState::running) return terminal.green("still training, at " + step);
-  if (run.state == records::RunState::broken) return terminal.red("killed after " + step + ": it left no summary");
+  if (run.state == records::RunState::broken) {
+    return terminal.red("killed after " + step + ": it left no summary" + (run.went_on ? " since it was resumed" : ""));
+  }
   const std::string reason = run.summary().text("stop_reason");
   const std::string error = run.summary().text("error");
   if (reason == "error" || reason == "non-finite loss") {
@@ -53,16 +58,27 @@ std::string what_run(const records::RunRecord& run) {
                      batch.empty() ? "" : fmt::format(", batch {}{}", batch, cluster ? " each" : ""));
 }
 
-std::string run_headline(const Terminal& terminal, const records::RunRecord& run) {
-  std::string result = fmt::format("{}  {}\n", terminal.bold(run.name), what_run(run));
+std::string wrapped_text(const std::string& text, size_t width, std::string_view indent) {
+  std::string result;
+  for (const std::string& line : wrapped(text, std::clamp<size_t>(width, 60, 120) - indent.size())) {
+    result.append(indent).append(line).append("\n");
+  }
+  return result;
+}
+
+std::string title_line(const Terminal& terminal, const records::RunRecord& run, size_t width) {
+  return wrapped_text(terminal.bold(run.name) + "  " + what_run(run), width);
+}
+
+std::string run_headline(const Terminal& terminal, const records::RunRecord& run, size_t width) {
+  std::string result = title_line(terminal, run, width);
   const std::string started = run.summary().text("started");
   const std::string host = run.chief().host;
   std::string second;
   if (!started.empty()) second += "started " + date_text(started) + " UTC, ";
   if (!host.empty()) second += "on " + host + ", ";
   if (records::known(run.seconds())) second += "trained " + duration_text(run.seconds()) + ", ";
-  result += fmt::format("{}{}\n", second, ending(terminal, run));
-  return result;
+  return result + wrapped_text(second + ending(terminal, run), width);
 }
 
 std::string warning_lines(const Terminal& terminal, const records::RunRecord& run) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "records/run_record.h"
 #include "terminal.h"
@@ -14,8 +15,14 @@ records::RunRecord choose_run(const std::string& run, const std::string& runs_di
 /// "lr on mnist, 2 workers and 1 server (ps, sync), batch 100 each".
 std::string what_run(const records::RunRecord& run);
 
-/// Its name, its settings in a line, when it was and how it ended.
-std::string run_headline(const Terminal& terminal, const records::RunRecord& run);
+/// The text in lines of at most `width` columns, or 120, or at least 60; words may be wider.
+std::string wrapped_text(const std::string& text, size_t width, std::string_view indent = "");
+
+/// Its name and what it is.
+std::string title_line(const Terminal& terminal, const records::RunRecord& run, size_t width);
+
+/// The same, when it was, and how it ended.
+std::string run_headline(const Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// What could not be read, a line each; nothing where all could.
 std::string warning_lines(const Terminal& terminal, const records::RunRecord& run);

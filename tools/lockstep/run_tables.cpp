@@ -64,29 +64,37 @@ std::string dense_table(const Terminal& terminal, std::vector<Table::Column> col
   return table.text(terminal, std::max<size_t>(width, 60), keys);
 }
 
-std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role) {
+std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role, const std::string& host) {
   const records::WorkerRow* found = run.worker(role.role);
   const records::WorkerRow row = found == nullptr ? records::WorkerRow{} : *found;
   const bool alone = run.roles.size() == 1 && found == nullptr;
-  const double iterations = alone ? run.steps() : role.serves() ? role.summary.number("version") : row.iterations;
+  const double iterations = alone ? run.steps() : role.serves() ? role.summary.number("updates") : row.iterations;
   const double speed = alone ? run.examples_per_second() : row.examples / row.finished_seconds;
   const std::string staleness =
       known(row.staleness_mean) ? fmt::format("{:.2f} / {:.0f}", row.staleness_mean, row.staleness_max) : "";
-  double peak = std::fmax(role.resource("peak_rss_bytes").max, role.resource("rss_bytes").max);
-  if (!known(peak)) peak = role.summary.number("peak_memory_bytes");
   return {role.role,
-          role.host,
+          host,
           or_empty(iterations, records::count_text),
           or_empty(speed, records::count_text),
           or_empty(row.wait_share, records::share_text),
           staleness,
           or_empty(role.resource("cpu_percent").mean, records::percent_text),
           or_empty(role.resource("cpu_percent").max, records::percent_text),
-          or_empty(peak, bytes_of),
+          or_empty(role.peak_memory(), bytes_of),
           or_empty(role.resource("wire_received").mean, records::speed_text),
           or_empty(role.resource("wire_sent").mean, records::speed_text),
           row.restarts > 0 ? records::count_text(row.restarts) : "",
           row.dropped > 0 ? records::count_text(row.dropped) : ""};
+}
+
+/// Of the last epoch, or of the last lines as far as a run got.
+std::string train_loss_text(const RunRecord& run) {
+  if (known(run.train_loss())) return loss_text(run.train_loss());
+  const std::span<const double> losses = run.chief().steps.column("loss");
+  const size_t count = std::min<size_t>(losses.size(), 10);
+  const double recent = records::mean(losses.last(count));
+  if (!known(recent)) return "";
+  return fmt::format("{} (mean of the last {} of steps.csv)", loss_text(recent), counted(count, "line"));
 }
 
 }  // namespace
@@ -109,7 +117,7 @@ std::string result_lines(const Terminal& terminal, const RunRecord& run) {
   }
   add("test accuracy", accuracy);
   if (known(run.test_loss())) add("test loss", loss_text(run.test_loss()));
-  if (known(run.train_loss())) add("training loss", loss_text(run.train_loss()));
+  add("training loss", train_loss_text(run));
   if (known(run.steps())) {
     const double epochs = summary.number("epochs");
     add("length",
@@ -131,12 +139,15 @@ std::string result_lines(const Terminal& terminal, const RunRecord& run) {
 std::string role_table(const Terminal& terminal, const RunRecord& run, size_t width) {
   constexpr auto kRight = Table::Align::right;
   std::vector<std::vector<std::string>> rows;
-  for (const RoleRecord& role : run.roles) rows.push_back(role_row(run, role));
+  // Where all are on the chief's host, the headline has it.
+  const bool hosts = std::any_of(run.roles.begin(), run.roles.end(),
+                                 [&](const RoleRecord& role) { return role.host != run.chief().host; });
+  for (const RoleRecord& role : run.roles) rows.push_back(role_row(run, role, hosts ? role.host : ""));
   for (const records::WorkerRow& row : run.summary().workers) {
     if (run.role(row.role) != nullptr) continue;
     RoleRecord absent;
     absent.role = row.role;
-    rows.push_back(role_row(run, absent));
+    rows.push_back(role_row(run, absent, ""));
   }
   return dense_table(terminal,
                      {{"role"},
@@ -181,6 +192,7 @@ std::string phase_text(const Terminal& terminal, const RunRecord& run, size_t wi
     bars += fmt::format("  {}  {}\n", padded_right(role.role, names), stacked_bar(terminal, parts, columns));
   }
   if (rows.empty()) return "";
+  if (run.in_process()) bars += fmt::format("  of replica 0 of {}, as all compute alike\n", run.workers());
   return bars + "\n" +
          dense_table(terminal,
                      {{"role"},

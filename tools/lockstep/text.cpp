@@ -2,10 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 namespace lockstep::tools {
+namespace {
+
+/// Is a word a number, and what follows it its unit?
+bool is_quantity(std::string_view word, std::string_view next) {
+  constexpr std::array<std::string_view, 14> kUnits{"%",  "s",  "ms",  "us",   "B",    "kB",   "MB",
+                                                    "GB", "TB", "B/s", "kB/s", "MB/s", "GB/s", "Gbit/s"};
+  next = next.substr(0, next.find(' '));
+  next = next.substr(0, next.find_last_not_of(".,;:)") + 1);
+  return !word.empty() && word.back() >= '0' && word.back() <= '9' &&
+         std::find(kUnits.begin(), kUnits.end(), next) != kUnits.end();
+}
+
+}  // namespace
 
 std::string grouped(uint64_t number) {
   std::string digits = std::to_string(number);
@@ -96,10 +110,14 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines{""};
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
+    size_t end = std::min(text.find(' ', begin), text.size());
+    if (end < text.size() && is_quantity(text.substr(begin, end - begin), text.substr(end + 1))) {
+      end = std::min(text.find(' ', end + 1), text.size());
+    }
     const std::string_view word = text.substr(begin, end - begin);
     std::string& line = lines.back();
     if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      line.erase(line.find_last_not_of(' ') + 1);
       lines.emplace_back(word);
     } else {
       line.append(line.empty() ? "" : " ").append(word);

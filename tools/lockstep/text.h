@@ -36,7 +36,7 @@ std::string clipped(std::string_view text, size_t width);
 /// With each `from` as `to`.
 std::string replaced(std::string text, std::string_view from, std::string_view to);
 
-/// Breaks text at spaces into lines of at most `width` columns.
+/// Breaks text at spaces into lines of at most `width` columns; a number keeps its unit.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 
 }  // namespace lockstep::tools
