@@ -1,5 +1,11 @@
 // show, why and compare on runs that the program has made, and on what is left of runs that did not end well.
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
 #include <filesystem>
+#include <sstream>
+#include <thread>
 
 #include "e2e/support.h"
 #include "records/run_folders.h"
@@ -25,6 +31,10 @@ class RecordsTest : public ProgramTest {
     EXPECT_THAT(ended.out, Not(HasSubstr("\x1b")));
     return ended.out;
   }
+  /// What `why` says of it.
+  [[nodiscard]] nlohmann::json reason(const std::string& run) const {
+    return nlohmann::json::parse(shown({"why", run, "--json"}));
+  }
   void cut(const std::string& file) const {
     const std::string text = get_file(folder / file);
     put_text(folder / file, text.substr(0, text.size() * 2 / 3));
@@ -42,24 +52,34 @@ TEST_F(RecordsTest, ShowsARunAtAGlance) {
   const std::string cluster = shown({"show"});
   EXPECT_THAT(cluster, StartsWith("both-1  lr on synthetic, 2 workers and 1 server (ps, sync), batch 50 each\n"));
   EXPECT_THAT(cluster, AllOf(HasSubstr("\nworker:0 "), HasSubstr("\nworker:1 "), HasSubstr("\nps:0")));
+  EXPECT_THAT(cluster, ::testing::ContainsRegex("\nps:0 +20 "));  // the steps that it made
   EXPECT_THAT(cluster, AllOf(HasSubstr("> push"), HasSubstr("< pull"), HasSubstr("a apply"), HasSubstr("wire out")));
 }
 
 TEST_F(RecordsTest, FitsTheTerminal) {
   write_cluster_run(folder / "runs/lr-1");
+  write_cluster_run(folder / "runs/lr-2");
   for (const std::string columns : {"60", "80", "100", "140", "200"}) {
-    std::istringstream lines(shown({"show", "lr-1"}, columns));
-    bool drawing = false;
-    for (std::string line; std::getline(lines, line);) {
-      drawing = drawing || line.starts_with("loss");
-      // The headline is a sentence, and paths are as long as they are.
-      if (line.find("lr") == std::string::npos && !line.starts_with("started")) {
-        EXPECT_LE(line.size(), std::stoul(columns)) << line;
+    for (const Words& words : {Words{"show", "lr-1"}, Words{"why", "lr-1", "--against", "lr-2"},
+                               Words{"compare", "lr-1", "lr-2", "lr-1", "lr-2"}}) {
+      std::istringstream lines(shown(words, columns));
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(line.size(), std::stoul(columns)) << words[0] << ": " << line;
+        EXPECT_FALSE(line.ends_with(' ')) << "'" << line << "'";
+        EXPECT_THAT(line, Not(::testing::MatchesRegex("(%|ms|us|MB/s|MB)[ .,;:)].*"))) << "a unit without its number";
       }
-      EXPECT_FALSE(line.ends_with(' ')) << "'" << line << "'";
     }
-    EXPECT_TRUE(drawing);
   }
+  EXPECT_THAT(shown({"show", "lr-1"}, "60"), HasSubstr("\nloss  **"));
+}
+
+TEST_F(RecordsTest, ThePlaceOfRolesIsAColumnWhereTheyAreOnSeveral) {
+  train_both();
+  const std::string cluster = shown({"show", "both-1"});
+  EXPECT_THAT(cluster, Not(HasSubstr("role      host")));
+  EXPECT_THAT(cluster, ::testing::ContainsRegex("\nrole +iterations .* wire in +wire out\n"));
+  write_cluster_run(folder / "runs/lr-1");
+  EXPECT_THAT(shown({"show", "lr-1"}), HasSubstr("role      host"));
 }
 
 TEST_F(RecordsTest, ShowsEverythingOfAFullyRecordedCluster) {
@@ -135,6 +155,81 @@ TEST_F(RecordsTest, ReadsWhatAKillHasLeft) {
   (void)shown({"show", "alone-1"});
   (void)shown({"why", "alone-1"});
   (void)shown({"compare", "alone-1", "both-1", "--over", "seconds"});
+}
+
+TEST_F(RecordsTest, ARunThatWasResumedAndKilledIsShownAsFarAsItGot) {
+  (void)succeed(quick_train("lr", {"--log-every", "10", "--quiet"}));
+  Process process(program_path(), {"train", "--resume", "lr-1", "--epochs", "1000000", "--log-every", "10"}, options());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (get_file(folder / "runs/lr-1/steps.csv").find("\n100,") == std::string::npos) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_THAT(shown({"show", "lr-1"}), HasSubstr("still training, at step "));
+  process.signal(SIGKILL);
+  (void)process.finish();
+  const std::string text = shown({"show", "lr-1"});
+  EXPECT_THAT(text, AllOf(HasSubstr("it left no summary since it was resumed"), Not(HasSubstr("step 40:")),
+                          HasSubstr("of steps.csv)")));
+  const auto json = nlohmann::json::parse(shown({"show", "lr-1", "--json"}));
+  EXPECT_EQ(json["state"], "broken");
+  EXPECT_GE(json["steps"], 100);
+  EXPECT_THAT(shown({"why", "lr-1"}), HasSubstr("since it was"));
+}
+
+// What limited the following runs is known, whatever else the machine does; what it does is not looked at.
+
+TEST_F(RecordsTest, EvaluationsAfterEveryStepLimitARun) {
+  (void)succeed(quick_train("lr", {"--eval-every", "1", "--test-limit", "2000", "--quiet", "--monitor-every", "0"}));
+  const auto why = reason("lr-1");
+  EXPECT_EQ(why["cause"], "aside") << why;
+}
+
+TEST_F(RecordsTest, ACpuQuotaLimitsARun) {
+  if (geteuid() != 0) GTEST_SKIP() << "a quota needs root";
+  const Ended ended = run(quick_train(
+      "lenet", {"--workers", "2", "--cpu-quota", "0.1", "--log-every", "5", "--quiet", "--monitor-every", "0"}));
+  if (ended.err.find("control group") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto why = reason("lenet-1");
+  EXPECT_EQ(why["cause"], "quota") << why;
+  EXPECT_THAT(why["sentences"][0].get<std::string>(), HasSubstr("was held back by its CPU quota of 0.1 cores for"));
+  (void)succeed(quick_train("lr", {"--quiet"}));
+  EXPECT_THAT(shown({"compare", "lr-1", "lenet-1"}),
+              AllOf(::testing::ContainsRegex("\ncpu_quota +0 +0.1\n"), HasSubstr("\nheld back by quota")));
+}
+
+/// The process of a role of a run in a folder, 0 while there is none.
+pid_t process_of(const std::string& role, const std::string& working_folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string words = get_file(entry.path() / "cmdline");
+    if (words.find("--task=" + role) == std::string::npos) continue;
+    if (fs::read_symlink(entry.path() / "cwd", ignored) != fs::canonical(working_folder)) continue;
+    return static_cast<pid_t>(std::stol(entry.path().filename().string()));
+  }
+  return 0;
+}
+
+TEST_F(RecordsTest, AWorkerThatIsHeldBackIsNamed) {
+  std::atomic<bool> over{false};
+  std::thread brake([&] {
+    while (!over && process_of("worker:1", folder.path()) == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const pid_t slow = process_of("worker:1", folder.path());
+    while (!over && slow != 0 && ::kill(slow, SIGSTOP) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      ::kill(slow, SIGCONT);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const Ended ended = run(quick_train("lenet", {"--workers", "2", "--epochs", "8", "--log-every", "5", "--quiet",
+                                                "--monitor-every", "0", "--eval-every", "1000"}));
+  over = true;
+  brake.join();
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto why = reason("lenet-1");
+  EXPECT_EQ(why["headline"], "Waiting for worker:1 limited this run.") << why;
 }
 
 TEST_F(RecordsTest, WrongRunsAreOneLine) {

@@ -41,6 +41,18 @@ TEST_F(TensorBoardCommand, StartsItOverOneRunAFolderOrAllRuns) {
   EXPECT_EQ(start({"lenet-1", "--runs-dir", "runs"}).code, 0);
 }
 
+TEST_F(TensorBoardCommand, FollowsARunToItsSummaryDir) {
+  install("tensorboard");
+  (void)succeed(quick_train("lr", {"--summary-dir", "elsewhere", "--quiet"}));
+  EXPECT_EQ(start({"lr-1"}).out, "tensorboard --logdir elsewhere/lr-1 --port 6006\n");
+  EXPECT_EQ(start({"runs/lr-1/"}).out, "tensorboard --logdir elsewhere/lr-1 --port 6006\n");
+  fs::remove_all(folder / "elsewhere");
+  const Ended ended = start({"lr-1"});
+  EXPECT_EQ(ended.code, 2);
+  expect_one_line(ended.err);
+  EXPECT_THAT(ended.err, HasSubstr("runs/lr-1 has no event files, nor has elsewhere/lr-1"));
+}
+
 TEST_F(TensorBoardCommand, TakesTheModuleOfPythonWhereThereIsNoProgram) {
   install("python3", "[ \"$1\" != -c ] || exit 0\n");
   EXPECT_EQ(start({"lenet-1"}).out, "python3 -m tensorboard.main --logdir runs/lenet-1 --port 6006\n");
