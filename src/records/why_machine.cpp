@@ -73,6 +73,7 @@ void add_other_programs(const Host& host, std::vector<Finding>& findings) {
 void add_crowd(const Host& host, double computing, std::vector<Finding>& findings) {
   if (host.roles.size() < 2 || (known(host.cores) && host.threads <= host.cores)) return;
   const double own = host.own / host.cores / 100;
+  if (own < host.busy / 200) return;  // most of it is not theirs
   Finding finding{
       "cpu", known(own) ? std::min(own, 1.0) : computing + 0.01,
       fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),

@@ -268,6 +268,8 @@ TEST(Why, OtherProgramsAreBlamedForWhatTheyUse) {
   const Diagnosis why = checked(two);
   EXPECT_EQ(why.headline, "Other programs on the machine limited this run.");
   EXPECT_THAT(why.sentences[0], HasSubstr("other programs used 90 % of the node, the 2 roles of this run 10 %."));
+  for (RoleRecord& r : two.roles) r.summary.numbers["resources.cores"] = 1;
+  EXPECT_THAT(text_of(checked(two)), Not(HasSubstr("threads that compute")));
 
   RunRecord one = run_of({with(role("process", {{"forward", 9}}), {{"cpu_percent", 60}, {"node_cpu_percent", 98}})});
   one.roles[0].summary.numbers["resources.cores"] = 1;
