@@ -52,7 +52,7 @@ struct RunRecord {
   RunState state = RunState::ended;
   bool went_on = false;  ///< it was resumed after its summary was written, whose results are then not taken
   std::vector<std::pair<std::string, std::string>> settings;  ///< of config.yaml, in its order; options as "options.x".
-                                                              ///< What launch.yaml says of the cluster goes first
+                                                              ///< Those of launch.yaml take their place
   size_t planned_workers = 0;                                 ///< of the cluster; 0: one process
   size_t planned_servers = 0;
   std::vector<RoleRecord> roles;  ///< the chief first, then workers, servers, evaluators by number

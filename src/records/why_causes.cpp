@@ -29,7 +29,8 @@ Finding computing(const RunRecord& run, const RunFacts& facts) {
   finding.evidence = {share_evidence("computing", finding.weight),
                       time_evidence("computing, per step", all.per_step(all.compute()))};
   const ResourceUse node = run.chief().resource("node_cpu_percent");
-  if (!slow_one(run, facts).role.empty()) return finding;  // more of everything does not help the slow one
+  if (in_step(run) && !slow_one(run, facts).role.empty())
+    return finding;  // more of everything does not help the slow one
   if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
     const std::string now = known(run.threads()) ? fmt::format(" (now {})", count_text(run.threads())) : "";
     finding.suggestions.push_back(fmt::format("The node's CPU was {} busy: more --threads{} or workers use the rest.",
@@ -250,7 +251,7 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
   const double fixed = all.exchange() + all.rest + (waits ? 0 : all.others);
   const double scaling = all.compute() + all.data;
   const double share = fixed / (fixed + scaling);
-  if (!slow_one(run, facts).role.empty() || waits || !(share >= kMostlyFixed)) return std::nullopt;
+  if ((in_step(run) && !slow_one(run, facts).role.empty()) || waits || !(share >= kMostlyFixed)) return std::nullopt;
   if (run.all_reduce() && !full_link(all_reduce_speed(run, facts)).empty()) return std::nullopt;
   const double larger = fixed / (fixed + 4 * scaling);
   const std::string batch = run.setting("batch");

@@ -26,24 +26,22 @@ double threads_of(const RunRecord& run, const RoleRecord& role) {
   return known(own) ? own : known(run.threads()) ? run.threads() : 1;
 }
 
-/// Those with enough samples to judge.
+/// What roles with enough samples saw of them.
 std::vector<Host> hosts_of(const RunRecord& run) {
   std::map<std::string, Host> hosts;
   for (const RoleRecord& role : run.roles) {
     Host& host = hosts[role.host];
     host.name = role.host.empty() ? "the machine" : role.host;
     host.own += role.resource("cpu_percent").mean;
-    if (!(role.samples >= kEnoughSamples)) continue;
     host.roles.push_back(&role);
     host.threads += threads_of(run, role);
+    host.cores = std::fmax(host.cores, role.summary.number("resources.cores"));
+    if (!(role.samples >= kEnoughSamples)) continue;
     host.busy = std::fmax(host.busy, role.resource("node_cpu_percent").mean);
     host.steal = std::fmax(host.steal, role.resource("node_steal_percent").mean);
-    host.cores = std::fmax(host.cores, role.summary.number("resources.cores"));
   }
   std::vector<Host> result;
-  for (auto& [name, host] : hosts) {
-    if (!host.roles.empty()) result.push_back(std::move(host));
-  }
+  for (auto& [name, host] : hosts) result.push_back(std::move(host));
   return result;
 }
 
@@ -71,9 +69,10 @@ void add_other_programs(const Host& host, std::vector<Finding>& findings) {
 
 /// More threads that compute than the node has cores.
 void add_crowd(const Host& host, double computing, std::vector<Finding>& findings) {
+  constexpr double kFilled = 0.7;  // with less it is others who keep the node busy
   if (host.roles.size() < 2 || (known(host.cores) && host.threads <= host.cores)) return;
   const double own = host.own / host.cores / 100;
-  if (own < host.busy / 200) return;  // most of it is not theirs
+  if (own < kFilled) return;
   Finding finding{
       "cpu", known(own) ? std::min(own, 1.0) : computing + 0.01,
       fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),
