@@ -260,7 +260,7 @@ void read_launch(RunRecord& run) {
     }
     if (key == "workers" || key == "ps") continue;  // cluster.yaml has those that there are
     const auto found = std::find_if(run.settings.begin(), run.settings.end(),
-                                    [&](const auto& setting) { return setting.first == key; });
+                                    [&known = key](const auto& setting) { return setting.first == known; });
     if (found == run.settings.end()) {
       run.settings.emplace_back(key, value);
     } else {

@@ -216,8 +216,8 @@ std::string peak_table(const Terminal& terminal, const RunRecord& run, size_t wi
   if (nodes.empty()) return "";
   std::vector<std::vector<std::string>> rows;
   for (const auto& [host, role] : nodes) {
-    const auto peak = [&](const char* column, std::string (*text)(double)) {
-      return or_empty(role->resource(column).max, text);
+    const auto peak = [&seen = *role](const char* column, std::string (*text)(double)) {
+      return or_empty(seen.resource(column).max, text);
     };
     rows.push_back({host.empty() ? "node" : host,
                     or_empty(role->resource("node_cpu_percent").mean, records::percent_text),
