@@ -70,6 +70,8 @@ class StartedByHand(ClusterTest):
     def stopped_worker(self, mode):
         jobs = self.start_roles(mode)
         self.wait_for_step(jobs["worker:0"], self.run_folder(), 20)
+        # Whom the servers have not heard of yet, nobody misses.
+        self.wait_for_step(jobs["worker:1"], Run(os.path.join(self.folder, "run", "worker-1")), 1)
         pid = jobs["worker:1"].signal("worker:1", signal.SIGSTOP)
         # Within the deadline: who it is, where, and what of it is missing.
         name = f"worker:1 at {self.addresses['worker:1']}: no heartbeat for "
