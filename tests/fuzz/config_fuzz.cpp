@@ -25,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     yaml = to_yaml(resolve(std::string(reinterpret_cast<const char*>(data), size)));
   } catch (const lockstep::UsageError&) {
     return 0;
+  } catch (const lockstep::IoError&) {  // a model's file that is not there
+    return 0;
   }
   if (to_yaml(resolve(yaml)) != yaml) std::abort();
   return 0;
