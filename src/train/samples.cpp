@@ -33,6 +33,14 @@ std::string SampleWriter::class_name(int32_t label) const {
 }
 
 void SampleWriter::on_eval(const EvalEvent& event) {
+  if (pace_.due(event.step, event.seconds)) make(event.step);
+}
+
+void SampleWriter::on_end(const Outcome& outcome) {
+  if (pace_.left_out(outcome.steps)) make(outcome.steps);
+}
+
+void SampleWriter::make(uint64_t step) {
   programs_.parameters_changed();
   graph::Program& program = programs_.for_batch(count_);
   program.bind_input(0, images_.data());
@@ -49,7 +57,7 @@ void SampleWriter::on_eval(const EvalEvent& event) {
   }
   const data::Bitmap bitmap = grid.picture();
   const std::vector<uint8_t> png = data::encode_png(bitmap);
-  sink_("samples", event.step, {png, bitmap.height, bitmap.width, bitmap.channels});
+  sink_("samples", step, {png, bitmap.height, bitmap.width, bitmap.channels});
 }
 
 }  // namespace lockstep::train

@@ -1,11 +1,12 @@
-// The hook that shows what a classifier takes some images for: at each evaluation a picture of the first images of the
-// split, and beneath each what the model sees in it and what it is, green where that is the same and red where not.
+// The hook that shows what a classifier takes some images for: at evaluations (pace.h) a picture of the first images of
+// the split, and beneath each what the model sees in it and what it is, green where that is the same and red where not.
 // Gives the picture away, writes no files. Borrows backend and parameters; for the training thread.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "train/pace.h"
 #include "train/pictures.h"
 
 namespace lockstep::train {
@@ -19,9 +20,11 @@ class SampleWriter final : public Hooks {
 
   /// Named "samples".
   void on_eval(const EvalEvent& event) override;
+  void on_end(const Outcome& outcome) override;
 
  private:
   [[nodiscard]] std::string class_name(int32_t label) const;
+  void make(uint64_t step);
 
   Programs programs_;
   data::ImageShape shape_;
@@ -31,6 +34,7 @@ class SampleWriter final : public Hooks {
   std::vector<int32_t> labels_;
   std::vector<std::string> class_names_;
   PictureSink sink_;
+  Pace pace_;
 };
 
 }  // namespace lockstep::train

@@ -182,7 +182,7 @@ void add_observation(std::vector<SettingDef>& t) {
   t.push_back({"summary-dir", group, "DIR", "keep event files in DIR/<run>/<role> instead of with the run",
                &S::summary_dir, Keep::free});
   t.push_back({"histograms-every", group, "N",
-               "write histograms of weights and gradients every N steps; 0: at each evaluation", &S::histograms_every,
+               "write histograms of weights and gradients every N steps; 0: at evaluations", &S::histograms_every,
                Keep::free, 0, kMany});
   t.push_back({"monitor-every", group, "X",
                "seconds between two looks at CPU, memory, network and disk (monitor.csv); 0: none", &S::monitor_every,

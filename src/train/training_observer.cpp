@@ -193,7 +193,7 @@ void TrainingObserver::on_eval(const EvalEvent& event) {
   if (summaries == nullptr) return;
   summaries->scalar("eval/loss", event.step, event.loss);
   if (!std::isnan(event.accuracy)) summaries->scalar("eval/accuracy", event.step, event.accuracy);
-  if (settings_.histograms_every == 0) write_histograms(event.step);
+  if (settings_.histograms_every == 0 && pace_.due(event.step, event.seconds)) write_histograms(event.step);
   summaries->flush();
 }
 
@@ -203,6 +203,7 @@ void TrainingObserver::on_checkpoint(const CheckpointEvent& event) {
 
 void TrainingObserver::on_end(const Outcome& outcome) {
   if (observe::SummaryWriter* summaries = observation_.summaries()) {
+    if (pace_.left_out(outcome.steps)) write_histograms(outcome.steps);
     const bool broken = outcome.reason == StopReason::error || outcome.reason == StopReason::not_finite;
     const bool over = outcome.reason != StopReason::interrupted;  // else it is resumed, most likely
     if (shown_.compares_runs && over) summaries->ended(!broken);

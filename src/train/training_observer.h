@@ -15,6 +15,7 @@
 #include "lockstep/train.h"
 #include "observe/phases.h"
 #include "train/observation.h"
+#include "train/pace.h"
 #include "train/pictures.h"
 
 namespace lockstep::train {
@@ -95,6 +96,7 @@ class TrainingObserver final : public Hooks {
   bool has_accuracy_ = true;
   bool begun_ = false;
   uint64_t histograms_step_ = 0;  ///< when they were last written
+  Pace pace_;                     ///< of those at evaluations
   std::optional<base::CsvFile> phases_file_;
   double flushed_ = 0;  ///< when lines last reached the disk
   std::array<std::string, kPhases> phase_tags_;
