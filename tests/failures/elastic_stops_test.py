@@ -61,6 +61,10 @@ class StartedByHand(ClusterTest):
     def step(self):
         return self.run.last_step()
 
+    def expect_progress(self):
+        before = self.step()
+        eventually(lambda: self.step() > before + 500, "all go on")
+
     def finish(self):
         for job in self.jobs:
             job.process.send_signal(signal.SIGINT)
@@ -77,8 +81,7 @@ class StartedByHand(ClusterTest):
             eventually(lambda: self.step() > before + 500, "the others go on")
             os.kill(pid, signal.SIGCONT)
             self.jobs[0].wait_for(f"group {group} of worker:0, worker:1, worker:2 goes on from step")
-            before = self.step()
-            eventually(lambda: self.step() > before + 500, "all go on")
+            self.expect_progress()
         self.finish()
 
     def test_of_two_the_one_without_the_lowest_number_waits(self):
@@ -89,6 +92,7 @@ class StartedByHand(ClusterTest):
         self.assertNotIn("goes on from", self.jobs[1].told())
         os.kill(pid, signal.SIGCONT)
         self.jobs[0].wait_for("goes on from")
+        self.expect_progress()
         self.finish()
 
     def test_min_workers_lets_it_go_on(self):
@@ -99,6 +103,7 @@ class StartedByHand(ClusterTest):
         eventually(lambda: self.step() > before + 500, "it goes on")
         os.kill(pid, signal.SIGCONT)
         self.jobs[0].wait_for("of worker:0, worker:1 goes on from")
+        self.expect_progress()
         self.finish()
 
 
