@@ -10,12 +10,14 @@
 #include <csignal>
 #include <thread>
 
+#include "base/file_size_limit.h"
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
 
 namespace lockstep::base {
 namespace {
 
+using lockstep::testing::FileSizeLimit;
 using lockstep::testing::get_file;
 using lockstep::testing::message_of;
 using lockstep::testing::TempDir;
@@ -23,27 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;
-
-/// No file may grow beyond `bytes` within its life: what a full disk looks like, without one.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 TEST(WholeFile, AppearsOnlyWithCommit) {
   const TempDir dir;

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/file_size_limit.h"
 #include "observe/event_reader.h"
 #include "observe/tensorboard/crc32c.h"
 
 namespace lockstep::observe {
 namespace {
 
+using lockstep::testing::FileSizeLimit;
 using lockstep::testing::get_file;
 using lockstep::testing::TempDir;
 using testing::Contents;
@@ -28,27 +30,6 @@ using testing::read_events;
 using ::testing::SizeIs;
 
 uint32_t crc_of(std::string_view text) { return crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()}); }
-
-/// No file may grow beyond `bytes` within its life: what a full disk looks like, without one.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 tensorboard::Event event_of(int64_t step, size_t text_size) {
   tensorboard::Event event;
