@@ -130,6 +130,8 @@ struct Settings {
   double patience = 600;
   double start_wait = 60;
   double cpu_quota = 0;
+  std::string emulate;
+  std::string faults;
   std::string report = "text";
 };
 

@@ -314,6 +314,12 @@ void add_cluster(std::vector<SettingDef>& t) {
                Keep::free, 0, 1e9});
   t.push_back({"cpu-quota", kCluster, "X", "cores that each role may use, e.g. 0.25 (needs root); 0: no limit",
                &S::cpu_quota, Keep::free, 0, 1024});
+  t.push_back({"emulate", kCluster, "NODES",
+               "give each node of the layout a network, CPU and memory of its own on this machine (needs root), e.g. "
+               "cores=0.5,memory=1GB,rate=1gbit,delay=1ms,node2.cores=0.25",
+               &S::emulate});
+  t.push_back({"faults", kCluster, "TEXT",
+               "what goes wrong when, e.g. 'at 30s kill worker:1; at 60s cut node2 for 10s'", &S::faults});
   t.push_back(choice("report", "NAME", "what a role prints: text for people, or JSON lines for a launcher", &S::report,
                      Keep::call_only, {"text", "json"}));
 }

@@ -22,7 +22,8 @@ using nlohmann::json;
 using train::Outcome;
 using train::StopReason;
 
-constexpr std::array<std::string_view, 5> kLaunchSettings{"workers", "ps", "layout", "cpu-quota", "restarts"};
+constexpr std::array<std::string_view, 7> kLaunchSettings{"workers", "ps",     "layout",  "cpu-quota",
+                                                          "emulate", "faults", "restarts"};
 constexpr uint64_t kLargestSummary = 64'000'000;
 
 std::string read_text(const std::string& path) {

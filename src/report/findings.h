@@ -1,0 +1,29 @@
+// Whether the findings of a study hold in an experiment's results, and why: computed from the measured fields alone.
+// Free functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/results.h"
+
+namespace lockstep::report {
+
+enum class Verdict : uint8_t {
+  holds,
+  partly,  ///< some of its tests hold, or in some of the cases
+  fails,
+  unknown  ///< runs or figures are missing
+};
+std::string_view name(Verdict verdict);
+
+struct Finding {
+  const lab::FindingSpec* spec = nullptr;
+  Verdict verdict = Verdict::unknown;
+  std::vector<std::string> sentences;  ///< one per test: what was measured, with its numbers
+  std::vector<std::string> reasons;    ///< from the explaining fields and from what limited the runs
+};
+
+std::vector<Finding> check_findings(const lab::Results& results);
+
+}  // namespace lockstep::report
