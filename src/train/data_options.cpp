@@ -1,5 +1,7 @@
 #include "train/data_options.h"
 
+#include "lockstep/error.h"
+
 namespace lockstep::train {
 
 data::LoadOptions data_options(const Settings& settings, const Shape& image) {
@@ -7,6 +9,13 @@ data::LoadOptions data_options(const Settings& settings, const Shape& image) {
   options.source = data::SourceOptions::from_environment(settings.data);
   if (image.rank() == 3) {
     options.expected = {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
+  }
+  if (settings.image_size > 0) {
+    if (settings.dataset != "images") {
+      throw UsageError("image-size: " + std::to_string(settings.image_size) +
+                       " is for the generated data set images, not for '" + settings.dataset + "'");
+    }
+    options.expected.height = options.expected.width = static_cast<int>(settings.image_size);
   }
   options.label_column = settings.label_column;
   options.holdout = settings.holdout;

@@ -35,6 +35,7 @@ struct Settings {
   int64_t train_size = 0;
   int64_t test_size = 0;
   int64_t classes = 0;
+  int64_t image_size = 0;
   std::string generate = "fresh";
   uint64_t data_seed = 1;
   int64_t steps_per_epoch = 0;

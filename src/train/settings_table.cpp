@@ -23,6 +23,8 @@ void add_generated(std::vector<SettingDef>& t) {
                &S::test_size, Keep::fixed, 0, 2147483647});
   t.push_back({"classes", "Data", "N", "classes of data sets images (0: 1000) and synthetic (0: 10)", &S::classes,
                Keep::fixed, 0, 1000000});
+  t.push_back({"image-size", "Data", "N", "height and width of the pictures of data set images; 0: the model's",
+               &S::image_size, Keep::fixed, 0, 4096});
   t.push_back({"generate",
                "Data",
                "fresh|once",

@@ -17,6 +17,7 @@
 #include "data/random_images.h"
 #include "support.h"
 #include "train/checkpoint_store.h"
+#include "train/data_options.h"
 #include "train/run_log.h"
 
 namespace lockstep::train {
@@ -125,6 +126,21 @@ TEST(Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
   EXPECT_THAT(
       message_of<UsageError>(refused),
       ::testing::AllOf(HasSubstr("model 'alexnet' with a batch of 2000000 needs"), HasSubstr("this machine has")));
+}
+
+TEST(DataOptions, GeneratedImagesMayBeSmallerThanTheModelsOwnAndOthersMayNot) {
+  Settings settings;
+  settings.dataset = "images";
+  settings.image_size = 64;
+  const data::LoadOptions options = data_options(settings, {3, 224, 224});
+  EXPECT_EQ(options.expected.channels, 3);
+  EXPECT_EQ(options.expected.height, 64);
+  EXPECT_EQ(options.expected.width, 64);
+  settings.dataset = "mnist";
+  EXPECT_THAT(message_of<UsageError>([&] {
+                (void)data_options(settings, {1, 28, 28});
+              }),
+              HasSubstr("image-size: 64 is for the generated data set images, not for 'mnist'"));
 }
 
 TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {
