@@ -5,7 +5,7 @@ build_packages=(
   g++ cmake ninja-build ccache
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   zlib1g-dev libpng-dev libssl-dev libcpp-httplib-dev libprotobuf-dev protobuf-compiler
-  libgrpc++-dev pkg-config libgloo-dev libopenmpi-dev openmpi-bin
+  libgrpc++-dev pkg-config libgloo-dev libopenmpi-dev openmpi-bin iproute2
   ca-certificates dataset-fashion-mnist
 )
 
@@ -13,7 +13,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv openssl
-  openssh-server openssh-client iproute2
+  openssh-server openssh-client
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
 )
 

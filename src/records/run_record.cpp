@@ -249,7 +249,7 @@ void read_cluster(RunRecord& run) {
   run.planned_servers = count_at(cluster, "ps");
 }
 
-/// What the launcher was told of the cluster, which the roles' config.yaml does not have; and what came of it.
+/// What the launcher was told of the cluster, which the roles' config.yaml does not have.
 void read_launch(RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> launch;
   flatten(read_yaml(run.path + "/launch.yaml", run.warnings), "", launch);
@@ -267,13 +267,24 @@ void read_launch(RunRecord& run) {
       found->second = value;
     }
   }
-  const std::optional<std::string> text = read_text(run.path + "/throttling.json", run.warnings);
-  if (!text) return;
-  try {
-    run.throttling = parse_throttling(*text, run.path + "/throttling.json");
-  } catch (const Error& error) {
-    run.warnings.emplace_back(error.what());
-  }
+}
+
+/// What came of it.
+void read_launched(RunRecord& run) {
+  const auto with = [&](const char* name, const auto& parse) {
+    const std::string path = run.path + "/" + name;
+    const std::optional<std::string> text = read_text(path, run.warnings);
+    if (!text) return;
+    try {
+      parse(*text, path);
+    } catch (const Error& error) {
+      run.warnings.emplace_back(error.what());
+    }
+  };
+  using Text = const std::string&;
+  with("throttling.json", [&](Text text, Text path) { run.throttling = parse_throttling(text, path); });
+  with("nodes.json", [&](Text text, Text path) { run.nodes = parse_nodes(text, path); });
+  with("faults.jsonl", [&](Text text, Text) { run.faults = parse_faults(text); });
 }
 
 /// Results of the session before the last say nothing of the run as it is now.
@@ -333,6 +344,7 @@ RunRecord read_run(const std::string& path) {
   flatten(read_yaml(path + "/config.yaml", run.warnings), "", run.settings);
   read_cluster(run);
   read_launch(run);
+  read_launched(run);
   run.roles.push_back(read_role(path, "", run.warnings));
   const std::vector<RoleFolder> folders = role_folders(path);
   run.roles.front().role = chief_name(run, folders);

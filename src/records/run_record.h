@@ -56,7 +56,9 @@ struct RunRecord {
   size_t planned_workers = 0;                                 ///< of the cluster; 0: one process
   size_t planned_servers = 0;
   std::vector<RoleRecord> roles;  ///< the chief first, then workers, servers, evaluators by number
-  std::map<std::string, Throttling, std::less<>> throttling;  ///< by role; empty without --cpu-quota
+  std::map<std::string, Throttling, std::less<>> throttling;  ///< by role; empty without quotas
+  std::vector<NodeRecord> nodes;                              ///< empty without --emulate
+  std::vector<FaultRecord> faults;                            ///< of --faults, in the order of time
   std::vector<std::string> warnings;
 
   [[nodiscard]] const RoleRecord& chief() const { return roles.front(); }

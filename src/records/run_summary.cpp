@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/utf8.h"
 #include "lockstep/error.h"
@@ -168,6 +169,41 @@ std::map<std::string, Throttling, std::less<>> parse_throttling(const std::strin
     if (!value.is_object()) continue;
     result[printable(role)] = {number_at(value, "periods"), number_at(value, "throttled_periods"),
                                number_at(value, "throttled_seconds")};
+  }
+  return result;
+}
+
+std::vector<NodeRecord> parse_nodes(const std::string& text, const std::string& file) {
+  const json list = json::parse(text, nullptr, false);
+  if (!list.is_array()) throw DataError(file + ": no JSON list; it is damaged or cut off");
+  std::vector<NodeRecord> result;
+  for (const json& item : list) {
+    if (!item.is_object()) continue;
+    NodeRecord node{.name = text_at(item, "node"), .address = text_at(item, "address")};
+    node.cores = number_at(item, "cores");
+    node.memory_bytes = number_at(item, "memory_bytes");
+    node.rate = number_at(item, "rate");
+    node.delay_seconds = number_at(item, "delay_seconds");
+    node.loss = number_at(item, "loss");
+    node.throttled_seconds = number_at(item, "throttled_seconds");
+    const auto roles = item.find("roles");
+    if (roles != item.end() && roles->is_array()) {
+      for (const json& role : *roles) {
+        if (role.is_string()) node.roles.push_back(printable(role.get<std::string>()));
+      }
+    }
+    if (!node.name.empty()) result.push_back(std::move(node));
+  }
+  return result;
+}
+
+std::vector<FaultRecord> parse_faults(const std::string& text) {
+  std::vector<FaultRecord> result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const json item = json::parse(line, nullptr, false);
+    if (!item.is_object() || text_at(item, "fault").empty()) continue;
+    result.push_back({number_at(item, "seconds"), text_at(item, "fault")});
   }
   return result;
 }

@@ -71,10 +71,33 @@ struct Throttling {
   double seconds = kUnknown;
 };
 
+/// A node of an emulated cluster, of nodes.json.
+struct NodeRecord {
+  std::string name;  ///< "node1"
+  std::string address;
+  double cores = kUnknown;
+  double memory_bytes = kUnknown;   ///< 0: no limit
+  double rate = kUnknown;           ///< bits per second; 0: no limit
+  double delay_seconds = kUnknown;  ///< one way
+  double loss = kUnknown;           ///< share of packets
+  std::vector<std::string> roles = {};
+  double throttled_seconds = kUnknown;  ///< known at the end
+};
+
+/// A fault that was made on purpose (--faults), or its end, of faults.jsonl.
+struct FaultRecord {
+  double seconds = kUnknown;  ///< since all roles were started
+  std::string text;           ///< "cut node2 for 10s", "node2 is back"
+};
+
 /// Throws DataError "FILE: ..." where the text is no JSON object.
 RunSummary parse_summary(const std::string& text, const std::string& file);
 /// throttling.json, by role; throws likewise.
 std::map<std::string, Throttling, std::less<>> parse_throttling(const std::string& text, const std::string& file);
+/// nodes.json; throws where it is no list.
+std::vector<NodeRecord> parse_nodes(const std::string& text, const std::string& file);
+/// faults.jsonl; lines that are no faults, as the last of a launcher that was killed, are passed over.
+std::vector<FaultRecord> parse_faults(const std::string& text);
 
 /// For a terminal: what is no UTF-8, and characters that control it or turn the direction of text, become '?'.
 std::string printable(std::string_view text);

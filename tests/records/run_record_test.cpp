@@ -155,6 +155,34 @@ TEST_F(RunRecordTest, WhatTheLauncherWroteIsRead) {
   EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("throttling.json: no JSON object")));
 }
 
+TEST_F(RunRecordTest, NodesAndFaultsOfAnEmulatedClusterAreRead) {
+  put_text(path + "/nodes.json",
+           R"([{"node": "node1", "address": "10.77.0.1", "cores": 0.5, "memory_bytes": 0, "rate": 1e9,
+                "delay_seconds": 0.001, "loss": 0.25, "roles": ["ps:0", "worker:0"], "throttled_seconds": 2.5},
+               {"node": "node2", "roles": "none"}, {"cores": 1}, 7])");
+  put_text(path + "/faults.jsonl",
+           "{\"seconds\": 3.5, \"time\": 1.7e9, \"fault\": \"cut node2 for 1s\"}\n\n7\n"
+           "{\"seconds\": 4.5, \"fault\": \"node2 is back\"}\n{\"seconds\": 9, \"fau");
+  const RunRecord run = read_run(path);
+  ASSERT_EQ(run.nodes.size(), 2);
+  EXPECT_EQ(run.nodes[0].address, "10.77.0.1");
+  EXPECT_EQ(run.nodes[0].cores, 0.5);
+  EXPECT_EQ(run.nodes[0].memory_bytes, 0);
+  EXPECT_EQ(run.nodes[0].rate, 1e9);
+  EXPECT_EQ(run.nodes[0].delay_seconds, 0.001);
+  EXPECT_EQ(run.nodes[0].loss, 0.25);
+  EXPECT_THAT(run.nodes[0].roles, ElementsAre("ps:0", "worker:0"));
+  EXPECT_EQ(run.nodes[0].throttled_seconds, 2.5);
+  EXPECT_EQ(run.nodes[1].name, "node2");
+  EXPECT_FALSE(known(run.nodes[1].cores));
+  ASSERT_EQ(run.faults.size(), 2);
+  EXPECT_EQ(run.faults[0].seconds, 3.5);
+  EXPECT_EQ(run.faults[1].text, "node2 is back");
+  EXPECT_THAT(run.warnings, IsEmpty());
+  put_text(path + "/nodes.json", "{");
+  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("nodes.json: no JSON list")));
+}
+
 TEST_F(RunRecordTest, ARunThatIsLockedStillTrains) {
   fs::remove(path + "/summary.json");
   const auto lock = base::LockFile::try_lock(path + "/.lock");
