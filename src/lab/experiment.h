@@ -6,10 +6,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "lockstep/nn.h"
 
 namespace lockstep::lab {
 
@@ -137,14 +140,23 @@ struct Experiment {
   std::string scale;  ///< "quick", "full" or another of the file's; empty: it has none
   std::string file;   ///< its path
   std::string text;   ///< of the file
+  Values reported;    ///< texts of the CSV files that the report names, by the names in the file
   std::vector<Group> groups;
   ReportSpec report;
 
   [[nodiscard]] size_t runs() const;
 };
 
-/// `scale` "" takes the file's first one, where it has any.
-Experiment load_experiment(const std::string& path, const std::string& scale);
-Experiment parse_experiment(const std::string& text, const std::string& file, const std::string& scale);
+struct ParseOptions {
+  std::span<const nn::ModelDef> models = {};  ///< besides the zoo's and files; borrowed
+  /// Of an experiment that was checked before and kept: its reported texts. Neither other files nor this machine are
+  /// looked at then. Borrowed.
+  const Values* reported = nullptr;
+};
+
+/// `scale` "" takes the file's first one, where it has any. All scales are checked.
+Experiment load_experiment(const std::string& path, const std::string& scale, const ParseOptions& options = {});
+Experiment parse_experiment(const std::string& text, const std::string& file, const std::string& scale,
+                            const ParseOptions& options = {});
 
 }  // namespace lockstep::lab

@@ -1,0 +1,78 @@
+#include "lab/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "train/settings.h"
+
+namespace lockstep::lab {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+double as_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? value : kUnknown;
+}
+
+bool same(const std::string& a, const std::string& b) {
+  return a == b || as_number(a) == as_number(b);  // NaN is never the same
+}
+
+/// A setting that the file does not give has its default.
+std::string text_or_default(const RunResult& run, const std::string& field) {
+  std::string text = run.text(field);
+  if (!text.empty() || value_of(run.plan.tags, field) != "") return text;
+  const train::SettingDef* def = train::find_setting(field);
+  return def == nullptr || def->model_default ? text : train::value_text(train::Settings{}, *def);
+}
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  switch (state) {
+    case RunState::planned:
+      return "planned";
+    case RunState::running:
+      return "running";
+    case RunState::done:
+      return "done";
+    case RunState::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::string RunResult::text(std::string_view field) const {
+  if (field == "group") return plan.group;
+  if (field == "label") return plan.label;
+  if (field == "repeat") return std::to_string(plan.repeat);
+  if (field == "emulate") return plan.cluster.emulate;
+  if (field == "faults") return plan.cluster.faults;
+  if (field == "hosts") return plan.cluster.hosts;
+  if (const std::string tag = value_of(plan.tags, field); !tag.empty()) return tag;
+  if (const train::SettingDef* def = train::find_setting(field)) return value_of(plan.settings, def->name);
+  return value_of(plan.settings, field);
+}
+
+double RunResult::number(std::string_view field) const {
+  const auto found = measured.values.find(field);
+  return found != measured.values.end() ? found->second : as_number(text(field));
+}
+
+bool passes(const RunResult& run, const Filter& filter) {
+  const auto& groups = filter.groups;
+  if (!groups.empty() && std::find(groups.begin(), groups.end(), run.plan.group) == groups.end()) return false;
+  return std::all_of(filter.where.begin(), filter.where.end(), [&](const auto& condition) {
+    const std::string text = text_or_default(run, condition.first);
+    return std::any_of(condition.second.begin(), condition.second.end(),
+                       [&](const std::string& wanted) { return same(text, wanted); });
+  });
+}
+
+}  // namespace lockstep::lab

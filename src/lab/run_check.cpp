@@ -1,0 +1,123 @@
+#include "lab/run_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cluster/cluster_file.h"
+#include "lockstep/error.h"
+#include "train/configuration.h"
+#include "train/group_member.h"
+
+namespace lockstep::lab {
+namespace {
+
+bool has_cluster(const train::Settings& settings) { return settings.workers > 0 || !settings.layout.empty(); }
+
+/// The cluster as a launcher on this machine would make it, with addresses that nobody listens at.
+cluster::Spec spec_of(const RunPlan& plan, const train::Settings& settings) {
+  const bool all_reduce = settings.strategy == "allreduce";
+  if (all_reduce && !value_of(plan.settings, "ps").empty()) {
+    throw UsageError(fmt::format("ps: {} with strategy allreduce, which has no parameter servers", settings.ps));
+  }
+  std::vector<std::vector<cluster::Role>> nodes(1);
+  if (settings.layout.empty()) {
+    nodes[0].assign(static_cast<size_t>(all_reduce ? 0 : settings.ps), cluster::Role::ps);
+    nodes[0].insert(nodes[0].end(), static_cast<size_t>(settings.workers), cluster::Role::worker);
+  } else {
+    nodes = cluster::parse_layout(settings.layout);
+  }
+  cluster::Spec spec;
+  int port = cluster::kFirstPort;
+  for (const auto& node : nodes) {
+    for (const cluster::Role role : node) spec.of(role).push_back(fmt::format("127.0.0.1:{}", port++));
+  }
+  if (settings.evaluator && spec.evaluator.empty()) spec.evaluator.push_back(fmt::format("127.0.0.1:{}", port));
+  if (const auto problem = cluster::find_problem(spec)) throw UsageError(problem->text);
+  const auto members = static_cast<int64_t>(spec.members().size());
+  if (!settings.layout.empty() && settings.workers != 0 && settings.workers != members) {
+    throw UsageError(fmt::format("workers: {} and the layout '{}' with {} do not fit; leave one out", settings.workers,
+                                 settings.layout, members));
+  }
+  return spec;
+}
+
+/// One process has no use for what only a cluster heeds.
+void check_alone(const RunPlan& plan, const train::Settings& settings) {
+  constexpr std::array<std::string_view, 12> kOfOne{"workers",      "restarts",   "insecure", "replicas",
+                                                    "strategy",     "collective", "wire",     "bucket-mb",
+                                                    "global-batch", "reduce",     "shard",    "patience"};
+  const train::Settings defaults;
+  for (const auto& [name, text] : plan.settings) {
+    const train::SettingDef* def = train::find_setting(name);
+    if (def == nullptr || def->group != "Cluster") continue;
+    if (train::value_text(settings, *def) == train::value_text(defaults, *def)) continue;
+    const bool of_one = std::find(kOfOne.begin(), kOfOne.end(), name) != kOfOne.end();
+    if (of_one && (settings.replicas > 1 || name == "insecure" || name == "restarts" || name == "replicas")) continue;
+    throw UsageError(fmt::format("{}: {} is of a cluster: it needs workers or a layout", name, text));
+  }
+}
+
+void check_hosts(const RunPlan& plan) {
+  for (const char* name : {"workers", "layout", "cpu-quota", "ps", "replicas"}) {
+    if (value_of(plan.settings, name).empty()) continue;
+    throw UsageError(fmt::format("{}: the cluster file says who runs where; leave it out", name));
+  }
+}
+
+void check_cluster(const RunPlan& plan, const train::Settings& settings, bool machine) {
+  if (!plan.cluster.hosts.empty()) {
+    check_hosts(plan);
+    if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
+    return;
+  }
+  if (has_cluster(settings)) {
+    train::check_cluster_settings(settings, spec_of(plan, settings));
+  } else {
+    check_alone(plan, settings);
+  }
+}
+
+}  // namespace
+
+train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models) {
+  train::Configuration configuration(models);
+  for (const auto& [name, text] : plan.settings) {
+    if (name.starts_with("options.")) {
+      configuration.set("options", name.substr(8) + "=" + text);
+    } else {
+      configuration.set(name, text);
+    }
+  }
+  return configuration.resolve();
+}
+
+size_t nodes_of(const train::Settings& settings) {
+  if (!settings.layout.empty()) return cluster::parse_layout(settings.layout).size();
+  if (settings.workers == 0) return 1;
+  return static_cast<size_t>(settings.workers + (settings.strategy == "allreduce" ? 0 : settings.ps));
+}
+
+void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine) {
+  const RunPlan& plan = variation.plan;
+  const auto fail = [&](const YamlNode& at, const Error& error) {
+    std::string text = error.what();
+    if (text.starts_with("--")) text.erase(0, 2);
+    reader.fail(at, fmt::format("run {}: {}", plan.key, text));
+  };
+  const std::string model = value_of(plan.settings, "model");
+  if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: no model; give one in `base`", plan.key));
+  try {
+    (void)train::ModelCatalog(models).find(model);
+  } catch (const Error& error) {
+    reader.fail(variation.model == nullptr ? *variation.at : *variation.model, error.what());
+  }
+  try {
+    check_cluster(plan, resolved(plan, models), machine);
+  } catch (const Error& error) {
+    fail(*variation.at, error);
+  }
+}
+
+}  // namespace lockstep::lab

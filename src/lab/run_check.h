@@ -1,0 +1,20 @@
+// Whether `lockstep train` (or `launch`) would take a run as it is planned: its settings together, its model, its
+// cluster and this machine. Internal to the room; any thread.
+#pragma once
+
+#include <span>
+
+#include "lab/expansion.h"
+#include "lockstep/nn.h"
+#include "train/settings.h"
+
+namespace lockstep::lab {
+
+/// All settings of a run, resolved. Throws UsageError.
+train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
+/// Machines of a run on an emulated cluster, at least 1. Throws UsageError for a layout that is none.
+size_t nodes_of(const train::Settings& settings);
+/// Throws UsageError at the run's place. `machine`: also what this machine has and which files are there.
+void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine);
+
+}  // namespace lockstep::lab

@@ -1,0 +1,79 @@
+#include "lab/run_key.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace lockstep::lab {
+namespace {
+
+constexpr size_t kLongestValue = 40;
+constexpr size_t kLongestKey = 160;
+
+/// Letters, digits and . = + - _ stay; the rest becomes '_'.
+std::string fit_for_folder(std::string_view text) {
+  std::string result;
+  for (const char c : text.substr(0, kLongestValue)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain =
+        byte < 128 && (std::isalnum(byte) != 0 || std::string_view(".=+-_").find(c) != std::string_view::npos);
+    result += plain ? c : '_';
+  }
+  return result;
+}
+
+/// With what the cluster is, as if that were settings.
+Values all_of(const RunPlan& plan) {
+  Values all = plan.settings;
+  all.emplace_back("emulate", plan.cluster.emulate);
+  all.emplace_back("faults", plan.cluster.faults);
+  all.emplace_back("hosts", plan.cluster.hosts);
+  return all;
+}
+
+std::vector<std::string> names_that_vary(const std::vector<Variation>& variations) {
+  std::vector<std::string> names;
+  for (const Variation& variation : variations) {
+    for (const auto& [name, value] : all_of(variation.plan)) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  std::erase_if(names, [&](const std::string& name) {
+    const std::string first = value_of(all_of(variations.front().plan), name);
+    return std::all_of(variations.begin(), variations.end(),
+                       [&](const Variation& v) { return value_of(all_of(v.plan), name) == first; });
+  });
+  return names;
+}
+
+std::string key_of(const RunPlan& plan) {
+  std::string key = plan.group;
+  for (const auto& [name, value] : plan.varied) {
+    const std::string shown = name.starts_with("options.") ? name.substr(8) : name;
+    key += fmt::format("-{}={}", fit_for_folder(shown), fit_for_folder(value));
+  }
+  if (key.size() <= kLongestKey) return key;
+  return fmt::format("{}-{}", plan.group, fit_for_folder(plan.label));
+}
+
+}  // namespace
+
+void name_runs(std::vector<Variation>& variations) {
+  const std::vector<std::string> names = names_that_vary(variations);
+  std::set<std::string> taken;
+  for (Variation& variation : variations) {
+    const Values all = all_of(variation.plan);
+    for (const std::string& name : names) {
+      const std::string value = value_of(all, name);
+      if (!value.empty()) variation.plan.varied.emplace_back(name, value);
+    }
+    const std::string key = key_of(variation.plan);
+    std::string unique = key;
+    for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}-{}", key, n);
+    variation.plan.key = unique;
+  }
+}
+
+}  // namespace lockstep::lab

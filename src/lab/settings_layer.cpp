@@ -1,0 +1,169 @@
+// Settings and clusters as an experiment file gives them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "lab/expansion.h"
+#include "lockstep/error.h"
+#include "train/settings.h"
+
+namespace lockstep::lab {
+namespace {
+
+using Kind = YamlNode::Kind;
+using train::SettingDef;
+
+bool is_options(const SettingDef& def) { return std::holds_alternative<train::Options train::Settings::*>(def.member); }
+
+/// Why a file may not give it; empty: it may.
+std::string refusal(const SettingDef& def) {
+  constexpr std::array<std::string_view, 10> kLabs{"name", "runs-dir", "run-dir",    "quiet",       "resume",
+                                                   "task", "report",   "checkpoint", "summary-dir", "cluster"};
+  if (std::find(kLabs.begin(), kLabs.end(), def.name) != kLabs.end()) {
+    return fmt::format("'{}' is the lab's own to say; leave it out", def.name);
+  }
+  if (def.name == "emulate" || def.name == "faults") {
+    return fmt::format("'{}' belongs under `cluster:` of the file, a group or a case", def.name);
+  }
+  return "";
+}
+
+/// A file that is named beside the experiment is meant where there is none of that name here.
+std::string found_beside(const std::string& file, const std::string& text) {
+  namespace fs = std::filesystem;
+  const fs::path path(text);
+  if (!path.has_extension() || path.is_absolute()) return text;
+  std::error_code ignored;
+  const fs::path beside = fs::path(file).parent_path() / path;
+  return !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside.string() : text;
+}
+
+std::string option_text(const Reader& reader, const YamlNode& node, std::string_view name) {
+  std::string text;
+  for (const YamlNode* item : reader.one_or_more(node, name)) text += (text.empty() ? "" : ",") + item->text;
+  return text;
+}
+
+void add(Layer& layer, GivenSetting given) {
+  const auto found =
+      std::find_if(layer.begin(), layer.end(), [&](const GivenSetting& g) { return g.name == given.name; });
+  if (found == layer.end()) {
+    layer.push_back(std::move(given));
+  } else {
+    *found = std::move(given);
+  }
+}
+
+/// `options` of the model, each a setting of its own.
+void add_options(const Reader& reader, const SettingDef& def, const YamlNode& value, Layer& layer) {
+  if (value.is(Kind::map)) {
+    for (size_t i = 0; i < value.keys.size(); ++i) {
+      const std::string name = "options." + value.keys[i].text;
+      add(layer, {name, option_text(reader, value.items[i], name), &value.items[i]});
+    }
+    return;
+  }
+  train::Settings scratch;
+  train::assign(scratch, def, reader.text(value, "options"), reader.place(value) + ": options");
+  for (const auto& [key, text] : scratch.options) add(layer, {"options." + key, text, &value});
+}
+
+void add_setting(const Reader& reader, const YamlNode& key, const YamlNode& value, Layer& layer) {
+  if (key.text.starts_with("options.") && key.text.size() > 8) {
+    add(layer, {key.text, option_text(reader, value, key.text), &value});
+    return;
+  }
+  const SettingDef* def = train::find_setting(key.text);
+  if (def == nullptr) {
+    const std::string shown = base::shown(key.text);
+    reader.fail(key, fmt::format("unknown setting '{}'{}", shown, train::setting_hint(shown)));
+  }
+  if (const std::string reason = refusal(*def); !reason.empty()) reader.fail(key, reason);
+  if (is_options(*def)) {
+    add_options(reader, *def, value, layer);
+    return;
+  }
+  const bool unset =
+      value.is(Kind::null) && std::holds_alternative<std::optional<double> train::Settings::*>(def->member);
+  if (!unset && !value.is(Kind::scalar)) {
+    reader.fail(value,
+                fmt::format("{}: is {}; it takes {}", def->name, base::describe(value), train::allowed_text(*def)));
+  }
+  std::string text = canonical(reader, value, def->name, unset ? "" : value.text);
+  if (def->name == "model" || def->name == "dataset") text = found_beside(reader.file(), text);
+  add(layer, {std::string(def->name), text, &value});
+}
+
+/// {cores: 0.5, node2: {cores: 0.25}} -> "cores=0.5,node2.cores=0.25".
+std::string emulate_text(const Reader& reader, const YamlNode& node) {
+  if (node.is(Kind::scalar)) return reader.text(node, "emulate");
+  reader.check_map(node, "emulate");
+  std::string result;
+  const auto add_value = [&](const std::string& key, const YamlNode& value) {
+    result += fmt::format("{}{}={}", result.empty() ? "" : ",", key, reader.text(value, key));
+  };
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& value = node.items[i];
+    if (!value.is(Kind::map)) {
+      add_value(node.keys[i].text, value);
+      continue;
+    }
+    for (size_t k = 0; k < value.keys.size(); ++k) {
+      add_value(node.keys[i].text + "." + value.keys[k].text, value.items[k]);
+    }
+  }
+  return result.empty() ? "on" : result;
+}
+
+std::string faults_text(const Reader& reader, const YamlNode& node) {
+  std::string result;
+  for (const YamlNode* item : reader.one_or_more(node, "faults")) result += (result.empty() ? "" : "; ") + item->text;
+  return result;
+}
+
+}  // namespace
+
+std::string canonical(const Reader& reader, const YamlNode& at, std::string_view name, const std::string& text) {
+  const SettingDef* def = train::find_setting(name);
+  if (def == nullptr) return text;
+  train::Settings scratch;
+  train::assign(scratch, *def, text, fmt::format("{}: {}", reader.place(at), def->name));
+  return train::value_text(scratch, *def);
+}
+
+Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides) {
+  reader.check_map(map, "settings");
+  Layer layer;
+  for (size_t i = 0; i < map.keys.size(); ++i) {
+    if (std::find(besides.begin(), besides.end(), map.keys[i].text) != besides.end()) continue;
+    add_setting(reader, map.keys[i], map.items[i], layer);
+  }
+  return layer;
+}
+
+ClusterPlan read_cluster(const Reader& reader, const YamlNode& map, ClusterPlan above) {
+  const YamlNode* node = map.find("cluster");
+  if (node == nullptr || node->is(Kind::null)) return above;
+  if (node->is(Kind::scalar) && node->text == "off") return {};
+  reader.check_map(*node, "cluster", {"emulate", "faults", "hosts"});
+  const YamlNode* hosts = Reader::find(*node, "hosts");
+  if (hosts != nullptr) {
+    if (Reader::find(*node, "emulate") != nullptr) {
+      reader.fail(*hosts, "hosts and emulate do not go together: nodes are real or emulated");
+    }
+    above = {};
+    above.hosts = found_beside(reader.file(), reader.text(*hosts, "hosts"));
+  }
+  if (const YamlNode* emulate = node->find("emulate"); emulate != nullptr && !emulate->is(Kind::null)) {
+    above.emulate = Reader::find(*node, "emulate") == nullptr ? "" : emulate_text(reader, *emulate);
+    if (!above.emulate.empty()) above.hosts.clear();
+  }
+  if (const YamlNode* faults = node->find("faults"); faults != nullptr && !faults->is(Kind::null)) {
+    above.faults = Reader::find(*node, "faults") == nullptr ? "" : faults_text(reader, *faults);
+  }
+  return above;
+}
+
+}  // namespace lockstep::lab
