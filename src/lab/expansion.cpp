@@ -214,10 +214,31 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
   return groups;
 }
 
+/// A setting that several processes heed and one alone refuses.
+bool is_of_cluster(const std::string& name) {
+  const train::SettingDef* def = train::find_setting(name);
+  return def != nullptr && def->group == "Cluster" && name != "workers" && name != "layout" && name != "restarts" &&
+         name != "insecure";
+}
+
+/// What the base says about clusters is for the runs that are on one.
+void drop_cluster_settings(Layer& all, const ClusterPlan& cluster, const Layer& own) {
+  const auto value = [&](std::string_view name) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const GivenSetting& g) { return g.name == name; });
+    return found == all.end() || found->value == "0" ? "" : found->value;
+  };
+  if (!value("workers").empty() || !value("layout").empty() || !value("replicas").empty()) return;
+  if (!cluster.hosts.empty()) return;
+  std::erase_if(all, [&](const GivenSetting& g) { return is_of_cluster(g.name) && !gives(own, g.name); });
+}
+
 Variation combine(const GroupSource& group, const Case& chosen, const std::vector<size_t>& places) {
+  Layer own;
+  for (size_t d = 0; d < places.size(); ++d) lay(own, group.grid[d].values[places[d]]);
+  lay(own, chosen.settings);
   Layer all = group.base;
-  for (size_t d = 0; d < places.size(); ++d) lay(all, group.grid[d].values[places[d]]);
-  lay(all, chosen.settings);
+  lay(all, own);
+  drop_cluster_settings(all, chosen.cluster, own);
   Variation made;
   made.at = chosen.at;
   made.plan.group = group.name;

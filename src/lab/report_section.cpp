@@ -16,6 +16,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
+constexpr size_t kLongestName = 100;
 const Names kReportedKeys{"reported", "reported_columns", "reported_where"};
 
 Names with(Names keys, const Names& more) {
@@ -166,7 +167,11 @@ Filter ReportReader::filter(const YamlNode& node) const {
 std::string ReportReader::unique_name(const YamlNode& node, const char* what, std::set<std::string>& taken) {
   const YamlNode* name = node.find("name");
   if (name == nullptr) reader_.fail(node, fmt::format("{} needs a name", what));
-  std::string text = reader_.simple_name(*name, "name");
+  std::string text = reader_.text(*name, "name");
+  if (text.empty() || text.size() > kLongestName) {
+    reader_.fail(
+        *name, fmt::format("name: '{}' is not allowed; it takes 1 to {} characters", base::shown(text), kLongestName));
+  }
   if (!taken.insert(text).second) reader_.fail(*name, fmt::format("'{}' is the name of two entries", text));
   return text;
 }

@@ -28,6 +28,8 @@ void add_predict(const Command& program, Invocation& invocation);
 void add_show(const Command& program, Invocation& invocation);
 void add_compare(const Command& program, Invocation& invocation);
 void add_why(const Command& program, Invocation& invocation);
+/// Experiments.
+void add_lab(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
 void add_trace(const Command& program, Invocation& invocation);

@@ -61,8 +61,8 @@ int run(int argc, char** argv, Invocation invocation) {
   line.version(std::string("lockstep ") + kVersion);
   line.root().footer(kExamples);
   for (const auto add :
-       {add_train, add_launch, add_show, add_why, add_compare, add_tensorboard, add_trace, add_monitor, add_eval,
-        add_predict, add_export, add_data, add_models, add_describe, add_keys, add_info, add_docs}) {
+       {add_train, add_launch, add_show, add_why, add_compare, add_lab, add_tensorboard, add_trace, add_monitor,
+        add_eval, add_predict, add_export, add_data, add_models, add_describe, add_keys, add_info, add_docs}) {
     add(line.root(), invocation);
   }
   if (const auto text = line.parse(argc, argv)) {

@@ -1,0 +1,125 @@
+#include "lab/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "lab/run_check.h"
+#include "lockstep/error.h"
+#include "train/describe.h"
+#include "train/model_catalog.h"
+#include "train/programs.h"
+
+namespace lockstep::lab {
+namespace {
+
+// What one core and one message take on the machines that this was tried on.
+constexpr double kFlopsPerSecond = 25e9;
+constexpr double kSecondsPerExample = 2e-6;
+constexpr double kSecondsPerStep = 40e-6;
+constexpr double kSecondsPerExchange = 700e-6;
+constexpr double kBytesPerSecond = 1e9;
+constexpr double kSecondsToStart = 0.6;
+constexpr double kSecondsToStartRole = 0.5;
+constexpr double kStepsToALoss = 8000;  ///< until a stop rule is met, where nothing else ends the training
+
+double training_examples(const train::Settings& s) {
+  double count = s.dataset == "images" || s.dataset == "synthetic" ? 10'000 : 60'000;
+  if (s.dataset == "cluttered-mnist") count = 10'000;
+  if (s.train_size > 0) count = static_cast<double>(s.train_size);
+  count = std::max(1.0, count - static_cast<double>(s.holdout));
+  if (s.train_limit > 0) count = std::min(count, static_cast<double>(s.train_limit));
+  return count * s.data_scale;
+}
+
+double test_examples(const train::Settings& s) {
+  double count = s.dataset == "images" ? 1000 : 10'000;
+  if (s.test_size > 0) count = static_cast<double>(s.test_size);
+  return s.test_limit > 0 ? std::min(count, static_cast<double>(s.test_limit)) : count;
+}
+
+/// What the training comes to, in batches of one worker.
+struct Length {
+  double batches = 0;
+  double updates = 0;
+  double evaluations = 1;
+};
+
+Length length_of(const train::Settings& s, double trainers) {
+  const double batch = static_cast<double>(s.batch);
+  const double per_update = s.mode == "async" ? 1 : trainers;
+  Length length;
+  const double epoch_updates = s.steps_per_epoch > 0 ? static_cast<double>(s.steps_per_epoch)
+                                                     : std::ceil(training_examples(s) / (batch * per_update));
+  length.updates = s.epochs > 0 ? epoch_updates * static_cast<double>(s.epochs) : INFINITY;
+  if (s.steps > 0) length.updates = std::min(length.updates, static_cast<double>(s.steps));
+  if (s.stop_loss || s.stop_accuracy) length.updates = std::min(length.updates, kStepsToALoss);
+  if (!std::isfinite(length.updates)) length.updates = kStepsToALoss;
+  length.batches = length.updates * per_update;
+  length.evaluations = std::max(1.0, length.updates / epoch_updates);
+  if (s.eval_every > 0) length.evaluations += length.updates / static_cast<double>(s.eval_every);
+  return length;
+}
+
+/// "cores=0.5" of --emulate; 0 where it does not say.
+double emulated_cores(const std::string& text) {
+  const size_t at = text.starts_with("cores=") ? 0 : text.find(",cores=");
+  if (at == std::string::npos) return 0;
+  return std::atof(text.c_str() + text.find('=', at) + 1);
+}
+
+}  // namespace
+
+Estimator::Cost Estimator::cost_of(const RunPlan& plan) {
+  std::string key = value_of(plan.settings, "model");
+  for (const auto& [name, value] : plan.settings) {
+    if (name.starts_with("options.")) key += "," + name + "=" + value;
+  }
+  const auto found = costs_.find(key);
+  if (found != costs_.end()) return found->second;
+  const train::ModelCatalog catalog(models_);
+  const nn::ModelDef& model = catalog.find(value_of(plan.settings, "model"));
+  const train::ModelSpec spec{&model, resolved(plan, models_).options, model.image, model.classes};
+  const graph::Graph graph = train::training_graph(spec, 1);
+  Cost cost;
+  for (const graph::Node& node : graph.nodes()) cost.flops += static_cast<double>(train::flops(graph, node));
+  cost.parameter_bytes = 4.0 * static_cast<double>(graph.parameter_count());
+  costs_[key] = cost;
+  return cost;
+}
+
+double Estimator::seconds(const RunPlan& plan) {
+  const train::Settings s = resolved(plan, models_);
+  const Cost cost = cost_of(plan);
+  const double host = base::available_cores();
+  const bool all_reduce = s.strategy == "allreduce";
+  const bool cluster = s.workers > 0 || !s.layout.empty();
+  double trainers = std::max<double>(1, static_cast<double>(s.workers));
+  if (!s.layout.empty()) trainers = static_cast<double>(std::count(s.layout.begin(), s.layout.end(), 'W'));
+  trainers = std::max(1.0, trainers);
+  double cores = host;
+  if (!plan.cluster.emulate.empty()) {
+    const double each = emulated_cores(plan.cluster.emulate);
+    cores = (each > 0 ? each : host / static_cast<double>(nodes_of(s))) * trainers;
+  }
+  if (s.cpu_quota > 0) cores = std::min(host, s.cpu_quota * trainers);
+  if (!cluster && s.threads > 0) cores = std::min(cores, static_cast<double>(s.threads));
+  cores = std::min(cores, host);
+
+  const Length length = length_of(s, trainers);
+  const double batch = static_cast<double>(s.batch);
+  const double example = cost.flops / kFlopsPerSecond + kSecondsPerExample;
+  double total = length.batches * (batch * example + kSecondsPerStep) / cores;
+  total += length.evaluations * test_examples(s) * example / 3 / (s.evaluate == "all" ? cores / trainers : cores);
+  if (cluster) {
+    const double exchanges =
+        s.mode == "async" && !all_reduce ? length.batches : length.batches / std::min(2.0, trainers);
+    total +=
+        exchanges * (kSecondsPerExchange + 2 * cost.parameter_bytes / kBytesPerSecond) / std::max(0.5, cores / host);
+  }
+  if (s.seconds > 0) total = std::min(total, s.seconds);
+  const double roles = cluster ? trainers + (all_reduce ? 0 : static_cast<double>(s.ps)) : 0;
+  return total + kSecondsToStart + roles * kSecondsToStartRole / std::max(0.25, cores / host);
+}
+
+}  // namespace lockstep::lab

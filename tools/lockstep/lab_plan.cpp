@@ -1,0 +1,162 @@
+// The plan of an experiment, as it is shown.
+#include "lab_plan.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/suggest.h"
+#include "lab/estimate.h"
+#include "lab_commands.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "table.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Without the repeat's number.
+std::string variation_of(const lab::RunPlan& plan) { return plan.key.substr(0, plan.key.rfind("-r")); }
+
+Json as_json(const lab::Values& values) {
+  Json object = Json::object();
+  for (const auto& [name, value] : values) object[name] = value;
+  return object;
+}
+
+}  // namespace
+
+std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, const std::vector<std::string>& only) {
+  std::vector<const lab::RunPlan*> chosen;
+  std::vector<bool> matched(only.size(), false);
+  std::vector<std::string> keys;
+  for (const lab::Group& group : experiment.groups) {
+    for (const lab::RunPlan& plan : group.runs) {
+      keys.push_back(plan.key);
+      bool wanted = only.empty();
+      for (size_t i = 0; i < only.size(); ++i) {
+        if (fnmatch(only[i].c_str(), plan.key.c_str(), 0) != 0) continue;
+        wanted = matched[i] = true;
+      }
+      if (wanted) chosen.push_back(&plan);
+    }
+  }
+  const auto missing = std::find(matched.begin(), matched.end(), false);
+  if (missing != matched.end()) {
+    const std::string& pattern = only[static_cast<size_t>(missing - matched.begin())];
+    const std::string nearest = base::nearest(pattern, keys);
+    throw UsageError(fmt::format("--only: no run is called '{}'{}; `lockstep lab run {} --dry-run` lists them", pattern,
+                                 nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                                 experiment.file));
+  }
+  return chosen;
+}
+
+std::string cluster_text(const lab::RunPlan& plan) {
+  const auto setting = [&](const char* name) { return lab::value_of(plan.settings, name); };
+  std::string text;
+  const std::string workers = setting("workers");
+  const std::string layout = setting("layout");
+  if (!plan.cluster.hosts.empty()) {
+    text = "hosts of " + plan.cluster.hosts;
+  } else if (!layout.empty()) {
+    text = layout;
+  } else if (!workers.empty() && workers != "0") {
+    const bool all_reduce = setting("strategy") == "allreduce";
+    text = counted(std::stoull(workers), "worker");
+    if (!all_reduce) text += ", " + counted(setting("ps").empty() ? 1 : std::stoull(setting("ps")), "server");
+  } else {
+    const std::string replicas = setting("replicas");
+    text = replicas.empty() || replicas == "0" ? "one process" : counted(std::stoull(replicas), "replica");
+  }
+  const bool cluster = !layout.empty() || (!workers.empty() && workers != "0");
+  if (setting("strategy") == "allreduce") {
+    text += ", all-reduce";
+  } else if (cluster) {
+    text += setting("mode") == "async" ? ", async" : ", sync";
+  }
+  if (!plan.cluster.emulate.empty()) text += "; emulated: " + plan.cluster.emulate;
+  if (!plan.cluster.faults.empty()) text += "; faults: " + plan.cluster.faults;
+  return text;
+}
+
+std::string length_text(const lab::RunPlan& plan) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto number = [&](const char* name, const char* noun) {
+    const std::string value = lab::value_of(plan.settings, name);
+    if (!value.empty() && value != "0") add(value + " " + noun + (value == "1" ? "" : "s"));
+  };
+  number("epochs", "epoch");
+  number("steps", "step");
+  number("seconds", "second");
+  for (const auto& [name, said] :
+       {std::pair("stop-loss", "until loss "), std::pair("stop-accuracy", "until accuracy ")}) {
+    const std::string value = lab::value_of(plan.settings, name);
+    if (!value.empty()) add(said + value);
+  }
+  return text.empty() ? "the model's epochs" : text;
+}
+
+void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {
+  const Terminal terminal = Terminal::detect();
+  print("{}{}: {}\n", terminal.bold(experiment.title), experiment.scale.empty() ? "" : " (" + experiment.scale + ")",
+        counted(runs.size(), "run"));
+  Table table(
+      {{"run"}, {"repeats", Table::Align::right}, {"cluster"}, {"length"}, {"about", Table::Align::right}, {"state"}});
+  double total = 0;
+  for (size_t i = 0; i < runs.size();) {
+    const std::string variation = variation_of(*runs[i].plan);
+    double seconds = 0;
+    size_t done = 0;
+    const size_t first = i;
+    for (; i < runs.size() && variation_of(*runs[i].plan) == variation; ++i) {
+      seconds += runs[i].done ? 0 : runs[i].seconds;
+      done += runs[i].done ? 1 : 0;
+    }
+    const size_t count = i - first;
+    total += seconds;
+    table.add({variation, std::to_string(count), cluster_text(*runs[first].plan), length_text(*runs[first].plan),
+               done == count ? "" : duration_text(seconds),
+               done == 0 ? "" : (done == count ? "done" : fmt::format("{} done", done))});
+  }
+  table.drop_empty_columns();
+  write_out(table.text(terminal, Terminal::width(), 1));
+  const auto left =
+      static_cast<uint64_t>(std::count_if(runs.begin(), runs.end(), [](const PlannedRun& r) { return !r.done; }));
+  print("{} to make, about {} (an estimate)\n", counted(left, "run"), duration_text(total));
+}
+
+std::string plan_json(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {
+  Json list = Json::array();
+  double total = 0;
+  for (const PlannedRun& run : runs) {
+    const lab::RunPlan& plan = *run.plan;
+    total += run.done ? 0 : run.seconds;
+    list.push_back({{"key", plan.key},
+                    {"group", plan.group},
+                    {"label", plan.label},
+                    {"repeat", plan.repeat},
+                    {"settings", as_json(plan.settings)},
+                    {"varied", as_json(plan.varied)},
+                    {"tags", as_json(plan.tags)},
+                    {"emulate", plan.cluster.emulate},
+                    {"faults", plan.cluster.faults},
+                    {"hosts", plan.cluster.hosts},
+                    {"done", run.done},
+                    {"estimated_seconds", run.seconds}});
+  }
+  const Json all = {{"experiment", experiment.name},
+                    {"scale", experiment.scale},
+                    {"title", experiment.title},
+                    {"runs", list},
+                    {"estimated_seconds", total}};
+  return all.dump(2) + "\n";
+}
+
+}  // namespace lockstep::tools
