@@ -58,10 +58,11 @@ struct Chart {
   std::vector<Span> spans = {};
 };
 
-/// As chart.js takes it (docs/formats.md). NaN and infinities are null; numbers have six digits.
+/// As chart.js takes it (docs/formats.md). NaN and infinities are null; y values have six digits, x nine.
 std::string to_json(const Chart& chart);
 
-/// The parts of a page, as compiled in: "chart.js", "page.css". Throws Error for a name that is not there.
+/// The parts of a page, as compiled in: "chart.js", "page.css", and "page.js", which lets a button with id "theme"
+/// choose light or dark. Throws Error for a name that is not there.
 std::string_view asset(std::string_view name);
 
 /// Text in HTML, also within attributes.

@@ -1,0 +1,467 @@
+// lockstepChart(element, spec) draws a chart (docs/formats.md) into an element and gives {update, destroy, blob}.
+// Legend entries hide series (with Shift: show one alone), hovering or the arrow keys show values, dragging zooms, a
+// double click or Escape resets.
+const lockstepChart = (() => {
+  "use strict";
+  const {html, svg} = lockstepDom;
+  const {known, valueText, scale, extent, roomy} = lockstepScale;
+  const draw = lockstepDraw;
+  let made = 0;
+
+  const textRoom = (text) => text.length * 6.7;
+  const shorten = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+
+  // The series as they are drawn: each with its colour, shape and place. Spans of a timeline are series by their names.
+  function seriesOf(spec) {
+    let list = (spec.series || []).map((series) => ({...series}));
+    if (spec.kind === "timeline") {
+      const names = [...new Set(spec.spans.map((span) => span.name))];
+      list = names.map((name) => ({name, x: [], y: [], spans: spec.spans.filter((span) => span.name === name)}));
+    }
+    let next = 0;
+    const used = new Map();
+    list.forEach((series, order) => {
+      series.order = order;
+      series.tint = series.color >= 0 ? series.color : next++;
+      series.shape = series.tint + (used.get(series.tint) || 0);
+      used.set(series.tint, (used.get(series.tint) || 0) + 1);
+    });
+    return list;
+  }
+
+  const isDiscrete = (spec) => spec.kind === "bar" || spec.kind === "stack" || categories(spec).length > 0;
+  const categories = (spec) => (spec.x && spec.x.categories) || [];
+
+  class Chart {
+    constructor(element, spec) {
+      this.element = element;
+      this.number = ++made;
+      this.hidden = new Set();
+      this.zoom = null;
+      this.place = -1;
+      this.build();
+      this.update(spec);
+      this.observer = new ResizeObserver(() => {
+        if (Math.abs(this.frame.clientWidth - this.width) > 1) this.render();
+      });
+      this.observer.observe(this.frame);
+    }
+
+    build() {
+      this.title = html("h3");
+      this.text = html("p", {class: "chart-text"});
+      this.legend = html("div", {class: "legend", role: "group", "aria-label": "Series"});
+      this.tip = html("div", {class: "chart-tip", role: "status", hidden: true});
+      this.frame = html("div", {class: "chart-frame"}, this.tip);
+      this.table = html("details", {class: "chart-data", ontoggle: () => this.fillTable()}, html("summary", {}, "Data"));
+      const button = (text, label, action) => html("button", {type: "button", class: "small", "aria-label": label, title: label, onclick: action}, text);
+      const save = (type) => lockstepSave.save(this.figure, this.spec.title, this.spec.id, type);
+      this.reset = button("Reset zoom", "Show the whole chart again", () => this.setZoom(null));
+      this.reset.hidden = true;
+      this.buttons = html("div", {class: "chart-buttons"}, this.reset,
+        button("SVG", "Save as SVG", () => save("svg")), button("PNG", "Save as PNG", () => save("png")));
+      this.figure = html("figure", {class: "chart"},
+        html("figcaption", {}, html("div", {}, this.title, this.text), this.buttons), this.legend, this.frame, this.table);
+      this.element.replaceChildren(this.figure);
+    }
+
+    update(spec) {
+      this.spec = {x: {}, y: {}, y2: {}, marks: [], rows: [], spans: [], ...spec};
+      this.series = seriesOf(this.spec);
+      this.title.textContent = this.spec.title || "";
+      this.text.textContent = this.spec.text || "";
+      this.text.hidden = !this.spec.text;
+      if (this.spec.id) this.figure.id = this.spec.id;
+      this.figure.dataset.kind = this.spec.kind;
+      this.drawLegend();
+      if (this.table.open) this.fillTable();
+      this.render();
+    }
+
+    destroy() {
+      this.observer.disconnect();
+      this.element.replaceChildren();
+    }
+
+    drawLegend() {
+      const names = new Set(this.series.map((series) => series.name));
+      for (const name of this.hidden) if (!names.has(name)) this.hidden.delete(name);
+      this.legend.hidden = this.series.length < 2 && !this.series.some((series) => series.spans);
+      const focused = this.legend.contains(document.activeElement) ? document.activeElement.dataset.series : null;
+      this.legend.replaceChildren(...this.series.map((series) => html("button", {
+        type: "button", "aria-pressed": this.hidden.has(series.name) ? "false" : "true", "data-series": series.name,
+        title: "Hide or show; with Shift: only this one", onclick: (event) => this.toggle(series.name, event.shiftKey),
+      }, draw.swatch(series, this.spec.kind), html("span", {}, series.name))));
+      if (focused !== null) [...this.legend.children].find((button) => button.dataset.series === focused)?.focus();
+    }
+
+    toggle(name, alone) {
+      if (alone) {
+        const only = this.series.every((series) => (series.name === name) !== this.hidden.has(series.name));
+        this.hidden = new Set(only ? [] : this.series.map((series) => series.name).filter((other) => other !== name));
+      } else if (!this.hidden.delete(name)) {
+        this.hidden.add(name);
+      }
+      this.drawLegend();
+      this.render();
+    }
+
+    setZoom(zoom) {
+      this.zoom = zoom;
+      this.reset.hidden = !zoom;
+      this.hideHover();
+      this.render();
+    }
+
+    // ---- layout
+
+    xDomain() {
+      if (this.zoom) return this.zoom;
+      const {spec} = this;
+      if (isDiscrete(spec)) return [-0.5, Math.max(categories(spec).length, 1) - 0.5];
+      if (spec.kind === "timeline") {
+        const [, high] = extent([...spec.spans.map((span) => span.to), ...spec.marks.map((mark) => mark.x)]);
+        return [Math.min(0, extent(spec.spans.map((span) => span.from))[0]), high];
+      }
+      const all = extent(this.series.flatMap((series) => series.x), spec.x.log);
+      if (all[0] === all[1]) return roomy(all, {log: spec.x.log});
+      if (this.xValues().length > 24) return all;
+      const air = spec.x.log ? (all[1] / all[0]) ** 0.04 : (all[1] - all[0]) * 0.04;
+      return spec.x.log ? [all[0] / air, all[1] * air] : [all[0] - air, all[1] + air];
+    }
+
+    yDomain(shown, axis, [from, to]) {
+      const values = [];
+      const sums = new Map();
+      for (const series of shown) {
+        series.x.forEach((x, i) => {
+          if (!known(x) || x < from || x > to || !known(series.y[i])) return;
+          if (this.spec.kind === "stack") sums.set(x, (sums.get(x) || 0) + Math.max(0, series.y[i]));
+          else values.push(series.y[i], series.low?.[i] ?? null, series.high?.[i] ?? null);
+        });
+      }
+      values.push(...sums.values());
+      const zero = this.spec.kind === "stack" || this.spec.kind === "bar";
+      const most = axis.unit === "share" ? 1 : axis.unit === "percent" ? 100 : Infinity;
+      return roomy(extent(values, axis.log), {log: axis.log, zero, most});
+    }
+
+    ticks(axis, domain, count) {
+      return (axis.log ? lockstepScale.logTicks : lockstepScale.linearTicks)(domain[0], domain[1], count, axis.unit);
+    }
+
+    xValues() {
+      return [...new Set(this.series.filter((series) => !this.hidden.has(series.name)).flatMap((series) => series.x))]
+        .filter(known).sort((a, b) => a - b);
+    }
+
+    // Everything that drawing needs: sizes, scales, ticks.
+    layout() {
+      const {spec} = this;
+      const shown = this.series.filter((series) => !this.hidden.has(series.name));
+      const width = this.width = Math.max(this.frame.clientWidth, 240);
+      const first = shown.filter((series) => !series.second_axis), second = shown.filter((series) => series.second_axis);
+      const view = {spec, shown, width, second: second.length > 0};
+      const xDomain = this.xDomain();
+      const timeline = spec.kind === "timeline";
+      const plotHeight = timeline ? Math.max(60, spec.rows.length * 34) : Math.max(190, Math.min(320, width * 0.44));
+      const count = Math.max(3, Math.floor(plotHeight / 46));
+      view.yTicks = timeline ? [] : this.ticks(spec.y, view.yDomain = this.yDomain(first, spec.y, xDomain), count);
+      view.y2Ticks = view.second ? this.ticks(spec.y2, view.y2Domain = this.yDomain(second, spec.y2, xDomain), count) : [];
+      const rows = timeline ? spec.rows.map((row) => ({text: shorten(row, 22)})) : [];
+      const room = (list) => list.reduce((most, tick) => Math.max(most, textRoom(tick.text)), 0);
+      view.left = Math.max(24, room(timeline ? rows : view.yTicks) + 12);
+      view.right = view.second ? room(view.y2Ticks) + 14 : 16;
+      view.top = (spec.y.label && !timeline) || view.second ? 26 : spec.marks.length ? 20 : 10;
+      view.w = width - view.left - view.right;
+      view.slot = view.w / Math.max(1, categories(spec).length);
+      this.placeX(view, xDomain);
+      view.bottom = view.tickRoom + (spec.x.label ? 22 : 4);
+      view.h = plotHeight;
+      view.height = view.top + view.h + view.bottom;
+      if (timeline) {
+        view.row = view.h / Math.max(1, spec.rows.length);
+        view.rowPlace = (row) => view.top + (row + 0.5) * view.row;
+      } else {
+        view.sy = scale(view.yDomain, [view.top + view.h, view.top], spec.y.log);
+      }
+      if (view.second) view.sy2 = scale(view.y2Domain, [view.top + view.h, view.top], spec.y2.log);
+      return view;
+    }
+
+    placeX(view, domain) {
+      const {spec} = this;
+      const names = categories(spec);
+      view.sx = scale(domain, [view.left, view.left + view.w], !isDiscrete(spec) && spec.x.log);
+      view.tickRoom = 22;
+      view.turned = false;
+      if (names.length) {
+        view.xTicks = names.map((text, value) => ({value, text: shorten(text, 26)}));
+        const longest = Math.max(...view.xTicks.map((tick) => textRoom(tick.text)));
+        view.turned = longest > view.slot - 6;
+        if (view.turned) view.tickRoom = Math.min(130, longest * 0.6 + 20);
+        return;
+      }
+      const values = this.xValues().filter((value) => value >= domain[0] && value <= domain[1]);
+      view.xTicks = values.length > 0 && values.length <= 10 && spec.kind === "line"
+        ? lockstepScale.valueTicks(values, spec.x.unit, view.sx, view.width)
+        : this.ticks(spec.x, domain, Math.max(2, Math.floor(view.w / 90)));
+    }
+
+    // ---- drawing
+
+    render() {
+      if (!this.frame.clientWidth) return;
+      const view = this.view = this.layout();
+      const clip = `clip-${this.number}`;
+      const plot = svg("svg", {
+        class: "plot", viewBox: `0 0 ${view.width} ${view.height}`, role: "img", tabindex: 0, "aria-label": this.describe(),
+        onpointermove: (event) => this.moved(event), onpointerleave: () => this.hideHover(), onpointerdown: (event) => this.pressed(event),
+        onpointerup: (event) => this.released(event), onpointercancel: () => this.endDrag(), ondblclick: () => this.setZoom(null),
+        onkeydown: (event) => this.key(event), onblur: () => this.hideHover(),
+      }, svg("desc", {}, this.describe()), svg("clipPath", {id: clip}, svg("rect", {x: view.left, y: view.top - 6, width: view.w, height: view.h + 6})),
+        this.grid(view), this.axes(view));
+      const inside = svg("g", {"clip-path": `url(#${clip})`});
+      if (this.spec.kind === "bar") inside.append(...draw.bars(view));
+      else if (this.spec.kind === "stack") inside.append(...draw.stacks(view));
+      else if (this.spec.kind === "timeline") inside.append(...draw.spans(view));
+      else inside.append(...view.shown.map((series) => draw.line(view, series)));
+      this.hover = svg("g", {class: "hover"});
+      plot.append(inside, this.marks(view), this.hover);
+      if (!this.hasData(view)) plot.append(svg("text", {class: "nothing", x: view.left + view.w / 2, y: view.top + view.h / 2, "text-anchor": "middle"}, "No data"));
+      const focused = this.plot === document.activeElement;
+      this.plot ? this.plot.replaceWith(plot) : this.frame.prepend(plot);
+      this.plot = plot;
+      if (focused) plot.focus();
+    }
+
+    hasData(view) {
+      return view.shown.some((series) => (series.spans ? series.spans.length : series.y.some(known)));
+    }
+
+    describe() {
+      const names = this.series.map((series) => series.name).filter(Boolean);
+      const axes = [this.spec.y.label, this.spec.y2.label].filter(Boolean).join(" and ");
+      return [this.spec.title, axes && `${axes} over ${this.spec.x.label || "x"}`, names.length && `Series: ${names.join(", ")}`]
+        .filter(Boolean).join(". ") + ".";
+    }
+
+    grid(view) {
+      const group = svg("g", {class: "grid"});
+      for (const tick of view.yTicks) group.append(svg("path", {d: `M${view.left} ${view.sy(tick.value).toFixed(1)}h${view.w}`}));
+      if (this.spec.kind === "timeline") {
+        this.spec.rows.forEach((_, row) => group.append(svg("path", {d: `M${view.left} ${view.rowPlace(row)}h${view.w}`})));
+      }
+      return group;
+    }
+
+    axes(view) {
+      const {spec} = this;
+      const bottom = view.top + view.h;
+      const group = svg("g", {class: "axes"}, svg("path", {class: "axis", d: `M${view.left} ${bottom}h${view.w}`}));
+      const text = (x, y, anchor, content, kind) => group.append(svg("text", {x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor, class: kind}, content));
+      for (const tick of view.yTicks) text(view.left - 8, view.sy(tick.value) + 4, "end", tick.text, "tick");
+      for (const tick of view.y2Ticks) text(view.left + view.w + 8, view.sy2(tick.value) + 4, "start", tick.text, "tick");
+      if (spec.kind === "timeline") spec.rows.forEach((row, i) => text(view.left - 8, view.rowPlace(i) + 4, "end", shorten(row, 22), "tick"));
+      for (const tick of view.xTicks) {
+        const x = view.sx(tick.value);
+        if (!view.turned) {
+          text(x, bottom + 18, "middle", tick.text, "tick");
+          continue;
+        }
+        group.append(svg("text", {class: "tick", "text-anchor": "end", transform: `translate(${(x + 4).toFixed(1)} ${bottom + 14}) rotate(-35)`}, tick.text));
+      }
+      if (spec.kind !== "timeline" && spec.y.label) text(2, 13, "start", spec.y.label, "label");
+      if (view.second) text(view.width - 2, 13, "end", spec.y2.label, "label");
+      if (spec.x.label) text(view.left + view.w / 2, view.height - 5, "middle", spec.x.label, "label");
+      return group;
+    }
+
+    marks(view) {
+      const group = svg("g", {class: "marks"});
+      let last = -Infinity, level = 0;
+      for (const mark of this.spec.marks) {
+        const x = view.sx(mark.x);
+        if (!known(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
+        level = x - last < 90 ? (level + 1) % 3 : 0;
+        last = x;
+        const leftwards = x > view.left + view.w * 0.75;
+        group.append(svg("path", {d: `M${x.toFixed(1)} ${view.top}v${view.h}`}),
+          svg("text", {x: (x + (leftwards ? -4 : 4)).toFixed(1), y: view.top + 10 + level * 13, "text-anchor": leftwards ? "end" : "start"}, shorten(mark.label, 32)));
+      }
+      return group;
+    }
+
+    // ---- hover, zoom, keys
+
+    position(event) {
+      const box = this.plot.getBoundingClientRect();
+      const factor = this.view.width / box.width;
+      return [(event.clientX - box.left) * factor, (event.clientY - box.top) * factor];
+    }
+
+    moved(event) {
+      const [x, y] = this.position(event);
+      if (this.drag) {
+        this.drag.to = Math.max(this.view.left, Math.min(this.view.left + this.view.w, x));
+        this.drawDrag();
+        return;
+      }
+      if (x < this.view.left - 8 || x > this.view.left + this.view.w + 8) this.hideHover();
+      else this.showAt(x, y);
+    }
+
+    pressed(event) {
+      if (event.button !== 0 || isDiscrete(this.spec)) return;
+      const [x] = this.position(event);
+      if (x < this.view.left || x > this.view.left + this.view.w) return;
+      this.drag = {from: x, to: x};
+      try { this.plot.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone already */ }
+    }
+
+    released(event) {
+      const drag = this.drag;
+      this.endDrag();
+      if (!drag) return;
+      const [from, to] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+      if (to - from >= 8) this.setZoom([this.view.sx.invert(from), this.view.sx.invert(to)]);
+      else this.moved(event);
+    }
+
+    endDrag() {
+      this.drag = null;
+      this.hover.replaceChildren();
+    }
+
+    drawDrag() {
+      const {from, to} = this.drag;
+      this.tip.hidden = true;
+      this.hover.replaceChildren(svg("rect", {class: "zoom", x: Math.min(from, to), y: this.view.top, width: Math.abs(to - from), height: this.view.h}));
+    }
+
+    key(event) {
+      if (event.key === "Escape") return this.setZoom(null);
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return undefined;
+      const xs = this.stops().filter((x) => x >= this.view.sx.domain[0] && x <= this.view.sx.domain[1]);
+      if (!xs.length) return undefined;
+      this.place = Math.max(0, Math.min(xs.length - 1, this.place + (event.key === "ArrowLeft" ? -1 : 1)));
+      this.showAt(this.view.sx(xs[this.place]), this.view.top + 20);
+      event.preventDefault();
+      return undefined;
+    }
+
+    stops() {
+      if (this.spec.kind === "timeline") return [...new Set(this.spec.spans.flatMap((span) => [span.from, span.to]))].sort((a, b) => a - b);
+      return this.xValues();
+    }
+
+    hideHover() {
+      this.tip.hidden = true;
+      if (!this.drag) this.hover?.replaceChildren();
+    }
+
+    showAt(px, py) {
+      if (this.spec.kind === "timeline") return this.showSpans(px, py);
+      const {view} = this;
+      const [from, to] = view.sx.domain;
+      let best = null;
+      for (const x of this.xValues()) {
+        if (x < from || x > to) continue;
+        if (best === null || Math.abs(view.sx(x) - px) < Math.abs(view.sx(best) - px)) best = x;
+      }
+      if (best === null) return this.hideHover();
+      const rows = this.valuesAt(best);
+      const x = view.sx(best);
+      this.hover.replaceChildren(isDiscrete(this.spec)
+        ? svg("rect", {class: "slot", x: x - view.slot / 2, y: view.top, width: view.slot, height: view.h})
+        : svg("path", {class: "cross", d: `M${x.toFixed(1)} ${view.top}v${view.h}`}));
+      if (this.spec.kind === "line") {
+        for (const {series, i} of rows) {
+          const sy = series.second_axis ? view.sy2 : view.sy;
+          if (sy.log && series.y[i] <= 0) continue;
+          this.hover.append(svg("circle", {class: "dot", style: draw.color(series.tint), cx: view.sx(series.x[i]).toFixed(1), cy: sy(series.y[i]).toFixed(1), r: 4.5}));
+        }
+      }
+      const heading = categories(this.spec)[best] ?? [valueText(best, this.spec.x.unit), this.spec.x.unit ? "" : this.spec.x.label].filter(Boolean).join(" ");
+      return this.showTip(heading, rows.map(({series, i}) => [series, this.valueWithRange(series, i)]), x, py);
+    }
+
+    // Of each series the point nearest to x, where it has one close by.
+    valuesAt(x) {
+      const {view} = this;
+      const rows = [];
+      for (const series of view.shown) {
+        let best = -1;
+        series.x.forEach((other, i) => {
+          if (!known(other) || !known(series.y[i])) return;
+          if (best < 0 || Math.abs(other - x) < Math.abs(series.x[best] - x)) best = i;
+        });
+        const near = isDiscrete(this.spec) ? 0.5 : 14;
+        if (best >= 0 && Math.abs(view.sx(series.x[best]) - view.sx(x)) <= near) rows.push({series, i: best});
+      }
+      return rows;
+    }
+
+    valueWithRange(series, i) {
+      const {unit} = series.second_axis ? this.spec.y2 : this.spec.y;
+      const low = series.low?.[i], high = series.high?.[i];
+      const range = known(low) && known(high) && high > low ? ` (${valueText(low, unit)} to ${valueText(high, unit)})` : "";
+      return valueText(series.y[i], unit) + range;
+    }
+
+    showSpans(px, py) {
+      const {view} = this;
+      const row = Math.floor((py - view.top) / view.row);
+      const x = view.sx.invert(px);
+      const found = view.shown.flatMap((series) => series.spans.filter((span) => span.row === row && span.from <= x && span.to >= x).map((span) => [series, span]));
+      this.hover.replaceChildren(svg("path", {class: "cross", d: `M${px.toFixed(1)} ${view.top}v${view.h}`}));
+      const unit = this.spec.x.unit;
+      const text = ({from, to}) => `${valueText(from, unit)} to ${valueText(to, unit)}, ${valueText(to - from, unit)}`;
+      const heading = [this.spec.rows[row], valueText(x, unit)].filter(Boolean).join(", ");
+      this.showTip(heading, found.map(([series, span]) => [series, text(span)]), px, py);
+    }
+
+    showTip(heading, rows, x, y) {
+      this.tip.replaceChildren(html("strong", {}, heading), ...rows.map(([series, value]) =>
+        html("div", {}, draw.swatch(series, this.spec.kind), html("span", {class: "tip-name"}, series.name), html("span", {class: "tip-value"}, value))));
+      this.tip.hidden = false;
+      const factor = this.plot.getBoundingClientRect().width / this.view.width;
+      const room = this.frame.clientWidth;
+      const wide = this.tip.offsetWidth;
+      let left = x * factor + 14;
+      if (left + wide > room) left = Math.max(0, x * factor - wide - 14);
+      this.tip.style.left = `${Math.min(left, Math.max(0, room - wide))}px`;
+      this.tip.style.top = `${Math.max(0, Math.min(y * factor - 20, this.plot.clientHeight - this.tip.offsetHeight))}px`;
+    }
+
+    // ---- the data as a table
+
+    fillTable() {
+      if (!this.table.open) return;
+      const {spec} = this;
+      const row = (tag, cells) => html("tr", {}, cells.map((cell) => html(tag, {}, cell)));
+      let head, body;
+      if (spec.kind === "timeline") {
+        head = ["", "what", "from", "to"];
+        body = spec.spans.map((span) => [spec.rows[span.row] ?? "", span.name, valueText(span.from, spec.x.unit), valueText(span.to, spec.x.unit)]);
+      } else {
+        const places = this.series.map((series) => new Map(series.x.map((x, i) => [x, i])));
+        const xs = [...new Set(this.series.flatMap((series) => series.x))].filter(known).sort((a, b) => a - b);
+        head = [spec.x.label || "", ...this.series.map((series) => series.name)];
+        body = xs.map((x) => [categories(spec)[x] ?? valueText(x, spec.x.unit), ...this.series.map((series, s) =>
+          places[s].has(x) ? this.valueWithRange(series, places[s].get(x)) : "")]);
+      }
+      const table = html("div", {class: "scroll"}, html("table", {class: "data"}, html("thead", {}, row("th", head)), html("tbody", {}, body.map((cells) => row("td", cells)))));
+      this.table.replaceChildren(this.table.firstElementChild, table);
+    }
+  }
+
+  return (element, spec) => {
+    const chart = new Chart(element, spec);
+    return {
+      update: (next) => chart.update(next),
+      destroy: () => chart.destroy(),
+      blob: (type) => lockstepSave.blob(chart.figure, chart.spec.title, type),
+    };
+  };
+})();

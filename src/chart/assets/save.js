@@ -1,0 +1,94 @@
+// A chart as a file of its own: SVG with its styles, title and legend within, or that as PNG.
+const lockstepSave = (() => {
+  "use strict";
+  const {svg} = lockstepDom;
+  const kStyles = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap",
+                   "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "shape-rendering"];
+
+  function copyStyles(from, to) {
+    const style = getComputedStyle(from);
+    to.setAttribute("style", kStyles.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+    Array.from(from.children).forEach((child, i) => copyStyles(child, to.children[i]));
+  }
+
+  function styledCopy(element) {
+    const copy = element.cloneNode(true);
+    copyStyles(element, copy);
+    return copy;
+  }
+
+  function textWidth(text, font) {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = font;
+    return context.measureText(text).width;
+  }
+
+  // The legend in rows, as an SVG group with its height.
+  function legend(figure, width, colors, font) {
+    const group = svg("g");
+    let x = 0, y = 0;
+    for (const button of figure.querySelectorAll(".legend button[aria-pressed=true]")) {
+      const name = button.textContent;
+      const need = 28 + textWidth(name, `12px ${font}`) + 18;
+      if (x > 0 && x + need > width) {
+        x = 0;
+        y += 20;
+      }
+      const swatch = styledCopy(button.querySelector("svg"));
+      for (const [key, value] of Object.entries({x, y: y - 10})) swatch.setAttribute(key, value);
+      group.append(swatch, svg("text", {x: x + 28, y, style: `font:12px ${font};fill:${colors.text}`}, name));
+      x += need;
+    }
+    return {group, height: group.children.length ? y + 20 : 0};
+  }
+
+  function document_of(figure, title) {
+    const plot = figure.querySelector("svg.plot");
+    const page = getComputedStyle(figure);
+    const font = page.fontFamily.replace(/"/g, "'");
+    const colors = {text: page.color, back: page.backgroundColor};
+    const [, , width, height] = plot.getAttribute("viewBox").split(" ").map(Number);
+    const parts = legend(figure, width - 32, colors, font);
+    const top = 44 + parts.height;
+    parts.group.setAttribute("transform", "translate(16 52)");
+    const inner = styledCopy(plot);
+    inner.querySelectorAll(".hover").forEach((element) => element.remove());
+    for (const [key, value] of Object.entries({x: 16, y: top, width, height})) inner.setAttribute(key, value);
+    const whole = svg("svg", {xmlns: lockstepDom.kSvg, width: width + 32, height: top + height + 12,
+                              viewBox: `0 0 ${width + 32} ${top + height + 12}`},
+      svg("title", {}, title),
+      svg("rect", {width: "100%", height: "100%", fill: colors.back}),
+      svg("text", {x: 16, y: 28, style: `font:600 15px ${font};fill:${colors.text}`}, title), parts.group, inner);
+    return {text: new XMLSerializer().serializeToString(whole), width: width + 32, height: top + height + 12};
+  }
+
+  function picture(url) {
+    return new Promise((resolve, reject) => {
+      const image = new Image();
+      image.onload = () => resolve(image);
+      image.onerror = () => reject(new Error("the chart could not be drawn as a picture"));
+      image.src = url;
+    });
+  }
+
+  async function blob(figure, title, type) {
+    const whole = document_of(figure, title);
+    const file = new Blob([whole.text], {type: "image/svg+xml;charset=utf-8"});
+    if (type === "svg") return file;
+    const image = await picture("data:image/svg+xml;charset=utf-8," + encodeURIComponent(whole.text));
+    const canvas = document.createElement("canvas");
+    canvas.width = whole.width * 2;
+    canvas.height = whole.height * 2;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  }
+
+  async function save(figure, title, id, type) {
+    const url = URL.createObjectURL(await blob(figure, title, type));
+    const link = lockstepDom.html("a", {href: url, download: `${id || "chart"}.${type}`});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  }
+
+  return {save, blob};
+})();
