@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "chart/columns.h"
@@ -19,7 +17,7 @@ using records::known;
 using records::RoleRecord;
 using records::RunRecord;
 
-/// A log with more lines than this is no log of faults.
+/// More lines than that hide the plot.
 constexpr size_t kMostFaults = 200;
 
 /// Steps of an epoch, for places within epochs; NaN where they are not known.
@@ -152,18 +150,8 @@ double beginning(const RunRecord& run) {
 
 std::vector<Mark> faults(const RunRecord& run) {
   std::vector<Mark> marks;
-  const double zero = beginning(run);
-  std::ifstream file(run.path + "/faults.jsonl");
-  std::string line;
-  while (marks.size() < kMostFaults && std::getline(file, line)) {
-    const nlohmann::json fault = nlohmann::json::parse(line, nullptr, false);
-    if (!fault.is_object() || !fault.contains("fault") || !fault["fault"].is_string()) continue;
-    const auto number = [&](const char* key) {
-      return fault.contains(key) && fault[key].is_number() ? fault[key].get<double>() : records::kUnknown;
-    };
-    const double by_clock = number("time") - zero;
-    const double at = known(by_clock) ? by_clock : number("seconds");
-    if (known(at)) marks.push_back({at, records::printable(fault["fault"].get<std::string>())});
+  for (const records::FaultRecord& fault : run.faults) {
+    if (known(fault.seconds) && marks.size() < kMostFaults) marks.push_back({fault.seconds, fault.text});
   }
   return marks;
 }
