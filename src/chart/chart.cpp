@@ -84,6 +84,10 @@ void add_axis(std::string& json, std::string_view key, const Axis& axis) {
     add_key(json, "categories");
     add_list(json, axis.categories, add_text);
   }
+  if (!axis.shows.empty()) {
+    add_key(json, "shows");
+    add_list(json, axis.shows, add_number);
+  }
   json += '}';
 }
 

@@ -15,6 +15,7 @@ struct Axis {
   std::string unit;
   bool log = false;
   std::vector<std::string> categories = {};  ///< of an x axis of bars and stacks; x values are their places
+  std::vector<double> shows = {};            ///< of a y axis: values that are within it, so that charts can be compared
 };
 
 struct Series {
@@ -39,7 +40,7 @@ struct Span {
   size_t row = 0;
   double from = 0;
   double to = 0;
-  std::string name;  ///< spans of one name share a colour
+  std::string name;  ///< spans of one name share a colour: that of the series of this name, where there is one
 };
 
 enum class Kind : uint8_t { line, bar, stack, timeline };

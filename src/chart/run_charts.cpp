@@ -103,6 +103,13 @@ void add_spans(Chart& chart, const RunRecord& run, const RoleRecord& role, size_
 
 }  // namespace
 
+std::vector<Series> span_colors() {
+  return {{.name = "trains", .x = {}, .y = {}, .color = 0},
+          {.name = "serves", .x = {}, .y = {}, .color = 2},
+          {.name = "evaluates", .x = {}, .y = {}, .color = 6},
+          {.name = "has finished", .x = {}, .y = {}, .color = 7}};
+}
+
 Axis axis_of(Over over) {
   switch (over) {
     case Over::step:
@@ -238,6 +245,7 @@ Chart timeline(const RunRecord& run) {
     chart.rows.push_back(role_title(role));
     add_spans(chart, run, role, chart.rows.size() - 1, zero);
   }
+  chart.series = span_colors();
   chart.marks = faults(run);
   return chart;
 }

@@ -34,6 +34,8 @@ records::Curve curve(const records::RunRecord& run, const records::RoleRecord& r
 records::Curve curve(const records::RunRecord& run, std::string_view y, Over over);
 /// When the run began: seconds since 1970 as its monitors say; NaN where they say nothing.
 double beginning(const records::RunRecord& run);
+/// The colours of what roles do, for timelines.
+std::vector<Series> span_colors();
 /// What was broken on purpose, and when.
 std::vector<Mark> faults(const records::RunRecord& run);
 

@@ -6,6 +6,8 @@ const lockstepChart = (() => {
   const {html, svg} = lockstepDom;
   const {known, valueText, scale, extent, roomy} = lockstepScale;
   const draw = lockstepDraw;
+  const kMarkLevels = 2;
+  const kLongestCategory = 26;
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;
@@ -16,7 +18,8 @@ const lockstepChart = (() => {
     let list = (spec.series || []).map((series) => ({...series}));
     if (spec.kind === "timeline") {
       const names = [...new Set(spec.spans.map((span) => span.name))];
-      list = names.map((name) => ({name, x: [], y: [], spans: spec.spans.filter((span) => span.name === name)}));
+      list = names.map((name) => ({...list.find((series) => series.name === name), name, x: [], y: [],
+                                   spans: spec.spans.filter((span) => span.name === name)}));
     }
     let next = 0;
     const used = new Map();
@@ -141,6 +144,7 @@ const lockstepChart = (() => {
         });
       }
       values.push(...sums.values());
+      if (!this.zoom && this.hidden.size === 0) values.push(...(axis.shows || []));
       const zero = this.spec.kind === "stack" || this.spec.kind === "bar";
       const most = axis.unit === "share" ? 1 : axis.unit === "percent" ? 100 : Infinity;
       return roomy(extent(values, axis.log), {log: axis.log, zero, most});
@@ -170,9 +174,9 @@ const lockstepChart = (() => {
       view.y2Ticks = view.second ? this.ticks(spec.y2, view.y2Domain = this.yDomain(second, spec.y2, xDomain), count) : [];
       const rows = timeline ? spec.rows.map((row) => ({text: shorten(row, 22)})) : [];
       const room = (list) => list.reduce((most, tick) => Math.max(most, textRoom(tick.text)), 0);
-      view.left = Math.max(24, room(timeline ? rows : view.yTicks) + 12);
+      view.left = Math.max(24, room(timeline ? rows : view.yTicks) + 12, this.turnedRoom(width));
       view.right = view.second ? room(view.y2Ticks) + 14 : 16;
-      view.top = (spec.y.label && !timeline) || view.second ? 26 : spec.marks.length ? 20 : 10;
+      view.top = ((spec.y.label && !timeline) || view.second ? 26 : 10) + (spec.marks.length ? kMarkLevels * 13 : 0);
       view.w = width - view.left - view.right;
       view.slot = view.w / Math.max(1, categories(spec).length);
       this.placeX(view, xDomain);
@@ -189,6 +193,14 @@ const lockstepChart = (() => {
       return view;
     }
 
+    // What the first of many long categories, written aslant, needs on its left.
+    turnedRoom(width) {
+      const names = categories(this.spec);
+      if (!names.length) return 0;
+      const first = textRoom(shorten(names[0], kLongestCategory)), slot = (width - 60) / names.length;
+      return first > slot - 6 ? first * 0.84 - slot / 2 : 0;
+    }
+
     placeX(view, domain) {
       const {spec} = this;
       const names = categories(spec);
@@ -196,10 +208,10 @@ const lockstepChart = (() => {
       view.tickRoom = 22;
       view.turned = false;
       if (names.length) {
-        view.xTicks = names.map((text, value) => ({value, text: shorten(text, 26)}));
+        view.xTicks = names.map((text, value) => ({value, text: shorten(text, kLongestCategory)}));
         const longest = Math.max(...view.xTicks.map((tick) => textRoom(tick.text)));
         view.turned = longest > view.slot - 6;
-        if (view.turned) view.tickRoom = Math.min(130, longest * 0.6 + 20);
+        if (view.turned) view.tickRoom = longest * 0.5 + 22;
         return;
       }
       const values = this.xValues().filter((value) => value >= domain[0] && value <= domain[1]);
@@ -283,11 +295,11 @@ const lockstepChart = (() => {
       for (const mark of this.spec.marks) {
         const x = view.sx(mark.x);
         if (!known(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
-        level = x - last < 90 ? (level + 1) % 3 : 0;
+        level = x - last < 150 ? (level + 1) % kMarkLevels : 0;
         last = x;
         const leftwards = x > view.left + view.w * 0.75;
-        group.append(svg("path", {d: `M${x.toFixed(1)} ${view.top}v${view.h}`}),
-          svg("text", {x: (x + (leftwards ? -4 : 4)).toFixed(1), y: view.top + 10 + level * 13, "text-anchor": leftwards ? "end" : "start"}, shorten(mark.label, 32)));
+        group.append(svg("path", {d: `M${x.toFixed(1)} ${view.top - 4 - level * 13}V${view.top + view.h}`}),
+          svg("text", {x: (x + (leftwards ? -4 : 4)).toFixed(1), y: view.top - 4 - level * 13, "text-anchor": leftwards ? "end" : "start"}, shorten(mark.label, 32)));
       }
       return group;
     }
