@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Lockstep, trains LeNet-5 on real data and shows what it has learnt. Safe to run again; quick when it is built.
+# Builds Lockstep, trains LeNet-5 on real data, shows what it has learnt and what distribution costs. Safe to run again; quick when it is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/packages.sh
@@ -75,8 +75,8 @@ cluster="runs/$(ls -t runs | grep '^cluster-' | head -n 1)"
 "$lockstep" show "$cluster"
 "$lockstep" why "$cluster" --against "$run"
 
-step "and without waiting for each other: --async"
-"$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --async --epochs 1 --name cluster "${data[@]}"
+step "an experiment: LR and LeNet, one worker and three, sync and async (lockstep lab run)"
+"$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
 
 cat <<TEXT
 
@@ -87,6 +87,8 @@ What to try next:
   three workers, one is killed           build/release/lockstep train lenet --dataset $dataset ${data[*]} --workers 3 &
                                          pkill -9 -f task=worker:1    # training goes on, worker:1 comes back
   two runs side by side                  build/release/lockstep compare $run $cluster
+  runs and experiments in a browser      build/release/lockstep dash
+  a published study, emulated machines   sudo build/release/lockstep lab run experiments/study-3.yaml --scale quick ${data[*]}
   curves, histograms, pictures, graph    build/release/lockstep tensorboard
   an image of your own                   build/release/lockstep predict $run digit.png
   everything else                        build/release/lockstep --help
