@@ -38,10 +38,14 @@ std::vector<double> places(const RunRecord& run, const records::CsvTable& table,
   return x;
 }
 
-/// The role, or its node for what all roles of a node see.
-std::string series_name(const RoleRecord& role, bool of_node) {
-  if (!of_node || role.host.empty()) return role.role;
-  return role.host + ", " + role.role;
+/// A node with all roles that are on it.
+std::string node_title(const RunRecord& run, const RoleRecord& role) {
+  if (role.host.empty()) return role.role;
+  std::string roles;
+  for (const RoleRecord& other : run.roles) {
+    if (other.host == role.host) roles += (roles.empty() ? "" : ", ") + other.role;
+  }
+  return fmt::format("{} ({})", role.host, roles);
 }
 
 std::string role_title(const RoleRecord& role) {
@@ -180,7 +184,7 @@ Chart curves(const std::vector<const RunRecord*>& runs, const std::string& y, Ov
   return chart;
 }
 
-Chart usage(const RunRecord& run, const std::string& column) {
+Chart usage(const RunRecord& run, const std::string& column, const std::vector<std::string>& roles) {
   const ColumnText text = column_text(column);
   Chart chart{.id = id_of(run, column),
               .title = text.title,
@@ -192,13 +196,15 @@ Chart usage(const RunRecord& run, const std::string& column) {
   const double zero = beginning(run);
   std::set<std::string> seen;
   for (const RoleRecord& role : run.roles) {
-    if (!role.monitor.has(column)) continue;
+    const bool wanted = roles.empty() || std::find(roles.begin(), roles.end(), role.role) != roles.end();
+    if (!wanted || !role.monitor.has(column)) continue;
     if (text.of_node && !role.host.empty() && !seen.insert(role.host).second) continue;
     const auto times = role.monitor.column("time");
     std::vector<double> x(times.begin(), times.end());
     for (double& time : x) time -= zero;
     Curve points = records::downsampled(x, role.monitor.column(column), kMostPoints);
-    chart.series.push_back({series_name(role, text.of_node), std::move(points.x), std::move(points.y)});
+    chart.series.push_back(
+        {text.of_node ? node_title(run, role) : role.role, std::move(points.x), std::move(points.y)});
   }
   if (!chart.series.empty()) chart.marks = faults(run);
   return chart;

@@ -20,8 +20,8 @@ Axis curve_axis(std::string_view y);
 
 /// Of several runs, each a series of its name: y is "loss", "accuracy" (of evaluations) or "train_loss".
 Chart curves(const std::vector<const records::RunRecord*>& runs, const std::string& y, Over over);
-/// A column of the monitor over time, a series for each role (or node).
-Chart usage(const records::RunRecord& run, const std::string& column);
+/// A column of the monitor over time, a series for each role (or node); only of these roles, where some are named.
+Chart usage(const records::RunRecord& run, const std::string& column, const std::vector<std::string>& roles = {});
 /// Where the time of each role's steps went: a stack per role.
 Chart phases(const records::RunRecord& run);
 /// From when to when each role worked, with the faults of the run as marks.

@@ -56,7 +56,8 @@ TEST_F(RunCharts, UsageHasASeriesForEachRoleThatWasWatched) {
   ASSERT_THAT(cpu.series, SizeIs(2));
   EXPECT_EQ(cpu.series[1].name, "worker:1");
   EXPECT_THAT(cpu.series[0].x, ElementsAre(0.5, 1, 1.5));
-  EXPECT_EQ(usage(run, "node_cpu_percent").series[0].name, "north, worker:0");
+  EXPECT_EQ(usage(run, "node_cpu_percent").series[0].name, "north (worker:0, ps:0)");
+  EXPECT_THAT(usage(run, "cpu_percent", {"worker:1"}).series, SizeIs(1));
   EXPECT_THAT(usage(run, "no_such_column").series, IsEmpty());
 }
 

@@ -1,0 +1,100 @@
+// Tests that set one side against another: compare and ratio.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "records/statistics.h"
+#include "report/checks.h"
+#include "report/figures.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::FindingTest;
+using lab::TestKind;
+using records::known;
+
+bool holds(const FindingTest& test, double first, double second) {
+  if (test.kind == TestKind::ratio) return within_bounds(test, first / second);
+  const double difference = relative_difference(first, second);
+  if (test.is == "less") return difference < -test.within;
+  if (test.is == "greater") return difference > test.within;
+  if (test.is == "same") return std::fabs(difference) <= test.within;
+  return std::fabs(difference) > test.within;
+}
+
+std::string pair_text(const FindingTest& test, double first, double second) {
+  const lab::Unit unit = unit_of(test.field);
+  const std::string both = fmt::format("{} against {}", figure_text(first, unit), figure_text(second, unit));
+  if (test.kind == TestKind::ratio) return fmt::format("{:.2f} of it ({})", first / second, both);
+  if (unit == lab::Unit::share) return fmt::format("{} ({:+.2f} points)", both, (first - second) * 100);
+  if (second == 0) return both;
+  return fmt::format("{} ({:+.0f} %)", both, (first / second - 1) * 100);
+}
+
+std::string claim(const FindingTest& test) {
+  if (test.kind == TestKind::ratio) return bounds_text(test, lab::Unit::times);
+  const std::string within = figure_text(test.within, lab::Unit::share);
+  if (test.is == "same") return "should be the same within " + within;
+  if (test.is == "different") return "should differ by more than " + within;
+  return fmt::format("should be {} by more than {}", test.is, within);
+}
+
+const Case* partner(const std::vector<Case>& cases, const Key& key) {
+  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& other) {
+    return std::equal(key.begin(), key.end(), other.key.begin(), other.key.end(), same_value);
+  });
+  return found == cases.end() ? nullptr : &*found;
+}
+
+Outcome outcome(const FindingTest& test, const Case& first, const Case& second) {
+  const double a = first.stat(test.field).mean;
+  const double b = second.stat(test.field).mean;
+  Outcome result{Verdict::unknown, describe(test.by, first.key), ""};
+  if (!known(a) || !known(b) || (test.kind == TestKind::ratio && b == 0)) {
+    result.text = fmt::format("no {} on {}", field_title(test.field), known(a) ? "the second side" : "the first side");
+    return result;
+  }
+  result.verdict = holds(test, a, b) ? Verdict::holds : Verdict::fails;
+  result.text = pair_text(test, a, b);
+  return result;
+}
+
+Checked nothing(const Material& material, const FindingTest& test, const std::string& what, bool first, bool second) {
+  std::string why;
+  if (!first) why = what_is_missing(material, test.first, test.field);
+  if (!second) why += (why.empty() ? "" : "; ") + what_is_missing(material, test.second, test.field);
+  if (why.empty()) why = fmt::format("no two runs have the same {}", fmt::join(test.by, ", "));
+  return {Verdict::unknown, capital(what) + ": " + why + ": cannot be said."};
+}
+
+}  // namespace
+
+Checked check_pairs(const Material& material, const FindingTest& test) {
+  const bool per_worker = is_per_worker(test);
+  const Observations first = material.observations(test.first, per_worker);
+  const Observations second = material.observations(test.second, per_worker);
+  const std::string first_name = describe(test.first, test.second);
+  const std::string second_name = describe(test.second, test.first);
+  const std::string what = fmt::format("{}, {} against {}", field_title(test.field), first_name, second_name);
+  std::vector<Outcome> outcomes;
+  Checked result{Verdict::unknown, "", {{first_name, {}}, {second_name, {}}}};
+  const std::vector<Case> others = cases_by(second, test.by);
+  for (const Case& one : cases_by(first, test.by)) {
+    const Case* other = partner(others, one.key);
+    if (other == nullptr) continue;
+    outcomes.push_back(outcome(test, one, *other));
+    for (const auto& [side, from] : {std::pair(size_t{0}, &one), std::pair(size_t{1}, other)}) {
+      Observations& members = result.sides[side].members;
+      members.insert(members.end(), from->members.begin(), from->members.end());
+    }
+  }
+  if (outcomes.empty()) return nothing(material, test, what, !first.empty(), !second.empty());
+  result.verdict = verdict_of(outcomes);
+  if (result.verdict == Verdict::unknown) result.sides.clear();
+  result.sentence = sentence_of(what, outcomes, claim(test));
+  return result;
+}
+
+}  // namespace lockstep::report

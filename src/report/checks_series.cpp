@@ -1,0 +1,245 @@
+// Tests over the cases of one side: trend, value, spread, most and least.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "records/statistics.h"
+#include "report/checks.h"
+#include "report/figures.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::FindingTest;
+using lab::TestKind;
+using records::known;
+
+struct Point {
+  std::string at;
+  double value = 0;
+  const Case* from = nullptr;
+};
+
+/// The known means along `over`.
+std::vector<Point> points_of(const std::vector<Case>& cases, const std::string& field) {
+  std::vector<Point> points;
+  for (const Case& each : cases) {
+    const double value = each.stat(field).mean;
+    if (known(value)) points.push_back({each.key.front(), value, &each});
+  }
+  return points;
+}
+
+Verdict grows(const std::vector<Point>& points, double within, double sign) {
+  const double all = sign * relative_difference(points.back().value, points.front().value);
+  if (all <= within) return Verdict::fails;
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (sign * relative_difference(points[i].value, points[i - 1].value) < -within) return Verdict::partly;
+  }
+  return Verdict::holds;
+}
+
+Verdict saturates(const std::vector<Point>& points, double within) {
+  if (points.size() < 3) return Verdict::unknown;
+  if (relative_difference(points.back().value, points.front().value) <= within) return Verdict::fails;
+  const double last = relative_difference(points.back().value, points[points.size() - 2].value);
+  return last <= within ? Verdict::holds : Verdict::fails;
+}
+
+Verdict trend_of(const FindingTest& test, const std::vector<Point>& points) {
+  if (points.size() < 2) return Verdict::unknown;
+  if (test.is == "grows") return grows(points, test.within, 1);
+  if (test.is == "falls") return grows(points, test.within, -1);
+  if (test.is == "saturates") return saturates(points, test.within);
+  const auto [low, high] = std::minmax_element(points.begin(), points.end(),
+                                               [](const Point& a, const Point& b) { return a.value < b.value; });
+  return relative_difference(high->value, low->value) <= test.within ? Verdict::holds : Verdict::fails;
+}
+
+/// "3.7 s, 2.1 s, 1.4 s (1, 2, 3)"
+std::string trend_text(const FindingTest& test, const std::vector<Point>& points) {
+  if (points.size() < 2) {
+    return fmt::format("{} of {} known", points.empty() ? "no value" : "only one value", field_title(test.over));
+  }
+  std::string values;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool listed = points.size() <= 6 || i == 0 || i + 1 == points.size();
+    if (!listed && i == 1) values += ", …";
+    if (!listed) continue;
+    values +=
+        fmt::format("{}{} at {}", i == 0 ? "" : ", ", figure_text(points[i].value, unit_of(test.field)), points[i].at);
+  }
+  if (test.is == "saturates" && points.size() == 2) values += ", too few to see growth slow down";
+  return values;
+}
+
+std::string trend_claim(const FindingTest& test) {
+  const std::string within = figure_text(test.within, lab::Unit::share);
+  if (test.is == "flat") return "should stay within " + within;
+  if (test.is == "saturates") return "should grow, and at last by at most " + within;
+  return fmt::format("should {} by more than {}", test.is == "grows" ? "grow" : "fall", within);
+}
+
+Checked nothing(const Material& material, const FindingTest& test, const std::string& what) {
+  return {Verdict::unknown,
+          capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": cannot be said."};
+}
+
+void add(Side& side, const std::string& name, const Observations& members) {
+  if (side.name.empty()) side.name = name;
+  side.members.insert(side.members.end(), members.begin(), members.end());
+}
+
+/// By the fields asked for, or each variation.
+std::vector<Case> cases_of(const FindingTest& test, const Observations& observations) {
+  return test.by.empty() ? variations(observations) : cases_by(observations, test.by);
+}
+
+std::string case_name(const FindingTest& test, const Case& each) {
+  if (!test.by.empty()) return describe(test.by, each.key);
+  return title_of(*each.members.front().run);
+}
+
+double spread_of_run(const Case& run, const std::string& field) {
+  const Stat stat = run.stat(field);
+  return stat.count < 2 ? records::kUnknown : stat.high == 0 ? 0 : (stat.high - stat.low) / std::fabs(stat.high);
+}
+
+Outcome spread_outcome(const FindingTest& test, const Case& each) {
+  std::vector<double> spreads;
+  std::string example;
+  std::vector<const lab::RunResult*> runs;
+  for (const Observation& member : each.members) {
+    if (std::find(runs.begin(), runs.end(), member.run) == runs.end()) runs.push_back(member.run);
+  }
+  for (const lab::RunResult* run : runs) {
+    Case of_run;
+    std::copy_if(each.members.begin(), each.members.end(), std::back_inserter(of_run.members),
+                 [&](const Observation& o) { return o.run == run; });
+    spreads.push_back(spread_of_run(of_run, test.field));
+    if (!example.empty() || !known(spreads.back())) continue;
+    const Stat stat = of_run.stat(test.field);
+    const lab::Unit unit = unit_of(test.field);
+    example = fmt::format("{} to {}", figure_text(stat.low, unit), figure_text(stat.high, unit));
+  }
+  const double spread = records::mean(spreads);
+  if (!known(spread)) return {Verdict::unknown, case_name(test, each), "fewer than two workers with a figure"};
+  const bool together = spread <= test.within;
+  return {together == (test.is == "together") ? Verdict::holds : Verdict::fails, case_name(test, each),
+          fmt::format("{} apart ({})", figure_text(spread, lab::Unit::share), example)};
+}
+
+/// The largest or smallest of the points.
+const Point& winner(const FindingTest& test, const std::vector<Point>& points) {
+  const auto less = [](const Point& a, const Point& b) { return a.value < b.value; };
+  return test.kind == TestKind::most ? *std::max_element(points.begin(), points.end(), less)
+                                     : *std::min_element(points.begin(), points.end(), less);
+}
+
+Outcome extreme_outcome(const FindingTest& test, const std::string& where, const std::vector<Point>& points) {
+  const auto wanted =
+      std::find_if(points.begin(), points.end(), [&](const Point& p) { return same_value(p.at, test.is); });
+  if (points.size() < 2 || wanted == points.end()) {
+    const std::string what =
+        wanted == points.end() ? "no figure of " + test.is : "nothing to compare " + test.is + " with";
+    return {Verdict::unknown, where, what};
+  }
+  std::string text;
+  for (const Point& point : points) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", point.at, figure_text(point.value, unit_of(test.field)));
+  }
+  const Point& best = winner(test, points);
+  if (&best == &*wanted) return {Verdict::holds, where, text};
+  const bool alike = std::fabs(relative_difference(best.value, wanted->value)) <= test.within;
+  if (alike) text += fmt::format(" ({} and {} alike)", best.at, wanted->at);
+  return {alike ? Verdict::partly : Verdict::fails, where, text};
+}
+
+}  // namespace
+
+Checked check_trend(const Material& material, const FindingTest& test) {
+  const Observations all = material.observations(test.first, is_per_worker(test));
+  const std::string what =
+      fmt::format("{} over {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
+  if (all.empty()) return nothing(material, test, what);
+  std::vector<Outcome> outcomes;
+  Side first;
+  Side last;
+  for (const Case& each : cases_by(all, test.by)) {
+    std::vector<Case> along = cases_by(each.members, {test.over});
+    sort_by_number(along, 0);
+    const std::vector<Point> points = points_of(along, test.field);
+    outcomes.push_back({trend_of(test, points), describe(test.by, each.key), trend_text(test, points)});
+    if (outcomes.back().verdict == Verdict::unknown) continue;
+    add(first, describe({test.over}, {points.front().at}), points.front().from->members);
+    add(last, describe({test.over}, {points.back().at}), points.back().from->members);
+  }
+  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, trend_claim(test))};
+  if (result.verdict != Verdict::unknown) result.sides = {std::move(first), std::move(last)};
+  return result;
+}
+
+Checked check_value(const Material& material, const FindingTest& test) {
+  const Observations all = material.observations(test.first, is_per_worker(test));
+  const lab::Unit unit = unit_of(test.field);
+  const std::string what = field_title(test.field) + place_of(test.first);
+  if (all.empty()) return nothing(material, test, what);
+  std::vector<Outcome> outcomes;
+  Side side{"all", {}};
+  for (const Case& each : cases_of(test, all)) {
+    const double value = each.stat(test.field).mean;
+    const Verdict verdict = !known(value)                ? Verdict::unknown
+                            : within_bounds(test, value) ? Verdict::holds
+                                                         : Verdict::fails;
+    outcomes.push_back({verdict, case_name(test, each), figure_text(value, unit)});
+    add(side, "all", each.members);
+  }
+  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, bounds_text(test, unit))};
+  if (result.verdict != Verdict::unknown) result.sides = {std::move(side)};
+  return result;
+}
+
+Checked check_spread(const Material& material, const FindingTest& test) {
+  const Observations all = material.observations(test.first, true);
+  const std::string what = fmt::format("{} of the workers of a run{}", field_title(test.field), place_of(test.first));
+  if (all.empty()) return nothing(material, test, what);
+  Observations runs = material.observations(test.first, false);
+  std::vector<Outcome> outcomes;
+  for (const Case& each : cases_of(test, runs)) {
+    Case workers{each.key, {}};
+    std::copy_if(all.begin(), all.end(), std::back_inserter(workers.members), [&](const Observation& o) {
+      return std::any_of(each.members.begin(), each.members.end(),
+                         [&](const Observation& r) { return r.run == o.run; });
+    });
+    if (!workers.members.empty()) outcomes.push_back(spread_outcome(test, workers));
+  }
+  const std::string claim = fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than",
+                                        figure_text(test.within, lab::Unit::share));
+  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, claim)};
+  if (result.verdict != Verdict::unknown) result.sides = {{"all", std::move(runs)}};
+  return result;
+}
+
+Checked check_extreme(const Material& material, const FindingTest& test) {
+  const Observations all = material.observations(test.first, is_per_worker(test));
+  const std::string what =
+      fmt::format("{} by {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
+  if (all.empty()) return nothing(material, test, what);
+  std::vector<Outcome> outcomes;
+  Side wanted{test.is, {}};
+  Side others{"the others", {}};
+  for (const Case& each : cases_by(all, test.by)) {
+    const std::vector<Case> along = cases_by(each.members, {test.over});
+    const std::vector<Point> points = points_of(along, test.field);
+    outcomes.push_back(extreme_outcome(test, describe(test.by, each.key), points));
+    for (const Point& point : points) add(same_value(point.at, test.is) ? wanted : others, "", point.from->members);
+  }
+  const std::string claim =
+      fmt::format("{} should have the {}", test.is, test.kind == TestKind::most ? "most" : "least");
+  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, claim)};
+  if (result.verdict != Verdict::unknown) result.sides = {std::move(wanted), std::move(others)};
+  return result;
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,90 @@
+// Fields of a run that need another one: speed-up and efficiency.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "records/statistics.h"
+#include "report/observations.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::RunResult;
+using records::known;
+using records::kUnknown;
+
+/// What the cluster is made of; a baseline may have others.
+constexpr std::array<std::string_view, 9> kClusterSettings = {"workers",  "ps",        "layout",  "mode", "strategy",
+                                                              "replicas", "evaluator", "emulate", "seed"};
+
+bool of_cluster(std::string_view setting) {
+  return std::find(kClusterSettings.begin(), kClusterSettings.end(), setting) != kClusterSettings.end();
+}
+
+lab::Values compared_settings(const RunResult& run) {
+  lab::Values values;
+  for (const auto& [name, value] : run.plan.varied) {
+    if (!of_cluster(name)) values.emplace_back(name, value);
+  }
+  return values;
+}
+
+/// The pace of a run, the larger the slower.
+double epoch_seconds(const RunResult& run) {
+  const double seconds = run.number("epoch_seconds");
+  return seconds > 0 ? seconds : 1 / run.number("examples_per_second");
+}
+
+bool one_process(const RunResult& run) {
+  return run.measured.roles.size() == 1 || (run.measured.roles.empty() && run.text("ps").empty());
+}
+
+/// Mean over the repeats of the run to compare with. One process comes before a worker with a server.
+double baseline(const lab::Results& results, const RunResult& run) {
+  const lab::Values settings = compared_settings(run);
+  std::vector<double> alone;
+  std::vector<double> served;
+  for (const RunResult& other : results.runs) {
+    if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
+    if (compared_settings(other) != settings) continue;
+    (one_process(other) ? alone : served).push_back(epoch_seconds(other));
+  }
+  const double mean = records::mean(alone);
+  return known(mean) ? mean : records::mean(served);
+}
+
+}  // namespace
+
+bool is_trainer(const lab::RoleMeasured& role) {
+  return !role.role.starts_with("ps:") && !role.role.starts_with("evaluator:");
+}
+
+size_t trainers(const RunResult& run) {
+  const auto& roles = run.measured.roles;
+  const auto count = static_cast<size_t>(std::count_if(roles.begin(), roles.end(), is_trainer));
+  const double replicas = run.number("replicas");
+  if (count == 1 && replicas > 1) return static_cast<size_t>(replicas);
+  if (count > 0) return count;
+  const double workers = run.number("workers");
+  if (workers >= 1) return static_cast<size_t>(workers);
+  const std::string layout = run.text("layout");
+  return std::max<size_t>(1, static_cast<size_t>(std::count(layout.begin(), layout.end(), 'W')));
+}
+
+Derived::Derived(const lab::Results& results) {
+  for (const RunResult& run : results.runs) {
+    if (run.state != lab::RunState::done) continue;
+    const double ratio = baseline(results, run) / epoch_seconds(run);
+    if (known(ratio)) speed_up_[&run] = ratio;
+  }
+}
+
+double Derived::number(const RunResult& run, std::string_view field) const {
+  const auto found = speed_up_.find(&run);
+  if (found == speed_up_.end()) return kUnknown;
+  if (field == "speed_up") return found->second;
+  if (field == "efficiency") return found->second / static_cast<double>(trainers(run));
+  return kUnknown;
+}
+
+}  // namespace lockstep::report

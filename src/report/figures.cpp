@@ -1,0 +1,136 @@
+#include "report/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "records/format.h"
+#include "records/statistics.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::Unit;
+
+struct Size {
+  double from;
+  const char* letter;
+};
+constexpr std::array<Size, 4> kSizes = {{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
+
+std::string plain_text(double value) {
+  const double size = std::fabs(value);
+  if (value == 0) return "0";
+  if (size >= 1e5 || (std::floor(value) == value && size >= 1)) return records::count_text(value);
+  const int digits = std::clamp(3 - static_cast<int>(std::floor(std::log10(size))) - 1, 0, 6);
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+std::string accurate_share(double share) {
+  return share == 0 || share == 1 ? fmt::format("{:.0f} %", share * 100)
+                                  : fmt::format("{:.{}f} %", share * 100, share > 0.5 ? 2 : 1);
+}
+
+}  // namespace
+
+std::string field_title(std::string_view field) {
+  if (const lab::FieldDef* def = lab::find_field(field)) return std::string(def->title);
+  std::string name(field);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
+  return name;
+}
+
+Unit unit_of(std::string_view field) {
+  const lab::FieldDef* def = lab::find_field(field);
+  return def == nullptr ? Unit::none : def->unit;
+}
+
+chart::Axis axis_of(std::string_view field) {
+  switch (unit_of(field)) {
+    case Unit::share:
+      return {field_title(field), "share"};
+    case Unit::percent:
+      return {field_title(field), "percent"};
+    case Unit::seconds:
+      return {field_title(field), "s"};
+    case Unit::bytes:
+      return {field_title(field), "B"};
+    case Unit::bytes_per_second:
+      return {field_title(field), "B/s"};
+    case Unit::times:
+      return {field_title(field), "x"};
+    case Unit::none:
+    case Unit::count:
+      break;
+  }
+  return {field_title(field), ""};
+}
+
+std::string figure_text(double value, Unit unit) {
+  if (!records::known(value)) return "?";
+  switch (unit) {
+    case Unit::share:
+      return accurate_share(value);
+    case Unit::percent:
+      return records::percent_text(value);
+    case Unit::seconds:
+      return value >= 0.9995 && value < 100 ? fmt::format("{:.{}f} s", value, value < 10 ? 2 : 1)
+                                            : records::time_text(value);
+    case Unit::bytes:
+      return records::amount_text(value);
+    case Unit::bytes_per_second:
+      return records::speed_text(value);
+    case Unit::times:
+      return fmt::format("{:.2f}", value);
+    case Unit::none:
+    case Unit::count:
+      break;
+  }
+  return plain_text(value);
+}
+
+ColumnFormat column_format(const std::vector<double>& values, Unit unit) {
+  double largest = 0;
+  for (const double value : values) {
+    if (records::known(value)) largest = std::max(largest, std::fabs(value));
+  }
+  if (unit == Unit::share) return {100, largest > 0.5 ? 2 : 1, "%"};
+  if (unit == Unit::percent) return {1, 1, "%"};
+  if (unit == Unit::times) return {1, 2, "×"};
+  ColumnFormat format;
+  if (unit == Unit::seconds) {
+    format.unit = largest >= 1 || largest == 0 ? "s" : largest >= 1e-3 ? "ms" : "µs";
+    format.factor = format.unit == "s" ? 1 : format.unit == "ms" ? 1e3 : 1e6;
+  } else if (unit == Unit::bytes || unit == Unit::bytes_per_second) {
+    const auto size = std::find_if(kSizes.begin(), kSizes.end(), [&](const Size& s) { return largest >= s.from; });
+    format.factor = size == kSizes.end() ? 1 : 1 / size->from;
+    format.unit = std::string(size == kSizes.end() ? "" : size->letter) + (unit == Unit::bytes ? "B" : "B/s");
+  }
+  const bool whole = unit == Unit::count && std::all_of(values.begin(), values.end(), [](double value) {
+                       return !records::known(value) || std::floor(value) == value;
+                     });
+  const double shown = largest * format.factor;
+  format.digits = whole || shown == 0 ? 0 : std::clamp(2 - static_cast<int>(std::floor(std::log10(shown))), 0, 4);
+  if (unit == Unit::none && shown < 1) format.digits = 4;
+  return format;
+}
+
+std::string column_text(double value, const ColumnFormat& format) {
+  if (!records::known(value)) return "–";
+  const double shown = value * format.factor;
+  return format.digits == 0 ? records::count_text(shown) : fmt::format("{:.{}f}", shown, format.digits);
+}
+
+std::string capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string counted(size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace lockstep::report

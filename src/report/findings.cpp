@@ -1,0 +1,116 @@
+#include "report/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "records/statistics.h"
+#include "records/why.h"
+#include "report/checks.h"
+#include "report/figures.h"
+
+namespace lockstep::report {
+namespace {
+
+Verdict together(const std::vector<Checked>& tests) {
+  const auto count = [&](Verdict verdict) {
+    return static_cast<size_t>(
+        std::count_if(tests.begin(), tests.end(), [&](const Checked& c) { return c.verdict == verdict; }));
+  };
+  if (tests.empty() || count(Verdict::unknown) == tests.size()) return Verdict::unknown;
+  if (count(Verdict::holds) == tests.size()) return Verdict::holds;
+  return count(Verdict::fails) + count(Verdict::unknown) == tests.size() ? Verdict::fails : Verdict::partly;
+}
+
+double mean_of(const Side& side, const std::string& field) {
+  std::vector<double> values;
+  for (const Observation& member : side.members) values.push_back(member.number(field));
+  const double mean = records::mean(values);
+  if (records::known(mean)) return mean;
+  values.clear();  // what is known of the run, not of its workers
+  for (const Observation& member : side.members)
+    values.push_back(Observation{member.run, nullptr, member.derived}.number(field));
+  return records::mean(values);
+}
+
+/// "Computing: 62 % with nodes 3, 91 % with nodes 1."
+std::string explaining(const std::string& field, const std::vector<Side>& sides) {
+  std::string text;
+  for (const Side& side : sides) {
+    const double value = mean_of(side, field);
+    if (!records::known(value)) continue;
+    if (!text.empty()) text += ", ";
+    text += figure_text(value, unit_of(field));
+    if (sides.size() > 1) text += " with " + side.name;
+  }
+  return text.empty() ? "" : capital(field_title(field)) + ": " + text + ".";
+}
+
+/// What limited one run of each side.
+void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector<std::string>& reasons) {
+  for (const Side& side : sides) {
+    for (const Observation& member : side.members) {
+      const records::RunRecord* record = folders.record(*member.run);
+      if (record == nullptr) continue;
+      const records::Diagnosis diagnosis = records::diagnose(*record);
+      if (diagnosis.cause == "unknown" || diagnosis.cause == "short" || diagnosis.headline.empty()) break;
+      reasons.push_back(fmt::format("{}: {}", title_of(*member.run), diagnosis.headline));
+      break;
+    }
+  }
+}
+
+/// The test that a reader asks about: the first that does not hold, else the first of which something is known.
+const Checked* telling(const std::vector<Checked>& tests) {
+  for (const Verdict wanted : {Verdict::fails, Verdict::partly, Verdict::holds}) {
+    for (const Checked& test : tests) {
+      if (test.verdict == wanted && !test.sides.empty()) return &test;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::partly:
+      return "holds partly";
+    case Verdict::fails:
+      return "does not hold";
+    case Verdict::unknown:
+      break;
+  }
+  return "cannot be said";
+}
+
+std::vector<Finding> check_findings(const Material& material, RunFolders& folders) {
+  std::vector<Finding> findings;
+  for (const lab::FindingSpec& spec : material.results().experiment.report.findings) {
+    Finding finding{&spec, Verdict::unknown, {}, {}};
+    std::vector<Checked> tests;
+    for (const lab::FindingTest& test : spec.tests) {
+      tests.push_back(check(material, test));
+      finding.sentences.push_back(tests.back().sentence);
+    }
+    finding.verdict = together(tests);
+    if (const Checked* test = telling(tests)) {
+      for (const std::string& field : spec.explain) {
+        std::string reason = explaining(field, test->sides);
+        if (!reason.empty()) finding.reasons.push_back(std::move(reason));
+      }
+      add_limits(test->sides, folders, finding.reasons);
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> check_findings(const lab::Results& results) {
+  RunFolders folders;
+  return check_findings(Material(results), folders);
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,173 @@
+#include "report/observations.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "records/statistics.h"
+
+namespace lockstep::report {
+namespace {
+
+using records::known;
+using records::kUnknown;
+
+double measured(const lab::Measured& values, std::string_view field) {
+  const auto found = values.find(field);
+  return found == values.end() ? kUnknown : found->second;
+}
+
+}  // namespace
+
+Stat stat_of(const std::vector<double>& values) {
+  const std::vector<double> all = records::known_of(values);
+  Stat stat{kUnknown, kUnknown, kUnknown, kUnknown, all.size()};
+  if (all.empty()) return stat;
+  stat.mean = records::mean(all);
+  double squares = 0;
+  for (const double value : all) squares += (value - stat.mean) * (value - stat.mean);
+  stat.deviation = all.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(all.size() - 1));
+  const auto [low, high] = std::minmax_element(all.begin(), all.end());
+  stat.low = *low;
+  stat.high = *high;
+  return stat;
+}
+
+bool of_worker(std::string_view field) { return field == "worker" || field == "role" || field == "node"; }
+
+std::string Observation::text(std::string_view field) const {
+  if (of_worker(field)) {
+    if (role != nullptr) return field == "node" ? role->node : role->role;
+    return field == "node" ? run->text(field) : "";
+  }
+  return run->text(field);
+}
+
+double Observation::number(std::string_view field) const {
+  if (role != nullptr) {
+    const double own = measured(role->values, field);
+    return known(own) ? own : number_of(text(field));
+  }
+  const double value = derived == nullptr ? kUnknown : derived->number(*run, field);
+  return known(value) ? value : run->number(field);
+}
+
+Stat Case::stat(std::string_view field) const {
+  std::vector<double> values;
+  for (const Observation& member : members) values.push_back(member.number(field));
+  return stat_of(values);
+}
+
+Observations Material::observations(const lab::Filter& filter, bool per_worker) const {
+  Observations result;
+  for (const lab::RunResult& run : results_.runs) {
+    if (run.state != lab::RunState::done || !lab::passes(run, filter)) continue;
+    if (!per_worker) {
+      result.push_back({&run, nullptr, &derived_});
+      continue;
+    }
+    for (const lab::RoleMeasured& role : run.measured.roles) {
+      if (is_trainer(role)) result.push_back({&run, &role, &derived_});
+    }
+  }
+  return result;
+}
+
+size_t Material::missing(const lab::Filter& filter) const {
+  return static_cast<size_t>(std::count_if(results_.runs.begin(), results_.runs.end(), [&](const lab::RunResult& run) {
+    return run.state != lab::RunState::done && lab::passes(run, filter);
+  }));
+}
+
+std::vector<Case> cases_by(const Observations& observations, const Fields& fields) {
+  std::vector<Case> cases;
+  for (const Observation& observation : observations) {
+    Key key;
+    for (const std::string& field : fields) key.push_back(observation.text(field));
+    auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& known_case) {
+      return std::equal(
+          key.begin(), key.end(), known_case.key.begin(), known_case.key.end(),
+          [](const std::string& a, const std::string& b) { return a == b || number_of(a) == number_of(b); });
+    });
+    if (found == cases.end()) {
+      cases.push_back({std::move(key), {}});
+      found = cases.end() - 1;
+    }
+    found->members.push_back(observation);
+  }
+  return cases;
+}
+
+std::vector<Case> variations(const Observations& observations) {
+  std::vector<Case> cases;
+  for (const Observation& observation : observations) {
+    const lab::RunPlan& plan = observation.run->plan;
+    Key key{plan.group, plan.label};
+    for (const auto& [name, value] : plan.varied) {
+      if (name != "seed") key.push_back(value);
+    }
+    for (const auto& [name, value] : plan.tags) key.push_back(value);
+    if (observation.role != nullptr) key.push_back(observation.role->role);
+    const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.key == key; });
+    if (found == cases.end()) {
+      cases.push_back({std::move(key), {observation}});
+    } else {
+      found->members.push_back(observation);
+    }
+  }
+  return cases;
+}
+
+void sort_by_number(std::vector<Case>& cases, size_t place) {
+  const auto number = [&](const Case& c) { return number_of(c.key.at(place)); };
+  if (!std::all_of(cases.begin(), cases.end(), [&](const Case& c) { return known(number(c)); })) return;
+  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) { return number(a) < number(b); });
+}
+
+double number_of(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return !text.empty() && error == std::errc() && stop == end ? value : kUnknown;
+}
+
+bool same_value(std::string_view a, std::string_view b) {
+  if (a == b || number_of(a) == number_of(b)) return true;
+  constexpr std::string_view kWorker = "worker:";
+  return (a.starts_with(kWorker) && a.substr(kWorker.size()) == b) ||
+         (b.starts_with(kWorker) && b.substr(kWorker.size()) == a);
+}
+
+std::string describe(const Fields& fields, const Key& key) {
+  std::string text;
+  for (size_t i = 0; i < fields.size() && i < key.size(); ++i) {
+    if (key[i].empty()) continue;
+    if (!text.empty()) text += ", ";
+    const bool plain = fields[i] == "label" || fields[i] == "group" || of_worker(fields[i]) || fields[i] == "by";
+    std::string name = fields[i];
+    std::replace(name.begin(), name.end(), '_', ' ');
+    text += plain ? key[i] : name + " " + key[i];
+  }
+  return text;
+}
+
+std::string title_of(const lab::RunResult& run) {
+  Fields fields;
+  Key key;
+  if (!run.plan.label.empty()) {
+    fields.emplace_back("label");
+    key.push_back(run.plan.label);
+  }
+  for (const auto& [name, value] : run.plan.varied) {
+    const bool by_label = !run.plan.label.empty() && (name == "layout" || name == "mode" || name == "workers" ||
+                                                      name == "ps" || name == "strategy");
+    if (name == "seed" || by_label) continue;
+    fields.push_back(name);
+    key.push_back(value);
+  }
+  const std::string text = describe(fields, key);
+  return text.empty() ? run.plan.group : text;
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,170 @@
+#include "report/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "chart/chart.h"
+#include "records/statistics.h"
+#include "report/figures.h"
+#include "report/reported.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::escape_html;
+using records::known;
+
+struct Column {
+  std::string field;
+  bool text = false;      ///< what was set, not what was measured
+  bool reported = false;  ///< with the study's figure and their relation
+  ColumnFormat format;
+};
+
+struct Row {
+  const Case* from = nullptr;
+  std::vector<size_t> reported;
+};
+
+/// By numbers where a key's values are numbers, else as they came.
+void sort_rows(std::vector<Case>& cases, size_t fields) {
+  for (size_t place = fields; place-- > 0;) {
+    std::vector<std::string> seen;
+    for (const Case& each : cases) {
+      if (std::find(seen.begin(), seen.end(), each.key[place]) == seen.end()) seen.push_back(each.key[place]);
+    }
+    const bool numbers =
+        std::all_of(seen.begin(), seen.end(), [](const std::string& s) { return known(number_of(s)); });
+    const auto rank = [&](const Case& each) {
+      if (numbers) return number_of(each.key[place]);
+      return static_cast<double>(std::find(seen.begin(), seen.end(), each.key[place]) - seen.begin());
+    };
+    std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) { return rank(a) < rank(b); });
+  }
+}
+
+std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported) {
+  std::vector<Column> columns;
+  for (const std::string& field : spec.columns) {
+    Column column{.field = field, .text = false, .reported = false, .format = {}};
+    std::vector<double> values;
+    for (const Row& row : rows) {
+      values.push_back(row.from->stat(field).mean);
+      const double figure = reported.mean(row.reported, field);
+      column.reported = column.reported || known(figure);
+    }
+    const bool any = std::any_of(values.begin(), values.end(), known);
+    column.text = !any && lab::find_field(field) == nullptr;
+    column.format = column_format(values, unit_of(field));
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::string head(const lab::TableSpec& spec, const std::vector<Column>& columns) {
+  const bool two = std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.reported; });
+  const std::string rows = two ? " rowspan=\"2\"" : "";
+  std::string html = "<thead><tr>";
+  for (const std::string& field : spec.rows) {
+    html += fmt::format("<th class=\"text\" scope=\"col\"{}>{}</th>", rows, escape_html(field_title(field)));
+  }
+  std::string second;
+  for (const Column& column : columns) {
+    std::string title = escape_html(field_title(column.field));
+    if (!column.format.unit.empty() && !column.text)
+      title += fmt::format(" <span class=\"faint\">({})</span>", column.format.unit);
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.reported ? " colspan=\"3\" class=\"pair\"" : rows, title);
+    if (column.reported) {
+      second += fmt::format("<th scope=\"col\">measured</th><th scope=\"col\">reported</th><th scope=\"col\">{}</th>",
+                            unit_of(column.field) == lab::Unit::share ? "difference" : "ratio");
+    }
+  }
+  html += fmt::format("<th scope=\"col\"{}>runs</th></tr>", rows);
+  if (two) html += "<tr>" + second + "</tr>";
+  return html + "</thead>";
+}
+
+std::string measured_cell(const Stat& stat, const ColumnFormat& format) {
+  std::string html = "<td>" + column_text(stat.mean, format);
+  if (stat.count > 1) html += fmt::format(" <span class=\"sd\">± {}</span>", column_text(stat.deviation, format));
+  return html + "</td>";
+}
+
+std::string relation(double measured, double reported, lab::Unit unit) {
+  if (!known(measured) || !known(reported)) return "";
+  if (unit == lab::Unit::share) return fmt::format("{:+.2f} pp", (measured - reported) * 100);
+  if (reported == 0) return "";
+  const double ratio = measured / reported;
+  return ratio >= 100 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.{}g}", ratio, 2);
+}
+
+std::string reported_cells(const Column& column, double measured, double figure) {
+  // In the column's unit where it can be read there: "0.00 GB/s" says nothing.
+  std::string text;
+  if (known(figure)) {
+    const double shown = std::fabs(figure * column.format.factor);
+    const bool readable = figure == 0 || (shown >= 0.5 * std::pow(10.0, -column.format.digits) * 10 && shown < 1e6);
+    text = readable ? column_text(figure, column.format) : figure_text(figure, unit_of(column.field));
+  }
+  return fmt::format("<td class=\"reported\">{}</td><td class=\"faint\">{}</td>", text,
+                     relation(measured, figure, unit_of(column.field)));
+}
+
+std::string row_html(const Row& row, const std::vector<Column>& columns, const Reported& reported) {
+  std::string html = "<tr>";
+  for (const std::string& value : row.from->key)
+    html += "<td class=\"text\">" + escape_html(value.empty() ? "–" : value) + "</td>";
+  std::set<const lab::RunResult*> runs;
+  for (const Observation& member : row.from->members) runs.insert(member.run);
+  for (const Column& column : columns) {
+    if (column.text) {
+      html += "<td>" + escape_html(row.from->members.front().text(column.field)) + "</td>";
+      continue;
+    }
+    const Stat stat = row.from->stat(column.field);
+    html += measured_cell(stat, column.format);
+    if (column.reported) html += reported_cells(column, stat.mean, reported.mean(row.reported, column.field));
+  }
+  return html + fmt::format("<td class=\"faint\">{}</td></tr>", runs.size());
+}
+
+std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported, size_t missing) {
+  std::string text;
+  if (missing > 0)
+    text +=
+        fmt::format("{} not in it: not done or failed. ", counted(missing, "run") + (missing == 1 ? " is" : " are"));
+  if (!reported.empty()) {
+    std::set<size_t> used;
+    for (const Row& row : rows) used.insert(row.reported.begin(), row.reported.end());
+    text += fmt::format("Reported figures are from {}", spec.reported);
+    const size_t left = reported.size() - used.size();
+    text += left > 0 ? fmt::format("; {} of its {} rows {} no counterpart here.", left, reported.size(),
+                                   left == 1 ? "has" : "have")
+                     : ".";
+  }
+  return text.empty() ? "" : "<p class=\"small soft\">" + escape_html(text) + "</p>";
+}
+
+}  // namespace
+
+std::string table_html(const Material& material, const lab::TableSpec& spec, const std::string& id) {
+  std::vector<Case> cases = cases_by(material.observations(spec.filter, spec.per_worker), spec.rows);
+  sort_rows(cases, spec.rows.size());
+  const Reported reported(lab::value_of(material.results().experiment.reported, spec.reported), spec.reported_columns,
+                          spec.reported_where);
+  std::vector<Row> rows;
+  for (const Case& each : cases) rows.push_back({&each, reported.rows(spec.rows, each.key)});
+  std::string html = fmt::format("<div class=\"card\" id=\"{}\"><h3>{}</h3>", escape_html(id),
+                                 escape_html(spec.title.empty() ? capital(spec.name) : spec.title));
+  if (!spec.text.empty()) html += "<p class=\"soft\">" + escape_html(spec.text) + "</p>";
+  if (rows.empty()) return html + "<p class=\"soft\">No run of this table is done yet.</p></div>";
+  const std::vector<Column> columns = columns_of(spec, rows, reported);
+  html += "<div class=\"scroll\" tabindex=\"0\"><table class=\"data\">" + head(spec, columns) + "<tbody>";
+  for (const Row& row : rows) html += row_html(row, columns, reported);
+  return html + "</tbody></table></div>" + notes(spec, rows, reported, material.missing(spec.filter)) + "</div>";
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,13 @@
+// The tables of a report as HTML. Free functions; one thread.
+#pragma once
+
+#include <string>
+
+#include "report/observations.h"
+
+namespace lockstep::report {
+
+/// A card with the table: mean, standard deviation and number of runs of each row, reported figures beside.
+std::string table_html(const Material& material, const lab::TableSpec& spec, const std::string& id);
+
+}  // namespace lockstep::report

@@ -1,0 +1,266 @@
+#include "report/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "made_results.h"
+#include "records/run_folders.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::TestKind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using FindingTest = testing::MadeTest;
+using testing::made_results;
+using testing::MadeRun;
+using testing::where;
+
+/// A run of so many nodes, with an epoch's time.
+MadeRun nodes(int count, double epoch_seconds, int repeat = 1) {
+  return {.label = fmt::format("{} nodes", count),
+          .tags = {{"nodes", std::to_string(count)}},
+          .values = {{"epoch_seconds", epoch_seconds}, {"share_compute", 1.0 / count}},
+          .repeat = repeat};
+}
+
+MadeRun mode_batch(const std::string& mode, int batch, double seconds) {
+  return {.varied = {{"mode", mode}, {"batch", std::to_string(batch)}}, .values = {{"seconds", seconds}}};
+}
+
+Finding check(lab::Results& results, const std::vector<FindingTest>& tests, std::vector<std::string> explain = {}) {
+  results.experiment.report.findings = {{"f", "It is so.", {tests.begin(), tests.end()}, std::move(explain)}};
+  return check_findings(results).front();
+}
+
+FindingTest ratio(double at_most) {
+  return {.kind = TestKind::ratio,
+          .field = "epoch_seconds",
+          .first = where({{"nodes", {"3"}}}),
+          .second = where({{"nodes", {"1"}}}),
+          .at_most = at_most};
+}
+
+FindingTest compare(const std::string& is, double within = 0.05) {
+  return {.kind = TestKind::compare,
+          .field = "seconds",
+          .first = where({{"mode", {"sync"}}}),
+          .second = where({{"mode", {"async"}}}),
+          .by = {"batch"},
+          .is = is,
+          .within = within};
+}
+
+FindingTest trend(const std::string& is, double within = 0.05) {
+  return {.kind = TestKind::trend, .field = "epoch_seconds", .over = "nodes", .is = is, .within = within};
+}
+
+TEST(Ratio, HoldsWithItsNumbersInTheSentence) {
+  lab::Results results = made_results({nodes(1, 3.74), nodes(3, 1.42)});
+  const Finding finding = check(results, {ratio(0.42)});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_EQ(finding.sentences.at(0),
+            "Time of an epoch, nodes 3 against nodes 1: 0.38 of it (1.42 s against 3.74 s), at most 0.42: holds.");
+}
+
+TEST(Ratio, TakesTheMeanOfRepeats) {
+  lab::Results results = made_results({nodes(1, 3, 1), nodes(1, 5, 2), nodes(3, 1, 1), nodes(3, 3, 2)});
+  EXPECT_THAT(check(results, {ratio(0.6)}).sentences.at(0), HasSubstr("0.50 of it (2.00 s against 4.00 s)"));
+  EXPECT_EQ(check(results, {ratio(0.49)}).verdict, Verdict::fails);
+}
+
+TEST(Ratio, SaysWhichRunsAreMissing) {
+  lab::Results results = made_results({nodes(3, 1.42)});
+  results.runs.push_back(testing::made_run(nodes(1, 0)));
+  results.runs.back().state = lab::RunState::failed;
+  const Finding finding = check(results, {ratio(0.42)});
+  EXPECT_EQ(finding.verdict, Verdict::unknown);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("the run with nodes 1 is not done: cannot be said."));
+  EXPECT_THAT(finding.reasons, IsEmpty());
+}
+
+TEST(Ratio, SaysThatAFigureWasNotRecorded) {
+  lab::Results results = made_results({nodes(1, 2), nodes(3, 1)});
+  FindingTest test = ratio(1);
+  test.field = "ps_memory";
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::unknown);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("no memory of the server on the first side"));
+}
+
+TEST(Compare, MatchesCasesByTheirFields) {
+  lab::Results results = made_results({mode_batch("sync", 32, 2), mode_batch("async", 32, 4), mode_batch("sync", 64, 3),
+                                       mode_batch("async", 64, 1), mode_batch("sync", 128, 1)});
+  const Finding finding = check(results, {compare("less")});
+  EXPECT_EQ(finding.verdict, Verdict::partly);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("batch 32 2.00 s against 4.00 s (-50 %)"));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("holds in 1 of 2 cases."));
+}
+
+TEST(Compare, CountsADifferenceWithinTheLimitAsNone) {
+  lab::Results results = made_results({mode_batch("sync", 32, 1.00), mode_batch("async", 32, 1.04)});
+  EXPECT_EQ(check(results, {compare("same")}).verdict, Verdict::holds);
+  EXPECT_EQ(check(results, {compare("less")}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {compare("different")}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {compare("less", 0.01)}).verdict, Verdict::holds);
+  EXPECT_EQ(check(results, {compare("greater", 0.01)}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {compare("different", 0.01)}).verdict, Verdict::holds);
+}
+
+TEST(Compare, FindsNoPairWithoutCommonCases) {
+  lab::Results results = made_results({mode_batch("sync", 32, 1), mode_batch("async", 64, 1)});
+  const Finding finding = check(results, {compare("same")});
+  EXPECT_EQ(finding.verdict, Verdict::unknown);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("no two runs have the same batch"));
+}
+
+TEST(Trend, SeesWhatGrowsAndFalls) {
+  lab::Results results = made_results({nodes(10, 1), nodes(1, 4), nodes(2, 2)});  // sorted as numbers
+  EXPECT_EQ(check(results, {trend("falls")}).verdict, Verdict::holds);
+  EXPECT_EQ(check(results, {trend("grows")}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {trend("flat")}).verdict, Verdict::fails);
+  EXPECT_THAT(check(results, {trend("falls")}).sentences.at(0), HasSubstr("4.00 s at 1, 2.00 s at 2, 1.00 s at 10"));
+}
+
+TEST(Trend, ThatTurnsBackHoldsPartly) {
+  lab::Results results = made_results({nodes(1, 4), nodes(2, 1), nodes(3, 2)});
+  EXPECT_EQ(check(results, {trend("falls")}).verdict, Verdict::partly);
+}
+
+TEST(Trend, IsFlatWithinTheLimit) {
+  lab::Results results = made_results({nodes(1, 1.00), nodes(2, 1.03), nodes(3, 0.99)});
+  EXPECT_EQ(check(results, {trend("flat")}).verdict, Verdict::holds);
+  EXPECT_EQ(check(results, {trend("flat", 0.02)}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {trend("grows")}).verdict, Verdict::fails);
+}
+
+TEST(Trend, SaturatesWhereGrowthSlows) {
+  lab::Results results = made_results({nodes(1, 14), nodes(2, 27), nodes(3, 41), nodes(4, 42)});
+  EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::holds);
+  results = made_results({nodes(1, 14), nodes(2, 27), nodes(3, 41)});
+  EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::fails);
+  results = made_results({nodes(1, 14), nodes(2, 27)});
+  EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::unknown);
+}
+
+TEST(Trend, NeedsTwoValues) {
+  lab::Results results = made_results({nodes(1, 4)});
+  const Finding finding = check(results, {trend("grows")});
+  EXPECT_EQ(finding.verdict, Verdict::unknown);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("only one value"));
+}
+
+TEST(Value, IsAskedOfEveryVariation) {
+  lab::Results results = made_results({nodes(1, 4), nodes(2, 2), nodes(2, 3, 2)});
+  const FindingTest test{.kind = TestKind::value, .field = "epoch_seconds", .at_least = 2.5, .at_most = 4.5};
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0),
+              HasSubstr("1 nodes 4.00 s; 2 nodes 2.50 s, at least 2.50 s and at most 4.50 s: holds in all 2 cases."));
+}
+
+MadeRun two_workers(double first, double second) {
+  return {.label = "two",
+          .values = {{"iterations", first + second}},
+          .roles = {{"worker:0", "node1", {{"iterations", first}}},
+                    {"worker:1", "node2", {{"iterations", second}}},
+                    {"ps:0", "node1", {{"iterations", 0}}}}};
+}
+
+TEST(Spread, IsBetweenTheWorkersOfARun) {
+  FindingTest test{.kind = TestKind::spread, .field = "iterations", .is = "together", .within = 0.05};
+  lab::Results results = made_results({two_workers(100, 98)});
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::holds);
+  results = made_results({two_workers(100, 80)});
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::fails);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("20.0 % apart (80 to 100)"));
+  test.is = "apart";
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::holds);
+  results = made_results({nodes(1, 1)});
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::unknown);
+}
+
+TEST(Most, NamesTheWorkerWithTheMost) {
+  FindingTest test{.kind = TestKind::most, .field = "iterations", .over = "worker", .is = "worker:0"};
+  lab::Results results = made_results({two_workers(100, 80)});
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("worker:0 100, worker:1 80"));
+  test.is = "1";
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::fails);
+  test.kind = TestKind::least;
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::holds);
+}
+
+TEST(Most, ATieHoldsPartly) {
+  FindingTest test{.kind = TestKind::most, .field = "iterations", .over = "worker", .is = "worker:1"};
+  lab::Results results = made_results({two_workers(100, 98)});
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::partly);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("worker:0 and worker:1 alike"));
+}
+
+TEST(Least, NeedsTheOneAskedFor) {
+  const FindingTest test{.kind = TestKind::least, .field = "epoch_seconds", .over = "label", .is = "7 nodes"};
+  lab::Results results = made_results({nodes(1, 4), nodes(2, 2)});
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::unknown);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("no figure of 7 nodes"));
+}
+
+TEST(Findings, HoldPartlyWhereATestDoes) {
+  lab::Results results = made_results({nodes(1, 3.74), nodes(3, 1.42)});
+  EXPECT_EQ(check(results, {ratio(0.42), ratio(0.3)}).verdict, Verdict::partly);
+  EXPECT_EQ(check(results, {ratio(0.2), ratio(0.3)}).verdict, Verdict::fails);
+  EXPECT_EQ(check(results, {}).verdict, Verdict::unknown);
+}
+
+TEST(Reasons, SetTheExplainingFieldsOfBothSidesBesideEachOther) {
+  lab::Results results = made_results({nodes(1, 4), nodes(4, 2)});
+  FindingTest test = ratio(0.6);
+  test.first = where({{"nodes", {"4"}}});
+  const Finding finding = check(results, {test}, {"share_compute", "ps_memory"});
+  EXPECT_THAT(finding.reasons, ElementsAre("Computing: 25.0 % with nodes 4, 100 % with nodes 1."));
+}
+
+TEST(Reasons, SayWhatLimitedARun) {
+  const testing::TempDir dir;
+  testing::write_cluster_run(dir.path() + "/three");
+  lab::Results results = made_results({nodes(1, 4), nodes(3, 2)});
+  results.runs[1].folder = dir.path() + "/three";
+  results.runs[0].folder = dir.path() + "/gone";
+  const Finding finding = check(results, {ratio(0.6)});
+  ASSERT_EQ(finding.reasons.size(), 1);
+  EXPECT_THAT(finding.reasons[0], StartsWith("3 nodes: "));
+}
+
+/// With roles, so that it is seen how many train.
+MadeRun crew(int workers, int batch, double epoch_seconds) {
+  MadeRun run{.varied = {{"batch", std::to_string(batch)}}, .values = {{"epoch_seconds", epoch_seconds}}};
+  if (workers == 1) run.roles = {{"process", "host", {}}};
+  for (int i = 0; workers > 1 && i < workers; ++i) run.roles.push_back({fmt::format("worker:{}", i), "host", {}});
+  if (workers > 1) run.varied.emplace_back("workers", std::to_string(workers));
+  return run;
+}
+
+FindingTest at_least(const std::string& field, int batch, double least) {
+  return {.kind = TestKind::value,
+          .field = field,
+          .first = where({{"batch", {std::to_string(batch)}}, {"workers", {"3"}}}),
+          .at_least = least};
+}
+
+TEST(SpeedUp, IsAgainstTheRunOfOneTrainerThatIsElseTheSame) {
+  lab::Results results = made_results({crew(1, 32, 6), crew(3, 32, 3), crew(1, 64, 5), crew(3, 64, 2), crew(3, 8, 1)});
+  EXPECT_THAT(check(results, {at_least("speed_up", 32, 2)}).sentences.at(0), HasSubstr("2.00, at least 2.00: holds."));
+  EXPECT_THAT(check(results, {at_least("speed_up", 64, 2)}).sentences.at(0), HasSubstr("2.50,"));
+  EXPECT_THAT(check(results, {at_least("efficiency", 32, 0.5)}).sentences.at(0), HasSubstr("66.67 %"));
+  EXPECT_EQ(check(results, {at_least("speed_up", 8, 1)}).verdict, Verdict::unknown);
+}
+
+}  // namespace
+}  // namespace lockstep::report
