@@ -3,11 +3,25 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 
 namespace lockstep::base {
 
+std::optional<OwnNode> own_node() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets them here
+    return std::string(value == nullptr ? "" : value);
+  };
+  const auto number = [&](const char* name) { return std::strtod(text(name).c_str(), nullptr); };
+  OwnNode node{text("LOCKSTEP_NODE"), number("LOCKSTEP_NODE_CORES"), number("LOCKSTEP_NODE_MEMORY"),
+               text("LOCKSTEP_NODE_CPU_GROUP"), text("LOCKSTEP_NODE_MEMORY_GROUP")};
+  if (node.name.empty() || !(node.cores > 0)) return std::nullopt;
+  return node;
+}
+
 std::string host_name() {
+  if (const std::optional<OwnNode> node = own_node()) return node->name;
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdio>
 
+#include "base/host.h"
 #include "lockstep/error.h"
 
 namespace lockstep::base {
 
 double machine_memory() {
+  if (const std::optional<OwnNode> node = own_node(); node && node->memory_bytes > 0) return node->memory_bytes;
   return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 

@@ -5,7 +5,7 @@
 
 namespace lockstep::base {
 
-/// Bytes of the whole machine.
+/// Bytes of the whole machine, or of the emulated node that this process is on.
 double machine_memory();
 
 /// Throws MemoryError where the whole machine has less: what can never fit is refused before the system starts to swap

@@ -43,10 +43,15 @@ struct LocalCluster {
   int ps = 1;       ///< without a layout
   bool evaluator = false;
   std::string layout;  ///< "": all roles on 127.0.0.1; else node k is 127.0.0.(k+1)
+  /// The nodes have a network of their own: node k is NETWORK.(k+1), all its ports are free, and without a layout every
+  /// role has a node for itself. "10.77.0"; empty: they are addresses of this machine.
+  std::string network = {};
 };
 
 /// Loopback addresses with ports that are free now and below those that the system gives to outgoing connections, so
 /// that a role that is started again finds its own free. An evaluator that the layout lacks runs on the last node.
 Spec local_spec(const LocalCluster& wanted);
+/// The same with what runs on each node.
+ClusterFile local_cluster(const LocalCluster& wanted);
 
 }  // namespace lockstep::cluster

@@ -41,6 +41,16 @@ std::string waits_of(const LocalJob& job) {
   return job.wait_policy != "auto" || job.shares.all_fit ? job.wait_policy : "block";
 }
 
+namespace {
+
+int threads_of(const LocalJob& job, const Task& task) {
+  const auto found = job.threads.find(task.str());
+  if (found != job.threads.end()) return found->second;
+  return is_member(task) ? job.shares.worker_threads : 1;
+}
+
+}  // namespace
+
 std::vector<RoleProcess> local_roles(const LocalJob& job) {
   std::vector<RoleProcess> roles;
   for (const Task& task : job.spec.tasks()) {
@@ -50,8 +60,7 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
     command.argv.insert(command.argv.end(), job.words.begin(), job.words.end());
     command.argv.insert(command.argv.end(),
                         {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
-                         fmt::format("--threads={}", is_member(task) ? job.shares.worker_threads : 1),
-                         "--wait-policy=" + waits_of(job)});
+                         fmt::format("--threads={}", threads_of(job, task)), "--wait-policy=" + waits_of(job)});
     if (job.shares.all_fit && job.shares.none_left) {
       command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
     }

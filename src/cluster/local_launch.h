@@ -1,6 +1,7 @@
 // A cluster on this machine: what its processes are started with. Plain values and free functions, any thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct LocalJob {
   std::vector<std::string> words;  ///< the arguments that all roles share, beginning with the command
   std::string cluster_file;
   CoreShares shares;
-  std::string wait_policy = "auto";  ///< as the user wants it
+  std::map<std::string, int> threads = {};  ///< of single roles, by name, where the shares do not say
+  std::string wait_policy = "auto";         ///< as the user wants it
 };
 
 /// --wait-policy of its processes.

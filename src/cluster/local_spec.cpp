@@ -67,7 +67,10 @@ std::vector<std::vector<Role>> groups_of(const LocalCluster& wanted) {
   if (wanted.layout.empty()) {
     std::vector<Role> all(static_cast<size_t>(wanted.ps), Role::ps);
     all.insert(all.end(), static_cast<size_t>(wanted.workers), Role::worker);
-    return {all};
+    if (wanted.network.empty()) return {all};
+    std::vector<std::vector<Role>> each;
+    for (const Role role : all) each.push_back({role});
+    return each;
   }
   std::vector<std::vector<Role>> groups;
   try {
@@ -76,36 +79,46 @@ std::vector<std::vector<Role>> groups_of(const LocalCluster& wanted) {
     throw UsageError(std::string("layout: ") + error.what());
   }
   if (groups.size() > kMostLoopbackNodes) {
-    throw UsageError(fmt::format("layout: has {} nodes; at most {} fit on this machine's loopback addresses",
-                                 groups.size(), kMostLoopbackNodes));
+    throw UsageError(
+        fmt::format("layout: has {} nodes; at most {} fit on this machine", groups.size(), kMostLoopbackNodes));
   }
   return groups;
 }
 
 }  // namespace
 
-Spec local_spec(const LocalCluster& wanted) {
+ClusterFile local_cluster(const LocalCluster& wanted) {
   std::vector<std::vector<Role>> groups = groups_of(wanted);
   const auto has_evaluator = [](const std::vector<Role>& group) {
     return std::find(group.begin(), group.end(), Role::evaluator) != group.end();
   };
-  if (wanted.evaluator && std::none_of(groups.begin(), groups.end(), has_evaluator)) {
+  if (wanted.evaluator && !groups.empty() && std::none_of(groups.begin(), groups.end(), has_evaluator)) {
     groups.back().push_back(Role::evaluator);
   }
-  Spec spec;
+  ClusterFile cluster;
   FreePorts ports;
+  const bool own = !wanted.network.empty();
   for (size_t node = 0; node < groups.size(); ++node) {
-    for (const Role role : groups[node]) spec.of(role).push_back(ports.next(fmt::format("127.0.0.{}", node + 1)));
+    Node& here = cluster.nodes.emplace_back();
+    here.host = fmt::format("{}.{}", own ? wanted.network : "127.0.0", node + 1);
+    for (const Role role : groups[node]) {
+      std::vector<std::string>& addresses = cluster.spec.of(role);
+      const auto port = kFirstPort + static_cast<int>(here.tasks.size());
+      here.tasks.push_back({role, static_cast<int>(addresses.size())});
+      addresses.push_back(own ? join_address(here.host, port) : ports.next(here.host));
+    }
   }
-  if (const std::optional<Problem> problem = find_problem(spec)) {
+  if (const std::optional<Problem> problem = find_problem(cluster.spec)) {
     throw UsageError(fmt::format("{}: {}", wanted.layout.empty() ? "workers" : "layout", problem->text));
   }
-  const auto members = static_cast<int>(spec.members().size());
+  const auto members = static_cast<int>(cluster.spec.members().size());
   if (!wanted.layout.empty() && wanted.workers != 0 && wanted.workers != members) {
     throw UsageError(fmt::format("workers: {} and the layout '{}' with {} do not fit; leave one out", wanted.workers,
                                  wanted.layout, members));
   }
-  return spec;
+  return cluster;
 }
+
+Spec local_spec(const LocalCluster& wanted) { return local_cluster(wanted).spec; }
 
 }  // namespace lockstep::cluster

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,7 +73,18 @@ struct Start {
   int report = -1;
   int watchman = -1;
   bool foreground = false;
+  int network = -1;
+  const FileHandle* groups = nullptr;
+  size_t group_count = 0;
 };
+
+/// False, with errno, where it cannot take its place.
+bool take_seat(const Start& start) {
+  for (size_t i = 0; i < start.group_count; ++i) {
+    if (::write(start.groups[i].get(), "0", 1) != 1) return false;  // 0 stands for who writes
+  }
+  return start.network < 0 || setns(start.network, CLONE_NEWNET) == 0;
+}
 
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) {
@@ -89,10 +101,10 @@ void reset_signals() {
   if (getppid() != start.parent) _exit(128 + SIGKILL);  // it died before it could be told to take us along
   const pid_t self = getpid();
   if (start.watchman >= 0) (void)!::write(start.watchman, &self, sizeof self);
-  bool ready = true;
+  bool ready = take_seat(start);
   if (start.input >= 0 || !start.foreground) {
     const int input = start.input >= 0 ? start.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ready = dup2(input, STDIN_FILENO) >= 0;
+    ready = ready && dup2(input, STDIN_FILENO) >= 0;
   }
   if (start.out >= 0) ready = ready && dup2(start.out, STDOUT_FILENO) >= 0 && dup2(start.err, STDERR_FILENO) >= 0;
   reset_signals();
@@ -100,6 +112,12 @@ void reset_signals() {
   const int error = errno;
   (void)!::write(start.report, &error, sizeof error);
   _exit(127);
+}
+
+FileHandle open_seat(const std::string& path, int flags) {
+  FileHandle file(open(path.c_str(), flags | O_CLOEXEC));
+  if (!file.open()) base::throw_io_error("open", path, errno);
+  return file;
 }
 
 /// The error of an exec that failed; 0 where it went through.
@@ -130,8 +148,15 @@ Child::Child(const Command& command) : foreground_(command.foreground), watchman
   Ends err = command.own_output ? make_pipe(program) : Ends{};
   Ends report = make_pipe(program);
   Ends input = command.hold_stdin ? make_pipe(program) : Ends{};
-  const Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),         input.reading.get(),
-                    out.writing.get(), err.writing.get(), report.writing.get(), command.watchman, command.foreground};
+  std::vector<FileHandle> groups;
+  for (const std::string& path : command.groups) groups.push_back(open_seat(path, O_WRONLY));
+  const FileHandle network =
+      command.network_namespace.empty() ? FileHandle() : open_seat(command.network_namespace, O_RDONLY);
+  Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),         input.reading.get(),
+              out.writing.get(), err.writing.get(), report.writing.get(), command.watchman, command.foreground};
+  start.network = network.get();
+  start.groups = groups.data();
+  start.group_count = groups.size();
   {
     const base::KeptToCores inherited(command.cores);
     pid_ = fork();

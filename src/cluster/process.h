@@ -30,6 +30,10 @@ struct Command {
   bool hold_stdin = false;      ///< its standard input is a pipe that closes with the Child; otherwise it is empty
   /// It has this process's group, terminal and standard input, as if it were in its place; what it leaves stays.
   bool foreground = false;
+  /// Where it is before it becomes the program: a network namespace (a path), and control groups (files that a process
+  /// joins by writing there). Needs root.
+  std::string network_namespace = {};
+  std::vector<std::string> groups = {};
 };
 
 /// How a process ended.

@@ -8,9 +8,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "emulate/cpu_quota.h"
+#include "emulate/control_group.h"
 
 namespace lockstep::emulate {
 
@@ -30,6 +31,9 @@ std::vector<NodeSpec> parse_nodes(const std::string& text, size_t nodes);
 /// "4 nodes x 0.75 cores = 3 cores, and this machine has 2".
 void check_fits(const std::vector<NodeSpec>& nodes, double host_cores, double host_memory);
 
+/// Gives those without cores of their own equal shares of what the others leave. To be done after `check_fits`.
+void share_cores(std::vector<NodeSpec>& nodes, double host_cores);
+
 /// What a process needs to be on a node: to be done in the child, before it becomes the program.
 struct Seat {
   std::string network_namespace;                                 ///< path; empty: the host's
@@ -39,7 +43,7 @@ struct Seat {
 
 class EmulatedCluster {
  public:
-  /// Throws UsageError without root, or naming what the system lacks.
+  /// Every node with cores. Throws UsageError without root, or naming what the system lacks.
   explicit EmulatedCluster(const std::vector<NodeSpec>& nodes);
   ~EmulatedCluster();
   EmulatedCluster(const EmulatedCluster&) = delete;
@@ -48,6 +52,7 @@ class EmulatedCluster {
   [[nodiscard]] size_t size() const;
   [[nodiscard]] std::string name(size_t node) const;     ///< "node1"
   [[nodiscard]] std::string address(size_t node) const;  ///< of its link, without port
+  [[nodiscard]] const NodeSpec& spec(size_t node) const;
   [[nodiscard]] Seat seat(size_t node) const;
   [[nodiscard]] Throttling throttling(size_t node) const;
 

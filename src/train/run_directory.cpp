@@ -50,17 +50,20 @@ bool is_run(const std::string& path) {
 
 }  // namespace
 
-RunDirectory RunDirectory::create(const std::string& runs_dir, const std::string& name) {
+std::string RunDirectory::reserve(const std::string& runs_dir, const std::string& name) {
   check_name(name);
   base::make_directories(runs_dir);
   for (uint64_t n = largest_number(runs_dir, name) + 1;; ++n) {
-    const std::string path = fmt::format("{}/{}-{}", runs_dir, name, n);
-    if (::mkdir(path.c_str(), 0777) == 0) {
-      base::make_directories(path + "/checkpoints");
-      return {path, lock_run(path)};
-    }
+    std::string path = fmt::format("{}/{}-{}", runs_dir, name, n);
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) base::throw_io_error("create run folder", path, errno);
   }
+}
+
+RunDirectory RunDirectory::create(const std::string& runs_dir, const std::string& name) {
+  const std::string path = reserve(runs_dir, name);
+  base::make_directories(path + "/checkpoints");
+  return {path, lock_run(path)};
 }
 
 RunDirectory RunDirectory::create_at(const std::string& path) {

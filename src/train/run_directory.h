@@ -17,6 +17,8 @@ class RunDirectory {
   static RunDirectory create(const std::string& runs_dir, const std::string& name);
   /// Exactly this folder, which must not exist or be empty; UsageError names --resume otherwise.
   static RunDirectory create_at(const std::string& path);
+  /// The path of an empty folder that is the next free <runs_dir>/<name>-<n>, for whoever is to make the run there.
+  static std::string reserve(const std::string& runs_dir, const std::string& name);
   /// What the settings say: run_dir, or runs_dir and name (or the model's name).
   static RunDirectory create_for(const Settings& settings, const std::string& model_name);
   /// An existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in use.

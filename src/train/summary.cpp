@@ -88,7 +88,12 @@ ordered_json resources_json(const observe::ResourceSummary& resources) {
   ordered_json json;
   json["every"] = resources.every;
   json["samples"] = resources.samples;
-  json["cores"] = ::sysconf(_SC_NPROCESSORS_ONLN);  // of the machine: this process may be kept to some of them
+  // Of the machine: this process may be kept to some of them.
+  if (const std::optional<base::OwnNode> node = base::own_node()) {
+    json["cores"] = node->cores;
+  } else {
+    json["cores"] = ::sysconf(_SC_NPROCESSORS_ONLN);
+  }
   json["memory_bytes"] = base::machine_memory();
   for (const observe::ColumnSummary& column : resources.columns) {
     json[column.name] = {{"mean", number(column.mean)},

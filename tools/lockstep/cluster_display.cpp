@@ -146,6 +146,10 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
   }
 }
 
+void ClusterDisplay::faults(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) say("fault:", line, false);
+}
+
 void ClusterDisplay::say(const std::string& who, const std::string& text, bool bad) {
   if (quiet_) {
     if (bad) std::fprintf(stderr, "%s %s\n", who.c_str(), text.c_str());

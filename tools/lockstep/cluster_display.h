@@ -19,6 +19,8 @@ class ClusterDisplay {
   ClusterDisplay(const Terminal& terminal, std::vector<cluster::Task> tasks, const std::string& split, bool quiet);
 
   void on_event(const cluster::RoleEvent& event);
+  /// A line for each fault that was made on purpose.
+  void faults(const std::vector<std::string>& lines);
   /// Removes the block: what follows is the closing.
   void finish();
 

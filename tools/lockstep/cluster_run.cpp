@@ -184,8 +184,10 @@ int run_cluster(const ClusterRun& run) {
   // All-reduce goes on with those that there are, and nobody leaves before all is written.
   if (!servers) options.enough_members = std::max(1, static_cast<int>(run.settings->min_workers));
   if (terminal.interactive) options.tick = cluster::SupervisorOptions::Time(200);
+  if (run.faults) options.tick = cluster::SupervisorOptions::Time(20);
   const cluster::JobOutcome ended = cluster::Supervisor(run.roles, options, [&](const cluster::RoleEvent& event) {
                                       if (run.also) run.also(event);
+                                      if (run.faults) display.faults(run.faults());
                                       display.on_event(event);
                                     }).run();
   display.finish();
@@ -206,7 +208,8 @@ std::string launch_yaml(const train::Settings& settings) {
   for (const std::string_view name : kLaunchSettings) {
     const train::SettingDef& def = *train::find_setting(name);
     const std::string value = train::value_text(settings, def);
-    yaml += fmt::format("{}: {}\n", train::yaml_key(def), name == "layout" ? "\"" + value + "\"" : value);
+    const bool text = name == "layout" || name == "emulate" || name == "faults";
+    yaml += fmt::format("{}: {}\n", train::yaml_key(def), text ? "\"" + value + "\"" : value);
   }
   return yaml;
 }
@@ -219,7 +222,8 @@ void apply_launch_yaml(train::Configuration& configuration, const std::string& r
   kept.load_yaml(path);
   for (const std::string_view name : kLaunchSettings) {
     const std::string value = kept.given_text(name);
-    if (!value.empty() && !configuration.given(name)) configuration.set(name, value);
+    // What went wrong on purpose does so once.
+    if (!value.empty() && !configuration.given(name) && name != "faults") configuration.set(name, value);
   }
 }
 

@@ -17,8 +17,9 @@ struct ClusterRun {
   std::string program;               ///< its name, for what is printed
   std::vector<cluster::Task> tasks;  ///< of the cluster
   std::vector<cluster::RoleProcess> roles;
-  cluster::Supervisor::Callback also = {};  ///< hears of every event first
-  std::function<void()> collect = {};       ///< once all have ended: brings in what lies elsewhere
+  cluster::Supervisor::Callback also = {};                ///< hears of every event first
+  std::function<std::vector<std::string>()> faults = {};  ///< asked often: those that were just made
+  std::function<void()> collect = {};                     ///< once all have ended: brings in what lies elsewhere
 };
 
 /// Supervises, displays, closes. The exit code; throws Error or UsageError with the line that says why the job failed.

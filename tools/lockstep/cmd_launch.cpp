@@ -119,7 +119,7 @@ train::Settings resolve(train::Configuration configuration, const std::string& r
 
 int run_launch(const Arguments& arguments, const Invocation& invocation) {
   const train::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
-  for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota"}) {
+  for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate", "faults"}) {
     if (!configuration.given(name)) continue;
     throw UsageError(fmt::format("--{}: the cluster file says who runs where; leave it out", name));
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/host.h"
 #include "base/wait_policy.h"
 #include "closing.h"
 #include "cluster_run.h"
@@ -13,6 +14,7 @@
 #include "fetch_display.h"
 #include "local_cluster.h"
 #include "lockstep/error.h"
+#include "one_node.h"
 #include "output.h"
 #include "progress.h"
 #include "role.h"
@@ -36,6 +38,7 @@ constexpr const char* kExamples =
     "  lockstep train --config study.yaml --seed 7               settings from a file; flags win\n"
     "  lockstep train lenet --workers 3 --ps 1 --async           three workers and a server: docs/launching.md\n"
     "  lockstep train lenet --workers 3 --strategy allreduce     without a server: docs/allreduce.md\n"
+    "  lockstep train lenet --workers 2 --emulate cores=0.5      on nodes of half a core each: docs/emulation.md\n"
     "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
 
@@ -131,6 +134,7 @@ void refuse_cluster_settings(const train::Configuration& configuration, const tr
     const bool differs = train::value_text(settings, def) != train::value_text(defaults, def);
     if (def.group != "Cluster" || !differs || def.name == "report" || def.name == "restarts") continue;
     if (replicas && is_of_replicas(def.name)) continue;
+    if (def.name == "emulate" || (def.name == "faults" && !settings.emulate.empty())) continue;
     if (def.name == "insecure" && !settings.metrics.empty()) continue;
     throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
                                  train::value_text(settings, def)));
@@ -142,12 +146,16 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   const train::Settings settings = resolve_early(configuration);
   // A role is one also where the configuration that all roles share names workers.
   if (const auto found = find_role(settings, configuration)) {
+    if (configuration.given("emulate")) {
+      throw UsageError("--emulate makes a cluster of its own; not for a process of another one");
+    }
     // Kept with the run, so that ranks that resume it are given the same roles.
     if (settings.strategy == "auto") configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
   refuse_cluster_settings(configuration, settings);
+  if (!settings.emulate.empty() && !base::own_node()) return run_on_node(configuration, settings, invocation);
   return run_here(configuration, settings, invocation);
 }
 

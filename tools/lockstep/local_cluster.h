@@ -10,4 +10,8 @@ namespace lockstep::tools {
 int run_local_cluster(const train::Configuration& configuration, const train::Settings& settings,
                       const Invocation& invocation);
 
+/// What the processes of a training would each find missing, or fetch at the same time, is found or fetched here, once.
+/// Data that is made is left to them.
+void find_data(const train::Configuration& configuration, const train::Settings& settings);
+
 }  // namespace lockstep::tools

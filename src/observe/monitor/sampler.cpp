@@ -146,8 +146,8 @@ void Sampler::add_node(const Reading& now) {
   put(share(&NodeStat::user) + share(&NodeStat::system));
   put(share(&NodeStat::user));
   put(share(&NodeStat::system));
-  put(share(&NodeStat::iowait));
-  put(share(&NodeStat::steal));
+  put(is.emulated ? kNone : share(&NodeStat::iowait));
+  put(is.emulated ? kNone : share(&NodeStat::steal));
   put(as_double(is.memory_used));
   const bool switches = was.stat && is.stat;
   put(switches ? rate(as_double(was.stat->context_switches), as_double(is.stat->context_switches)) : kNone);

@@ -1,5 +1,5 @@
 // CPU quotas with real control groups. Where the machine does not permit them (no root), the tests say so and pass by.
-#include "emulate/cpu_quota.h"
+#include "emulate/control_group.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,13 +22,15 @@ namespace lockstep::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using emulate::CpuQuota;
+using emulate::ControlGroup;
 using Clock = std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
-std::unique_ptr<CpuQuota> make_quota(const std::string& name, double cores) {
+emulate::GroupLimits limits(double cores) { return {.cores = cores, .for_what = "cpu-quota"}; }
+
+std::unique_ptr<ControlGroup> make_quota(const std::string& name, double cores) {
   try {
-    return std::make_unique<CpuQuota>(name, cores);
+    return std::make_unique<ControlGroup>(name, limits(cores));
   } catch (const IoError&) {
     return nullptr;
   }
@@ -74,7 +76,7 @@ double end(pid_t pid) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-TEST(CpuQuota, AProcessThatWantsAllGetsItsShare) {
+TEST(ControlGroup, AProcessThatWantsAllGetsItsShare) {
   QUOTA_OR_SKIP(quota, "share", 0.25);
   const pid_t pid = start(burn);
   quota->add(pid);
@@ -90,7 +92,7 @@ TEST(CpuQuota, AProcessThatWantsAllGetsItsShare) {
   EXPECT_GT(quota->throttling().throttled_seconds, 0.1);
 }
 
-TEST(CpuQuota, AnIdleProcessIsNotHeldBack) {
+TEST(ControlGroup, AnIdleProcessIsNotHeldBack) {
   QUOTA_OR_SKIP(quota, "idle", 0.5);
   const pid_t pid = start([] { pause(); });
   quota->add(pid);
@@ -98,7 +100,7 @@ TEST(CpuQuota, AnIdleProcessIsNotHeldBack) {
   end(pid);
 }
 
-TEST(CpuQuota, TheGroupGoesWithItsOwnerAndTheProcessStays) {
+TEST(ControlGroup, TheGroupGoesWithItsOwnerAndTheProcessStays) {
   const pid_t pid = start([] { pause(); });
   {
     QUOTA_OR_SKIP(quota, "owner", 1.5);
@@ -110,25 +112,25 @@ TEST(CpuQuota, TheGroupGoesWithItsOwnerAndTheProcessStays) {
   end(pid);
 }
 
-TEST(CpuQuota, AProcessThatHasEndedIsNoError) {
+TEST(ControlGroup, AProcessThatHasEndedIsNoError) {
   QUOTA_OR_SKIP(quota, "ended", 1);
   const pid_t pid = start([] {});
   waitpid(pid, nullptr, 0);
   EXPECT_NO_THROW(quota->add(pid));
 }
 
-TEST(CpuQuota, WhatADeadLauncherLeftIsRemovedTheNextTime) {
+TEST(ControlGroup, WhatADeadLauncherLeftIsRemovedTheNextTime) {
   QUOTA_OR_SKIP(mine, "mine", 1);
-  const pid_t launcher = start([] { _exit(new CpuQuota("left", 1) == nullptr); });
+  const pid_t launcher = start([] { _exit(new ControlGroup("left", limits(1)) == nullptr); });
   waitpid(launcher, nullptr, 0);
   ASSERT_EQ(groups_of(launcher).size(), 1U);
-  emulate::remove_leftover_quotas();
+  emulate::remove_leftover_groups();
   EXPECT_TRUE(groups_of(launcher).empty());
   EXPECT_EQ(groups_of(getpid()).size(), 1U) << "the living keep theirs";
 }
 
-TEST(CpuQuota, AShareThatIsNoneIsAnError) {
-  EXPECT_THAT(message_of<UsageError>([] { CpuQuota("none", 0); }), HasSubstr("cpu-quota: 0 is not allowed"));
+TEST(ControlGroup, AShareThatIsNoneIsAnError) {
+  EXPECT_THAT(message_of<UsageError>([] { ControlGroup("none", limits(0)); }), HasSubstr("cpu-quota: 0 is not allowed"));
 }
 
 }  // namespace

@@ -1,0 +1,223 @@
+#include "emulate/control_group.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/file.h"
+#include "emulate/owner.h"
+#include "lockstep/error.h"
+
+namespace lockstep::emulate {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Short, so that a group runs and rests in small pieces. The system takes no quota below a millisecond.
+constexpr int kPeriodMicroseconds = 10'000;
+constexpr int kLeastQuotaMicroseconds = 1000;
+constexpr int kLongestPeriodMicroseconds = 1'000'000;
+constexpr const char* kRoot = "/sys/fs/cgroup";
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// 0 or the error.
+int write_text(const std::string& path, const std::string& text) {
+  const base::FileHandle file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.open()) return errno;
+  return write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
+}
+
+void must_write(const std::string& path, const std::string& text) {
+  const int error = write_text(path, text);
+  if (error != 0) base::throw_io_error("set a limit in", path, error);
+}
+
+/// Where version 1 has a controller: "" where it does not.
+std::string first_version(const std::string& controller) {
+  for (const std::string& name : {controller, std::string("cpu,cpuacct"), std::string("cpuacct,cpu")}) {
+    const std::string folder = fmt::format("{}/{}", kRoot, name);
+    if (name.find(controller) != std::string::npos && exists(folder + "/cgroup.procs")) return folder;
+  }
+  return "";
+}
+
+/// Of version 1, the group that this process is in: what is made inside counts there, too.
+std::string own_group(const std::string& controller, const std::string& hierarchy) {
+  std::istringstream lines(read_text("/proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':' + controller + ':');
+    if (colon == std::string::npos) continue;
+    const std::string folder = hierarchy + line.substr(colon + controller.size() + 2);
+    if (folder.back() != '/' && exists(folder + "/cgroup.procs")) return folder;
+  }
+  return hierarchy;
+}
+
+/// The groups of the second version get the controllers from the one above.
+void enable_controller(const std::string& name) {
+  const std::string file = fmt::format("{}/cgroup.subtree_control", kRoot);
+  std::istringstream words(read_text(file));
+  for (std::string word; words >> word;) {
+    if (word == name) return;
+  }
+  must_write(file, "+" + name);
+}
+
+/// The number after `key` in cpu.stat; 0 where it is not.
+uint64_t value_of(const std::string& stat, const std::string& key) {
+  std::istringstream words(stat);
+  std::string name;
+  uint64_t value = 0;
+  while (words >> name >> value) {
+    if (name == key) return value;
+  }
+  return 0;
+}
+
+/// Who is still in the group goes where everyone is: a group can only be removed empty.
+void remove_folder(const std::string& folder) {
+  const std::string parent = fs::path(folder).parent_path().string();
+  for (int turn = 0; turn < 100; ++turn) {
+    if (rmdir(folder.c_str()) == 0 || errno != EBUSY) return;
+    std::istringstream processes(read_text(folder + "/cgroup.procs"));
+    std::string process;
+    while (processes >> process) write_text(parent + "/cgroup.procs", process);
+    usleep(1000);  // the dying are in the group until they are gone
+  }
+}
+
+void limit_memory(const std::string& folder, bool second, double bytes) {
+  const std::string text = fmt::format("{:.0f}", bytes);
+  must_write(folder + (second ? "/memory.max" : "/memory.limit_in_bytes"), text);
+  // Nor may it go to disk instead, where there is swap.
+  write_text(folder + (second ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"), second ? "0" : text);
+}
+
+}  // namespace
+
+ControlGroup::ControlGroup(const std::string& name, const GroupLimits& limits) {
+  const double least = static_cast<double>(kLeastQuotaMicroseconds) / kLongestPeriodMicroseconds;
+  if (!(limits.cores >= least)) {
+    throw UsageError(fmt::format("{}: {} is not allowed; at least {} cores", limits.for_what, limits.cores, least));
+  }
+  try {
+    make(owner_prefix() + name, limits);
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+ControlGroup::~ControlGroup() { remove(); }
+
+void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
+  const std::string cpu = first_version("cpu");
+  second_ = cpu.empty();
+  if (second_ && !exists(fmt::format("{}/cgroup.controllers", kRoot))) {
+    throw IoError(fmt::format("cannot limit the CPU: no control groups with a CPU controller at {}", kRoot));
+  }
+  cpu_ = make_folder(second_ ? kRoot : cpu, name);
+  if (second_) enable_controller("cpu");
+  set_cores(limits.cores);
+  if (limits.accounted) usage_ = second_ ? cpu_ : make_folder(first_version("cpuacct"), name);
+  const std::string memory = second_ ? kRoot : first_version("memory");
+  if (limits.memory_bytes > 0 && memory.empty()) {
+    throw IoError(fmt::format("cannot limit memory: no control groups with a memory controller at {}", kRoot));
+  }
+  if (!limits.accounted && limits.memory_bytes <= 0) return;
+  if (second_) enable_controller("memory");
+  memory_ = second_ || memory.empty() ? make_folder(memory, name) : make_folder(own_group("memory", memory), name);
+  if (limits.memory_bytes > 0) limit_memory(memory_, second_, limits.memory_bytes);
+}
+
+std::string ControlGroup::make_folder(const std::string& parent, const std::string& name) {
+  if (parent.empty()) return "";
+  std::string folder = fmt::format("{}/{}", parent, name);
+  if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) return folder;
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    throw IoError(fmt::format("cannot limit the CPU: making the control group {} needs root ({})", folder,
+                              std::generic_category().message(errno)));
+  }
+  folders_.push_back(folder);
+  return folder;
+}
+
+void ControlGroup::remove() {
+  for (const std::string& folder : folders_) remove_folder(folder);
+}
+
+void ControlGroup::set_cores(double cores) {
+  const double least_period = kLeastQuotaMicroseconds / cores;
+  const auto period =
+      static_cast<int64_t>(std::clamp<double>(least_period, kPeriodMicroseconds, kLongestPeriodMicroseconds));
+  const auto quota =
+      std::max<int64_t>(kLeastQuotaMicroseconds, static_cast<int64_t>(static_cast<double>(period) * cores));
+  if (second_) return must_write(cpu_ + "/cpu.max", fmt::format("{} {}", quota, period));
+  // In between no limit holds, so that no order of the two is refused.
+  must_write(cpu_ + "/cpu.cfs_quota_us", "-1");
+  must_write(cpu_ + "/cpu.cfs_period_us", std::to_string(period));
+  must_write(cpu_ + "/cpu.cfs_quota_us", std::to_string(quota));
+}
+
+std::vector<std::string> ControlGroup::files() const {
+  std::vector<std::string> result;
+  for (const std::string& folder : folders_) result.push_back(folder + "/cgroup.procs");
+  return result;
+}
+
+void ControlGroup::add(pid_t process) {
+  for (const std::string& file : files()) {
+    const int error = write_text(file, std::to_string(process));
+    if (error != 0 && error != ESRCH) base::throw_io_error("add a process to", file, error);
+  }
+}
+
+Throttling ControlGroup::throttling() const {
+  const std::string stat = read_text(cpu_ + "/cpu.stat");
+  Throttling result;
+  result.periods = value_of(stat, "nr_periods");
+  result.throttled_periods = value_of(stat, "nr_throttled");
+  // The first version counts nanoseconds, the second microseconds.
+  result.throttled_seconds = static_cast<double>(value_of(stat, "throttled_time")) * 1e-9 +
+                             static_cast<double>(value_of(stat, "throttled_usec")) * 1e-6;
+  return result;
+}
+
+void remove_leftover_groups() {
+  std::vector<std::string> roots;
+  for (const char* controller : {"cpu", "cpuacct", "memory"}) roots.push_back(first_version(controller));
+  if (exists(fmt::format("{}/cgroup.controllers", kRoot))) roots.emplace_back(kRoot);
+  std::vector<std::string> found;
+  for (const std::string& root : roots) {
+    if (root.empty()) continue;
+    std::error_code error;
+    fs::recursive_directory_iterator at(root, fs::directory_options::skip_permission_denied, error);
+    for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+      std::error_code ignored;
+      if (!at->is_directory(ignored)) continue;
+      if (owner_is_gone(at->path().filename().string())) found.push_back(at->path().string());
+    }
+  }
+  for (const std::string& folder : found) remove_folder(folder);
+}
+
+}  // namespace lockstep::emulate

@@ -1,0 +1,63 @@
+// Limits on the CPU time and the memory of processes, by control groups (version 1 or 2). Needs root. The groups and
+// the limits end with the object. For one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::emulate {
+
+/// From cpu.stat: how often and how long the group was held back.
+struct Throttling {
+  uint64_t periods = 0;
+  uint64_t throttled_periods = 0;
+  double throttled_seconds = 0;
+};
+
+struct GroupLimits {
+  double cores = 1;           ///< that it may use: 0.25 is a quarter of one
+  double memory_bytes = 0;    ///< 0: no limit
+  bool accounted = false;     ///< also counts what it uses, where the system can
+  std::string for_what = {};  ///< names the limit in errors: "cpu-quota"
+};
+
+class ControlGroup {
+ public:
+  /// The name is made this process's (owner.h). Throws Error that says what is missing where the system does not permit
+  /// it.
+  ControlGroup(const std::string& name, const GroupLimits& limits);
+  ~ControlGroup();
+  ControlGroup(const ControlGroup&) = delete;
+  ControlGroup& operator=(const ControlGroup&) = delete;
+
+  /// Moves a process, with its future children, into the group.
+  void add(pid_t process);
+  void set_cores(double cores);
+  [[nodiscard]] Throttling throttling() const;
+
+  /// Files that a process joins by: whoever writes 0 there is in the group.
+  [[nodiscard]] std::vector<std::string> files() const;
+  /// The folders that have cpuacct.usage or cpu.stat, and memory.usage_in_bytes or memory.current; "" where none does.
+  [[nodiscard]] const std::string& usage_folder() const { return usage_; }
+  [[nodiscard]] const std::string& memory_folder() const { return memory_; }
+
+ private:
+  void make(const std::string& name, const GroupLimits& limits);
+  /// Makes a folder of that name there, once.
+  std::string make_folder(const std::string& parent, const std::string& name);
+  void remove();
+
+  bool second_ = false;  ///< version 2
+  std::string cpu_;
+  std::string usage_;
+  std::string memory_;
+  std::vector<std::string> folders_;
+};
+
+/// Removes groups that processes which died left behind.
+void remove_leftover_groups();
+
+}  // namespace lockstep::emulate

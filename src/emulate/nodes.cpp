@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/suggest.h"
+#include "emulate/cluster.h"
+#include "emulate/quantities.h"
+#include "lockstep/error.h"
+
+namespace lockstep::emulate {
+namespace {
+
+using Read = std::optional<double> (*)(std::string_view text);
+
+std::optional<double> parse_cores(std::string_view text) { return parse_quantity(text, {{"", 1}}); }
+
+std::optional<double> parse_bytes(std::string_view text) {
+  return parse_quantity(text, {{"b", 1},
+                               {"kb", 1e3},
+                               {"mb", 1e6},
+                               {"gb", 1e9},
+                               {"kib", 1024},
+                               {"mib", 1024.0 * 1024},
+                               {"gib", 1024.0 * 1024 * 1024}});
+}
+
+std::optional<double> parse_rate(std::string_view text) {
+  return parse_quantity(text, {{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}});
+}
+
+/// One thing that can be said of a node.
+struct Key {
+  std::string_view name;
+  double NodeSpec::*member;
+  Read read;
+  double least;
+  double most;
+  std::string_view allowed;
+};
+
+constexpr std::array<Key, 5> kKeys{{
+    {"cores", &NodeSpec::cores, parse_cores, 0.01, 1024, "0.01 to 1024, as 0.5"},
+    {"memory", &NodeSpec::memory_bytes, parse_bytes, 16e6, 1e15, "from 16MB, as 512MB, 2GB or 1GiB"},
+    {"rate", &NodeSpec::rate, parse_rate, 64e3, 1e12, "from 64kbit to 1000gbit, as 100mbit or 1gbit"},
+    {"delay", &NodeSpec::delay_seconds, parse_seconds, 0, 10, "up to 10s, as 1ms"},
+    {"loss", &NodeSpec::loss, parse_share, 0, 0.9, "up to 90%, as 0.1%"},
+}};
+
+[[noreturn]] void refuse(std::string_view piece, const std::string& why) {
+  throw UsageError(fmt::format("emulate: '{}': {}", piece, why));
+}
+
+const Key& find_key(std::string_view name, std::string_view piece) {
+  const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& key) { return key.name == name; });
+  if (found != kKeys.end()) return *found;
+  std::vector<std::string> names;
+  for (const Key& key : kKeys) names.emplace_back(key.name);
+  refuse(piece, fmt::format("no '{}' of a node{}; cores, memory, rate, delay and loss can be given", name,
+                            base::hint(std::string(name), names)));
+}
+
+/// The place of "node2" among `nodes`.
+size_t find_node(std::string_view name, std::string_view piece, size_t nodes) {
+  size_t number = 0;
+  const bool named = name.starts_with("node");
+  const char* end = name.data() + name.size();
+  if (!named || std::from_chars(name.data() + 4, end, number).ptr != end || number < 1 || number > nodes) {
+    refuse(piece, fmt::format("no node '{}'; {}", name,
+                              nodes == 1 ? "node1 is the only one" : fmt::format("there are node1 to node{}", nodes)));
+  }
+  return number - 1;
+}
+
+struct Setting {
+  std::optional<size_t> node;  ///< none: all
+  const Key* key = nullptr;
+  double value = 0;
+};
+
+Setting parse_setting(std::string_view piece, size_t nodes) {
+  const size_t equals = piece.find('=');
+  if (equals == std::string_view::npos)
+    refuse(piece, "no value; as cores=0.5 or node2.cores=0.25, with commas between");
+  std::string_view name = trimmed(piece.substr(0, equals));
+  const std::string_view text = trimmed(piece.substr(equals + 1));
+  Setting setting;
+  if (const size_t dot = name.find('.'); dot != std::string_view::npos) {
+    setting.node = find_node(name.substr(0, dot), piece, nodes);
+    name = name.substr(dot + 1);
+  }
+  setting.key = &find_key(name, piece);
+  const std::optional<double> value = setting.key->read(text);
+  const bool fits = value && *value >= setting.key->least && *value <= setting.key->most;
+  if (!fits) refuse(piece, fmt::format("{} is not allowed; {}", text.empty() ? "nothing" : text, setting.key->allowed));
+  setting.value = *value;
+  return setting;
+}
+
+std::string number_text(double value) {
+  std::string text = fmt::format("{:.3f}", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+/// "3 nodes x 0.75", or "0.75 + 0.5" where they differ.
+std::string sum_text(const std::vector<double>& parts, const std::string& unit) {
+  const auto differs = [&](double part) { return part != parts.front(); };
+  if (parts.size() > 1 && std::none_of(parts.begin(), parts.end(), differs)) {
+    return fmt::format("{} nodes x {}{}", parts.size(), number_text(parts.front()), unit);
+  }
+  std::string text;
+  for (const double part : parts) text += (text.empty() ? "" : " + ") + number_text(part);
+  return text + unit;
+}
+
+void check_sum(const std::vector<double>& parts, double host, const std::string& unit) {
+  constexpr double kRounding = 1e-9;
+  double all = 0;
+  for (const double part : parts) all += part;
+  if (all <= host * (1 + kRounding)) return;
+  if (parts.size() == 1) {
+    throw UsageError(
+        fmt::format("emulate: a node of {}{}, and this machine has {}", number_text(all), unit, number_text(host)));
+  }
+  throw UsageError(fmt::format("emulate: {} = {}{}, and this machine has {}", sum_text(parts, unit), number_text(all),
+                               unit, number_text(host)));
+}
+
+}  // namespace
+
+std::vector<NodeSpec> parse_nodes(const std::string& text, size_t nodes) {
+  std::vector<NodeSpec> result(nodes);
+  const std::string_view whole = trimmed(text);
+  if (whole == "on" || whole == "1" || whole == "true") return result;
+  std::vector<Setting> settings;
+  for (const std::string_view piece : split(whole, ',')) settings.push_back(parse_setting(trimmed(piece), nodes));
+  // What is said of one node counts, wherever it stands.
+  for (const bool single : {false, true}) {
+    for (const Setting& setting : settings) {
+      for (size_t node = 0; node < nodes; ++node) {
+        const bool meant = single ? setting.node == node : !setting.node.has_value();
+        if (meant) result[node].*setting.key->member = setting.value;
+      }
+    }
+  }
+  return result;
+}
+
+void share_cores(std::vector<NodeSpec>& nodes, double host_cores) {
+  size_t open = 0;
+  for (const NodeSpec& node : nodes) {
+    if (node.cores > 0) host_cores -= node.cores;
+    if (node.cores <= 0) ++open;
+  }
+  for (NodeSpec& node : nodes) {
+    if (node.cores <= 0) node.cores = host_cores / static_cast<double>(open);
+  }
+}
+
+void check_fits(const std::vector<NodeSpec>& nodes, double host_cores, double host_memory) {
+  constexpr double kGigabyte = 1e9;
+  std::vector<double> cores;
+  std::vector<double> memory;
+  for (const NodeSpec& node : nodes) {
+    if (node.cores > 0) cores.push_back(node.cores);
+    if (node.memory_bytes > 0) memory.push_back(node.memory_bytes / kGigabyte);
+  }
+  check_sum(cores, host_cores, " cores");
+  check_sum(memory, host_memory / kGigabyte, " GB");
+  const auto open =
+      static_cast<size_t>(std::count_if(nodes.begin(), nodes.end(), [](auto& n) { return n.cores <= 0; }));
+  double given = 0;
+  for (const double part : cores) given += part;
+  constexpr double kLeast = 0.01;
+  if (open > 0 && host_cores - given < kLeast * static_cast<double>(open)) {
+    throw UsageError(fmt::format("emulate: {} = {} cores, and this machine has {}: none are left for {} of the nodes",
+                                 sum_text(cores, ""), number_text(given), number_text(host_cores), open));
+  }
+}
+
+}  // namespace lockstep::emulate

@@ -1,0 +1,56 @@
+#include "emulate/owner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace lockstep::emulate {
+namespace {
+
+constexpr std::string_view kPrefix = "lockstep-";
+
+/// Clock ticks after the machine's start at which a process began; nothing where there is none.
+std::optional<uint64_t> start_of(uint64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = stat.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos || name_end + 2 > stat.size()) return std::nullopt;
+  std::istringstream fields(stat.substr(name_end + 2));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  uint64_t start = 0;
+  if (!(fields >> start)) return std::nullopt;
+  return start;
+}
+
+/// The number at the beginning of the text, which then begins after the '-' that follows it.
+std::optional<uint64_t> take_number(std::string_view& text) {
+  uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto length = static_cast<size_t>(stop - text.data());
+  if (error != std::errc() || length >= text.size() || text[length] != '-') return std::nullopt;
+  text.remove_prefix(length + 1);
+  return number;
+}
+
+}  // namespace
+
+std::string owner_prefix() {
+  const auto pid = static_cast<uint64_t>(getpid());
+  return fmt::format("{}{}-{}-", kPrefix, pid, start_of(pid).value_or(0));
+}
+
+bool owner_is_gone(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  const std::optional<uint64_t> pid = take_number(name);
+  const std::optional<uint64_t> start = pid ? take_number(name) : std::nullopt;
+  return start && start_of(*pid) != *start;
+}
+
+}  // namespace lockstep::emulate

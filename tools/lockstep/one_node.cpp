@@ -1,0 +1,113 @@
+#include "one_node.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+
+#include "cluster/process.h"
+#include "cluster/supervisor.h"
+#include "emulated_nodes.h"
+#include "fault_maker.h"
+#include "local_cluster.h"
+#include "lockstep/error.h"
+#include "output.h"
+#include "terminal.h"
+#include "text.h"
+#include "train/run_directory.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr int kLookMilliseconds = 50;
+
+/// The run's folder; a new one is made here and given to the program, empty.
+std::string find_folder(const train::Configuration& configuration, const train::Settings& settings) {
+  if (!settings.resume.empty()) return train::find_run(settings.resume, settings.runs_dir);
+  if (!settings.run_dir.empty()) return settings.run_dir;
+  const std::string name = settings.name.empty() ? configuration.model(settings.model).name : settings.name;
+  return train::RunDirectory::reserve(settings.runs_dir, name);
+}
+
+cluster::Command make_command(const train::Settings& settings, const Invocation& invocation, const std::string& folder,
+                              const EmulatedNodes& nodes) {
+  cluster::Command command;
+  command.program = "/proc/self/exe";
+  for (char** word = invocation.argv; *word != nullptr; ++word) command.argv.emplace_back(*word);
+  if (settings.resume.empty() && settings.run_dir.empty()) command.argv.push_back("--run-dir=" + folder);
+  if (settings.threads == 0) {
+    const int threads = nodes.threads(0, static_cast<size_t>(settings.replicas));
+    command.argv.push_back(fmt::format("--threads={}", threads));
+  }
+  if (settings.wait_policy == "auto") command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
+  command.own_output = false;
+  nodes.seat(command, 0);
+  return command;
+}
+
+/// Passes on what came; the program on the node decides what to do.
+void heed(int signals, const cluster::Child& child) {
+  signalfd_siginfo info{};
+  while (::read(signals, &info, sizeof info) == sizeof info) {
+    const auto number = static_cast<int>(info.ssi_signo);
+    if (number != SIGTSTP) {
+      child.signal(number);
+      continue;
+    }
+    child.signal(SIGSTOP);
+    raise(SIGSTOP);
+    child.signal(SIGCONT);
+  }
+}
+
+cluster::Ending watch(cluster::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
+                      const std::string& folder) {
+  const Terminal terminal = Terminal::detect();
+  std::error_code ignored;
+  bool kept = false;
+  std::optional<cluster::Ending> ending;
+  faults.begin();
+  while (!(ending = child.reap())) {
+    std::array<pollfd, 2> fds{{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}}};
+    (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kLookMilliseconds);
+    heed(signals, child);
+    // Its folder must be empty until it has begun.
+    if (!kept && std::filesystem::exists(folder + "/config.yaml", ignored)) {
+      kept = true;
+      nodes.write(folder, false);
+    }
+    if (!kept) continue;
+    for (const std::string& line : faults.make_due(folder + "/faults.jsonl")) print_note(terminal, "fault", line);
+  }
+  if (kept) nodes.write(folder, true);
+  return *ending;
+}
+
+}  // namespace
+
+int run_on_node(const train::Configuration& configuration, const train::Settings& settings,
+                const Invocation& invocation) {
+  const std::vector<emulate::Fault> wanted = emulate::parse_faults(settings.faults);
+  check_faults(wanted, {}, 1);
+  find_data(configuration, settings);  // there is no way out of the node's network
+  EmulatedNodes nodes(settings.emulate, {{"process"}});
+  FaultMaker faults(wanted, &nodes.cluster());
+  const std::string folder = find_folder(configuration, settings);
+  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});
+  cluster::Child child(make_command(settings, invocation, folder, nodes));
+  const cluster::Ending ending = watch(child, signals.fd(), nodes, faults, folder);
+  if (settings.resume.empty() && settings.run_dir.empty()) (void)::rmdir(folder.c_str());  // where nothing came of it
+  if (ending.signalled && ending.number == SIGKILL) {
+    const double memory = nodes.cluster().spec(0).memory_bytes;
+    const std::string limit =
+        memory > 0 ? fmt::format("; its memory is {}", bytes_text(static_cast<uint64_t>(memory))) : "";
+    throw Error(fmt::format("the training on node1 was {}{}", ending.text(), limit));
+  }
+  return ending.code();
+}
+
+}  // namespace lockstep::tools
