@@ -19,8 +19,8 @@ constexpr double kSecondsPerExample = 2e-6;
 constexpr double kSecondsPerStep = 40e-6;
 constexpr double kSecondsPerExchange = 700e-6;
 constexpr double kBytesPerSecond = 1e9;
-constexpr double kSecondsToStart = 0.6;
-constexpr double kSecondsToStartRole = 0.5;
+constexpr double kSecondsToStart = 0.3;
+constexpr double kSecondsToStartRole = 0.15;
 constexpr double kStepsToALoss = 8000;  ///< until a stop rule is met, where nothing else ends the training
 
 double training_examples(const train::Settings& s) {

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "command_line.h"
 #include "interchange/layer_kinds.h"
+#include "lab/fields.h"
 #include "lockstep/error.h"
 #include "model_facts.h"
 #include "ops/op_table.h"
@@ -113,6 +114,36 @@ void print_zoo() {
   }
 }
 
+std::string_view unit_text(lab::Unit unit) {
+  switch (unit) {
+    case lab::Unit::share:
+      return "share, 0 to 1";
+    case lab::Unit::seconds:
+      return "s";
+    case lab::Unit::bytes:
+      return "bytes";
+    case lab::Unit::bytes_per_second:
+      return "bytes/s";
+    case lab::Unit::percent:
+      return "%";
+    case lab::Unit::count:
+      return "count";
+    case lab::Unit::times:
+      return "ratio";
+    case lab::Unit::none:
+      break;
+  }
+  return "";
+}
+
+void print_fields() {
+  print("| field | what it is | unit | per worker |\n|---|---|---|---|\n");
+  for (const lab::FieldDef& def : lab::fields()) {
+    print("| `{}` | {}: {} | {} | {} |\n", def.name, def.title, cell(def.help), unit_text(def.unit),
+          def.of_worker ? "yes" : "");
+  }
+}
+
 int run_docs(const std::string& what) {
   if (what == "ops") {
     print_ops();
@@ -122,8 +153,10 @@ int run_docs(const std::string& what) {
     print_layers();
   } else if (what == "zoo") {
     print_zoo();
+  } else if (what == "fields") {
+    print_fields();
   } else {
-    throw UsageError("docs: '" + what + "' is not one of ops, settings, layers, zoo");
+    throw UsageError("docs: '" + what + "' is not one of ops, settings, layers, zoo, fields");
   }
   return 0;
 }
@@ -134,7 +167,7 @@ void add_docs(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("docs", "Generated parts of the documentation");
   app.hide();
   const auto what = std::make_shared<std::string>();
-  app.add_option("WHAT", *what, "ops, settings, layers or zoo").required();
+  app.add_option("WHAT", *what, "ops, settings, layers, zoo or fields").required();
   app.callback([what, &invocation] { invocation.run = [what] { return run_docs(*what); }; });
 }
 

@@ -20,7 +20,23 @@ struct LabRunArguments {
   bool again = false;
   bool json = false;
 };
+/// Of the commands that look at what is there; each uses some.
+struct LabLookArguments {
+  std::string name;
+  std::string scale;
+  std::string lab_dir = "lab";
+  std::string output;
+  std::string to = "csv";
+  bool workers = false;
+  bool long_form = false;
+  bool json = false;
+};
+
 int lab_run(const LabRunArguments& arguments, const Invocation& invocation);
+int lab_list(const LabLookArguments& arguments);
+int lab_show(const LabLookArguments& arguments);
+int lab_report(const LabLookArguments& arguments);
+int lab_export(const LabLookArguments& arguments);
 
 /// The runs whose keys match one of the patterns, or all without any. Throws UsageError for a pattern without runs.
 std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, const std::vector<std::string>& only);

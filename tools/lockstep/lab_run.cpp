@@ -1,26 +1,127 @@
 // lockstep lab run.
-#include "lab/estimate.h"
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "data/catalog.h"
+#include "data/own_data.h"
+#include "fetch_display.h"
+#include "lab/runner.h"
 #include "lab_commands.h"
+#include "lab_display.h"
 #include "lab_plan.h"
+#include "lab_report.h"
+#include "lab_results.h"
 #include "lockstep/error.h"
+#include "text.h"
 
 namespace lockstep::tools {
+namespace {
 
-int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
-  const lab::Experiment experiment =
-      lab::load_experiment(arguments.file, arguments.scale, {.models = invocation.models});
-  lab::Estimator estimator(invocation.models);
-  std::vector<PlannedRun> runs;
-  for (const lab::RunPlan* plan : chosen_runs(experiment, arguments.only)) {
-    runs.push_back({plan, estimator.seconds(*plan), false});
+using Json = nlohmann::ordered_json;
+
+/// What runs would each find missing, or fetch, is found or fetched once, before the first.
+void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& folder, bool quiet) {
+  std::set<std::pair<std::string, std::string>> wanted;
+  for (const lab::RunPlan* plan : runs) {
+    if (!plan->cluster.hosts.empty()) continue;
+    const std::string own = lab::value_of(plan->settings, "data");
+    wanted.emplace(lab::value_of(plan->settings, "dataset"), folder.empty() ? own : folder);
   }
-  if (!arguments.dry_run) throw UsageError("lab run: only --dry-run works yet");
+  for (const auto& [name, where] : wanted) {
+    if (name.empty() || data::is_own_data(name)) continue;
+    (void)data::fetch(name, data::SourceOptions::from_environment(where), fetch_display(Terminal::detect(), quiet));
+  }
+}
+
+/// How to do the same once more.
+std::string command_text(const LabRunArguments& arguments, const lab::Experiment& experiment) {
+  std::string text = "lockstep lab run " + arguments.file;
+  if (!experiment.scale.empty()) text += " --scale " + experiment.scale;
+  for (const std::string& pattern : arguments.only) text += " --only '" + pattern + "'";
+  if (arguments.lab_dir != "lab") text += " --lab-dir " + arguments.lab_dir;
+  if (!arguments.data.empty()) text += " --data " + arguments.data;
+  return text;
+}
+
+/// What the lab has of the experiment so far; nothing where it is new.
+std::vector<lab::RunResult> earlier(const std::string& lab_dir, const lab::Experiment& experiment) {
+  if (!lab::is_lab(lab_dir)) return {};
+  const lab::Database database(lab_dir, lab::Database::Access::read);
+  for (const lab::ExperimentRow& row : database.experiments()) {
+    if (row.name == experiment.name && row.scale == experiment.scale) return database.results(row.id).runs;
+  }
+  return {};
+}
+
+int show_plan(const LabRunArguments& arguments, const lab::Experiment& experiment,
+              const std::vector<const lab::RunPlan*>& chosen, const Invocation& invocation) {
+  const std::vector<lab::RunResult> before = earlier(arguments.lab_dir, experiment);
+  const lab::Clock clock(invocation.models, experiment, before);
+  std::vector<PlannedRun> runs;
+  for (const lab::RunPlan* plan : chosen) {
+    const auto done = std::any_of(before.begin(), before.end(), [&](const lab::RunResult& run) {
+      return run.plan.key == plan->key && run.state == lab::RunState::done && run.plan.settings == plan->settings;
+    });
+    runs.push_back({plan, clock.seconds(plan->key), done && !arguments.again});
+  }
   if (arguments.json) {
     write_out(plan_json(experiment, runs));
   } else {
     print_plan(experiment, runs);
   }
   return 0;
+}
+
+void print_outcome(const LabRunArguments& arguments, const lab::RunnerOutcome& outcome, const std::string& report) {
+  if (arguments.json) {
+    const Json json = {{"done", outcome.done},     {"failed", outcome.failed}, {"done_before", outcome.before},
+                       {"folder", outcome.folder}, {"report", report},         {"interrupted", outcome.signal != 0}};
+    print("{}\n", json.dump(2));
+    return;
+  }
+  const std::string before = outcome.before == 0 ? "" : fmt::format(", {} done before", outcome.before);
+  const std::string failed = outcome.failed == 0 ? "" : fmt::format(", {} failed", outcome.failed);
+  print("\n{} done{}{}\n", counted(outcome.done, "run"), before, failed);
+  if (!report.empty()) print("report: {}\n", report);
+}
+
+}  // namespace
+
+int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
+  const lab::Experiment experiment =
+      lab::load_experiment(arguments.file, arguments.scale, {.models = invocation.models});
+  const std::vector<const lab::RunPlan*> chosen = chosen_runs(experiment, arguments.only);
+  if (arguments.dry_run) return show_plan(arguments, experiment, chosen, invocation);
+
+  find_data(chosen, arguments.data, arguments.json);
+  lab::RunnerOptions options;
+  options.lab_dir = arguments.lab_dir;
+  options.data = arguments.data;
+  options.program = invocation.argv[0];
+  for (const lab::RunPlan* plan : chosen) options.keys.push_back(plan->key);
+  options.again = arguments.again;
+  options.command = command_text(arguments, experiment);
+  options.environment = environment();
+  options.models = invocation.models;
+  LabDisplay display(experiment, Terminal::detect(), arguments.json);
+  const lab::RunnerOutcome outcome =
+      lab::run_experiment(experiment, options, [&](const lab::RunnerEvent& event) { display.show(event); });
+  display.end();
+  if (outcome.signal != 0) {
+    const std::string go_on = replaced(options.command, "lockstep ", invocation.program + " ");
+    print_note(
+        Terminal::detect(), "interrupted",
+        fmt::format("{} done; `{}` goes on with the rest", counted(outcome.done + outcome.before, "run"), go_on));
+    if (arguments.json) print_outcome(arguments, outcome, "");
+    return 128 + outcome.signal;
+  }
+  const std::string report = write_report(arguments.lab_dir, outcome.experiment, outcome.folder + "/report.html");
+  print_outcome(arguments, outcome, report);
+  if (outcome.failed == 0) return 0;
+  throw Error(fmt::format("{} of {} failed; their logs are in {}/logs, and the next `lockstep lab run` repeats them",
+                          outcome.failed, counted(outcome.done + outcome.failed, "run"), outcome.folder));
 }
 
 }  // namespace lockstep::tools

@@ -1,0 +1,70 @@
+#include "lab_display.h"
+
+#include <algorithm>
+
+#include "lab_results.h"
+#include "output.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using Kind = lab::RunnerEvent::Kind;
+
+size_t digits(size_t number) { return std::to_string(number).size(); }
+
+}  // namespace
+
+LabDisplay::LabDisplay(const lab::Experiment& experiment, const Terminal& terminal, bool quiet)
+    : experiment_(experiment), terminal_(terminal), quiet_(quiet) {
+  if (quiet_) return;
+  print("{}{}: {}\n", terminal_.bold(experiment_.title),
+        experiment_.scale.empty() ? "" : " (" + experiment_.scale + ")", counted(experiment_.runs(), "run"));
+  flush_out();
+}
+
+void LabDisplay::end() {
+  if (bar_) write_out("\r\x1b[K");
+  bar_ = false;
+  flush_out();
+}
+
+void LabDisplay::draw(const lab::RunnerEvent& event) {
+  const size_t width = Terminal::width();
+  const std::string bar = terminal_.bar(std::clamp(event.share, 0.0, 1.0), std::min<size_t>(20, width / 5));
+  std::string text =
+      fmt::format("{}  run {} of {}  {}{}  {}", bar, event.number, event.count,
+                  event.kind == Kind::warming ? "warming up " : "", event.plan->key, duration_text(event.seconds));
+  if (event.left > 0) text += fmt::format("  about {} left", duration_text(event.left));
+  print("\r{}\x1b[K", clipped(text, width - 1));
+  flush_out();
+  bar_ = true;
+}
+
+void LabDisplay::line(const lab::RunnerEvent& event) {
+  end();
+  const std::string number =
+      fmt::format("[{}/{}]", padded_left(std::to_string(event.number), digits(event.count)), event.count);
+  if (event.kind == Kind::failed) {
+    print("{} {}  {}: {}\n", number, event.plan->key, terminal_.red("failed"), event.text);
+  } else {
+    print("{} {}  {}  {}\n", number, event.plan->key, result_text(event.measured->values),
+          duration_text(event.seconds));
+  }
+  flush_out();
+}
+
+void LabDisplay::show(const lab::RunnerEvent& event) {
+  if (quiet_) return;
+  if (event.kind == Kind::done || event.kind == Kind::failed) {
+    line(event);
+  } else if (terminal_.interactive) {
+    draw(event);
+  } else if (event.kind == Kind::started) {
+    print("run {} of {}: {}, {}, about {} left for all\n", event.number, event.count, event.plan->key,
+          length_of(*event.plan), duration_text(event.left));
+    flush_out();
+  }
+}
+
+}  // namespace lockstep::tools

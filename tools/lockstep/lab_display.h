@@ -1,0 +1,29 @@
+// What a person sees while an experiment runs: a line per finished run and, below it on a terminal, a bar with what is
+// under way and the time left; elsewhere plain lines.
+#pragma once
+
+#include "lab/runner.h"
+#include "terminal.h"
+#include "ticker.h"
+
+namespace lockstep::tools {
+
+class LabDisplay {
+ public:
+  LabDisplay(const lab::Experiment& experiment, const Terminal& terminal, bool quiet);
+
+  void show(const lab::RunnerEvent& event);
+  /// Takes the bar away.
+  void end();
+
+ private:
+  void draw(const lab::RunnerEvent& event);
+  void line(const lab::RunnerEvent& event);
+
+  const lab::Experiment& experiment_;
+  Terminal terminal_;
+  bool quiet_;
+  bool bar_ = false;
+};
+
+}  // namespace lockstep::tools

@@ -1,0 +1,101 @@
+// lockstep lab list, show, report, export.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "lab/database.h"
+#include "lab_commands.h"
+#include "lab_report.h"
+#include "lab_results.h"
+#include "lockstep/error.h"
+#include "table.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using lab::Database;
+
+std::string called(const lab::ExperimentRow& row) { return row.scale.empty() ? row.name : row.name + "-" + row.scale; }
+
+/// To a file, whole, or to standard output.
+int give(const std::string& text, const std::string& path) {
+  if (path.empty() || path == "-") {
+    write_out(text);
+  } else {
+    base::write_whole_file(path, text);
+    print("{}\n", path);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int lab_list(const LabLookArguments& arguments) {
+  const Database database(arguments.lab_dir, Database::Access::read);
+  const std::vector<lab::ExperimentRow> rows = database.experiments();
+  if (arguments.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const lab::ExperimentRow& row : rows) {
+      list.push_back({{"name", row.name},
+                      {"scale", row.scale},
+                      {"title", row.title},
+                      {"folder", row.folder},
+                      {"started", row.started},
+                      {"ended", row.ended},
+                      {"planned", row.planned},
+                      {"running", row.running},
+                      {"done", row.done},
+                      {"failed", row.failed}});
+    }
+    print("{}\n", list.dump(2));
+    return 0;
+  }
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"experiment"}, {"title"}, {"runs", kRight}, {"done", kRight}, {"failed", kRight}, {"left", kRight}});
+  for (const lab::ExperimentRow& row : rows) {
+    const int all = row.planned + row.running + row.done + row.failed;
+    const auto shown = [](int count) { return count == 0 ? std::string() : std::to_string(count); };
+    table.add({called(row), row.title, std::to_string(all), std::to_string(row.done), shown(row.failed),
+               shown(row.planned + row.running)});
+  }
+  table.drop_empty_columns();
+  write_out(table.text(Terminal::detect()));
+  return 0;
+}
+
+int lab_show(const LabLookArguments& arguments) {
+  const Database database(arguments.lab_dir, Database::Access::read);
+  const lab::Results results = database.results(database.find(arguments.name, arguments.scale).id);
+  if (arguments.json) {
+    write_out(results_json(results, true));
+  } else {
+    print_results(results);
+  }
+  return 0;
+}
+
+int lab_report(const LabLookArguments& arguments) {
+  const Database database(arguments.lab_dir, Database::Access::read);
+  const lab::ExperimentRow row = database.find(arguments.name, arguments.scale);
+  const std::string path = arguments.output.empty() ? row.folder + "/report.html" : arguments.output;
+  print("{}\n", write_report(arguments.lab_dir, row.id, path));
+  return 0;
+}
+
+int lab_export(const LabLookArguments& arguments) {
+  if (arguments.to != "csv" && arguments.to != "json") {
+    throw UsageError(fmt::format("--to: '{}' is not allowed; it takes csv or json", arguments.to));
+  }
+  if (arguments.long_form && (arguments.workers || arguments.to == "json")) {
+    throw UsageError("--long: has every value of every role as a row of CSV; leave out --workers and --to json");
+  }
+  const Database database(arguments.lab_dir, Database::Access::read);
+  const lab::Results results = database.results(database.find(arguments.name, arguments.scale).id);
+  if (arguments.long_form) return give(long_csv(results), arguments.output);
+  if (arguments.to == "json") return give(results_json(results, arguments.workers), arguments.output);
+  return give(results_csv(results, arguments.workers), arguments.output);
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,129 @@
+#include "lab_results.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/host.h"
+#include "base/parallel.h"
+#include "lab_commands.h"
+#include "records/format.h"
+#include "table.h"
+#include "text.h"
+#include "version.h"
+
+namespace lockstep::tools {
+namespace {
+
+std::string first_value(const char* file, const std::string& key, char separator) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with(key)) continue;
+    std::string value = line.substr(std::min(line.find(separator) + 1, line.size()));
+    std::erase(value, '"');
+    return value.substr(std::min(value.find_first_not_of(' '), value.size()));
+  }
+  return "";
+}
+
+std::string system_text() {
+  utsname system{};
+  const std::string kernel = uname(&system) == 0 ? fmt::format("{} {}", system.sysname, system.release) : "";
+  const std::string name = first_value("/etc/os-release", "PRETTY_NAME=", '=');
+  return name.empty() ? kernel : name + ", " + kernel;
+}
+
+}  // namespace
+
+lab::Environment environment() {
+  lab::Environment e;
+  e.program = std::string("lockstep ") + kVersion;
+  e.host = base::host_name();
+  e.system = system_text();
+  e.processor = first_value("/proc/cpuinfo", "model name", ':');
+  e.cores = base::available_cores();
+  struct sysinfo memory {};
+  if (sysinfo(&memory) == 0) e.memory_bytes = static_cast<double>(memory.totalram) * memory.mem_unit;
+  e.compiler = fmt::format("{}, {}", kCompiler, kBuildType);
+  return e;
+}
+
+std::string field_text(const lab::Measured& values, std::string_view field) {
+  const auto found = values.find(field);
+  const lab::FieldDef* def = lab::find_field(field);
+  if (found == values.end() || def == nullptr) return "";
+  const double value = found->second;
+  switch (def->unit) {
+    case lab::Unit::share:
+      return percent(value);
+    case lab::Unit::seconds:
+      return value < 1 ? records::time_text(value) : duration_text(value);
+    case lab::Unit::bytes:
+      return scaled(value, "B");
+    case lab::Unit::bytes_per_second:
+      return scaled(value, "B/s");
+    case lab::Unit::percent:
+      return records::percent_text(value);
+    case lab::Unit::count:
+      return rate_text(value);
+    case lab::Unit::times:
+      return fmt::format("{:.2f}", value);
+    case lab::Unit::none:
+      return loss_text(value);
+  }
+  return "";
+}
+
+std::string result_text(const lab::Measured& values) {
+  std::string text;
+  for (const char* field : {"accuracy", "loss"}) {
+    const std::string value = field_text(values, field);
+    if (!value.empty()) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", field, value);
+  }
+  return text.empty() ? "done" : text;
+}
+
+std::string length_of(const lab::RunPlan& plan) { return length_text(plan); }
+
+void print_results(const lab::Results& results) {
+  const Terminal terminal = Terminal::detect();
+  const lab::Experiment& experiment = results.experiment;
+  print("{}{}\nkept in {}\n\n", terminal.bold(experiment.title),
+        experiment.scale.empty() ? "" : " (" + experiment.scale + ")", results.folder);
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"run"},
+               {"state"},
+               {"accuracy", kRight},
+               {"loss", kRight},
+               {"time", kRight},
+               {"epoch", kRight},
+               {"examples/s", kRight},
+               {"CPU", kRight},
+               {"memory", kRight},
+               {"network", kRight},
+               {"waited", kRight}});
+  size_t gone = 0;
+  for (const lab::RunResult& run : results.runs) {
+    std::error_code ignored;
+    const bool done = run.state == lab::RunState::done;
+    if (done && !std::filesystem::exists(run.folder, ignored)) ++gone;
+    std::vector<std::string> cells{run.plan.key, std::string(name(run.state))};
+    for (const char* field : {"accuracy", "loss", "seconds", "epoch_seconds", "examples_per_second", "cpu_percent",
+                              "memory", "network_per_second", "wait_share"}) {
+      cells.push_back(field_text(run.measured.values, field));
+    }
+    table.add(std::move(cells));
+  }
+  table.drop_empty_columns();
+  write_out(table.text(terminal, Terminal::width(), 1));
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state == lab::RunState::failed) print("{} failed: {}\n", run.plan.key, run.reason);
+  }
+  if (gone > 0) print("{} gone: their curves are lost, what was measured is kept\n", counted(gone, "run folder"));
+}
+
+}  // namespace lockstep::tools
