@@ -73,13 +73,16 @@ double emulated_cores(const std::string& text) {
 Estimator::Cost Estimator::cost_of(const RunPlan& plan) {
   std::string key = value_of(plan.settings, "model");
   for (const auto& [name, value] : plan.settings) {
-    if (name.starts_with("options.")) key += "," + name + "=" + value;
+    if (name.starts_with("options.") || name == "image-size") key += "," + name + "=" + value;
   }
   const auto found = costs_.find(key);
   if (found != costs_.end()) return found->second;
   const train::ModelCatalog catalog(models_);
   const nn::ModelDef& model = catalog.find(value_of(plan.settings, "model"));
-  const train::ModelSpec spec{&model, resolved(plan, models_).options, model.image, model.classes};
+  const train::Settings settings = resolved(plan, models_);
+  const int64_t size = settings.image_size;
+  const Shape image = size > 0 ? Shape{model.image[0], size, size} : model.image;
+  const train::ModelSpec spec{&model, settings.options, image, model.classes};
   const graph::Graph graph = train::training_graph(spec, 1);
   Cost cost;
   for (const graph::Node& node : graph.nodes()) cost.flops += static_cast<double>(train::flops(graph, node));

@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/memory.h"
+#include "base/parallel.h"
 #include "cluster/cluster_file.h"
+#include "emulate/cluster.h"
+#include "emulate/faults.h"
 #include "lockstep/error.h"
 #include "train/configuration.h"
+#include "train/data_options.h"
 #include "train/group_member.h"
 
 namespace lockstep::lab {
@@ -66,16 +71,42 @@ void check_hosts(const RunPlan& plan) {
   }
 }
 
+void check_faults(const RunPlan& plan, const cluster::Spec* spec, size_t nodes) {
+  for (const emulate::Fault& fault : emulate::parse_faults(plan.cluster.faults)) {
+    const bool of_role = fault.kind == emulate::Fault::Kind::kill || fault.kind == emulate::Fault::Kind::stop;
+    if (of_role) {
+      const bool there = spec != nullptr && spec->contains(cluster::parse_task(fault.target));
+      if (!there) throw UsageError(fmt::format("faults: '{}': the run has no {}", fault.text(), fault.target));
+      continue;
+    }
+    if (plan.cluster.emulate.empty()) throw UsageError(fmt::format("faults: '{}' needs emulate", fault.text()));
+    bool there = false;
+    for (size_t node = 1; node <= nodes; ++node) there = there || fault.target == fmt::format("node{}", node);
+    if (!there) throw UsageError(fmt::format("faults: '{}': the run has node1 to node{}", fault.text(), nodes));
+  }
+}
+
+void check_emulation(const RunPlan& plan, size_t nodes, bool machine) {
+  if (plan.cluster.emulate.empty()) return;
+  const std::vector<emulate::NodeSpec> specs = emulate::parse_nodes(plan.cluster.emulate, nodes);
+  if (machine) emulate::check_fits(specs, base::available_cores(), base::machine_memory());
+}
+
 void check_cluster(const RunPlan& plan, const train::Settings& settings, bool machine) {
   if (!plan.cluster.hosts.empty()) {
     check_hosts(plan);
+    if (!plan.cluster.faults.empty()) throw UsageError("faults: not on hosts");
     if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
     return;
   }
+  check_emulation(plan, nodes_of(settings), machine);
   if (has_cluster(settings)) {
-    train::check_cluster_settings(settings, spec_of(plan, settings));
+    const cluster::Spec spec = spec_of(plan, settings);
+    train::check_cluster_settings(settings, spec);
+    check_faults(plan, &spec, nodes_of(settings));
   } else {
     check_alone(plan, settings);
+    check_faults(plan, nullptr, 1);
   }
 }
 
@@ -114,7 +145,9 @@ void check_run(const Reader& reader, const Variation& variation, std::span<const
     reader.fail(variation.model == nullptr ? *variation.at : *variation.model, error.what());
   }
   try {
-    check_cluster(plan, resolved(plan, models), machine);
+    const train::Settings settings = resolved(plan, models);
+    (void)train::data_options(settings, train::ModelCatalog(models).find(model).image);
+    check_cluster(plan, settings, machine);
   } catch (const Error& error) {
     fail(*variation.at, error);
   }

@@ -1,0 +1,93 @@
+// Fields of run folders, with numbers that are easy to follow (records/run_folders.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lab/fields.h"
+#include "records/run_folders.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Key;
+using ::testing::Not;
+
+class Measure : public ::testing::Test {
+ protected:
+  Measure() { write_cluster_run(run); }
+  [[nodiscard]] lab::RunMeasured measured() const { return lab::measure(records::read_run(run)); }
+  TempDir folder;
+  std::string run = folder / "run";
+};
+
+TEST_F(Measure, ResultsAndTimesAreThoseOfTheSummary) {
+  const lab::Measured values = measured().values;
+  EXPECT_DOUBLE_EQ(values.at("accuracy"), 0.892);
+  EXPECT_DOUBLE_EQ(values.at("loss"), 0.42);
+  EXPECT_DOUBLE_EQ(values.at("seconds"), 0.55);
+  EXPECT_DOUBLE_EQ(values.at("epoch_seconds"), 0.5) << "without what evaluations took";
+  EXPECT_DOUBLE_EQ(values.at("step_seconds"), 0.0025);
+  EXPECT_DOUBLE_EQ(values.at("steps"), 200);
+  EXPECT_DOUBLE_EQ(values.at("iterations"), 400) << "of both workers";
+  EXPECT_DOUBLE_EQ(values.at("restarts"), 1);
+  EXPECT_DOUBLE_EQ(values.at("finish_spread"), 0);
+}
+
+TEST_F(Measure, EachWorkerHasItsOwn) {
+  const lab::RunMeasured all = measured();
+  ASSERT_EQ(all.roles.size(), 3U);
+  EXPECT_EQ(all.roles[1].role, "worker:1");
+  EXPECT_EQ(all.roles[1].node, "south");
+  EXPECT_DOUBLE_EQ(all.roles[1].values.at("iterations"), 200);
+  EXPECT_DOUBLE_EQ(all.roles[1].values.at("process_cpu_percent"), 90) << "of monitor.csv";
+  EXPECT_DOUBLE_EQ(all.roles[1].values.at("cpu_percent"), 70);
+}
+
+TEST_F(Measure, WireTrafficIsCountedWhereRolesShareANode) {
+  put_text(run + "/worker-1/summary.json", R"({"steps": 200, "host": "north", "threads": 1})");
+  const lab::RunMeasured all = measured();
+  const lab::Measured& worker = all.roles[1].values;
+  EXPECT_DOUBLE_EQ(worker.at("network_received"), 2e6);
+  EXPECT_DOUBLE_EQ(worker.at("network_per_second"), 3e6);
+  EXPECT_DOUBLE_EQ(worker.at("network_per_step"), 3e6 * 1.5 / 200) << "1.5 s of monitoring";
+}
+
+TEST_F(Measure, InterfacesAreCountedWhereNodesHaveTheirOwn) {
+  const lab::RunMeasured all = measured();
+  EXPECT_THAT(all.roles[1].values, Not(Contains(Key("network_received")))) << "the monitor has no net_received";
+}
+
+TEST_F(Measure, SharesOfStepsAddUpToOne) {
+  const lab::Measured values = measured().roles[1].values;
+  const double sum = values.at("wait_share") + values.at("share_compute") + values.at("share_exchange") +
+                     values.at("share_data") + values.at("share_evaluation") + values.at("share_rest");
+  EXPECT_NEAR(sum, 1, 1e-9);
+}
+
+TEST_F(Measure, WhatIsNotKnownIsAbsent) {
+  std::filesystem::remove(run + "/monitor.csv");
+  std::filesystem::remove(run + "/worker-1/monitor.csv");
+  const lab::Measured values = measured().roles[1].values;
+  EXPECT_THAT(values, Not(Contains(Key("cpu_percent"))));
+  EXPECT_THAT(values, Contains(Key("iterations")));
+}
+
+TEST_F(Measure, EveryMeasuredNameIsInTheTable) {
+  const lab::RunMeasured all = measured();
+  std::vector<lab::Measured> parts{all.values};
+  for (const lab::RoleMeasured& role : all.roles) parts.push_back(role.values);
+  for (const lab::Measured& part : parts) {
+    for (const auto& [name, value] : part) EXPECT_NE(lab::find_field(name), nullptr) << name;
+  }
+}
+
+TEST(Fields, NamesAreThereOnce) {
+  std::set<std::string_view> names;
+  for (const lab::FieldDef& def : lab::fields()) EXPECT_TRUE(names.insert(def.name).second) << def.name;
+  EXPECT_EQ(lab::field_hint("acuracy"), " (did you mean 'accuracy'?)");
+}
+
+}  // namespace
+}  // namespace lockstep::testing

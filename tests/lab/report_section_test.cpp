@@ -1,0 +1,167 @@
+// Tables, plots and findings of experiment files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/experiments.h"
+#include "lab/results.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+/// One entry of the report, in line 4 of the file.
+std::string with(const std::string& part, const std::string& entry) {
+  return kBase + "cases: [{label: x, tags: {nodes: 1}}]\nreport: {" + part + ": [" + entry + "]}\n";
+}
+
+TEST(ReportSection, ATableHasRowsColumnsAndAFilter) {
+  const lab::Experiment made =
+      parse(with("tables",
+                 "{name: t, title: T, group: e, where: {lr: [0.10, 0.5], nodes: 1}, rows: [train-limit, nodes], "
+                 "columns: [accuracy, seconds], per: worker}"));
+  const lab::TableSpec& table = made.report.tables.at(0);
+  EXPECT_THAT(table.rows, ElementsAre("train_limit", "nodes"));
+  EXPECT_THAT(table.columns, ElementsAre("accuracy", "seconds"));
+  EXPECT_THAT(table.filter.groups, ElementsAre("e"));
+  EXPECT_THAT(table.filter.where, ElementsAre(Pair("lr", ElementsAre("0.1", "0.5")), Pair("nodes", ElementsAre("1"))));
+  EXPECT_TRUE(table.per_worker);
+}
+
+TEST(ReportSection, PlotsTakeOneNameOrAList) {
+  const lab::Experiment made = parse(with("plots",
+                                          "{name: p, kind: lines, x: batch, y: accuracy, y2: [seconds], log_x: true}, "
+                                          "{name: q, kind: curves, y: [loss, accuracy], per: worker}, "
+                                          "{name: r, kind: usage, y: node_cpu_percent, roles: 'worker:0'}"));
+  EXPECT_THAT(made.report.plots.at(0).y, ElementsAre("accuracy"));
+  EXPECT_TRUE(made.report.plots.at(0).log_x);
+  EXPECT_EQ(made.report.plots.at(1).x, "epoch");
+  EXPECT_EQ(made.report.plots.at(2).kind, lab::PlotKind::usage);
+}
+
+TEST(ReportSection, FindingsHaveTests) {
+  const lab::Experiment made =
+      parse(with("findings",
+                 "{name: f, says: S., explain: [wait_share], tests: [{compare: seconds, first: {mode: sync}, second: "
+                 "{mode: async}, "
+                 "is: greater, by: [batch], where: {nodes: 1}}, {ratio: seconds, first: {nodes: 1}, second: {nodes: "
+                 "2}, at_most: 0.4}, "
+                 "{trend: seconds, over: batch, is: falls, within: 0.1}, {most: seconds, over: label, is: x}]}"));
+  const lab::FindingSpec& finding = made.report.findings.at(0);
+  ASSERT_EQ(finding.tests.size(), 4U);
+  EXPECT_EQ(finding.tests[0].first.where.size(), 2U) << "where is for both sides";
+  EXPECT_THAT(finding.tests[0].second.where.at(1), Pair("mode", ElementsAre("async")));
+  EXPECT_EQ(finding.tests[1].at_most, 0.4);
+  EXPECT_EQ(finding.tests[2].within, 0.1);
+  EXPECT_EQ(finding.tests[0].line, 4);
+}
+
+struct Wrong {
+  std::string text;
+  std::string message;  ///< how it begins
+};
+class RefusedReport : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(RefusedReport, AtItsPlaceInOneLine) { EXPECT_THAT(refusal(GetParam().text), StartsWith(GetParam().message)); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Report, RefusedReport,
+    ::testing::Values(
+        Wrong{kBase + "report: {table: []}\n",
+              "test.yaml:3:10: unknown key 'table' of report (did you mean 'tables'?)"},
+        Wrong{with("tables", "{rows: [batch], columns: [loss]}"), "test.yaml:4:19: a table needs a name"},
+        Wrong{with("tables", "{name: t, rows: [batch], colums: [loss]}"), "test.yaml:4:44: unknown key 'colums'"},
+        Wrong{with("tables", "{name: t, rows: [batch], columns: [acuracy]}"),
+              "test.yaml:4:54: there is no field 'acuracy' (did you mean 'accuracy'?)"},
+        Wrong{with("tables", "{name: t, rows: [accuracy], columns: [loss]}"),
+              "test.yaml:4:36: there is no field 'accuracy'"},
+        Wrong{with("tables", "{name: t, rows: [worker], columns: [loss]}"),
+              "test.yaml:4:36: there is no field 'worker'"},
+        Wrong{with("tables", "{name: t, rows: [batch]}"), "test.yaml:4:19: a table needs columns"},
+        Wrong{with("tables", "{name: t, columns: [loss]}"), "test.yaml:4:19: a table needs rows"},
+        Wrong{with("tables", "{name: t, group: f, rows: [batch], columns: [loss]}"),
+              "test.yaml:4:36: there is no group 'f'"},
+        Wrong{with("tables", "{name: t, where: {mode: snyc}, rows: [batch], columns: [loss]}"),
+              "test.yaml:4:43: mode: 'snyc' is not allowed"},
+        Wrong{with("tables", "{name: t, per: node, rows: [batch], columns: [loss]}"), "test.yaml:4:34: per: 'node'"},
+        Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported: no.csv}"),
+              "test.yaml:4:71: reported: cannot open no.csv"},
+        Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported_where: {a: b}}"),
+              "test.yaml:4:77: reported_where needs reported"},
+        Wrong{with("plots", "{name: p, x: batch, y: loss}"), "test.yaml:4:18: a plot needs a kind"},
+        Wrong{with("plots", "{name: p, kind: line, x: batch, y: loss}"), "test.yaml:4:34: kind: 'line' is not one"},
+        Wrong{with("plots", "{name: p, kind: lines, y: loss}"), "test.yaml:4:18: a plot of this kind needs x"},
+        Wrong{with("plots", "{name: p, kind: curves, x: batch, y: loss}"), "test.yaml:4:45: x: 'batch' is not allowed"},
+        Wrong{with("plots", "{name: p, kind: usage, y: cpu}"), "test.yaml:4:44: y: there is no 'cpu'"},
+        Wrong{with("findings", "{name: f, says: S., tests: []}"), "test.yaml:4:48: tests is an empty list"},
+        Wrong{with("findings", "{name: f, tests: [{value: loss, at_least: 1}]}"),
+              "test.yaml:4:21: a finding needs `says`"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"),
+              "test.yaml:4:49: a test needs its kind"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{value: loss, most: loss}]}"),
+              "test.yaml:4:49: a test is value or most"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{value: loss}]}"),
+              "test.yaml:4:49: the test needs at_least or"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{trend: loss, over: batch, is: up}]}"),
+              "test.yaml:4:80: is: 'up' is not allowed"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{compare: los, is: less, first: {}, second: {}}]}"),
+              "test.yaml:4:59: there is no field 'los' (did you mean 'loss'?)"}));
+
+class Reported : public ::testing::Test {
+ protected:
+  void put(const std::string& text) {
+    put_file(folder / "figures.csv", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  }
+  [[nodiscard]] lab::Experiment load(const std::string& keys) const {
+    const std::string text = kBase +
+                             "grid: {batch: [1, 2]}\nreport: {tables: [{name: t, rows: [batch], columns: [seconds, "
+                             "accuracy], reported: figures.csv" +
+                             keys + "}]}\n";
+    return lab::parse_experiment(text, folder / "e.yaml", "");
+  }
+  TempDir folder;
+};
+
+TEST_F(Reported, ColumnsOfTheSameNameNeedNoNaming) {
+  put("batch,seconds,acc\n1,2,3\n");
+  const lab::Experiment made = load(", reported_columns: {accuracy: acc}");
+  EXPECT_THAT(made.report.tables.at(0).reported_columns,
+              ElementsAre(Pair("accuracy", "acc"), Pair("batch", "batch"), Pair("seconds", "seconds")));
+  EXPECT_THAT(made.reported, ElementsAre(Pair("figures.csv", "batch,seconds,acc\n1,2,3\n")));
+}
+
+TEST_F(Reported, MissingColumnsAndLinesThatDoNotFitAreRefused) {
+  put("batch,seconds\n1,2\n");
+  EXPECT_THAT(message_of<UsageError>([&] { (void)load(", reported_columns: {accuracy: second}"); }),
+              HasSubstr("figures.csv has no column 'second' (did you mean 'seconds'?)"));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)load(", reported_where: {mode: sync}"); }),
+              HasSubstr("figures.csv has no column 'mode'"));
+  put("batch,seconds\n1,2,3\n");
+  EXPECT_THAT(message_of<UsageError>([&] { (void)load(""); }),
+              HasSubstr("figures.csv:2: has 3 cells and the first line 2"));
+  put("");
+  EXPECT_THAT(message_of<UsageError>([&] { (void)load(""); }), HasSubstr("is empty"));
+}
+
+TEST(Filters, ValuesAreComparedAsNumbersAndSettingsThatAreNotGivenHaveTheirDefault) {
+  lab::RunResult run;
+  run.plan.group = "e";
+  run.plan.settings = {{"lr", "0.5"}, {"mode", "async"}};
+  run.plan.tags = {{"nodes", "3"}};
+  const auto fits = [&](const std::string& field, const std::vector<std::string>& values) {
+    return lab::passes(run, {{}, {{field, values}}});
+  };
+  EXPECT_TRUE(fits("lr", {"0.50"}));
+  EXPECT_TRUE(fits("mode", {"sync", "async"}));
+  EXPECT_FALSE(fits("mode", {"sync"}));
+  EXPECT_TRUE(fits("nodes", {"3"}));
+  EXPECT_TRUE(fits("workers", {"0"}));
+  EXPECT_FALSE(fits("workers", {"2"}));
+  EXPECT_FALSE(lab::passes(run, {{"other"}, {}}));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
