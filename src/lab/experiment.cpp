@@ -17,6 +17,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
+constexpr size_t kMostScales = 20;
 const Names kTopKeys{"name", "title",  "about", "repeats", "warm_up", "base",  "cluster",
                      "tags", "groups", "grid",  "cases",   "report",  "scales"};
 
@@ -25,6 +26,8 @@ Names scale_names(const Reader& reader, const YamlNode& root) {
   if (scales == nullptr || scales->is(Kind::null)) return {};
   reader.check_map(*scales, "scales");
   if (scales->keys.empty()) reader.fail(*scales, "scales is empty; give one, or leave it out");
+  if (scales->keys.size() > kMostScales)
+    reader.fail(*scales, fmt::format("more than {} scales are not allowed", kMostScales));
   Names names;
   for (const YamlNode& key : scales->keys) names.push_back(reader.simple_name(key, "a scale"));
   return names;

@@ -33,17 +33,17 @@ Values all_of(const RunPlan& plan) {
   return all;
 }
 
-std::vector<std::string> names_that_vary(const std::vector<Variation>& variations) {
+/// In the order of their first appearance.
+std::vector<std::string> names_that_vary(const std::vector<Values>& all) {
   std::vector<std::string> names;
-  for (const Variation& variation : variations) {
-    for (const auto& [name, value] : all_of(variation.plan)) {
+  for (const Values& values : all) {
+    for (const auto& [name, value] : values) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
   std::erase_if(names, [&](const std::string& name) {
-    const std::string first = value_of(all_of(variations.front().plan), name);
-    return std::all_of(variations.begin(), variations.end(),
-                       [&](const Variation& v) { return value_of(all_of(v.plan), name) == first; });
+    const std::string first = value_of(all.front(), name);
+    return std::all_of(all.begin(), all.end(), [&](const Values& v) { return value_of(v, name) == first; });
   });
   return names;
 }
@@ -61,12 +61,14 @@ std::string key_of(const RunPlan& plan) {
 }  // namespace
 
 void name_runs(std::vector<Variation>& variations) {
-  const std::vector<std::string> names = names_that_vary(variations);
+  std::vector<Values> all;
+  for (const Variation& variation : variations) all.push_back(all_of(variation.plan));
+  const std::vector<std::string> names = names_that_vary(all);
   std::set<std::string> taken;
-  for (Variation& variation : variations) {
-    const Values all = all_of(variation.plan);
+  for (size_t i = 0; i < variations.size(); ++i) {
+    Variation& variation = variations[i];
     for (const std::string& name : names) {
-      const std::string value = value_of(all, name);
+      const std::string value = value_of(all[i], name);
       if (!value.empty()) variation.plan.varied.emplace_back(name, value);
     }
     const std::string key = key_of(variation.plan);

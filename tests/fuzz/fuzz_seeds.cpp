@@ -252,6 +252,31 @@ void write_allreduce_messages(const std::string& folder) {
   put_file(folder + "/history", {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
+/// An experiment with a bit of everything.
+void write_experiment(const std::string& folder) {
+  const std::string text = R"(name: study
+title: A study
+repeats: 2
+warm_up: 1
+base: {model: lr, dataset: synthetic, epochs: 2, options: {}}
+cluster: {emulate: {cores: 0.1, node2: {cores: 0.2}}, faults: [at 1s kill worker:1, at 2s cut node2 for 1s]}
+groups:
+  - {name: one, cluster: off, grid: {batch: [10, 20], lr: [0.1, 0.5]}}
+  - name: two
+    cases:
+      - {label: sync, layout: PW-W, tags: {nodes: 2}}
+      - {label: async, layout: PW-W, mode: async, tags: {nodes: 2}, repeats: 1}
+report:
+  tables: [{name: t, group: one, where: {lr: 0.1}, rows: [batch], columns: [accuracy, seconds]}]
+  plots: [{name: p, kind: lines, x: batch, y: accuracy, y2: seconds, series: [label]}]
+  findings: [{name: f, says: S., tests: [{compare: seconds, first: {mode: sync}, second: {mode: async}, is: less}]}]
+scales:
+  quick: {repeats: 1, groups: {one: {grid: {batch: [10]}}, two: off}}
+  full: {}
+)";
+  put_file(folder + "/study.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -269,6 +294,7 @@ int main(int argc, char** argv) {
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
     write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
+    write_experiment(made(folder + "/experiment"));
     write_records(made(folder + "/records"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_frame(made(folder + "/frame"));

@@ -1,0 +1,235 @@
+// lockstep lab with real trainings: interrupted, killed, failing, gone on with.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+const std::string kTiny =
+    "name: tiny\n"
+    "title: A tiny experiment\n"
+    "base: {model: lr, dataset: synthetic, train_limit: 500, test_limit: 100, epochs: 1, threads: 1}\n";
+const std::string kThree = kTiny + "grid: {batch: [10, 20, 50]}\n";
+/// The second run takes so long that the lab can be stopped within it.
+const std::string kSlow =
+    kTiny + "cases: [{label: fast}, {label: slow, epochs: 0, seconds: 2}, {label: last, batch: 7}]\n";
+
+class Lab : public ProgramTest {
+ protected:
+  void put(const std::string& text, const std::string& name = "tiny.yaml") const {
+    put_file(folder / name, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  }
+  [[nodiscard]] json exported() const { return json::parse(succeed({"lab", "export", "tiny", "--to", "json"}).out); }
+  [[nodiscard]] std::map<std::string, std::string> states() const {
+    std::map<std::string, std::string> result;
+    const json all = exported();
+    for (const json& run : all["runs"]) result[run["key"]] = run["state"];
+    return result;
+  }
+  /// Tells a folder from another one of the same name.
+  [[nodiscard]] std::string identity(const std::string& key) const {
+    struct stat status {};
+    const std::string path = folder / ("lab/tiny/runs/" + key + "/summary.json");
+    if (::stat(path.c_str(), &status) != 0) return "";
+    return std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+  }
+  [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(folder / name); }
+  /// Starts the lab and waits until the slow run trains.
+  [[nodiscard]] std::unique_ptr<Process> start_slow() const {
+    put(kSlow);
+    auto process = std::make_unique<Process>(program_path(), Words{"lab", "run", "tiny.yaml"}, options());
+    EXPECT_TRUE(process->wait_for("run 2 of 3"));
+    for (int i = 0; i < 500 && !exists("lab/tiny/runs/" + kSlowKey + "/config.yaml"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return process;
+  }
+  const std::string kFastKey = "tiny-epochs=1-r1";
+  const std::string kSlowKey = "tiny-epochs=0-seconds=2-r1";
+  const std::string kLastKey = "tiny-epochs=1-batch=7-r1";
+};
+
+TEST_F(Lab, RunsAnExperimentAndReports) {
+  put(kThree);
+  const Ended ended = succeed({"lab", "run", "tiny.yaml"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("A tiny experiment: 3 runs"), HasSubstr("[3/3] tiny-batch=50-r1  accuracy "),
+                               HasSubstr("3 runs done"), HasSubstr("report: lab/tiny/report.html")));
+  EXPECT_THAT(get_file(folder / "lab/tiny/report.html"), HasSubstr("A tiny experiment"));
+  EXPECT_EQ(get_file(folder / "lab/tiny/experiment.yaml"), kThree);
+  EXPECT_TRUE(exists("lab/tiny/runs/tiny-batch=20-r1/monitor.csv"));
+  EXPECT_THAT(get_file(folder / "lab/tiny/logs/tiny-batch=20-r1.log"), HasSubstr("lr on synthetic"));
+  EXPECT_THAT(succeed({"lab", "list"}).out, HasSubstr("tiny"));
+  EXPECT_THAT(succeed({"lab", "show", "tiny"}).out, AllOf(HasSubstr("tiny-batch=10-r1"), HasSubstr("done")));
+  EXPECT_EQ(succeed({"lab", "report", "tiny", "-o", "page.html"}).out, "page.html\n");
+  EXPECT_TRUE(exists("page.html"));
+  EXPECT_FALSE(exists("lab/tiny/warm-up"));
+}
+
+TEST_F(Lab, WhatIsFinishedIsNotMadeAgainUnlessAsked) {
+  put(kThree);
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  const std::string before = identity("tiny-batch=10-r1");
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("0 runs done, 3 done before"));
+  EXPECT_EQ(identity("tiny-batch=10-r1"), before);
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--again", "--only", "*=10-*"}).out, HasSubstr("1 run done"));
+  EXPECT_NE(identity("tiny-batch=10-r1"), before);
+}
+
+TEST_F(Lab, OnlyChoosesRunsByTheirKeys) {
+  put(kThree);
+  (void)succeed({"lab", "run", "tiny.yaml", "--only", "*=10-r1", "--only", "tiny-batch=5*"});
+  EXPECT_EQ(states(),
+            (std::map<std::string, std::string>{
+                {"tiny-batch=10-r1", "done"}, {"tiny-batch=20-r1", "planned"}, {"tiny-batch=50-r1", "done"}}));
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml", "--only", "tiny-batch=11-r1"}, 2),
+              HasSubstr("no run is called 'tiny-batch=11-r1' (did you mean 'tiny-batch=10-r1'?)"));
+}
+
+TEST_F(Lab, ADryRunOnlyLooks) {
+  put(kThree);
+  const Ended ended = succeed({"lab", "run", "tiny.yaml", "--dry-run"});
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("tiny-batch=20"), HasSubstr("one process"), HasSubstr("3 runs to make, about ")));
+  EXPECT_FALSE(exists("lab"));
+  const json plan = json::parse(succeed({"lab", "run", "tiny.yaml", "--dry-run", "--json"}).out);
+  EXPECT_EQ(plan["runs"].size(), 3U);
+  EXPECT_EQ(plan["runs"][2]["settings"]["batch"], "50");
+  EXPECT_GT(plan["estimated_seconds"], 0);
+}
+
+TEST_F(Lab, AWrongFileIsRefusedBeforeAnythingRuns) {
+  put(kTiny + "grid: {batch: [10, x]}\n");
+  EXPECT_EQ(fail({"lab", "run", "tiny.yaml"}, 2),
+            "lockstep: tiny.yaml:4:20: batch: 'x' is not allowed; it takes a whole number from 1 to 10000000\n");
+  EXPECT_FALSE(exists("lab"));
+}
+
+TEST_F(Lab, CtrlCEndsTheRunUnderWayAndTheNextStartGoesOn) {
+  const std::unique_ptr<Process> process = start_slow();
+  process->signal(SIGINT);
+  const Ended ended = process->finish();
+  EXPECT_EQ(ended.code, 130) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("1 run done; `lockstep lab run tiny.yaml` goes on with the rest"));
+  const std::string fast = identity(kFastKey);
+  EXPECT_NE(fast, "");
+  EXPECT_FALSE(exists("lab/tiny/runs/" + kSlowKey)) << "a broken run is removed";
+  EXPECT_EQ(states()[kSlowKey], "planned");
+
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
+  EXPECT_EQ(identity(kFastKey), fast);
+  EXPECT_EQ(states()[kSlowKey], "done");
+}
+
+TEST_F(Lab, AfterKillTheBrokenRunIsRepeatedAndNoOther) {
+  const std::unique_ptr<Process> process = start_slow();
+  process->signal(SIGKILL);
+  EXPECT_EQ(process->finish().code, 137);
+  const std::string fast = identity(kFastKey);
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
+  EXPECT_EQ(identity(kFastKey), fast);
+  EXPECT_EQ(states(), (std::map<std::string, std::string>{{kFastKey, "done"}, {kSlowKey, "done"}, {kLastKey, "done"}}));
+}
+
+TEST_F(Lab, TwoLabsDoNotRunTheSameExperiment) {
+  const std::unique_ptr<Process> process = start_slow();
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml"}, 2), HasSubstr("another lab is running tiny in lab"));
+  EXPECT_EQ(process->finish().code, 0);
+}
+
+TEST_F(Lab, AFailedRunIsRecordedTheRestGoesOnAndItIsRepeated) {
+  put(kTiny + "cases: [{label: good}, {label: bad, dataset: missing.npz}, {label: last, batch: 7}]\n");
+  const Ended ended = run({"lab", "run", "tiny.yaml"});
+  EXPECT_EQ(ended.code, 1);
+  expect_one_line(ended.err);
+  EXPECT_THAT(ended.err, HasSubstr("1 of 3 runs failed"));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("failed: "), HasSubstr("missing.npz"), HasSubstr("2 runs done, 1 failed")));
+  const json all = exported();
+  ASSERT_EQ(all["runs"].size(), 3U);
+  for (const json& each : all["runs"]) {
+    EXPECT_EQ(each["state"], each["label"] == "bad" ? "failed" : "done");
+    EXPECT_THAT(each["reason"].get<std::string>(), HasSubstr(each["label"] == "bad" ? "missing.npz" : ""));
+  }
+  EXPECT_THAT(run({"lab", "run", "tiny.yaml"}).out, HasSubstr("0 runs done, 2 done before, 1 failed"));
+}
+
+TEST_F(Lab, ARunFolderThatIsDeletedLeavesWhatWasMeasured) {
+  put(kThree);
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  std::filesystem::remove_all(folder / "lab/tiny/runs/tiny-batch=20-r1");
+  EXPECT_THAT(succeed({"lab", "show", "tiny"}).out, HasSubstr("1 run folder gone"));
+  (void)succeed({"lab", "report", "tiny"});
+  EXPECT_GT(exported()["runs"][1]["measured"]["accuracy"], 0);
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("3 done before"));
+}
+
+TEST_F(Lab, ARunFolderThatDisappearsWhileItTrainsIsAFailedRun) {
+  const std::unique_ptr<Process> process = start_slow();
+  std::filesystem::remove_all(folder / ("lab/tiny/runs/" + kSlowKey));
+  const Ended ended = process->finish();
+  EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+  EXPECT_EQ(states(),
+            (std::map<std::string, std::string>{{kFastKey, "done"}, {kSlowKey, "failed"}, {kLastKey, "done"}}));
+}
+
+/// The cells of a line; ours have no quotes.
+Words cells(const std::string& line) {
+  Words result;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) result.push_back(cell);
+  return result;
+}
+
+TEST_F(Lab, ExportsReadBack) {
+  put(kTiny + "cases: [{label: two, workers: 2, tags: {nodes: 2}}]\n");
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  const json roles = json::parse(succeed({"lab", "export", "tiny", "--to", "json", "--workers"}).out);
+  EXPECT_EQ(roles["runs"][0]["roles"].size(), 3U);
+  EXPECT_EQ(roles["runs"][0]["tags"]["nodes"], "2");
+
+  (void)succeed({"lab", "export", "tiny", "-o", "tiny.csv"});
+  std::istringstream stream(get_file(folder / "tiny.csv"));
+  std::string header;
+  std::string line;
+  std::getline(stream, header);
+  std::getline(stream, line);
+  const Words names = cells(header);
+  const auto at = [&](const std::string& name) {
+    return cells(line).at(static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
+  };
+  EXPECT_EQ(at("label"), "two");
+  EXPECT_EQ(at("tag.nodes"), "2");
+  EXPECT_EQ(at("setting.workers"), "2");
+  EXPECT_EQ(std::stod(at("accuracy")), roles["runs"][0]["measured"]["accuracy"].get<double>());
+
+  const std::string workers = succeed({"lab", "export", "tiny", "--workers"}).out;
+  EXPECT_EQ(std::count(workers.begin(), workers.end(), '\n'), 4);
+  EXPECT_THAT(succeed({"lab", "export", "tiny", "--long"}).out, HasSubstr("tiny-r1,worker:1,iterations,"));
+  EXPECT_THAT(fail({"lab", "export", "tiny", "--to", "parquet"}, 2), HasSubstr("it takes csv or json"));
+}
+
+TEST_F(Lab, ALabThatIsNotThereIsOneLine) {
+  EXPECT_THAT(fail({"lab", "list"}, 2), HasSubstr("no experiment has been run there"));
+  put("no database", "lab.sqlite");
+  EXPECT_THAT(fail({"lab", "list", "--lab-dir", "."}, 1), HasSubstr("lab.sqlite: is damaged"));
+}
+
+TEST_F(Lab, ATerminalSeesABarWithTheTimeLeft) {
+  put(kSlow);
+  ProcessOptions terminal = options();
+  terminal.terminal = true;
+  const Ended ended = lockstep({"lab", "run", "tiny.yaml", "--only", "*seconds*"}, terminal);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("run 1 of 1"), HasSubstr(" left"), HasSubstr("report: ")));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
