@@ -1,0 +1,207 @@
+#include "report/appendix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "chart/chart.h"
+#include "records/format.h"
+#include "records/statistics.h"
+#include "report/figures.h"
+#include "report/observations.h"
+#include "report/summary.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::escape_html;
+
+/// Blank lines part paragraphs.
+std::string paragraphs(std::string_view text) {
+  std::string html;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find("\n\n", begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    if (part.find_first_not_of(" \n\t") != std::string_view::npos) html += "<p>" + escape_html(part) + "</p>";
+    begin = end + 2;
+  }
+  return html;
+}
+
+std::string_view state_class(lab::RunState state) {
+  switch (state) {
+    case lab::RunState::done:
+      return "good";
+    case lab::RunState::failed:
+      return "bad";
+    case lab::RunState::running:
+      return "live";
+    case lab::RunState::planned:
+      break;
+  }
+  return "mute";
+}
+
+std::string settings_text(const lab::Values& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += (text.empty() ? "" : "\n") + name + ": " + value;
+  return text;
+}
+
+lab::Values all_settings(const lab::RunResult& run) {
+  lab::Values values = run.plan.settings;
+  if (!run.plan.cluster.emulate.empty()) values.emplace_back("emulate", run.plan.cluster.emulate);
+  if (!run.plan.cluster.faults.empty()) values.emplace_back("faults", run.plan.cluster.faults);
+  if (!run.plan.cluster.hosts.empty()) values.emplace_back("hosts", run.plan.cluster.hosts);
+  return values;
+}
+
+std::string run_row(const lab::RunResult& run) {
+  std::string html = fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td>",
+                                 escape_html(run.plan.group), escape_html(title_of(run)), run.plan.repeat);
+  html += fmt::format("<td class=\"text\"><span class=\"badge {}\">{}</span></td>", state_class(run.state),
+                      lab::name(run.state));
+  for (const char* field : {"accuracy", "loss", "seconds"}) {
+    const double value = run.number(field);
+    html += fmt::format("<td>{}</td>", records::known(value) ? figure_text(value, unit_of(field)) : "–");
+  }
+  html += "<td class=\"text wrap\">";
+  if (!run.reason.empty()) html += "<span class=\"reason\">" + escape_html(run.reason) + "</span><br>";
+  html += fmt::format(
+      "<code>{}</code><details><summary class=\"small soft\">Settings</summary><pre>{}</pre></details></td></tr>",
+      escape_html(run.folder.empty() ? run.plan.key : run.folder), escape_html(settings_text(all_settings(run))));
+  return html;
+}
+
+void add_fact(std::string& html, const char* name, const std::string& value) {
+  if (!value.empty()) html += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escape_html(value));
+}
+
+void add_fields(std::set<std::string>& used, const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    if (lab::find_field(field) != nullptr) used.insert(field);
+  }
+}
+
+}  // namespace
+
+std::string header_html(const lab::Results& results) {
+  const lab::Experiment& experiment = results.experiment;
+  std::string facts;
+  const auto add = [&](const std::string& text) {
+    if (!text.empty()) facts += "<span>" + escape_html(text) + "</span>";
+  };
+  add(experiment.name + (experiment.scale.empty() ? "" : ", scale " + experiment.scale));
+  add(date_text(results.started));
+  add(results.environment.host.empty() ? "" : "on " + results.environment.host);
+  add(results.environment.cores > 0 ? counted(static_cast<size_t>(results.environment.cores), "core") : "");
+  add(results.environment.program);
+  return fmt::format(
+      "<header class=\"top\"><div class=\"toolbar no-print\"><span class=\"brand\">Lockstep report</span><button "
+      "id=\"theme\" type=\"button\" "
+      "class=\"small\">Light or dark</button></div><h1>{}</h1><div class=\"about\">{}</div><p "
+      "class=\"meta\">{}</p></header>\n",
+      escape_html(experiment.title.empty() ? experiment.name : experiment.title), paragraphs(experiment.about), facts);
+}
+
+std::string runs_html(const lab::Results& results) {
+  if (results.runs.empty()) return "<p class=\"soft\">The experiment has no runs.</p>";
+  std::string html =
+      "<div class=\"card\"><div class=\"scroll\" tabindex=\"0\"><table class=\"data runs\"><thead><tr><th "
+      "class=\"text\">group</th><th class=\"text\">run</th>"
+      "<th>repeat</th><th class=\"text\">state</th><th>test accuracy</th><th>test loss</th><th>time</th><th "
+      "class=\"text\">folder</th></tr></thead><tbody>";
+  for (const lab::RunResult& run : results.runs) html += run_row(run);
+  return html + "</tbody></table></div></div>";
+}
+
+std::string environment_html(const lab::Results& results) {
+  const lab::Environment& where = results.environment;
+  std::string html = "<div class=\"card\"><dl class=\"facts\">";
+  add_fact(html, "Program", where.program);
+  add_fact(html, "Host", where.host);
+  add_fact(html, "System", where.system);
+  add_fact(html, "Processor", where.processor);
+  add_fact(html, "Cores", where.cores > 0 ? std::to_string(where.cores) : "");
+  add_fact(html, "Memory", where.memory_bytes > 0 ? records::amount_text(where.memory_bytes) : "");
+  add_fact(html, "Compiler", where.compiler);
+  add_fact(html, "Started", date_text(results.started));
+  add_fact(html, "Last run ended", date_text(results.ended));
+  std::set<std::string> clusters;
+  for (const lab::RunResult& run : results.runs) clusters.insert(run.plan.cluster.emulate);
+  for (const std::string& cluster : clusters) add_fact(html, "Emulated nodes", cluster);
+  return html + "</dl></div>";
+}
+
+std::string again_html(const lab::Results& results) {
+  std::string html = "<div class=\"card\">";
+  html += results.command.empty() ? std::string("<p class=\"soft\">The command was not recorded.</p>")
+                                  : "<pre>" + escape_html(results.command) + "</pre>";
+  html +=
+      "<p>Runs that are done are not made again; failed and interrupted ones are. A run of its own has all its "
+      "settings in its folder (<code>config.yaml</code>).</p>";
+  if (!results.experiment.text.empty()) {
+    html += "<details><summary>The experiment file, as it was run</summary><pre>" +
+            escape_html(results.experiment.text) + "</pre></details>";
+  }
+  return html + "</div>";
+}
+
+std::string method_html(const lab::ReportSpec& spec) {
+  std::set<std::string> used;
+  for (const lab::TableSpec& table : spec.tables) add_fields(used, table.columns);
+  for (const lab::PlotSpec& plot : spec.plots) {
+    if (plot.kind == lab::PlotKind::speed_up) add_fields(used, {"speed_up", "efficiency"});
+    if (plot.kind != lab::PlotKind::curves && plot.kind != lab::PlotKind::usage) add_fields(used, plot.y);
+    add_fields(used, plot.y2);
+  }
+  for (const lab::FindingSpec& finding : spec.findings) {
+    for (const lab::FindingTest& test : finding.tests) add_fields(used, {test.field});
+    add_fields(used, finding.explain);
+  }
+  std::string html =
+      "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ in their seed "
+      "alone; ± is the standard deviation of the sample, "
+      "and the last column of a table says how many runs it is made of. Bands and error bars reach from the smallest "
+      "to the largest repeat. A difference smaller than the "
+      "limit that a finding names counts as none. Reported figures are the study's own, from other machines: shapes "
+      "compare, absolute figures do not.</p><dl class=\"facts\">";
+  for (const lab::FieldDef& def : lab::fields()) {
+    if (!used.contains(std::string(def.name))) continue;
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(def.title), escape_html(def.help));
+  }
+  return html + "</dl></div>";
+}
+
+std::string_view style() {
+  return R"(
+.top { padding: 28px 0 8px; }
+.top .toolbar { justify-content: space-between; margin-bottom: 26px; }
+.brand { font-size: 0.8125rem; font-weight: 600; letter-spacing: 0.08em; text-transform: uppercase; color: var(--faint); }
+.about { color: var(--soft); font-size: 1.05rem; }
+.meta { display: flex; flex-wrap: wrap; gap: 4px 18px; color: var(--faint); font-size: 0.875rem; max-width: none; }
+.main > section:first-of-type { margin-top: 8px; }
+.side details > summary { font-size: 0.8125rem; font-weight: 600; color: var(--faint); padding: 4px 0 8px; }
+.words ul { margin: 0.4em 0; padding-left: 1.2em; }
+.words > :first-child { margin-top: 0; }
+.words > :last-child { margin-bottom: 0; }
+.finding { border-left: 4px solid var(--line); }
+.finding.good { border-left-color: var(--good); }
+.finding.warn { border-left-color: var(--warn); }
+.finding.bad { border-left-color: var(--bad); }
+.finding header { display: flex; gap: 16px; justify-content: space-between; align-items: flex-start; }
+.finding ul { margin: 0.5em 0 0; padding-left: 1.2em; }
+.finding li { margin: 0.2em 0; max-width: 90ch; overflow-wrap: anywhere; }
+.why { margin-top: 12px; padding-top: 10px; border-top: 1px solid var(--line); color: var(--soft); font-size: 0.9375rem; }
+.facets > h3 { margin: 26px 0 -4px; }
+.cards > .wide { grid-column: 1 / -1; }
+table.data th.pair { text-align: center; border-bottom-color: var(--faint); }
+table.runs .reason { color: var(--bad); }
+table.runs details pre { font-size: 0.75rem; }
+@media (max-width: 1179px) { .side nav { columns: 2; } }
+@media (max-width: 640px) { .finding header { flex-direction: column-reverse; gap: 8px; } .side nav { columns: 1; } }
+)";
+}
+
+}  // namespace lockstep::report

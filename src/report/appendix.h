@@ -1,0 +1,20 @@
+// The parts of a report that every one has: header, list of runs, environment, how to run it again, what figures are.
+// Free functions; any thread.
+#pragma once
+
+#include <string>
+
+#include "lab/results.h"
+
+namespace lockstep::report {
+
+std::string header_html(const lab::Results& results);
+std::string runs_html(const lab::Results& results);
+std::string environment_html(const lab::Results& results);
+std::string again_html(const lab::Results& results);
+/// Of the fields that tables, plots and findings name.
+std::string method_html(const lab::ReportSpec& spec);
+/// What reports have besides the shared look.
+std::string_view style();
+
+}  // namespace lockstep::report

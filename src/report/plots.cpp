@@ -1,0 +1,113 @@
+#include "report/plots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "records/statistics.h"
+#include "report/figures.h"
+
+namespace lockstep::report {
+namespace {
+
+using lab::PlotKind;
+
+/// A page with more is not read.
+constexpr size_t kMostCharts = 24;
+
+bool from_folders(PlotKind kind) {
+  return kind == PlotKind::curves || kind == PlotKind::usage || kind == PlotKind::phases || kind == PlotKind::timeline;
+}
+
+/// The same y axis for all facets of the same thing, so that they can be compared.
+void share_axes(std::vector<chart::Chart>& charts) {
+  for (chart::Chart& chart : charts) {
+    std::vector<double> all;
+    for (const chart::Chart& other : charts) {
+      if (other.y.label != chart.y.label || other.y.unit != chart.y.unit || other.kind != chart.kind) continue;
+      for (const chart::Series& series : other.series) {
+        if (series.second_axis || other.kind == chart::Kind::stack) continue;
+        for (const auto* values : {&series.y, &series.low, &series.high}) {
+          const std::vector<double> some = records::known_of(*values);
+          if (some.empty()) continue;
+          const auto [low, high] = std::minmax_element(some.begin(), some.end());
+          all.insert(all.end(), {*low, *high});
+        }
+      }
+    }
+    if (all.empty()) continue;
+    const auto [low, high] = std::minmax_element(all.begin(), all.end());
+    chart.y.shows = {*low, *high};
+  }
+}
+
+void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::string& facet, size_t begin, Plot& plot) {
+  const std::string title = spec.title.empty() ? capital(spec.name) : spec.title;
+  for (size_t i = begin; i < plot.charts.size(); ++i) {
+    chart::Chart& chart = plot.charts[i];
+    std::string name = title;
+    if (!facet.empty()) name += ": " + facet;
+    if (!chart.title.empty()) name += (facet.empty() ? ": " : ", ") + chart.title;
+    chart.title = name;
+    chart.id = fmt::format("{}-{}", id, i + 1);
+    if (i == 0 && !spec.text.empty()) chart.text = spec.text + (chart.text.empty() ? "" : " " + chart.text);
+  }
+}
+
+void add_facet(const lab::PlotSpec& spec, const Case& facet, const Reported& reported, RunFolders& folders,
+               Plot& plot) {
+  if (from_folders(spec.kind)) {
+    add_run_charts(spec, facet.members, folders, plot);
+    return;
+  }
+  lab::Filter filter;
+  for (size_t i = 0; i < spec.facets.size(); ++i) filter.where.push_back({spec.facets[i], {facet.key[i]}});
+  add_field_charts(spec, facet.members, reported, filter, plot);
+}
+
+}  // namespace
+
+std::vector<Case> series_cases(const Fields& fields, const Observations& observations) {
+  if (fields.empty()) return variations(observations);
+  std::vector<Case> cases = cases_by(observations, fields);
+  for (size_t place = fields.size(); place-- > 0;) sort_by_number(cases, place);
+  return cases;
+}
+
+std::string series_name(const Fields& fields, const Case& each) {
+  if (fields.empty()) return title_of(*each.members.front().run);
+  const std::string name = describe(fields, each.key);
+  return name.empty() ? "without " + field_title(fields.front()) : name;
+}
+
+Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec& spec, const std::string& id) {
+  Plot plot;
+  const bool of_workers = !from_folders(spec.kind) && (spec.per_worker || of_worker(spec.x));
+  const Observations all = material.observations(spec.filter, of_workers);
+  if (all.empty()) {
+    const size_t missing = material.missing(spec.filter);
+    plot.notes.push_back(missing == 0 ? "No run of this experiment is meant for it."
+                                      : fmt::format("None of its {} is done.", counted(missing, "run")));
+    return plot;
+  }
+  const Reported reported(lab::value_of(material.results().experiment.reported, spec.reported), spec.reported_columns,
+                          spec.reported_where);
+  const std::vector<Case> facets = cases_by(all, spec.facets);
+  size_t left_out = 0;
+  for (const Case& facet : facets) {
+    if (plot.charts.size() >= kMostCharts) {
+      ++left_out;
+      continue;
+    }
+    const size_t begin = plot.charts.size();
+    add_facet(spec, facet, reported, folders, plot);
+    name_charts(spec, id, describe(spec.facets, facet.key), begin, plot);
+  }
+  if (left_out > 0) plot.notes.push_back(fmt::format("{} more were left out.", left_out));
+  if (spec.facets.size() > 0) share_axes(plot.charts);
+  std::sort(plot.notes.begin(), plot.notes.end());
+  plot.notes.erase(std::unique(plot.notes.begin(), plot.notes.end()), plot.notes.end());
+  return plot;
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,231 @@
+// Plots of the fields of runs: lines, bars, speed-up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "records/statistics.h"
+#include "report/figures.h"
+#include "report/plots.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::Chart;
+using chart::Series;
+using lab::PlotKind;
+using lab::PlotSpec;
+using records::known;
+
+/// The values of the x axis: numbers, or the places of categories.
+class Places {
+ public:
+  Places(const Observations& observations, const std::string& field, bool categories) {
+    std::vector<Case> cases = cases_by(observations, {field});
+    sort_by_number(cases, 0);
+    numbers_ = !categories;
+    for (const Case& each : cases) {
+      names_.push_back(each.key.front());
+      numbers_ = numbers_ && known(number_of(each.key.front()));
+    }
+  }
+  [[nodiscard]] bool numbers() const { return numbers_; }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] double at(const std::string& value) const {
+    if (numbers_) return number_of(value);
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (same_value(names_[i], value)) return static_cast<double>(i);
+    }
+    return records::kUnknown;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  bool numbers_ = true;
+};
+
+Series series_over(const Case& each, const std::string& x, const std::string& y, const Places& places) {
+  Series series;
+  bool spread = false;
+  std::vector<Case> along = cases_by(each.members, {x});
+  sort_by_number(along, 0);
+  for (const Case& point : along) {
+    const Stat stat = point.stat(y);
+    const double place = places.at(point.key.front());
+    if (stat.count == 0 || !known(place)) continue;
+    series.x.push_back(place);
+    series.y.push_back(stat.mean);
+    series.low.push_back(stat.low);
+    series.high.push_back(stat.high);
+    spread = spread || stat.count > 1;
+  }
+  if (!spread) {
+    series.low.clear();
+    series.high.clear();
+  }
+  return series;
+}
+
+std::string name_of(const PlotSpec& spec, const Case& each, const std::string& field, size_t fields) {
+  const std::string which = spec.series.empty() ? "" : series_name(spec.series, each);
+  if (fields < 2) return which.empty() ? field_title(field) : which;
+  return which.empty() ? field_title(field) : which + ", " + field_title(field);
+}
+
+/// What the study reported of the same, dashed and in the colour of what was measured.
+void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& facet, const Reported& reported,
+                  const std::string& field, const Places& places, Chart& chart) {
+  if (!reported.has(field) || !reported.has(spec.x)) return;
+  Fields fields = spec.series;
+  Key key = each.key;
+  if (spec.series.empty()) key.clear();
+  for (const auto& [name, values] : facet.where) {
+    fields.push_back(name);
+    key.push_back(values.front());
+  }
+  std::map<double, std::vector<double>> points;
+  for (size_t row = 0; row < reported.size(); ++row) {
+    bool fits = true;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      fits = fits && (!reported.has(fields[i]) || same_value(reported.text(row, fields[i]), key[i]));
+    }
+    const double place = places.at(reported.text(row, spec.x));
+    const double value = reported.number(row, field);
+    if (fits && known(place) && known(value)) points[place].push_back(value);
+  }
+  if (points.empty()) return;
+  Series series{.name = chart.series.back().name + ", reported", .x = {}, .y = {}};
+  for (const auto& [place, values] : points) {
+    series.x.push_back(place);
+    series.y.push_back(records::mean(values));
+  }
+  series.dashed = true;
+  series.second_axis = chart.series.back().second_axis;
+  series.color = chart.series.back().color;
+  chart.series.push_back(std::move(series));
+}
+
+/// Of several fields those with the unit of the first share its axis.
+Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& observations, const Reported& reported,
+                  const lab::Filter& facet) {
+  const bool bars = spec.kind == PlotKind::bars;
+  const Places places(observations, spec.x, bars);
+  Chart chart{.id = "",
+              .title = "",
+              .text = "",
+              .kind = bars ? chart::Kind::bar : chart::Kind::line,
+              .x = axis_of(spec.x),
+              .y = axis_of(y.front()),
+              .y2 = {},
+              .series = {}};
+  chart.x.log = spec.log_x && places.numbers();
+  chart.y.log = spec.log_y;
+  if (!places.numbers()) chart.x.categories = places.names();
+  if (!spec.y2.empty()) chart.y2 = axis_of(spec.y2.front());
+  int color = 0;
+  const std::vector<Case> cases =
+      spec.series.empty() ? std::vector<Case>{{{}, observations}} : series_cases(spec.series, observations);
+  const size_t fields = y.size() + spec.y2.size();
+  for (const Case& each : cases) {
+    for (size_t i = 0; i < fields; ++i) {
+      const bool second = i >= y.size();
+      const std::string& field = second ? spec.y2[i - y.size()] : y[i];
+      Series series = series_over(each, spec.x, field, places);
+      if (series.x.empty()) continue;
+      series.name = name_of(spec, each, field, fields);
+      series.second_axis = second;
+      series.color = color++;
+      chart.series.push_back(std::move(series));
+      add_reported(spec, each, facet, reported, field, places, chart);
+    }
+  }
+  const bool band =
+      std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
+  if (band) chart.text = "Means; from the smallest to the largest of the repeats.";
+  return chart;
+}
+
+/// Over the number of trainers unless another x is asked for. One trainer is where all begin.
+Chart speed_chart(const PlotSpec& spec, const Observations& observations, const std::string& field) {
+  Chart chart{.id = "",
+              .title = "",
+              .text = "",
+              .x = {spec.x.empty() ? "trainers" : field_title(spec.x), ""},
+              .y = axis_of(field),
+              .y2 = {},
+              .series = {}};
+  std::map<double, double> ideal;
+  for (const Case& each : series_cases(spec.series, observations)) {
+    std::map<double, std::vector<double>> points;
+    for (const Observation& member : each.members) {
+      const auto count = static_cast<double>(trainers(*member.run));
+      const double at = spec.x.empty() ? count : member.number(spec.x);
+      const double value = member.number(field);
+      if (!known(at) || !known(value)) continue;
+      points[at].push_back(value);
+      ideal[at] = field == "speed_up" ? count : 1;
+    }
+    const bool alone = points.empty() || (points.size() == 1 && points.begin()->first == 1);
+    if (alone) continue;
+    if (!points.contains(1)) points[1] = {1};
+    ideal[1] = 1;
+    Series series{.name = series_name(spec.series, each), .x = {}, .y = {}};
+    for (const auto& [at, values] : points) {
+      const Stat stat = stat_of(values);
+      series.x.push_back(at);
+      series.y.push_back(stat.mean);
+      series.low.push_back(stat.low);
+      series.high.push_back(stat.high);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  if (chart.series.empty()) return chart;
+  Series line{.name = "ideal", .x = {}, .y = {}};
+  for (const auto& [at, value] : ideal) {
+    line.x.push_back(at);
+    line.y.push_back(value);
+  }
+  line.dashed = true;
+  line.color = 7;
+  chart.series.push_back(std::move(line));
+  chart.y.shows = {0};
+  return chart;
+}
+
+}  // namespace
+
+void add_field_charts(const PlotSpec& spec, const Observations& observations, const Reported& reported,
+                      const lab::Filter& facet, Plot& plot) {
+  if (spec.kind == PlotKind::speed_up) {
+    for (const std::string field : {"speed_up", "efficiency"}) {
+      Chart chart = speed_chart(spec, observations, field);
+      chart.title = field_title(field);
+      if (!chart.series.empty()) plot.charts.push_back(std::move(chart));
+    }
+    if (plot.charts.empty()) plot.notes.emplace_back("There is no run with one trainer to compare with.");
+    return;
+  }
+  std::vector<Fields> axes;  // fields of one unit share an axis, others get a chart of their own
+  for (const std::string& field : spec.y) {
+    const auto found =
+        std::find_if(axes.begin(), axes.end(), [&](const Fields& f) { return unit_of(f[0]) == unit_of(field); });
+    if (found == axes.end()) {
+      axes.push_back({field});
+    } else {
+      found->push_back(field);
+    }
+  }
+  for (const Fields& fields : axes) {
+    Chart chart = field_chart(spec, fields, observations, reported, facet);
+    if (chart.series.empty()) {
+      plot.notes.push_back(fmt::format("No run recorded {}.", field_title(fields.front())));
+      continue;
+    }
+    if (axes.size() > 1) chart.title = field_title(fields.front());
+    plot.charts.push_back(std::move(chart));
+  }
+}
+
+}  // namespace lockstep::report

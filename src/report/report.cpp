@@ -1,0 +1,189 @@
+#include "report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "chart/chart.h"
+#include "report/appendix.h"
+#include "report/checks.h"
+#include "report/defaults.h"
+#include "report/plots.h"
+#include "report/summary.h"
+#include "report/tables.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::escape_html;
+
+/// Nothing is fetched, from anywhere; pictures are those that the page makes of its own charts.
+constexpr std::string_view kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
+
+/// Marks charts to be made once the page is there.
+constexpr std::string_view kStart = R"(
+for (const spec of JSON.parse(document.getElementById("charts").textContent)) {
+  lockstepChart(document.querySelector(`[data-chart="${CSS.escape(spec.id)}"]`), spec);
+}
+)";
+
+/// More than these need the whole width.
+constexpr size_t kManyCategories = 7;
+
+std::string slug(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (std::isalnum(code) != 0 && code < 0x80) {
+      result += static_cast<char>(std::tolower(code));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  while (!result.empty() && result.back() == '-') result.pop_back();
+  return result.empty() ? "part" : result;
+}
+
+class Page {
+ public:
+  explicit Page(const lab::Results& results) : results_(results), material_(results), spec_(spec_of(results)) {}
+
+  std::string html() {
+    findings_ = check_findings(material_, folders_);
+    add_section("summary", "Summary",
+                tiles_html(material_, findings_) + "<div class=\"card words\">" + summary_html(material_, findings_) +
+                    "</div>");
+    if (!findings_.empty()) add_section("findings", "Findings", findings_html(findings_));
+    add_tables();
+    add_plots();
+    add_section("runs", "Runs", runs_html(results_));
+    add_section("environment", "Environment", environment_html(results_));
+    add_section("again", "To run it again", again_html(results_));
+    add_section("method", "What the figures are", method_html(spec_));
+    return whole();
+  }
+
+ private:
+  void add_section(const std::string& id, const std::string& title, const std::string& body) {
+    contents_ += fmt::format("<a href=\"#{}\">{}</a>", id, escape_html(title)) + below_;
+    below_.clear();
+    body_ += fmt::format("<section id=\"{}\"><h2>{}</h2>{}</section>", id, escape_html(title), body);
+  }
+
+  /// A line of the contents below the section that comes next.
+  void add_below(const std::string& id, const std::string& title) {
+    below_ += fmt::format("<a class=\"below\" href=\"#{}\">{}</a>", escape_html(id), escape_html(title));
+  }
+
+  void add_tables() {
+    std::string body;
+    for (const lab::TableSpec& spec : spec_.tables) {
+      const std::string id = "table-" + slug(spec.name);
+      body += table_html(material_, spec, id);
+      add_below(id, spec.title.empty() ? spec.name : spec.title);
+    }
+    if (!body.empty()) add_section("tables", "Tables", body);
+  }
+
+  void add_plots() {
+    std::string body;
+    std::string singles;
+    const auto flush = [&] {
+      if (!singles.empty()) body += "<div class=\"cards\">" + singles + "</div>";
+      singles.clear();
+    };
+    for (const lab::PlotSpec& spec : spec_.plots) {
+      const std::string id = "plot-" + slug(spec.name);
+      const std::string title = spec.title.empty() ? spec.name : spec.title;
+      const Plot plot = plot_of(material_, folders_, spec, id);
+      add_below(id, title);
+      if (plot.charts.size() == 1 || plot.charts.empty()) {
+        singles += plot_html(plot, id, title);
+        continue;
+      }
+      flush();
+      body += fmt::format("<div id=\"{}\" class=\"facets\"><h3>{}</h3><div class=\"cards\">{}</div>{}</div>", id,
+                          escape_html(title), cards_html(plot), notes_html(plot));
+    }
+    flush();
+    if (!body.empty()) add_section("plots", "Plots", body);
+  }
+
+  std::string plot_html(const Plot& plot, const std::string& id, const std::string& title) {
+    if (plot.charts.empty()) {
+      return fmt::format("<div class=\"card\" id=\"{}\"><h3>{}</h3>{}</div>", id, escape_html(title), notes_html(plot));
+    }
+    return fmt::format("<div class=\"card{}\" id=\"{}\">{}{}</div>", wide(plot.charts[0]), id, holder(plot.charts[0]),
+                       notes_html(plot));
+  }
+
+  std::string cards_html(const Plot& plot) {
+    std::string html;
+    for (const chart::Chart& chart : plot.charts)
+      html += fmt::format("<div class=\"card{}\">{}</div>", wide(chart), holder(chart));
+    return html;
+  }
+
+  static std::string_view wide(const chart::Chart& chart) {
+    const size_t bars = chart.kind == chart::Kind::bar ? chart.x.categories.size() * chart.series.size() : 0;
+    return chart.x.categories.size() > kManyCategories || bars > 24 ? " wide" : "";
+  }
+
+  /// Where the script draws it.
+  std::string holder(const chart::Chart& chart) {
+    if (!charts_.empty()) charts_ += ",\n";
+    charts_ += chart::to_json(chart);
+    return fmt::format("<div data-chart=\"{}\"></div>", escape_html(chart.id));
+  }
+
+  static std::string notes_html(const Plot& plot) {
+    constexpr size_t kMostNotes = 4;
+    std::string html;
+    for (size_t i = 0; i < std::min(plot.notes.size(), kMostNotes); ++i)
+      html += "<p class=\"small soft\">" + escape_html(plot.notes[i]) + "</p>";
+    if (plot.notes.size() > kMostNotes)
+      html += fmt::format("<p class=\"small soft\">And {} more like that.</p>", plot.notes.size() - kMostNotes);
+    return html;
+  }
+
+  [[nodiscard]] std::string whole() const {
+    const std::string title =
+        escape_html(results_.experiment.title.empty() ? results_.experiment.name : results_.experiment.title);
+    std::string page = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
+    page +=
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
+        "content=\"no-referrer\">\n";
+    page +=
+        fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n", title, chart::asset("page.css"), style());
+    page += "<body>\n<div class=\"page with-side\">\n" + header_html(results_);
+    page += "<aside class=\"side no-print\"><details open><summary>Contents</summary><nav aria-label=\"Contents\">" +
+            contents_ + "</nav></details></aside>\n";
+    page +=
+        "<main class=\"main\"><noscript><p class=\"card\">The plots are drawn by a script within this page, which is "
+        "turned off.</p></noscript>\n";
+    page += body_ + "</main>\n</div>\n";
+    page += "<script type=\"application/json\" id=\"charts\">[" + chart::escape_script(charts_) + "]</script>\n";
+    page += fmt::format("<script>\n{}{}{}</script>\n</body>\n</html>\n", chart::asset("page.js"),
+                        chart::asset("chart.js"), kStart);
+    return page;
+  }
+
+  const lab::Results& results_;
+  Material material_;
+  lab::ReportSpec spec_;
+  RunFolders folders_;
+  std::vector<Finding> findings_;
+  std::string contents_;
+  std::string below_;
+  std::string body_;
+  std::string charts_;  ///< JSON, one after another
+};
+
+}  // namespace
+
+std::string html(const lab::Results& results) { return Page(results).html(); }
+
+}  // namespace lockstep::report

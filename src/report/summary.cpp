@@ -1,0 +1,232 @@
+#include "report/summary.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "chart/chart.h"
+#include "records/statistics.h"
+#include "report/figures.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::escape_html;
+using records::known;
+
+struct Counts {
+  size_t all = 0;
+  size_t done = 0;
+  size_t failed = 0;
+  size_t running = 0;
+  double seconds = 0;
+};
+
+Counts count_runs(const lab::Results& results) {
+  Counts counts;
+  for (const lab::RunResult& run : results.runs) {
+    ++counts.all;
+    counts.done += run.state == lab::RunState::done ? 1 : 0;
+    counts.failed += run.state == lab::RunState::failed ? 1 : 0;
+    counts.running += run.state == lab::RunState::running ? 1 : 0;
+    if (run.ended > run.started) counts.seconds += run.ended - run.started;
+  }
+  return counts;
+}
+
+/// The case with the largest or smallest mean.
+struct Best {
+  double value = records::kUnknown;
+  std::string name;
+};
+
+Best best_of(const std::vector<Case>& cases, const std::string& field, bool largest) {
+  Best best;
+  for (const Case& each : cases) {
+    const double value = each.stat(field).mean;
+    if (!known(value)) continue;
+    if (!known(best.value) || (largest ? value > best.value : value < best.value))
+      best = {value, title_of(*each.members.front().run)};
+  }
+  return best;
+}
+
+std::string tile(const std::string& figure, const std::string& what) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>", escape_html(figure), escape_html(what));
+}
+
+/// "test accuracy from 98.9 % (3 nodes) to 99.1 % (one node)"
+std::string range_text(const std::vector<Case>& cases, const std::string& field) {
+  const Best low = best_of(cases, field, false);
+  const Best high = best_of(cases, field, true);
+  if (!known(low.value)) return "";
+  const lab::Unit unit = unit_of(field);
+  const std::string title = field_title(field);
+  const std::string from = figure_text(low.value, unit);
+  const std::string to = figure_text(high.value, unit);
+  if (from == to) return fmt::format("{} {}", title, from);
+  std::string text = fmt::format("{} from {} ({}) to {} ({})", title, from, low.name, to, high.name);
+  if (unit == lab::Unit::seconds && low.value > 0 && high.value / low.value >= 1.05) {
+    text += fmt::format(", {:.2g} times as long", high.value / low.value);
+  }
+  return text;
+}
+
+std::string group_sentence(const lab::Results& results, const std::string& group, const std::vector<Case>& cases) {
+  std::string title = group;
+  for (const lab::Group& each : results.experiment.groups) {
+    if (each.name == group && !each.title.empty()) title = each.title;
+  }
+  std::string text = fmt::format("<strong>{}</strong>: {}", escape_html(title), counted(cases.size(), "variation"));
+  const bool accuracy = known(best_of(cases, "accuracy", true).value);
+  const bool epochs = known(best_of(cases, "epoch_seconds", true).value);
+  for (const std::string& field : {std::string(accuracy ? "accuracy" : "loss"),
+                                   std::string(epochs ? "epoch_seconds" : "seconds"), std::string("speed_up")}) {
+    const std::string range = field == "speed_up" && cases.size() < 2 ? "" : range_text(cases, field);
+    if (!range.empty()) text += "; " + escape_html(range);
+  }
+  return "<li>" + text + ".</li>";
+}
+
+std::string verdict_counts(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::unknown}) {
+    const auto count =
+        std::count_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.verdict == verdict; });
+    if (count == 0) continue;
+    if (!text.empty()) text += ", ";
+    const bool many = count > 1;
+    switch (verdict) {
+      case Verdict::holds:
+        text += fmt::format("{} {}", count, many ? "hold" : "holds");
+        break;
+      case Verdict::partly:
+        text += fmt::format("{} {} partly", count, many ? "hold" : "holds");
+        break;
+      case Verdict::fails:
+        text += fmt::format("{} {} not hold", count, many ? "do" : "does");
+        break;
+      case Verdict::unknown:
+        text += fmt::format("of {} it cannot be said", count);
+    }
+  }
+  return text;
+}
+
+std::string_view badge_class(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "good";
+    case Verdict::partly:
+      return "warn";
+    case Verdict::fails:
+      return "bad";
+    case Verdict::unknown:
+      break;
+  }
+  return "mute";
+}
+
+std::string_view badge_sign(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "✓";
+    case Verdict::partly:
+      return "◐";
+    case Verdict::fails:
+      return "✗";
+    case Verdict::unknown:
+      break;
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string date_text(double seconds) {
+  if (!(seconds > 0) || seconds > 1e11) return "";
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+std::string duration_text(double seconds) {
+  if (!known(seconds) || seconds < 0) return "?";
+  if (seconds < 100) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 3 * 3600) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string tiles_html(const Material& material, const std::vector<Finding>& findings) {
+  const Counts counts = count_runs(material.results());
+  std::string html = "<div class=\"tiles\">";
+  html += tile(fmt::format("{} of {}", counts.done, counts.all),
+               "runs done" + (counts.seconds > 0 ? ", " + duration_text(counts.seconds) + " of work" : std::string()));
+  if (!findings.empty()) {
+    const auto holds =
+        std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::holds; });
+    html += tile(fmt::format("{} of {}", holds, findings.size()), "findings hold here");
+  }
+  const std::vector<Case> cases = variations(material.observations({}, false));
+  if (const Best best = best_of(cases, "accuracy", true); known(best.value)) {
+    html += tile(figure_text(best.value, lab::Unit::share), "best test accuracy: " + best.name);
+  }
+  if (const Best best = best_of(cases, "speed_up", true); known(best.value) && best.value > 1.02) {
+    html += tile(fmt::format("{:.2f} ×", best.value), "largest speed-up: " + best.name);
+  }
+  if (const Best best = best_of(cases, "examples_per_second", true); known(best.value)) {
+    html += tile(figure_text(std::round(best.value), lab::Unit::count), "most examples per second: " + best.name);
+  }
+  return html + "</div>";
+}
+
+std::string summary_html(const Material& material, const std::vector<Finding>& findings) {
+  const lab::Results& results = material.results();
+  const Counts counts = count_runs(results);
+  int repeats = 1;
+  for (const lab::RunResult& run : results.runs) repeats = std::max(repeats, run.plan.repeat);
+  std::string text = counts.all == 0
+                         ? std::string("There is nothing to run in this experiment")
+                         : fmt::format("{} {} planned", counted(counts.all, "run"), counts.all == 1 ? "is" : "are");
+  if (repeats > 1) text += fmt::format(", up to {} repeats of each variation", repeats);
+  text += fmt::format("; {} done", counts.done);
+  if (counts.failed > 0) text += fmt::format(", {} failed", counts.failed);
+  if (counts.running > 0) text += fmt::format(", {} running", counts.running);
+  if (const size_t left = counts.all - counts.done - counts.failed - counts.running; left > 0)
+    text += fmt::format(", {} not started", left);
+  std::string html = "<p>" + escape_html(text) + ".";
+  if (!findings.empty())
+    html += fmt::format(" Of {} of the study, {}.", counted(findings.size(), "finding"), verdict_counts(findings));
+  html += "</p>";
+  std::string groups;
+  std::set<std::string> seen;
+  for (const lab::RunResult& run : results.runs) {
+    if (!seen.insert(run.plan.group).second) continue;
+    const std::vector<Case> cases = variations(material.observations({{run.plan.group}, {}}, false));
+    if (!cases.empty()) groups += group_sentence(results, run.plan.group, cases);
+  }
+  return groups.empty() ? html : html + "<ul>" + groups + "</ul>";
+}
+
+std::string findings_html(const std::vector<Finding>& findings) {
+  std::string html;
+  for (const Finding& finding : findings) {
+    html += fmt::format(
+        "<article class=\"card finding {0}\"><header><h3>{1}</h3><span class=\"badge {0}\">{2} {3}</span></header>",
+        badge_class(finding.verdict), escape_html(finding.spec->says), badge_sign(finding.verdict),
+        name(finding.verdict));
+    html += "<ul>";
+    for (const std::string& sentence : finding.sentences) html += "<li>" + escape_html(sentence) + "</li>";
+    html += "</ul>";
+    if (!finding.reasons.empty()) {
+      html += "<div class=\"why\"><h4>Why</h4><ul>";
+      for (const std::string& reason : finding.reasons) html += "<li>" + escape_html(reason) + "</li>";
+      html += "</ul></div>";
+    }
+    html += "</article>";
+  }
+  return html;
+}
+
+}  // namespace lockstep::report
