@@ -138,6 +138,8 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   cpu_ = make_folder(second_ ? kRoot : cpu, name);
   if (second_) enable_controller("cpu");
   set_cores(limits.cores);
+  // Others on the machine get what is left: what a group may use it must be able to have.
+  write_text(cpu_ + (second_ ? "/cpu.weight" : "/cpu.shares"), second_ ? "10000" : "262144");
   if (limits.accounted) usage_ = second_ ? cpu_ : make_folder(first_version("cpuacct"), name);
   const std::string memory = second_ ? kRoot : first_version("memory");
   if (limits.memory_bytes > 0 && memory.empty()) {

@@ -130,7 +130,8 @@ TEST(ControlGroup, WhatADeadLauncherLeftIsRemovedTheNextTime) {
 }
 
 TEST(ControlGroup, AShareThatIsNoneIsAnError) {
-  EXPECT_THAT(message_of<UsageError>([] { ControlGroup("none", limits(0)); }), HasSubstr("cpu-quota: 0 is not allowed"));
+  EXPECT_THAT(message_of<UsageError>([] { ControlGroup("none", limits(0)); }),
+              HasSubstr("cpu-quota: 0 is not allowed"));
 }
 
 }  // namespace

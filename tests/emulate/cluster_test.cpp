@@ -1,0 +1,335 @@
+// Emulated clusters with real namespaces and control groups. Where they are not permitted (no root) tests are skipped.
+#include "emulate/cluster.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "base/file.h"
+#include "base/temp_dir.h"
+#include "cluster/process.h"
+#include "emulate/owner.h"
+#include "lockstep/error.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using emulate::EmulatedCluster;
+using emulate::NodeSpec;
+using emulate::Seat;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Clock = std::chrono::steady_clock;
+
+#define ROOT_OR_SKIP() \
+  if (geteuid() != 0) GTEST_SKIP() << "needs root"
+
+constexpr int kPort = 4000;
+
+std::vector<std::string> left_by(const std::string& prefix) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/run/netns", error)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
+  }
+  fs::recursive_directory_iterator at("/sys/fs/cgroup", error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored)) continue;
+    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path().string());
+  }
+  return found;
+}
+
+/// A process on a node that does `work`, whose result is its exit code.
+class OnNode {
+ public:
+  OnNode(const Seat& seat, const std::function<int()>& work) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    for (const std::string& file : seat.groups) std::ofstream(file) << 0 << std::flush;
+    const base::FileHandle network(open(seat.network_namespace.c_str(), O_RDONLY));
+    if (setns(network.get(), CLONE_NEWNET) != 0) _exit(99);
+    _exit(work());
+  }
+  OnNode(const OnNode&) = delete;
+  OnNode& operator=(const OnNode&) = delete;
+  ~OnNode() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    wait();
+  }
+  /// The exit code, or the signal's negative.
+  int wait() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+sockaddr_in address_of(const std::string& host) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(kPort);
+  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  return address;
+}
+
+/// Takes one connection there and counts what comes: 0 where it is as much as expected.
+int take(const std::string& host, size_t expected) {
+  const base::FileHandle listening(socket(AF_INET, SOCK_STREAM, 0));
+  const int yes = 1;
+  setsockopt(listening.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const sockaddr_in address = address_of(host);
+  if (bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return 1;
+  if (listen(listening.get(), 1) != 0) return 2;
+  const base::FileHandle peer(accept(listening.get(), nullptr, nullptr));
+  std::vector<char> buffer(65536);
+  size_t all = 0;
+  for (ssize_t count = 0; (count = read(peer.get(), buffer.data(), buffer.size())) > 0;)
+    all += static_cast<size_t>(count);
+  return all == expected ? 0 : 3;
+}
+
+/// Connects, again and again until somebody listens, and sends; 0 where all went.
+int give(const std::string& host, size_t bytes) {
+  const sockaddr_in address = address_of(host);
+  for (int turn = 0; turn < 2000; ++turn) {
+    const base::FileHandle peer(socket(AF_INET, SOCK_STREAM, 0));
+    if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      usleep(2000);
+      continue;
+    }
+    std::vector<char> buffer(65536);
+    while (bytes > 0) {
+      const ssize_t count = write(peer.get(), buffer.data(), std::min(bytes, buffer.size()));
+      if (count <= 0) return 5;
+      bytes -= static_cast<size_t>(count);
+    }
+    shutdown(peer.get(), SHUT_WR);
+    char end = 0;
+    return read(peer.get(), &end, 1) == 0 ? 0 : 6;  // until all has come
+  }
+  return 4;
+}
+
+/// Seconds that it takes from the first node to the second.
+double send_between(const EmulatedCluster& cluster, size_t bytes) {
+  OnNode taking(cluster.seat(1), [&] { return take(cluster.address(1), bytes); });
+  const auto begun = Clock::now();
+  OnNode giving(cluster.seat(0), [&] { return give(cluster.address(1), bytes); });
+  EXPECT_EQ(giving.wait(), 0);
+  EXPECT_EQ(taking.wait(), 0);
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+std::string output_of(const std::vector<std::string>& words) {
+  cluster::Command command;
+  command.argv = words;
+  cluster::Child child(command);
+  std::string text;
+  const auto keep = [&](const std::string& line) { text += line + "\n"; };
+  while (!child.reap()) {
+    pollfd end{child.end_fd(), POLLIN, 0};
+    poll(&end, 1, 50);
+    child.read(cluster::Stream::out, keep);
+  }
+  child.read_rest(cluster::Stream::out, keep);
+  return text;
+}
+
+std::string namespace_name(const Seat& seat) { return fs::path(seat.network_namespace).filename(); }
+
+TEST(EmulatedCluster, NodesReachEachOtherAndNobodyElse) {
+  ROOT_OR_SKIP();
+  const EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
+  EXPECT_EQ(cluster.name(1), "node2");
+  EXPECT_EQ(cluster.address(1), "10.77.0.2");
+  send_between(cluster, 100'000);
+  EXPECT_THAT(output_of({"ip", "addr"}), Not(HasSubstr("10.77.0.")));
+  const std::string inside = output_of({"ip", "-n", namespace_name(cluster.seat(1)), "-o", "-4", "addr"});
+  EXPECT_THAT(inside, HasSubstr("eth0"));
+  EXPECT_THAT(inside, HasSubstr("10.77.0.2/24"));
+  EXPECT_THAT(inside, HasSubstr("127.0.0.1/8"));
+}
+
+TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
+  ROOT_OR_SKIP();
+  const EmulatedCluster one({{.cores = 0.5}, {.cores = 0.5}});
+  const EmulatedCluster other({{.cores = 0.5}, {.cores = 0.5}});
+  // The same address, and each reaches its own.
+  OnNode taking(one.seat(1), [&] { return take(one.address(1), 1000); });
+  OnNode taking_too(other.seat(1), [&] { return take(other.address(1), 2000); });
+  OnNode giving(one.seat(0), [&] { return give(one.address(1), 1000); });
+  OnNode giving_too(other.seat(0), [&] { return give(other.address(1), 2000); });
+  EXPECT_EQ(giving.wait(), 0);
+  EXPECT_EQ(giving_too.wait(), 0);
+  EXPECT_EQ(taking.wait(), 0);
+  EXPECT_EQ(taking_too.wait(), 0);
+}
+
+TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
+  ROOT_OR_SKIP();
+  constexpr double kRate = 16e6;
+  constexpr size_t kBytes = 1'500'000;
+  for (const size_t slow : {0, 1}) {  // what is sent is limited, and what is received
+    std::vector<NodeSpec> nodes(2, NodeSpec{.cores = 0.5});
+    nodes[slow].rate = kRate;
+    const EmulatedCluster cluster(nodes);
+    const std::string queue =
+        output_of({"tc", "-n", namespace_name(cluster.seat(slow)), "qdisc", "show", "dev", "eth0"});
+    EXPECT_THAT(queue, HasSubstr("tbf"));
+    EXPECT_THAT(queue, HasSubstr("16Mbit"));
+    // However slow the machine is, no more than that goes through; what fits the bucket goes at once.
+    const double measured = kBytes * 8.0 / send_between(cluster, kBytes);
+    EXPECT_LT(measured, 1.4 * kRate);
+    EXPECT_GT(measured, 0.05 * kRate);
+  }
+}
+
+TEST(EmulatedCluster, ACutLinkCarriesNothingUntilItIsBack) {
+  ROOT_OR_SKIP();
+  EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
+  cluster.cut(1);
+  OnNode taking(cluster.seat(1), [&] { return take(cluster.address(1), 1000); });
+  const auto try_once = [&] {
+    const base::FileHandle peer(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    const sockaddr_in address = address_of(cluster.address(1));
+    (void)connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    pollfd ready{peer.get(), POLLOUT, 0};
+    return poll(&ready, 1, 300) > 0 && (ready.revents & (POLLERR | POLLHUP)) == 0 ? 1 : 0;
+  };
+  EXPECT_EQ(OnNode(cluster.seat(0), try_once).wait(), 0);
+  cluster.restore(1);
+  EXPECT_EQ(OnNode(cluster.seat(0), [&] { return give(cluster.address(1), 1000); }).wait(), 0);
+  EXPECT_EQ(taking.wait(), 0);
+}
+
+/// CPU seconds that a process which wants all gets in a second.
+double burn_on(const EmulatedCluster& cluster, size_t node) {
+  const auto burn = [] {
+    const auto until = Clock::now() + std::chrono::seconds(1);
+    timespec used{};
+    while (Clock::now() < until) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<int>(used.tv_sec * 100 + used.tv_nsec / 10'000'000);
+  };
+  return OnNode(cluster.seat(node), burn).wait() / 100.0;
+}
+
+TEST(EmulatedCluster, ANodeHasItsCoresAndLessWhenItIsSlowed) {
+  ROOT_OR_SKIP();
+  EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.25}});
+  EXPECT_LT(burn_on(cluster, 0), 0.65);
+  EXPECT_LT(burn_on(cluster, 1), 0.35);
+  EXPECT_GT(cluster.throttling(0).throttled_periods, 5U);
+  cluster.slow(0, 0.2);
+  EXPECT_LT(burn_on(cluster, 0), 0.2);
+  cluster.slow(0, 1);
+  EXPECT_GT(burn_on(cluster, 0), 0.2);
+}
+
+TEST(EmulatedCluster, AMemoryLimitKillsOnItsNodeAlone) {
+  ROOT_OR_SKIP();
+  const EmulatedCluster cluster({{.cores = 0.5, .memory_bytes = 32e6}, {.cores = 0.5}});
+  const auto take_memory = [] {
+    constexpr size_t kMuch = 100'000'000;
+    auto* bytes = static_cast<char*>(mmap(nullptr, kMuch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (size_t at = 0; at < kMuch; at += 4096) bytes[at] = 1;
+    return 7;
+  };
+  EXPECT_EQ(OnNode(cluster.seat(0), take_memory).wait(), -SIGKILL);
+  EXPECT_EQ(OnNode(cluster.seat(1), take_memory).wait(), 7);
+}
+
+TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
+  ROOT_OR_SKIP();
+  const EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5, .memory_bytes = 64e6}});
+  const Seat seat = cluster.seat(0);
+  cluster::Command command;
+  command.argv = {"sh", "-c",
+                  "cat /proc/self/cgroup; cat /proc/self/net/dev; echo $LOCKSTEP_NODE $LOCKSTEP_NODE_CORES"};
+  command.network_namespace = seat.network_namespace;
+  command.groups = seat.groups;
+  command.environment = seat.environment;
+  cluster::Child child(command);
+  std::string text;
+  const auto keep = [&](const std::string& line) { text += line + "\n"; };
+  while (!child.reap()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  child.read_rest(cluster::Stream::out, keep);
+  EXPECT_THAT(text, HasSubstr(emulate::owner_prefix() + "1-node1"));
+  EXPECT_THAT(text, HasSubstr("eth0"));
+  EXPECT_THAT(text, HasSubstr("node1 0.5"));
+  command.network_namespace = "/run/netns/none-of-that-name";
+  EXPECT_THAT(message_of<IoError>([&] { cluster::Child none(command); }), HasSubstr("none-of-that-name"));
+}
+
+TEST(EmulatedCluster, NothingIsLeftOfIt) {
+  ROOT_OR_SKIP();
+  {
+    const EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
+    EXPECT_GE(left_by(emulate::owner_prefix()).size(), 5U);
+  }
+  EXPECT_THAT(left_by(emulate::owner_prefix()), IsEmpty());
+}
+
+TEST(EmulatedCluster, WhatAKilledOwnerLeftGoesAtTheNextStart) {
+  ROOT_OR_SKIP();
+  const EmulatedCluster mine(std::vector<NodeSpec>{{.cores = 0.5}});
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t owner = fork();
+  if (owner == 0) {
+    const EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5}});
+    (void)!write(ready[1], "x", 1);
+    pause();
+  }
+  char word = 0;
+  ASSERT_EQ(read(ready[0], &word, 1), 1);
+  const std::string prefix = fmt::format("lockstep-{}-", owner);
+  emulate::remove_leftovers();
+  EXPECT_GE(left_by(prefix).size(), 3U) << "the living keep theirs";
+  kill(owner, SIGKILL);
+  waitpid(owner, nullptr, 0);
+  EXPECT_GE(left_by(prefix).size(), 3U);
+  emulate::remove_leftovers();
+  EXPECT_THAT(left_by(prefix), IsEmpty());
+  EXPECT_GE(left_by(emulate::owner_prefix()).size(), 3U);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST(EmulatedCluster, DelayNeedsAKernelThatHasIt) {
+  ROOT_OR_SKIP();
+  try {
+    const EmulatedCluster cluster({{.cores = 0.5, .rate = 1e9, .delay_seconds = 0.02}, {.cores = 0.5}});
+    // There and back takes at least the delay of the way there, twice: to connect, and to see the end.
+    EXPECT_GT(send_between(cluster, 1000), 0.04);
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("netem, CONFIG_NET_SCH_NETEM"));
+    EXPECT_THAT(left_by(emulate::owner_prefix()), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing
