@@ -17,6 +17,12 @@ struct Options {
   int stop = -1;      ///< a descriptor; readable: stop
 };
 
+/// 128 random bits, for a token.
+std::string make_token();
+
+/// Whether only this machine reaches it, by its name.
+bool is_loopback(const std::string& host);
+
 /// `ready` is called with the page's address once it listens. Throws UsageError, IoError.
 void serve(const Options& options, const std::function<void(const std::string& url)>& ready);
 

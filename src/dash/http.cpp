@@ -1,0 +1,184 @@
+#include "dash/http.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace lockstep::dash {
+namespace {
+
+std::string_view reason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 303:
+      return "See Other";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// Up to the next `end`, which goes with it.
+std::string_view take_until(std::string_view& text, char end) {
+  const size_t at = text.find(end);
+  const std::string_view part = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  return part;
+}
+
+/// Nothing that could be another folder, or a file that is not meant to be seen.
+bool is_plain_part(std::string_view part) {
+  return !part.empty() && part.front() != '.' && std::none_of(part.begin(), part.end(), [](unsigned char c) {
+    return c == '/' || c == '\\' || c < ' ' || c == 0x7f;
+  });
+}
+
+bool read_path(std::string_view text, Request& request, Response& refused) {
+  text.remove_prefix(1);
+  while (!text.empty()) {
+    const std::optional<std::string> part = url_decoded(take_until(text, '/'));
+    if (!part) {
+      refused = plain_response(400, "the path is wrongly encoded");
+      return false;
+    }
+    if (!is_plain_part(*part)) {
+      refused = plain_response(404, "there is no such page");
+      return false;
+    }
+    request.path.push_back(*part);
+  }
+  return true;
+}
+
+/// False where a header is none, or `host` stands twice.
+bool read_headers(std::string_view text, Request& request) {
+  while (!text.empty()) {
+    const std::string_view line = trimmed(take_until(text, '\n'));
+    if (line.empty()) return true;
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || colon == 0) return false;
+    std::string name(line.substr(0, colon));
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool added = request.headers.emplace(name, trimmed(line.substr(colon + 1))).second;
+    if (!added && name == "host") return false;
+  }
+  return true;
+}
+
+bool read_first_line(std::string_view line, std::string_view& method, std::string_view& target) {
+  const size_t first = line.find(' ');
+  const size_t second = line.rfind(' ');
+  if (first == std::string_view::npos || second <= first) return false;
+  method = line.substr(0, first);
+  target = line.substr(first + 1, second - first - 1);
+  const std::string_view version = line.substr(second + 1);
+  const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const auto plain = [](char c) { return c > ' ' && c <= '~'; };
+  return !method.empty() && std::all_of(method.begin(), method.end(), letter) && target.starts_with('/') &&
+         std::all_of(target.begin(), target.end(), plain) && (version == "HTTP/1.0" || version == "HTTP/1.1");
+}
+
+}  // namespace
+
+std::string Request::parameter(std::string_view name) const {
+  const auto found = query.find(name);
+  return found == query.end() ? "" : url_decoded(found->second).value_or("");
+}
+
+std::string Request::header(std::string_view name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+std::string Request::cookie(std::string_view name) const {
+  const std::string all = header("cookie");
+  std::string_view rest = all;
+  while (!rest.empty()) {
+    std::string_view pair = trimmed(take_until(rest, ';'));
+    if (take_until(pair, '=') == name) return std::string(pair);
+  }
+  return "";
+}
+
+Response plain_response(int status, std::string_view line) {
+  return {.status = status, .body = std::string(line) + "\n"};
+}
+
+bool is_whole_request(std::string_view text) {
+  return text.find("\r\n\r\n") != std::string_view::npos || text.find("\n\n") != std::string_view::npos;
+}
+
+std::optional<std::string> url_decoded(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      result += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    result += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return result;
+}
+
+std::optional<Request> parse_request(std::string_view text, Response& refused) {
+  Request request;
+  std::string_view method;
+  std::string_view target;
+  refused = plain_response(400, "this is no HTTP request");
+  if (!read_first_line(trimmed(take_until(text, '\n')), method, target)) return std::nullopt;
+  if (!read_headers(text, request)) return std::nullopt;
+  request.method = method;
+  if (!read_path(take_until(target, '?'), request, refused)) return std::nullopt;
+  while (!target.empty()) {
+    std::string_view value = take_until(target, '&');
+    const std::string_view name = take_until(value, '=');
+    request.query.emplace(name, value);
+  }
+  return request;
+}
+
+std::string response_text(const Response& response, bool head) {
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason(response.status),
+                                 response.type);
+  if (!response.events) text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  for (const auto& [name, value] : response.headers) text += fmt::format("{}: {}\r\n", name, value);
+  text +=
+      "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+      "X-Frame-Options: DENY\r\nCross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n";
+  return head ? text : text + response.body;
+}
+
+}  // namespace lockstep::dash

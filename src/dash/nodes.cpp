@@ -1,0 +1,235 @@
+#include "dash/nodes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/host.h"
+#include "base/yaml_tree.h"
+#include "cluster/spec.h"
+#include "dash/json_values.h"
+#include "lockstep/error.h"
+
+namespace lockstep::dash {
+namespace {
+
+using records::known;
+using records::kUnknown;
+
+constexpr uint64_t kLargestFile = uint64_t{1} << 22;
+constexpr size_t kMostFaults = 1000;
+constexpr size_t kHistory = 60;
+
+/// Empty where there is none.
+std::string text_of(const std::string& path) {
+  try {
+    const std::vector<uint8_t> bytes = base::read_file(path, kLargestFile);
+    return {bytes.begin(), bytes.end()};
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::string text_at(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? records::printable(found->get<std::string>()) : "";
+}
+
+double number_at(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : kUnknown;
+}
+
+std::vector<NodePlan> emulated_nodes(const std::string& run) {
+  std::vector<NodePlan> nodes;
+  const nlohmann::json json = nlohmann::json::parse(text_of(run + "/nodes.json"), nullptr, false);
+  if (!json.is_array()) return nodes;
+  for (const nlohmann::json& item : json) {
+    if (!item.is_object()) continue;
+    NodePlan& node = nodes.emplace_back();
+    node.node = text_at(item, "node");
+    node.address = text_at(item, "address");
+    node.cores = number_at(item, "cores");
+    const double memory = number_at(item, "memory_bytes");
+    if (memory > 0) node.memory_bytes = memory;
+    const auto roles = item.find("roles");
+    if (roles == item.end() || !roles->is_array()) continue;
+    for (const nlohmann::json& role : *roles) {
+      if (role.is_string()) node.roles.push_back(records::printable(role.get<std::string>()));
+    }
+  }
+  return nodes;
+}
+
+NodePlan& node_called(std::vector<NodePlan>& nodes, const std::string& name) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodePlan& n) { return n.node == name; });
+  if (found != nodes.end()) return *found;
+  NodePlan& made = nodes.emplace_back();
+  made.node = name;
+  return made;
+}
+
+/// "10.0.0.2:7001" is the node 10.0.0.2; an address of loopback is this machine.
+std::string node_at(const std::string& address) {
+  try {
+    const std::string host = cluster::parse_address(address, 0).host;
+    return cluster::is_loopback(host) ? base::host_name() : host;
+  } catch (const Error&) {
+    return base::host_name();
+  }
+}
+
+std::vector<NodePlan> cluster_nodes(const std::string& run) {
+  std::vector<NodePlan> nodes;
+  base::YamlNode cluster;
+  try {
+    cluster = base::parse_yaml(text_of(run + "/cluster.yaml"), "cluster.yaml");
+  } catch (const Error&) {
+    return nodes;
+  }
+  for (const char* kind : {"chief", "worker", "ps", "evaluator"}) {
+    const base::YamlNode* list = cluster.find(kind);
+    if (list == nullptr || !list->is(base::YamlNode::Kind::list)) continue;
+    for (size_t i = 0; i < list->items.size(); ++i) {
+      node_called(nodes, node_at(list->items[i].text)).roles.push_back(std::string(kind) + ":" + std::to_string(i));
+    }
+  }
+  return nodes;
+}
+
+bool has_role(const std::vector<NodePlan>& nodes, const std::string& role) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const NodePlan& node) {
+    return std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
+  });
+}
+
+ordered_json history(const records::RoleRecord& role, const char* column) {
+  const std::span<const double> values = role.monitor.column(column);
+  ordered_json list = ordered_json::array();
+  for (size_t i = values.size() > kHistory ? values.size() - kHistory : 0; i < values.size(); ++i) {
+    list.push_back(number(values[i]));
+  }
+  return list;
+}
+
+ordered_json role_json(const records::RunRecord& run, const std::string& name, double now) {
+  const records::RoleRecord* role = run.role(name);
+  ordered_json json{{"role", name}, {"state", role == nullptr ? "starting" : role_state(run, *role, now)}};
+  if (role == nullptr) return json;
+  json["quiet"] = number(now - role->monitor.last("time"));
+  json["cpu_percent"] = number(role->monitor.last("cpu_percent"));
+  json["memory"] = number(role->monitor.last("rss_bytes"));
+  json["received"] = number(role->monitor.last("wire_received"));
+  json["sent"] = number(role->monitor.last("wire_sent"));
+  json["step"] = number(role->steps.last("step"));
+  json["loss"] = number(role->steps.last("loss"));
+  return json;
+}
+
+/// The role of the node whose monitor looked last says what the node uses.
+const records::RoleRecord* newest(const records::RunRecord& run, const NodePlan& node) {
+  const records::RoleRecord* best = nullptr;
+  for (const std::string& name : node.roles) {
+    const records::RoleRecord* role = run.role(name);
+    if (role == nullptr || role->monitor.empty()) continue;
+    if (best == nullptr || role->monitor.last("time") > best->monitor.last("time")) best = role;
+  }
+  return best;
+}
+
+/// What the node's links carry; where all roles are on one machine, what they tell each other.
+double traffic(const records::RunRecord& run, const NodePlan& node, const std::string& way) {
+  const records::RoleRecord* role = newest(run, node);
+  const double links = role == nullptr ? kUnknown : role->monitor.last("net_" + way);
+  double wire = 0;
+  for (const std::string& name : node.roles) {
+    const records::RoleRecord* one = run.role(name);
+    const double part = one == nullptr ? kUnknown : one->monitor.last("wire_" + way);
+    if (known(part)) wire += part;
+  }
+  return std::fmax(links, wire);
+}
+
+std::string worst(const std::vector<std::string>& states) {
+  for (const char* state : {"lost", "silent", "starting", "alive"}) {
+    if (std::find(states.begin(), states.end(), state) != states.end()) return state;
+  }
+  return "ended";
+}
+
+ordered_json node_json(const records::RunRecord& run, const NodePlan& node, double now) {
+  ordered_json json{{"node", node.node},
+                    {"address", node.address},
+                    {"cores", number(node.cores)},
+                    {"memory_limit", number(node.memory_bytes)}};
+  std::vector<std::string> states;
+  json["roles"] = ordered_json::array();
+  for (const std::string& name : node.roles) {
+    json["roles"].push_back(role_json(run, name, now));
+    states.push_back(json["roles"].back()["state"].get<std::string>());
+  }
+  json["state"] = worst(states);
+  const records::RoleRecord* role = newest(run, node);
+  json["cpu_percent"] = number(role == nullptr ? kUnknown : role->monitor.last("node_cpu_percent"));
+  json["memory"] = number(role == nullptr ? kUnknown : role->monitor.last("node_memory_used"));
+  json["received"] = number(traffic(run, node, "received"));
+  json["sent"] = number(traffic(run, node, "sent"));
+  json["history"] = role == nullptr ? ordered_json::array() : history(*role, "node_cpu_percent");
+  return json;
+}
+
+}  // namespace
+
+std::vector<NodePlan> nodes_of(const records::RunRecord& run) {
+  std::vector<NodePlan> nodes = emulated_nodes(run.path);
+  if (nodes.empty()) nodes = cluster_nodes(run.path);
+  for (const records::RoleRecord& role : run.roles) {
+    if (has_role(nodes, role.role)) continue;
+    node_called(nodes, role.host.empty() ? base::host_name() : role.host).roles.push_back(role.role);
+  }
+  return nodes;
+}
+
+std::vector<FaultLine> faults_of(const records::RunRecord& run) {
+  std::vector<FaultLine> faults;
+  const std::string text = text_of(run.path + "/faults.jsonl");
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos && faults.size() < kMostFaults;
+       begin = end + 1, end = text.find('\n', begin)) {
+    const nlohmann::json line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+    if (line.is_object()) faults.push_back({number_at(line, "seconds"), text_at(line, "fault")});
+  }
+  return faults;
+}
+
+std::string role_state(const records::RunRecord& run, const records::RoleRecord& role, double now) {
+  if (run.state == records::RunState::ended || (role.has_summary && run.state != records::RunState::running)) {
+    return "ended";
+  }
+  if (run.state == records::RunState::broken) return "lost";
+  if (role.has_summary) return "ended";
+  const double every = run.number_setting("monitor_every");
+  if (every == 0) return "alive";  // nobody looks
+  const double last = role.monitor.last("time");
+  if (!known(last)) return "starting";
+  const double patience = std::max(5.0, 4 * (known(every) ? every : 0.5));
+  return now - last > patience ? "silent" : "alive";
+}
+
+std::string nodes_json(const std::string& id, const records::RunRecord& run, double now) {
+  ordered_json json{{"run", id},
+                    {"name", run.name},
+                    {"model", run.model()},
+                    {"dataset", run.dataset()},
+                    {"seconds", number(run.seconds())},
+                    {"steps", number(run.steps())}};
+  json["nodes"] = ordered_json::array();
+  for (const NodePlan& node : nodes_of(run)) json["nodes"].push_back(node_json(run, node, now));
+  json["faults"] = ordered_json::array();
+  for (const FaultLine& fault : faults_of(run)) {
+    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.fault}});
+  }
+  return dumped(json);
+}
+
+}  // namespace lockstep::dash

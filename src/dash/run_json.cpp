@@ -1,0 +1,191 @@
+#include "dash/run_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "dash/json_values.h"
+#include "dash/nodes.h"
+#include "records/format.h"
+#include "records/why.h"
+
+namespace lockstep::dash {
+namespace {
+
+using records::known;
+
+ordered_json place_json(const RunPlace& place, double changed) {
+  return {{"id", place.id},
+          {"name", std::filesystem::path(place.path).filename().string()},
+          {"experiment", place.experiment},
+          {"changed", number(changed)}};
+}
+
+/// "ps sync", "all-reduce", "one process", as a run's settings and roles have it.
+std::string how(const records::RunRecord& run) {
+  if (run.all_reduce()) return "all-reduce";
+  const std::string mode = run.setting("mode");
+  if (run.servers() > 0) return mode.empty() ? "ps" : "ps " + mode;
+  return run.workers() > 1 ? "replicas" : "one process";
+}
+
+ordered_json results_json(const records::RunRecord& run) {
+  double best = run.summary().number("best_accuracy");
+  if (!known(best)) best = records::largest(run.evals().column("accuracy"));
+  return {{"accuracy", number(run.test_accuracy())},
+          {"best_accuracy", number(best)},
+          {"loss", number(run.test_loss())},
+          {"train_loss", number(known(run.train_loss()) ? run.train_loss() : run.chief().steps.last("loss"))},
+          {"seconds", number(run.seconds())},
+          {"steps", number(run.steps())},
+          {"examples", number(run.examples())},
+          {"examples_per_second", number(run.examples_per_second())},
+          {"seconds_per_step", number(run.seconds_per_step())},
+          {"epoch", number(run.chief().steps.last("epoch"))}};
+}
+
+/// How far it is by its own plan, from 0 to 1; NaN where the plan has no end.
+double progress(const records::RunRecord& run) {
+  const double epochs = run.number_setting("epochs");
+  const double done = run.chief().steps.last("epoch");
+  const double most = run.number_setting("max_steps");
+  const double by_steps = known(most) && most > 0 ? run.steps() / most : records::kUnknown;
+  // An epoch that is under way counts from where the log says that it is: whole ones alone are known.
+  const double by_epochs = known(epochs) && epochs > 0 ? std::max(0.0, done - 1) / epochs : records::kUnknown;
+  return std::min(1.0, std::fmax(by_steps, by_epochs));
+}
+
+void add_identity(ordered_json& json, const records::RunRecord& run) {
+  json["state"] = state_name(run.state);
+  json["stop_reason"] = run.summary().text("stop_reason");
+  json["model"] = run.model();
+  json["dataset"] = run.dataset();
+  json["how"] = how(run);
+  json["workers"] = run.workers();
+  json["servers"] = run.servers();
+  json["batch"] = number(run.number_setting("batch"));
+  json["started"] = run.summary().text("started");
+}
+
+ordered_json worker_json(const records::RunRecord& run, const records::RoleRecord& role) {
+  ordered_json json = ordered_json::object();
+  if (const records::WorkerRow* row = run.worker(role.role)) {
+    json["iterations"] = number(row->iterations);
+    json["examples"] = number(row->examples);
+    json["dropped"] = number(row->dropped);
+    json["restarts"] = number(row->restarts);
+    json["finished"] = number(row->finished_seconds);
+    json["wait_share"] = number(row->wait_share);
+    json["staleness"] = number(row->staleness_mean);
+  }
+  return json;
+}
+
+ordered_json roles_json(const records::RunRecord& run, double now) {
+  const std::vector<NodePlan> nodes = nodes_of(run);
+  ordered_json list = ordered_json::array();
+  for (const records::RoleRecord& role : run.roles) {
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const NodePlan& n) {
+      return std::find(n.roles.begin(), n.roles.end(), role.role) != n.roles.end();
+    });
+    ordered_json json{{"role", role.role},
+                      {"node", node == nodes.end() ? role.host : node->node},
+                      {"state", role_state(run, role, now)},
+                      {"step", number(role.steps.last("step"))},
+                      {"cpu_percent", number(role.resource("cpu_percent").mean)},
+                      {"memory", number(role.peak_memory())},
+                      {"received", number(role.resource("wire_received").mean)},
+                      {"sent", number(role.resource("wire_sent").mean)}};
+    json.update(worker_json(run, role));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+ordered_json diagnosis_json(const records::RunRecord& run) {
+  const records::Diagnosis diagnosis = records::diagnose(run);
+  ordered_json json{{"cause", diagnosis.cause},
+                    {"headline", diagnosis.headline},
+                    {"sentences", diagnosis.sentences},
+                    {"suggestions", diagnosis.suggestions}};
+  json["evidence"] = ordered_json::array();
+  for (const records::Evidence& evidence : diagnosis.evidence) {
+    json["evidence"].push_back({{"what", evidence.what}, {"text", evidence.text}});
+  }
+  return json;
+}
+
+ordered_json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  ordered_json list = ordered_json::array();
+  for (const auto& [key, value] : pairs) list.push_back({key, value});
+  return list;
+}
+
+}  // namespace
+
+std::string row_json(const RunPlace& place, const records::RunRecord& run, double changed) {
+  ordered_json json = place_json(place, changed);
+  add_identity(json, run);
+  json["lr"] = number(run.number_setting("lr"));
+  json["epochs"] = number(run.number_setting("epochs"));
+  json["progress"] = number(progress(run));
+  json["warnings"] = run.warnings.size();
+  json.update(results_json(run));
+  return dumped(json);
+}
+
+std::string damaged_row_json(const RunPlace& place, const std::string& reason, double changed) {
+  ordered_json json = place_json(place, changed);
+  json["state"] = "broken";
+  json["stop_reason"] = reason;
+  json["warnings"] = 1;
+  return dumped(json);
+}
+
+std::string run_json(const std::string& id, const records::RunRecord& run, double now) {
+  ordered_json json{{"id", id}, {"name", run.name}, {"folder", run.path}, {"went_on", run.went_on}};
+  add_identity(json, run);
+  json["results"] = results_json(run);
+  json["progress"] = number(progress(run));
+  json["parameters"] = number(run.summary().number("parameters"));
+  json["why"] = diagnosis_json(run);
+  json["roles"] = roles_json(run, now);
+  json["faults"] = ordered_json::array();
+  for (const FaultLine& fault : faults_of(run)) {
+    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.fault}});
+  }
+  json["settings"] = pairs_json(run.settings);
+  json["warnings"] = run.warnings;
+  return dumped(json);
+}
+
+std::string compare_json(const std::vector<std::pair<std::string, RunPtr>>& runs) {
+  ordered_json json;
+  json["runs"] = ordered_json::array();
+  std::vector<std::string> keys;
+  std::set<std::string> seen;
+  for (const auto& [id, run] : runs) {
+    ordered_json row{{"id", id}, {"name", run->name}};
+    add_identity(row, *run);
+    row["results"] = results_json(*run);
+    json["runs"].push_back(std::move(row));
+    for (const auto& [key, value] : run->settings) {
+      if (seen.insert(key).second) keys.push_back(key);
+    }
+  }
+  json["settings"] = ordered_json::array();
+  for (const std::string& key : keys) {
+    ordered_json values = ordered_json::array();
+    std::set<std::string> different;
+    for (const auto& [id, run] : runs) {
+      const std::string value = run->has_setting(key) ? run->setting(key) : "";
+      different.insert(value);
+      values.push_back(value);
+    }
+    if (different.size() > 1) json["settings"].push_back({{"name", key}, {"values", values}});
+  }
+  return dumped(json);
+}
+
+}  // namespace lockstep::dash

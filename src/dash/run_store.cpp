@@ -1,0 +1,140 @@
+#include "dash/run_store.h"
+
+#include <algorithm>
+
+#include "dash/run_files.h"
+#include "dash/run_json.h"
+
+namespace lockstep::dash {
+namespace {
+
+constexpr size_t kMostRuns = 32;
+/// A process that dies writes nothing: what runs is looked at again after this.
+constexpr std::chrono::seconds kRunningLasts{2};
+/// Reading the growing files of a run takes at most a fifth of the time.
+constexpr int kRestPerRead = 4;
+
+}  // namespace
+
+std::string state_name(records::RunState state) {
+  switch (state) {
+    case records::RunState::running:
+      return "running";
+    case records::RunState::broken:
+      return "broken";
+    case records::RunState::ended:
+      break;
+  }
+  return "ended";
+}
+
+RunStore::RunStore(std::string runs_dir, std::string lab_dir)
+    : runs_dir_(std::move(runs_dir)), lab_dir_(std::move(lab_dir)) {}
+
+std::vector<RunPlace> RunStore::places() const {
+  std::vector<RunPlace> found;
+  for (const std::string& name : folders_in(runs_dir_)) {
+    found.push_back({name, runs_dir_ + "/" + name, ""});
+  }
+  for (const std::string& experiment : folders_in(lab_dir_)) {
+    const std::string folder = lab_dir_ + "/" + experiment + "/runs";
+    if (!lies_within(folder, lab_dir_)) continue;
+    for (const std::string& name : folders_in(folder)) {
+      found.push_back({experiment + "~" + name, folder + "/" + name, experiment});
+    }
+  }
+  return found;
+}
+
+std::optional<std::string> RunStore::experiment_folder(const std::string& name) const {
+  const std::vector<std::string> names = folders_in(lab_dir_);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  return lab_dir_ + "/" + name;
+}
+
+void RunStore::read_row(const RunPlace& place, uint64_t stamp, double changed, KeptRow& kept) {
+  const auto begin = Clock::now();
+  RunRow row{place, records::RunState::broken, changed, ""};
+  try {
+    const records::RunRecord run = records::read_run(place.path);
+    row.state = run.state;
+    row.json = row_json(place, run, changed);
+  } catch (const std::exception& error) {
+    row.json = damaged_row_json(place, error.what(), changed);
+  }
+  const bool same = kept.row && kept.stamp == stamp && kept.row->json == row.json;
+  kept.stamp = stamp;
+  kept.look_again = Clock::now() + kRestPerRead * (Clock::now() - begin);
+  if (same) return;
+  kept.version = ++version_;
+  kept.row = std::make_shared<const RunRow>(std::move(row));
+}
+
+void RunStore::refresh() {
+  std::set<std::string> there;
+  for (const RunPlace& place : places()) {
+    const std::optional<Stamp> stamp = stamp_of(place.path);
+    if (!stamp) continue;
+    there.insert(place.id);
+    KeptRow& kept = rows_[place.id];
+    const bool running = kept.row && kept.row->state == records::RunState::running;
+    const bool changed = kept.stamp != stamp->hash && Clock::now() >= kept.look_again;
+    const bool old = running && Clock::now() >= kept.look_again + kRunningLasts;
+    if (!kept.row || changed || old) read_row(place, stamp->hash, stamp->changed, kept);
+  }
+  std::erase_if(rows_, [&](const auto& entry) { return !there.contains(entry.first); });
+}
+
+std::vector<RowPtr> RunStore::rows() {
+  const base::MutexLock lock(rows_mutex_);
+  refresh();
+  std::vector<RowPtr> result;
+  for (const auto& [id, kept] : rows_) result.push_back(kept.row);
+  return result;
+}
+
+std::vector<std::string> RunStore::changes() {
+  const base::MutexLock lock(rows_mutex_);
+  refresh();
+  std::vector<std::string> result;
+  for (const auto& [id, version] : told_) {
+    if (!rows_.contains(id)) result.push_back(id);
+  }
+  for (const auto& [id, kept] : rows_) {
+    const auto told = told_.find(id);
+    if (told == told_.end() || told->second != kept.version) result.push_back(id);
+  }
+  told_.clear();
+  for (const auto& [id, kept] : rows_) told_[id] = kept.version;
+  return result;
+}
+
+RunPtr RunStore::find(const std::string& id) {
+  const std::vector<RunPlace> all = places();
+  const auto place = std::find_if(all.begin(), all.end(), [&](const RunPlace& p) { return p.id == id; });
+  if (place == all.end()) return nullptr;
+  const std::optional<Stamp> stamp = stamp_of(place->path);
+  if (!stamp) return nullptr;
+  {
+    const base::MutexLock lock(runs_mutex_);
+    const auto kept = std::find_if(runs_.begin(), runs_.end(), [&](const KeptRun& k) { return k.id == id; });
+    if (kept != runs_.end()) {
+      runs_.splice(runs_.begin(), runs_, kept);
+      const bool old = kept->run->state == records::RunState::running && Clock::now() >= kept->read + kRunningLasts;
+      if (kept->stamp == stamp->hash && !old) return kept->run;
+    }
+  }
+  RunPtr run;
+  try {
+    run = std::make_shared<const records::RunRecord>(records::read_run(place->path));
+  } catch (const std::exception&) {
+    return nullptr;  // it went in this moment
+  }
+  const base::MutexLock lock(runs_mutex_);
+  runs_.remove_if([&](const KeptRun& k) { return k.id == id; });
+  runs_.push_front({id, stamp->hash, Clock::now(), run});
+  if (runs_.size() > kMostRuns) runs_.pop_back();
+  return run;
+}
+
+}  // namespace lockstep::dash
