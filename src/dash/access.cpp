@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 
 #include "base/file.h"
 #include "base/host.h"
@@ -44,7 +44,8 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   volatile unsigned char different = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    different = static_cast<unsigned char>(different | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i])));
+    different =
+        static_cast<unsigned char>(different | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i])));
   }
   return different == 0;
 }
@@ -63,8 +64,9 @@ Access::Access(const std::string& host, std::string token, int port)
     : host_(host), token_(std::move(token)), port_(port), loopback_(is_loopback(host)) {
   if (token_.empty() && !loopback_) throw UsageError(fmt::format("dash: host '{}' needs a token", host));
   if (!token_.empty() && !is_token(token_)) {
-    throw UsageError(fmt::format("dash: a token has {} to {} letters, digits or any of -_.~; this one has {} characters",
-                                 kShortestToken, kLongestToken, token_.size()));
+    throw UsageError(
+        fmt::format("dash: a token has {} to {} letters, digits or any of -_.~; this one has {} characters",
+                    kShortestToken, kLongestToken, token_.size()));
   }
 }
 

@@ -171,8 +171,8 @@ std::optional<Request> parse_request(std::string_view text, Response& refused) {
 }
 
 std::string response_text(const Response& response, bool head) {
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason(response.status),
-                                 response.type);
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason(response.status), response.type);
   if (!response.events) text += fmt::format("Content-Length: {}\r\n", response.body.size());
   for (const auto& [name, value] : response.headers) text += fmt::format("{}: {}\r\n", name, value);
   text +=

@@ -13,7 +13,7 @@ namespace lockstep::dash {
 
 struct Request {
   std::string method;
-  std::vector<std::string> path;  ///< between the slashes, decoded; "/" has none
+  std::vector<std::string> path;                            ///< between the slashes, decoded; "/" has none
   std::map<std::string, std::string, std::less<>> query;    ///< still encoded, for lists are split first
   std::map<std::string, std::string, std::less<>> headers;  ///< names in small letters
 

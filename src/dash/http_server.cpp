@@ -28,7 +28,7 @@ using base::FileHandle;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostRequestBytes = 16384;
-constexpr size_t kMostConnections = 192;  ///< streams included
+constexpr size_t kMostConnections = 192;           ///< streams included
 constexpr size_t kMostUnsent = size_t{256} << 10;  ///< events that a stream has not taken
 constexpr size_t kWorkers = 4;
 constexpr std::chrono::seconds kLongestRequest{10};

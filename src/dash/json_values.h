@@ -10,9 +10,7 @@ namespace lockstep::dash {
 
 using nlohmann::ordered_json;
 
-inline ordered_json number(double value) {
-  return records::known(value) ? ordered_json(value) : ordered_json(nullptr);
-}
+inline ordered_json number(double value) { return records::known(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 /// Texts that are no UTF-8 are mended rather than refused.
 inline std::string dumped(const ordered_json& json) {

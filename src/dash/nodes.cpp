@@ -15,9 +15,9 @@ namespace {
 
 using records::known;
 using records::kUnknown;
+using records::NodeRecord;
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 22;
-constexpr size_t kMostFaults = 1000;
 constexpr size_t kHistory = 60;
 
 /// Empty where there is none.
@@ -30,42 +30,11 @@ std::string text_of(const std::string& path) {
   }
 }
 
-std::string text_at(const nlohmann::json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? records::printable(found->get<std::string>()) : "";
-}
-
-double number_at(const nlohmann::json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : kUnknown;
-}
-
-std::vector<NodePlan> emulated_nodes(const std::string& run) {
-  std::vector<NodePlan> nodes;
-  const nlohmann::json json = nlohmann::json::parse(text_of(run + "/nodes.json"), nullptr, false);
-  if (!json.is_array()) return nodes;
-  for (const nlohmann::json& item : json) {
-    if (!item.is_object()) continue;
-    NodePlan& node = nodes.emplace_back();
-    node.node = text_at(item, "node");
-    node.address = text_at(item, "address");
-    node.cores = number_at(item, "cores");
-    const double memory = number_at(item, "memory_bytes");
-    if (memory > 0) node.memory_bytes = memory;
-    const auto roles = item.find("roles");
-    if (roles == item.end() || !roles->is_array()) continue;
-    for (const nlohmann::json& role : *roles) {
-      if (role.is_string()) node.roles.push_back(records::printable(role.get<std::string>()));
-    }
-  }
-  return nodes;
-}
-
-NodePlan& node_called(std::vector<NodePlan>& nodes, const std::string& name) {
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodePlan& n) { return n.node == name; });
+NodeRecord& node_called(std::vector<NodeRecord>& nodes, const std::string& name) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& n) { return n.name == name; });
   if (found != nodes.end()) return *found;
-  NodePlan& made = nodes.emplace_back();
-  made.node = name;
+  NodeRecord& made = nodes.emplace_back();
+  made.name = name;
   return made;
 }
 
@@ -79,8 +48,8 @@ std::string node_at(const std::string& address) {
   }
 }
 
-std::vector<NodePlan> cluster_nodes(const std::string& run) {
-  std::vector<NodePlan> nodes;
+std::vector<NodeRecord> cluster_nodes(const std::string& run) {
+  std::vector<NodeRecord> nodes;
   base::YamlNode cluster;
   try {
     cluster = base::parse_yaml(text_of(run + "/cluster.yaml"), "cluster.yaml");
@@ -97,8 +66,8 @@ std::vector<NodePlan> cluster_nodes(const std::string& run) {
   return nodes;
 }
 
-bool has_role(const std::vector<NodePlan>& nodes, const std::string& role) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](const NodePlan& node) {
+bool has_role(const std::vector<NodeRecord>& nodes, const std::string& role) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeRecord& node) {
     return std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
   });
 }
@@ -127,7 +96,7 @@ ordered_json role_json(const records::RunRecord& run, const std::string& name, d
 }
 
 /// The role of the node whose monitor looked last says what the node uses.
-const records::RoleRecord* newest(const records::RunRecord& run, const NodePlan& node) {
+const records::RoleRecord* newest(const records::RunRecord& run, const NodeRecord& node) {
   const records::RoleRecord* best = nullptr;
   for (const std::string& name : node.roles) {
     const records::RoleRecord* role = run.role(name);
@@ -138,7 +107,7 @@ const records::RoleRecord* newest(const records::RunRecord& run, const NodePlan&
 }
 
 /// What the node's links carry; where all roles are on one machine, what they tell each other.
-double traffic(const records::RunRecord& run, const NodePlan& node, const std::string& way) {
+double traffic(const records::RunRecord& run, const NodeRecord& node, const std::string& way) {
   const records::RoleRecord* role = newest(run, node);
   const double links = role == nullptr ? kUnknown : role->monitor.last("net_" + way);
   double wire = 0;
@@ -157,11 +126,11 @@ std::string worst(const std::vector<std::string>& states) {
   return "ended";
 }
 
-ordered_json node_json(const records::RunRecord& run, const NodePlan& node, double now) {
-  ordered_json json{{"node", node.node},
+ordered_json node_json(const records::RunRecord& run, const NodeRecord& node, double now) {
+  ordered_json json{{"node", node.name},
                     {"address", node.address},
                     {"cores", number(node.cores)},
-                    {"memory_limit", number(node.memory_bytes)}};
+                    {"memory_limit", number(node.memory_bytes > 0 ? node.memory_bytes : kUnknown)}};
   std::vector<std::string> states;
   json["roles"] = ordered_json::array();
   for (const std::string& name : node.roles) {
@@ -180,26 +149,14 @@ ordered_json node_json(const records::RunRecord& run, const NodePlan& node, doub
 
 }  // namespace
 
-std::vector<NodePlan> nodes_of(const records::RunRecord& run) {
-  std::vector<NodePlan> nodes = emulated_nodes(run.path);
+std::vector<NodeRecord> nodes_of(const records::RunRecord& run) {
+  std::vector<NodeRecord> nodes = run.nodes;
   if (nodes.empty()) nodes = cluster_nodes(run.path);
   for (const records::RoleRecord& role : run.roles) {
     if (has_role(nodes, role.role)) continue;
     node_called(nodes, role.host.empty() ? base::host_name() : role.host).roles.push_back(role.role);
   }
   return nodes;
-}
-
-std::vector<FaultLine> faults_of(const records::RunRecord& run) {
-  std::vector<FaultLine> faults;
-  const std::string text = text_of(run.path + "/faults.jsonl");
-  size_t begin = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos && faults.size() < kMostFaults;
-       begin = end + 1, end = text.find('\n', begin)) {
-    const nlohmann::json line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
-    if (line.is_object()) faults.push_back({number_at(line, "seconds"), text_at(line, "fault")});
-  }
-  return faults;
 }
 
 std::string role_state(const records::RunRecord& run, const records::RoleRecord& role, double now) {
@@ -224,10 +181,10 @@ std::string nodes_json(const std::string& id, const records::RunRecord& run, dou
                     {"seconds", number(run.seconds())},
                     {"steps", number(run.steps())}};
   json["nodes"] = ordered_json::array();
-  for (const NodePlan& node : nodes_of(run)) json["nodes"].push_back(node_json(run, node, now));
+  for (const NodeRecord& node : nodes_of(run)) json["nodes"].push_back(node_json(run, node, now));
   json["faults"] = ordered_json::array();
-  for (const FaultLine& fault : faults_of(run)) {
-    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.fault}});
+  for (const records::FaultRecord& fault : run.faults) {
+    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.text}});
   }
   return dumped(json);
 }

@@ -83,14 +83,14 @@ ordered_json worker_json(const records::RunRecord& run, const records::RoleRecor
 }
 
 ordered_json roles_json(const records::RunRecord& run, double now) {
-  const std::vector<NodePlan> nodes = nodes_of(run);
+  const std::vector<records::NodeRecord> nodes = nodes_of(run);
   ordered_json list = ordered_json::array();
   for (const records::RoleRecord& role : run.roles) {
-    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const NodePlan& n) {
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const records::NodeRecord& n) {
       return std::find(n.roles.begin(), n.roles.end(), role.role) != n.roles.end();
     });
     ordered_json json{{"role", role.role},
-                      {"node", node == nodes.end() ? role.host : node->node},
+                      {"node", node == nodes.end() ? role.host : node->name},
                       {"state", role_state(run, role, now)},
                       {"step", number(role.steps.last("step"))},
                       {"cpu_percent", number(role.resource("cpu_percent").mean)},
@@ -152,8 +152,8 @@ std::string run_json(const std::string& id, const records::RunRecord& run, doubl
   json["why"] = diagnosis_json(run);
   json["roles"] = roles_json(run, now);
   json["faults"] = ordered_json::array();
-  for (const FaultLine& fault : faults_of(run)) {
-    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.fault}});
+  for (const records::FaultRecord& fault : run.faults) {
+    json["faults"].push_back({{"seconds", number(fault.seconds)}, {"fault", fault.text}});
   }
   json["settings"] = pairs_json(run.settings);
   json["warnings"] = run.warnings;

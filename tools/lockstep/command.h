@@ -31,6 +31,8 @@ void add_why(const Command& program, Invocation& invocation);
 /// Experiments.
 void add_lab(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);
+/// A web page over all runs and experiments.
+void add_dash(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
 void add_trace(const Command& program, Invocation& invocation);
 void add_monitor(const Command& program, Invocation& invocation);

@@ -1,0 +1,71 @@
+#include "dash/charts_json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "chart/run_charts.h"
+
+namespace lockstep::dash {
+namespace {
+
+constexpr std::array kUsage = {"node_cpu_percent", "cpu_percent", "rss_bytes",    "wire_received",   "wire_sent",
+                               "net_received",     "net_sent",    "disk_written", "node_memory_used"};
+
+chart::Over over_of(const std::string& text) {
+  if (text == "epoch") return chart::Over::epoch;
+  return text == "seconds" ? chart::Over::seconds : chart::Over::step;
+}
+
+bool has_data(const chart::Chart& chart) {
+  const auto drawn = [](const chart::Series& series) {
+    return std::any_of(series.y.begin(), series.y.end(), [](double y) { return std::isfinite(y); });
+  };
+  return !chart.spans.empty() || std::any_of(chart.series.begin(), chart.series.end(), drawn);
+}
+
+/// Nothing but zeros is nothing to see.
+bool is_used(const records::RunRecord& run, const char* column) {
+  return std::any_of(run.roles.begin(), run.roles.end(), [&](const records::RoleRecord& role) {
+    return records::largest(role.monitor.column(column)) > 0;
+  });
+}
+
+class Charts {
+ public:
+  void add(const std::string& group, chart::Chart chart) {
+    if (!has_data(chart)) return;
+    text_ += (text_.empty() ? "" : ",") + ("{\"group\":\"" + group + "\",\"chart\":" + chart::to_json(chart) + "}");
+  }
+  [[nodiscard]] std::string text() const { return "{\"charts\":[" + text_ + "]}"; }
+
+ private:
+  std::string text_;
+};
+
+void add_curves(Charts& charts, const std::vector<const records::RunRecord*>& runs, const std::string& over) {
+  for (const char* y : {"accuracy", "loss", "train_loss"}) charts.add("curves", chart::curves(runs, y, over_of(over)));
+}
+
+}  // namespace
+
+std::string run_charts_json(const records::RunRecord& run, const std::string& over) {
+  Charts charts;
+  add_curves(charts, {&run}, over);
+  charts.add("time", chart::phases(run));
+  charts.add("time", chart::timeline(run));
+  for (const char* column : kUsage) {
+    if (is_used(run, column)) charts.add("usage", chart::usage(run, column));
+  }
+  return charts.text();
+}
+
+std::string compare_charts_json(const std::vector<RunPtr>& runs, const std::string& over) {
+  Charts charts;
+  std::vector<const records::RunRecord*> all;
+  for (const RunPtr& run : runs) all.push_back(run.get());
+  add_curves(charts, all, over);
+  return charts.text();
+}
+
+}  // namespace lockstep::dash

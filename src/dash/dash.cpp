@@ -1,0 +1,77 @@
+#include "dash/dash.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/mutex.h"
+#include "dash/http_server.h"
+#include "dash/site.h"
+#include "lockstep/error.h"
+
+namespace lockstep::dash {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{500};
+
+/// Looks at the folders twice a second while a page is open, and tells the pages what changed.
+class Watcher {
+ public:
+  Watcher(Site& site, HttpServer& server) : site_(site), server_(server) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);  // signals are for the threads that were there before
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Watcher() {
+    {
+      const base::MutexLock lock(mutex_);
+      ended_ = true;
+    }
+    end_.notify_all();
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+ private:
+  void run() {
+    while (!wait()) {
+      if (server_.streams() == 0) continue;
+      const std::string event = site_.changes();
+      if (!event.empty()) server_.publish(event);
+    }
+  }
+  /// True: to end.
+  bool wait() {
+    const base::MutexLock lock(mutex_);
+    if (!ended_) end_.wait_for(mutex_, kLookEvery);
+    return ended_;
+  }
+
+  Site& site_;
+  HttpServer& server_;
+  base::Mutex mutex_;
+  base::Condition end_;
+  bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void serve(const Options& options, const std::function<void(const std::string& url)>& ready) {
+  const Access checked(options.host, options.token, options.port);  // before anything listens
+  base::FileHandle listener = listen_at(options.host, options.port);
+  const Access access(options.host, options.token, port_of(listener));
+  Site site(options, access);
+  HttpServer server(std::move(listener), [&site](const Request& request) { return site.answer(request); });
+  const Watcher watcher(site, server);
+  if (ready) ready(access.url());
+  server.run(options.stop);
+}
+
+}  // namespace lockstep::dash

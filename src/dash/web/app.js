@@ -1,0 +1,115 @@
+// The page: which view is shown, by the address after #, and the stream of events that keeps it up to date.
+import {el, emptyState, notice, Gone} from "./dom.js";
+import {runsView} from "./runs_view.js";
+import {runView} from "./run_view.js";
+import {compareView} from "./compare_view.js";
+import {experimentsView} from "./experiments_view.js";
+import {experimentView} from "./experiment_view.js";
+import {clusterView} from "./cluster_view.js";
+
+// A view is made with a place and a route {id, query, change(query)}; it gives {title, load(), concerns(change), close()}.
+const kViews = {
+  runs: runsView, run: runView, compare: compareView, experiments: experimentsView, experiment: experimentView, cluster: clusterView,
+};
+const kTab = {run: "runs", compare: "runs", experiment: "experiments"};
+
+const main = document.getElementById("view");
+const live = document.getElementById("live");
+let current = null;
+let shownAddress = "";
+
+function parseHash() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return {name: kViews[name] ? name : "runs", id: rest.join("/"), query: new URLSearchParams(query || "")};
+}
+
+// Loads one after another: what comes meanwhile is loaded once more at the end.
+class Shown {
+  constructor(view, problems) {
+    this.view = view;
+    this.problems = problems;
+    this.busy = false;
+    this.again = false;
+    this.closed = false;
+  }
+
+  async load() {
+    if (this.busy) { this.again = true; return; }
+    this.busy = true;
+    do {
+      this.again = false;
+      try {
+        await this.view.load();
+        if (!this.closed) this.problems.replaceChildren();
+      } catch (error) {
+        if (!this.closed) this.say(error);
+      }
+    } while (this.again && !this.closed);
+    this.busy = false;
+  }
+
+  say(error) {
+    const text = error instanceof Gone ? "It is not there (any more)." : `The server does not answer: ${error.message}`;
+    this.problems.replaceChildren(notice(error instanceof Gone ? "warn" : "bad", text, " ", el("a", {href: "#/runs"}, "All runs")));
+  }
+
+  close() {
+    this.closed = true;
+    this.view.close?.();
+  }
+}
+
+function show() {
+  const route = parseHash();
+  const address = `${route.name}/${route.id}`;
+  if (current && address === shownAddress && !route.query.has("fresh")) return;  // the view itself changed its query
+  current?.close();
+  shownAddress = address;
+  const problems = el("div", {"aria-live": "polite"});
+  const place = el("div");
+  main.replaceChildren(problems, place);
+  route.change = (query) => {
+    const text = query.toString();
+    history.replaceState(null, "", `#/${route.name}${route.id ? `/${route.id}` : ""}${text ? `?${text}` : ""}`);
+  };
+  let view;
+  try {
+    view = kViews[route.name](place, route);
+  } catch (error) {
+    place.replaceChildren(emptyState("This address is damaged", String(error.message || error)));
+    view = {title: "Lockstep", load: async () => {}, concerns: () => false};
+  }
+  document.title = `${view.title} · Lockstep`;
+  for (const link of document.querySelectorAll(".bar nav a")) {
+    if (link.dataset.view === (kTab[route.name] || route.name)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  scrollTo(0, 0);
+  current = new Shown(view, problems);
+  current.load();
+}
+
+function listen() {
+  const source = new EventSource("events");
+  const say = (kind, text) => { live.className = `badge ${kind}`; live.textContent = text; };
+  source.addEventListener("hello", () => { say("good", "live"); current?.load(); });
+  source.addEventListener("change", (event) => {
+    const change = JSON.parse(event.data);
+    if (current?.view.concerns({runs: new Set(change.runs), lab: change.lab})) current.load();
+  });
+  source.addEventListener("error", () => {
+    say("warn", "not connected");
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+  });
+  addEventListener("pagehide", () => source.close(), {once: true});
+}
+
+addEventListener("hashchange", show);
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName)) return;
+  const search = document.querySelector("input[type=search]");
+  if (search) { event.preventDefault(); search.focus(); }
+});
+show();
+listen();

@@ -1,0 +1,63 @@
+// Elements, and what the server says. Text is always set as text: names come from files and are not trusted.
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
+}
+
+export class Gone extends Error {}
+
+// What the server has at an address. Throws Gone where there is nothing (any more).
+export async function get(path) {
+  const answer = await fetch(path, {headers: {Accept: "application/json"}});
+  if (answer.ok) return answer.json();
+  const reason = (await answer.text()).trim();
+  throw answer.status === 404 ? new Gone(reason) : new Error(reason || `status ${answer.status}`);
+}
+
+export const runLink = (id) => `#/run/${encodeURIComponent(id)}`;
+export const compareLink = (ids) => `#/compare/${ids.map(encodeURIComponent).join(",")}`;
+
+const kStates = {
+  running: ["live", "training"], ended: ["good", "ended"], broken: ["bad", "broken off"], done: ["good", "done"],
+  failed: ["bad", "failed"], planned: ["", "planned"], alive: ["good", "alive"], silent: ["warn", "silent"],
+  starting: ["", "starting"], lost: ["bad", "lost"],
+};
+
+export function badge(state, title) {
+  const [kind, text] = kStates[state] || ["", state || "?"];
+  return el("span", {class: `badge ${kind}`, "data-state": state, title}, el("i", {class: "dot"}), text);
+}
+
+export function notice(kind, ...content) { return el("div", {class: `notice ${kind}`, role: "note"}, ...content); }
+
+export function emptyState(title, text, command) {
+  return el("div", {class: "empty card"}, el("h2", {}, title), el("p", {class: "soft"}, text),
+    command ? el("pre", {}, el("code", {}, command)) : null);
+}
+
+// A part of the page that is drawn anew only when what it shows has changed, so that a selection or a focus stays.
+export function keep(element, value, draw) {
+  const text = JSON.stringify(value);
+  if (element.dataset.shown === text) return;
+  element.dataset.shown = text;
+  element.replaceChildren(...[draw(value)].flat().filter((child) => child));
+}
+
+// Buttons of which one is chosen.
+export function choice(label, options, chosen, choose) {
+  const group = el("div", {class: "choice", role: "group", "aria-label": label});
+  const draw = (current) => group.replaceChildren(...options.map(([value, text]) => el("button", {
+    type: "button", "aria-pressed": value === current ? "true" : "false", "data-value": value,
+    onclick: () => { draw(value); group.querySelector(`[data-value="${value}"]`).focus(); choose(value); },
+  }, text)));
+  draw(chosen);
+  return group;
+}

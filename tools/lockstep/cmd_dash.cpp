@@ -1,0 +1,74 @@
+// lockstep dash: a web page over runs and experiments.
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cluster/supervisor.h"
+#include "command.h"
+#include "command_line.h"
+#include "dash/dash.h"
+#include "lockstep/error.h"
+#include "output.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr int64_t kLargestPort = 65535;
+
+struct Arguments {
+  std::string runs_dir = "runs";
+  std::string lab_dir = "lab";
+  std::string host = "127.0.0.1";
+  std::string token;
+  int64_t port = 6007;
+};
+
+int run_dash(const Arguments& arguments) {
+  if (arguments.port > kLargestPort) {
+    throw UsageError(fmt::format("--port: {} is not a port from 0 to {}", arguments.port, kLargestPort));
+  }
+  for (const std::string& folder : {arguments.runs_dir, arguments.lab_dir}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored)) {
+      throw UsageError(fmt::format("{} is a file; a folder is needed", folder));
+    }
+  }
+  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
+  dash::Options options;
+  options.runs_dir = arguments.runs_dir;
+  options.lab_dir = arguments.lab_dir;
+  options.host = arguments.host;
+  options.port = static_cast<int>(arguments.port);
+  options.token = arguments.token;
+  options.stop = signals.fd();
+  if (options.token.empty() && !dash::is_loopback(options.host)) options.token = dash::make_token();
+  dash::serve(options, [&](const std::string& url) {
+    print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
+    flush_out();
+  });
+  return 0;
+}
+
+}  // namespace
+
+void add_dash(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("dash", "A web page over runs and experiments, live while they train");
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_option("--lab-dir", arguments->lab_dir, "Where experiments are kept [lab]").type_name("DIR");
+  app.add_option("--host", arguments->host, "Where to listen; beyond this machine a token is asked for [127.0.0.1]")
+      .type_name("HOST");
+  app.add_number("--port", arguments->port, "0: any free one [6007]");
+  app.add_option("--token", arguments->token,
+                 "What every request must carry [none on this machine, else a new one, which is printed]")
+      .type_name("TEXT");
+  app.footer(
+      "Examples:\n"
+      "  lockstep dash                     then open http://127.0.0.1:6007/\n"
+      "  lockstep dash --port 0            on any free port\n"
+      "  lockstep dash --host 0.0.0.0      for others, with a token in the address that is printed");
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_dash(*arguments); }; });
+}
+
+}  // namespace lockstep::tools
