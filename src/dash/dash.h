@@ -12,9 +12,9 @@ struct Options {
   std::string runs_dir = "runs";
   std::string lab_dir = "lab";
   std::string host = "127.0.0.1";
-  int port = 6007;    ///< 0: any free one
-  std::string token;  ///< empty: none is asked for, which only loopback may have
-  int stop = -1;      ///< a descriptor; readable: stop
+  int port = 6007;         ///< 0: any free one
+  std::string token = {};  ///< empty: none is asked for, which only loopback may have
+  int stop = -1;           ///< a descriptor; readable: stop
 };
 
 /// 128 random bits, for a token.

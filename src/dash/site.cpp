@@ -64,6 +64,12 @@ std::vector<std::string> ids_in(std::string_view list) {
   return ids;
 }
 
+/// Curves are told apart by names, which runs of different folders may share.
+RunPtr renamed(records::RunRecord run, const std::string& name) {
+  run.name = name;
+  return std::make_shared<const records::RunRecord>(std::move(run));
+}
+
 }  // namespace
 
 Site::Site(const Options& options, Access access)
@@ -128,10 +134,11 @@ Response Site::compare(const Request& request) {
   }
   std::vector<std::pair<std::string, RunPtr>> chosen;
   std::vector<RunPtr> found;
+  std::set<std::string> names;
   ordered_json missing = ordered_json::array();
   for (const std::string& id : ids) {
     if (RunPtr run = store_.find(id)) {
-      found.push_back(run);
+      found.push_back(names.insert(run->name).second ? run : renamed(*run, id));
       chosen.emplace_back(id, std::move(run));
     } else {
       missing.push_back(id);

@@ -28,9 +28,10 @@ function spark(values, label) {
   return picture;
 }
 
-function meter(label, text, value) {
+// `scarce`: to be full is bad.
+function meter(label, text, value, scarce) {
   const width = format.known(value) ? Math.min(100, Math.max(0, value)) : 0;
-  const kind = width >= 90 ? "high" : width >= 70 ? "middle" : "";
+  const kind = !scarce || width < 70 ? "" : width < 90 ? "middle" : "high";
   return el("div", {class: "meter"}, el("span", {class: "soft"}, label), el("b", {class: "number"}, text),
     format.known(value) ? el("div", {class: "track", "aria-hidden": "true"}, el("div", {class: `level ${kind}`, style: `width:${width}%`})) : null);
 }
@@ -44,13 +45,14 @@ function roleRow(role) {
 }
 
 function nodeCard(node) {
+  const about = [node.address, format.known(node.cores) ? `${format.number(node.cores)} core${node.cores === 1 ? "" : "s"}` : ""].filter((part) => part);
   const memory = format.known(node.memory_limit) ? (100 * node.memory) / node.memory_limit : null;
   return el("article", {class: "card node", "data-node": node.node},
     el("div", {class: "title"}, el("h3", {}, node.node), badge(node.state)),
-    el("p", {class: "small soft"}, [node.address, format.known(node.cores) ? `${format.number(node.cores)} core${node.cores === 1 ? "" : "s"}` : ""].filter((part) => part).join(" · ")),
+    about.length ? el("p", {class: "small soft"}, about.join(" · ")) : null,
     spark(node.history, `CPU of ${node.node} over the last minute`),
     meter("CPU", format.percent(node.cpu_percent), node.cpu_percent),
-    meter("Memory", format.bytes(node.memory) + (memory === null ? "" : ` of ${format.bytes(node.memory_limit)}`), memory),
+    meter("Memory", format.bytes(node.memory) + (memory === null ? "" : ` of ${format.bytes(node.memory_limit)}`), memory, true),
     el("div", {class: "meter"}, el("span", {class: "soft"}, "Network"), el("b", {class: "number"}, `↓ ${format.speed(node.received)}  ↑ ${format.speed(node.sent)}`)),
     el("ul", {class: "roles"}, node.roles.map(roleRow)));
 }

@@ -47,7 +47,7 @@ export function compareView(place, route) {
   const missing = el("div");
   const results = el("div");
   const settings = el("div");
-  const curves = el("div", {class: "cards wide"});
+  const curves = el("div", {class: "cards curves"});
   const charts = new LiveCharts();
   const add = el("select", {"aria-label": "Add a run", onchange: () => { if (add.value) location.hash = compareLink([...ids, add.value]); }});
   const pick = choice("Curves over", kOver, over, (value) => {

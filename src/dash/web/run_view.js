@@ -69,7 +69,7 @@ export function runView(place, route) {
   const id = decodeURIComponent(route.id);
   let over = kOver.some(([value]) => value === route.query.get("over")) ? route.query.get("over") : "step";
   const parts = Object.fromEntries(["head", "tiles", "notes", "why", "faults", "roles", "settings"].map((name) => [name, el("div")]));
-  const groups = {curves: el("div", {class: "cards"}), time: el("div", {class: "cards"}), usage: el("div", {class: "cards"})};
+  const groups = {curves: el("div", {class: "cards curves"}), time: el("div", {class: "cards"}), usage: el("div", {class: "cards"})};
   const charts = new LiveCharts();
   const pick = choice("Curves over", kOver, over, (value) => {
     over = value;
@@ -78,7 +78,7 @@ export function runView(place, route) {
     loadCharts();
   });
   const section = (title, ...content) => el("section", {}, el("h2", {}, title), ...content);
-  const time = section("Where the time went", groups.time);
+  const time = section("Time", groups.time);
   const usage = section("What it used", groups.usage);
   const empty = el("p", {class: "soft"}, "No points yet: the first come with the first line of the log.");
   place.append(parts.head, parts.notes, parts.tiles,

@@ -1,0 +1,153 @@
+// What is answered at each address.
+#include "dash/site.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/temp_dir.h"
+#include "records/run_folders.h"
+
+namespace lockstep::dash {
+namespace {
+
+namespace fs = std::filesystem;
+using lockstep::testing::put_text;
+using lockstep::testing::TempDir;
+using lockstep::testing::write_cluster_run;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class SiteTest : public ::testing::Test {
+ protected:
+  Response answer(const std::string& target) {
+    Response refused;
+    const std::optional<Request> request =
+        parse_request("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n", refused);
+    return request ? site_.answer(*request) : refused;
+  }
+  json asked(const std::string& target) {
+    const Response response = answer(target);
+    EXPECT_EQ(response.status, 200) << target << response.body;
+    return json::parse(response.body);
+  }
+
+  TempDir dir_;
+  std::string runs_ = dir_.path() + "/runs";
+  std::string lab_ = dir_.path() + "/lab";
+  Site site_{Options{.runs_dir = runs_, .lab_dir = lab_}, Access("127.0.0.1", "", 6007)};
+};
+
+TEST_F(SiteTest, ThePageAndItsPartsAreThere) {
+  EXPECT_THAT(answer("/").body, HasSubstr("<title>Lockstep</title>"));
+  for (const char* name : {"app.js", "chart.js", "page.js", "runs_view.js", "cluster_view.js"}) {
+    const Response response = answer(std::string("/static/") + name);
+    EXPECT_EQ(response.status, 200) << name;
+    EXPECT_EQ(response.type, "text/javascript; charset=utf-8");
+  }
+  EXPECT_EQ(answer("/static/dash.css").type, "text/css; charset=utf-8");
+  for (const char* path :
+       {"/static", "/static/", "/static/nothing.js", "/static/a/b", "/index.html", "/runs/a/config.yaml", "/api",
+        "/api/nothing", "/api/runs/x", "/api/run", "/api/run/a/steps.csv", "/report", "/lab.sqlite"}) {
+    EXPECT_EQ(answer(path).status, 404) << path;
+  }
+}
+
+TEST_F(SiteTest, AFolderWithoutRunsIsAnEmptyList) {
+  EXPECT_EQ(asked("/api/runs")["runs"].size(), 0U);
+  EXPECT_EQ(asked("/api/nodes")["runs"].size(), 0U);
+  EXPECT_EQ(asked("/api/experiments")["experiments"].size(), 0U);
+}
+
+TEST_F(SiteTest, ARunIsGivenWithItsFiguresRolesAndReasons) {
+  write_cluster_run(runs_ + "/a b");
+  const json row = asked("/api/runs")["runs"][0];
+  EXPECT_EQ(row["id"], "a b");
+  EXPECT_EQ(row["how"], "ps sync");
+  EXPECT_DOUBLE_EQ(row["accuracy"], 0.892);
+  const json run = asked("/api/run/a%20b");
+  EXPECT_EQ(run["roles"].size(), 3U);
+  EXPECT_EQ(run["roles"][1]["role"], "worker:1");
+  EXPECT_EQ(run["roles"][1]["restarts"], 1);
+  EXPECT_EQ(run["roles"][0]["state"], "ended");
+  EXPECT_FALSE(run["why"]["headline"].get<std::string>().empty());
+  EXPECT_EQ(run["settings"][0], json::array({"model", "lr"}));
+  const json charts = asked("/api/run/a%20b/charts?over=seconds")["charts"];
+  ASSERT_GE(charts.size(), 4U);
+  EXPECT_EQ(charts[0]["group"], "curves");
+  EXPECT_EQ(charts[0]["chart"]["series"][0]["y"].size(), 2U);
+  EXPECT_EQ(answer("/api/run/b").status, 404);
+  EXPECT_EQ(answer("/api/run/b/charts").status, 404);
+}
+
+TEST_F(SiteTest, ComparedRunsShowTheSettingsThatDiffer) {
+  write_cluster_run(runs_ + "/a");
+  write_cluster_run(runs_ + "/b");
+  put_text(runs_ + "/b/config.yaml", "model: lr\ndataset: mnist\nbatch: 200\naccumulate: 1\nmode: sync\n");
+  write_cluster_run(lab_ + "/study/runs/a");
+  const json answer_json = asked("/api/compare?runs=a,b,gone,study~a&over=epoch");
+  EXPECT_EQ(answer_json["missing"], json::array({"gone"}));
+  const json table = answer_json["table"];
+  ASSERT_EQ(table["runs"].size(), 3U);
+  std::map<std::string, json> values;
+  for (const json& row : table["settings"]) values[row["name"]] = row["values"];
+  EXPECT_EQ(values.at("batch"), json::array({"100", "200", "100"}));
+  EXPECT_FALSE(values.contains("mode"));
+  const json series = answer_json["curves"]["charts"][0]["chart"]["series"];
+  EXPECT_EQ(series[0]["name"], "a");
+  EXPECT_EQ(series[2]["name"], "study~a") << "two runs of one name are told apart";
+  EXPECT_EQ(answer("/api/compare").status, 400);
+  EXPECT_EQ(answer("/api/compare?runs=").status, 400);
+  std::string many;
+  for (int i = 0; i < 20; ++i) many += fmt::format("r{},", i);
+  EXPECT_EQ(answer("/api/compare?runs=" + many).status, 400);
+}
+
+TEST_F(SiteTest, NodesOfARunThatTrainsAreAliveOrSilent) {
+  write_cluster_run(runs_ + "/a");
+  fs::remove(runs_ + "/a/summary.json");
+  fs::remove(runs_ + "/a/worker-1/summary.json");
+  fs::remove(runs_ + "/a/ps-0/summary.json");
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  put_text(runs_ + "/a/monitor.csv", fmt::format("time,seconds,cpu_percent,node_cpu_percent\n{:.1f},1,90,55\n", now));
+  put_text(runs_ + "/a/nodes.json", R"([{"node":"node1","address":"10.77.0.1","cores":0.5,"roles":["ps:0","worker:0"]},
+                                       {"node":"node2","address":"10.77.0.2","cores":0.5,"roles":["worker:1"]}])");
+  put_text(runs_ + "/a/faults.jsonl", "{\"seconds\": 3, \"fault\": \"cut node2 for 10s\"}\n");
+  const auto lock = base::LockFile::try_lock(runs_ + "/a/.lock");
+  const json run = asked("/api/nodes")["runs"][0];
+  EXPECT_EQ(run["faults"][0]["fault"], "cut node2 for 10s");
+  ASSERT_EQ(run["nodes"].size(), 2U);
+  EXPECT_EQ(run["nodes"][0]["cpu_percent"], 55);
+  EXPECT_EQ(run["nodes"][0]["roles"][1]["state"], "alive");
+  EXPECT_EQ(run["nodes"][0]["roles"][0]["state"], "starting") << "the server has recorded nothing yet";
+  EXPECT_EQ(run["nodes"][1]["state"], "silent") << "its last sample is old";
+}
+
+TEST_F(SiteTest, OnlyReportsOfTheLabAreServed) {
+  put_text(lab_ + "/study/report.html", "<h1>report</h1>");
+  put_text(dir_.path() + "/secret.html", "secret");
+  fs::create_directories(lab_ + "/linked");
+  fs::create_symlink(dir_.path() + "/secret.html", lab_ + "/linked/report.html");
+  put_text(dir_.path() + "/elsewhere/report.html", "secret");
+  fs::create_directory_symlink(dir_.path() + "/elsewhere", lab_ + "/away");
+  EXPECT_EQ(answer("/report/study").body, "<h1>report</h1>");
+  for (const char* path :
+       {"/report/linked", "/report/away", "/report/none", "/report/..", "/report/%2e%2e%2felsewhere"}) {
+    EXPECT_EQ(answer(path).status, 404) << path;
+  }
+}
+
+TEST_F(SiteTest, ADamagedLabIsANotice) {
+  put_text(lab_ + "/lab.sqlite", "this is no database");
+  const json lab = asked("/api/experiments");
+  EXPECT_EQ(lab["experiments"].size(), 0U);
+  EXPECT_THAT(lab["notice"].get<std::string>(), HasSubstr("lab.sqlite"));
+  EXPECT_EQ(asked("/api/runs")["runs"].size(), 0U);
+}
+
+}  // namespace
+}  // namespace lockstep::dash
