@@ -82,6 +82,9 @@ void RunStore::refresh() {
     const bool old = running && Clock::now() >= kept.look_again + kRunningLasts;
     if (!kept.row || changed || old) read_row(place, stamp->hash, stamp->changed, kept);
   }
+  for (const auto& [id, kept] : rows_) {
+    if (!there.contains(id)) gone_.insert(id);
+  }
   std::erase_if(rows_, [&](const auto& entry) { return !there.contains(entry.first); });
 }
 
@@ -96,17 +99,25 @@ std::vector<RowPtr> RunStore::rows() {
 std::vector<std::string> RunStore::changes() {
   const base::MutexLock lock(rows_mutex_);
   refresh();
-  std::vector<std::string> result;
-  for (const auto& [id, version] : told_) {
-    if (!rows_.contains(id)) result.push_back(id);
-  }
+  forget_gone_runs();
+  std::set<std::string> changed;
+  changed.swap(gone_);
   for (const auto& [id, kept] : rows_) {
-    const auto told = told_.find(id);
-    if (told == told_.end() || told->second != kept.version) result.push_back(id);
+    if (kept.version > told_) changed.insert(id);
   }
-  told_.clear();
-  for (const auto& [id, kept] : rows_) told_[id] = kept.version;
-  return result;
+  told_ = version_;
+  return {changed.begin(), changed.end()};
+}
+
+void RunStore::forget_gone_runs() {
+  const base::MutexLock lock(runs_mutex_);
+  for (const KeptRun& kept : runs_) {
+    if (!rows_.contains(kept.id)) gone_.insert(kept.id);
+  }
+  runs_.remove_if([&](const KeptRun& kept) {
+    rows_mutex_.assert_held();
+    return !rows_.contains(kept.id);
+  });
 }
 
 RunPtr RunStore::find(const std::string& id) {

@@ -67,6 +67,8 @@ class RunStore {
 
   [[nodiscard]] std::vector<RunPlace> places() const;
   void refresh() LOCKSTEP_REQUIRES(rows_mutex_);
+  /// Also of runs that came and went between two looks, a page may show something.
+  void forget_gone_runs() LOCKSTEP_REQUIRES(rows_mutex_);
   void read_row(const RunPlace& place, uint64_t stamp, double changed, KeptRow& kept) LOCKSTEP_REQUIRES(rows_mutex_);
 
   const std::string runs_dir_;
@@ -75,7 +77,8 @@ class RunStore {
   base::Mutex rows_mutex_;
   std::map<std::string, KeptRow> rows_ LOCKSTEP_GUARDED_BY(rows_mutex_);
   uint64_t version_ LOCKSTEP_GUARDED_BY(rows_mutex_) = 0;
-  std::map<std::string, uint64_t> told_ LOCKSTEP_GUARDED_BY(rows_mutex_);  ///< versions that `changes` gave
+  uint64_t told_ LOCKSTEP_GUARDED_BY(rows_mutex_) = 0;  ///< the version that `changes` has reached
+  std::set<std::string> gone_ LOCKSTEP_GUARDED_BY(rows_mutex_);
 
   base::Mutex runs_mutex_;
   std::list<KeptRun> runs_ LOCKSTEP_GUARDED_BY(runs_mutex_);  ///< the one asked for last first

@@ -94,6 +94,16 @@ TEST(RunStore, WhatChangedIsTold) {
   EXPECT_THAT(folders.store.changes(), IsEmpty());
 }
 
+TEST(RunStore, ARunThatWasAskedForIsToldToBeGone) {
+  Folders folders;
+  EXPECT_THAT(folders.store.changes(), IsEmpty());
+  write_cluster_run(folders.runs + "/short-lived");
+  EXPECT_TRUE(folders.store.find("short-lived"));
+  fs::remove_all(folders.runs + "/short-lived");
+  EXPECT_THAT(folders.store.changes(), ElementsAre("short-lived"));
+  EXPECT_THAT(folders.store.changes(), IsEmpty());
+}
+
 TEST(RunStore, ARunIsReadAgainOnlyWhenItChanged) {
   Folders folders;
   write_cluster_run(folders.runs + "/a");

@@ -1,4 +1,7 @@
 // lockstep dash: a web page over runs and experiments.
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -47,6 +50,9 @@ int run_dash(const Arguments& arguments) {
     print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
     flush_out();
   });
+  signalfd_siginfo taken{};  // or it would end the process once it is let through again
+  while (::read(signals.fd(), &taken, sizeof taken) == sizeof taken) {
+  }
   return 0;
 }
 

@@ -50,7 +50,8 @@ class Shown {
   }
 
   say(error) {
-    const text = error instanceof Gone ? "It is not there (any more)." : `The server does not answer: ${error.message}`;
+    const silent = error instanceof TypeError;  // fetch says so where nobody answers
+    const text = error instanceof Gone ? "It is not there (any more)." : silent ? "The server does not answer." : error.message;
     this.problems.replaceChildren(notice(error instanceof Gone ? "warn" : "bad", text, " ", el("a", {href: "#/runs"}, "All runs")));
   }
 

@@ -1,0 +1,330 @@
+"""The dashboard in a real browser, with real runs: dash_test.py LOCKSTEP [SCREENSHOTS]
+
+Everything is done by clicks and keys; a message in the browser's console fails the test.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+if not pathlib.Path(sys.prefix, "stamp").exists():
+    print("skipped: the virtual environment could not be filled (prepare_venv.py says why)")
+    sys.exit(77)
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+PATIENCE = 60
+LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
+SCREENSHOTS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+DATASET = "mnist" if pathlib.Path(os.environ.get("LOCKSTEP_DATA", ""), "mnist").is_dir() else "fashion-mnist"
+EXPERIMENT = """name: tiny
+title: Two batch sizes
+warm_up: 0
+base: {model: lr, dataset: DATASET, epochs: 1, train_limit: 2000, test_limit: 500}
+grid: {batch: [50, 100]}
+"""
+
+
+def environment():
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def lockstep(folder, *arguments):
+    return subprocess.run([LOCKSTEP, *arguments], cwd=folder, env=environment(), check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=PATIENCE).stdout
+
+
+def train(folder, *arguments):
+    return lockstep(folder, "train", "lr", "--dataset", DATASET, "--train-limit", "4000", "--test-limit", "1000", "--threads", "1", *arguments)
+
+
+def wait_until(ready, what):
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(StaleElementReferenceException):
+            if result := ready():
+                return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never: {what}")
+        time.sleep(0.05)
+
+
+class Page:
+    """A browser of its own with one page open."""
+
+    def __init__(self, width=1300, height=1000, dark=False):
+        options = webdriver.ChromeOptions()
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--window-size={width},{height}"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        self.emulate(width, height, dark)
+
+    def emulate(self, width, height, dark):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def all(self, css):
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def one(self, css):
+        return wait_until(lambda: (found := self.all(css)) and found[0], f"an element {css}")
+
+    def texts(self, css):
+        return [element.text for element in self.all(css)]
+
+    def click(self, css):
+        element = self.one(css)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        element.click()
+
+    def shot(self, name):
+        if SCREENSHOTS:
+            self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+
+    def messages(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+class DashTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.path = pathlib.Path(cls.folder.name)
+        train(cls.path, "--epochs", "2", "--run-dir", "runs/plain", "--batch", "50")
+        train(cls.path, "--epochs", "2", "--run-dir", "runs/large-batch", "--batch", "400", "--lr", "0.3")
+        train(cls.path, "--epochs", "2", "--run-dir", "runs/cluster", "--workers", "2", "--ps", "1", "--mode", "async")
+        cls.damage("runs/damaged")
+        cls.server = subprocess.Popen([LOCKSTEP, "dash", "--port", "0"], cwd=cls.path, env=environment(), text=True,
+                                      stdout=subprocess.PIPE)
+        cls.addClassCleanup(cls.stop_server)
+        cls.address = next(line.strip() for line in cls.server.stdout if line.startswith("http://"))
+        cls.page = Page()
+        cls.addClassCleanup(cls.page.driver.quit)
+
+    @classmethod
+    def stop_server(cls):
+        cls.server.send_signal(signal.SIGINT)
+        code = cls.server.wait(timeout=PATIENCE)
+        cls.server.stdout.close()
+        assert code == 0, code
+
+    @classmethod
+    def damage(cls, name):
+        shutil.copytree(cls.path / "runs/plain", cls.path / name)
+        (cls.path / name / "summary.json").write_text('{"steps": ')
+        (cls.path / name / "evals.csv").write_text("step,loss\n1,<b>x</b>\n")
+
+    def setUp(self):
+        self.page.emulate(1300, 1000, False)
+        self.page.driver.get("about:blank")
+        self.page.messages()
+
+    def tearDown(self):
+        self.assertEqual(self.page.messages(), [])
+
+    def open(self, view):
+        self.page.driver.get(f"{self.address}#/{view}")
+        self.page.one("#view h1")
+
+    def names(self):
+        return self.page.texts("td.c-name a")
+
+    def table_of_runs(self):
+        self.open("runs")
+        wait_until(lambda: len(self.names()) >= 4, "four runs")
+
+    def points(self, chart="accuracy"):
+        """How many points a curve has, by the chart's own table."""
+        return self.page.driver.execute_script("""
+            const box = document.querySelector(`[data-chart="${arguments[0]}"]`);
+            if (!box) return 0;
+            const details = box.querySelector("details");
+            if (!details.open) { details.open = true; return 0; }
+            return box.querySelectorAll("tbody tr").length;""", chart)
+
+    # ---- the list
+
+    def test_a_click_on_a_heading_sorts(self):
+        self.table_of_runs()
+        batches = lambda: [int(text) for text in self.page.texts("td.c-batch")]
+        self.page.click("th[data-column=batch] button")
+        wait_until(lambda: batches() == sorted(batches(), reverse=True), "the largest batch first")
+        self.page.click("th[data-column=batch] button")
+        wait_until(lambda: batches() == sorted(batches()), "the smallest batch first")
+        self.assertEqual(self.page.one("th[data-column=batch]").get_attribute("aria-sort"), "ascending")
+        self.page.driver.refresh()
+        wait_until(lambda: len(batches()) >= 4 and batches() == sorted(batches()), "the same order after a reload")
+        self.page.shot("runs")
+
+    def test_words_and_states_filter(self):
+        self.table_of_runs()
+        self.page.driver.find_element(By.TAG_NAME, "body").send_keys("/")
+        ActionChains(self.page.driver).send_keys("async").perform()
+        wait_until(lambda: self.names() == ["cluster"], "only the run that has the word")
+        self.page.one("input[type=search]").send_keys(Keys.CONTROL, "a", Keys.BACKSPACE)
+        Select(self.page.one("select")).select_by_value("broken")
+        wait_until(lambda: self.names() == ["damaged"], "only the broken run")
+        self.page.one("input[type=search]").send_keys("nothing-of-this-name")
+        self.assertIn("No run fits", self.page.one(".empty h2").text)
+
+    def test_chosen_runs_are_compared(self):
+        self.table_of_runs()
+        for name in ("plain", "large-batch"):
+            self.page.click(f"tr[data-key={name}] input")
+        self.page.click("[data-action=compare]")
+        wait_until(lambda: len(self.page.all("[data-chart=accuracy] .legend button")) == 2, "two curves")
+        self.assertEqual(self.page.texts("[data-chart=accuracy] .legend button"), ["plain", "large-batch"])
+        self.assertEqual(self.page.texts("tr[data-setting=batch] td"), ["50", "400"])
+        self.assertEqual(self.page.all("tr[data-setting=dataset]"), [])
+        self.page.shot("compare")
+        self.page.click("[data-chart=accuracy] .legend button")
+        self.assertEqual(self.page.one("[data-chart=accuracy] .legend button").get_attribute("aria-pressed"), "false")
+        self.page.click(".choice [data-value=seconds]")
+        wait_until(lambda: "over=seconds" in self.page.driver.current_url, "the axis in the address")
+        self.page.click(".chip .off")
+        wait_until(lambda: self.page.texts(".chip") == ["large-batch"], "one run fewer")
+
+    # ---- a run
+
+    def test_a_run_opens_with_figures_curves_and_reasons(self):
+        self.table_of_runs()
+        self.page.click("tr[data-key=cluster] td.c-name a")
+        wait_until(lambda: self.page.one("#view h1").text == "cluster", "its page")
+        wait_until(lambda: self.points() == 2, "a point for each epoch")
+        wait_until(lambda: len(self.page.all("[data-role]")) == 3, "two workers and a server")
+        self.assertRegex(self.page.one("[data-figure='accuracy on test data'] b").text, r"\d+\.\d\d %")
+        self.assertTrue(self.page.one(".why .lead").text)
+        self.assertTrue(self.page.all("[data-chart=cluster-phases] svg .bar"))
+        self.page.click("details.card summary")
+        self.assertIn("batch", self.page.one("dl.columns").text)
+        self.page.shot("run")
+
+    def test_a_damaged_run_says_so(self):
+        self.open("run/damaged")
+        wait_until(lambda: len(self.page.all(".notice.warn")) >= 2, "its warnings")
+        self.assertIn("summary.json", " ".join(self.page.texts(".notice")))
+        self.assertEqual(self.page.all(".notice b"), [], "text of files is no markup")
+
+    def test_the_curve_grows_while_it_trains(self):
+        self.table_of_runs()
+        training = subprocess.Popen(
+            [LOCKSTEP, "train", "lenet", "--dataset", DATASET, "--train-limit", "2000", "--test-limit", "500", "--run-dir", "runs/live", "--epochs", "500",
+             "--eval-every", "10", "--log-every", "2", "--threads", "1", "--workers", "1", "--ps", "1"],
+            cwd=self.path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: "live" in self.names(), "the new run in the list, without a reload")
+            self.page.click("tr[data-key=live] td.c-name a")
+            self.assertEqual(self.page.one(".title .badge").text, "training")
+            wait_until(lambda: self.points("train_loss") >= 3, "points")
+            before = self.points("train_loss")
+            self.page.driver.execute_script("window.notReloaded = true")
+            self.zoom("train_loss")
+            wait_until(lambda: self.points("train_loss") > before + 3, "more points")
+            self.assertTrue(self.page.driver.execute_script("return window.notReloaded"))
+            self.assertTrue(self.is_zoomed("train_loss"), "the zoom stays while the curve grows")
+            self.page.shot("live")
+            self.page.click("[data-view=cluster]")
+            wait_until(lambda: self.page.all("[data-run=live] [data-role='worker:0'] [data-state=alive]"), "the worker alive")
+            wait_until(lambda: re.search(r"CPU\s*\d+ %", self.page.one(".node").text), "the node's load")
+            self.page.shot("cluster")
+        finally:
+            training.send_signal(signal.SIGINT)
+            training.wait(timeout=PATIENCE)
+        wait_until(lambda: "Nothing trains now" in self.page.one("#view").text, "the end seen, without a reload")
+
+    def zoom(self, chart):
+        plot = self.page.one(f"[data-chart={chart}] svg.plot")
+        self.page.driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
+        ActionChains(self.page.driver).move_to_element_with_offset(plot, -40, 0).click_and_hold().move_by_offset(60, 0).release().perform()
+        self.assertTrue(self.is_zoomed(chart))
+
+    def is_zoomed(self, chart):
+        return any(button.is_displayed() for button in self.page.all(f"[data-chart={chart}] .chart-buttons button")
+                   if button.text == "Reset zoom")
+
+    def test_a_run_that_goes_is_told(self):
+        shutil.copytree(self.path / "runs/plain", self.path / "runs/short-lived")
+        self.open("run/short-lived")
+        wait_until(lambda: self.points() == 2, "its curve")
+        shutil.rmtree(self.path / "runs/short-lived")
+        wait_until(lambda: "not there" in self.page.one("#view").text, "a notice")
+        self.page.messages()  # the browser itself writes down every 404
+
+    # ---- the lab
+
+    def test_experiments_and_their_reports(self):
+        self.open("experiments")
+        self.assertIn("No experiments yet", self.page.one(".empty h2").text)
+        (self.path / "tiny.yaml").write_text(EXPERIMENT.replace("DATASET", DATASET))
+        lockstep(self.path, "lab", "run", "tiny.yaml")
+        wait_until(lambda: "2 of 2 runs done" in self.page.one("#view").text, "the experiment, without a reload")
+        self.page.shot("experiments")
+        self.page.click("[data-experiment=tiny] h2 a")
+        wait_until(lambda: self.page.texts("td.c-state") == ["done", "done"], "its runs")
+        self.page.shot("experiment")
+        report = self.page.one("a[href='report/tiny']")
+        self.page.driver.get(report.get_attribute("href"))
+        self.assertIn("Two batch sizes", self.page.one("h1").text)
+        self.page.driver.back()
+        self.page.click("td.c-key a")
+        wait_until(lambda: self.page.all("[data-chart=accuracy]"), "the run of the experiment")
+        self.page.messages()
+        shutil.rmtree(self.path / "lab")
+
+    # ---- looks
+
+    def test_light_dark_and_the_button_between(self):
+        self.table_of_runs()
+        back = lambda: self.page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        light = back()
+        self.page.emulate(1300, 1000, True)
+        dark = back()
+        self.assertNotEqual(light, dark)
+        self.page.shot("dark")
+        self.page.click("#theme")
+        self.assertEqual(back(), light)
+        self.page.driver.refresh()
+        self.page.one("#view h1")
+        self.assertEqual(back(), light)
+        self.page.driver.execute_script("localStorage.clear()")
+
+    def test_nothing_is_wider_than_a_phone(self):
+        self.page.emulate(390, 844, False)
+        for view in ("runs", "run/cluster", "compare/plain,cluster", "experiments", "cluster"):
+            self.open(view)
+            wait_until(lambda: len(self.page.texts("#view *")) > 3, view)
+            time.sleep(0.3)
+            width = self.page.driver.execute_script("return document.documentElement.scrollWidth")
+            self.assertLessEqual(width, 390, view)
+            self.page.shot("phone-" + view.split("/")[0])
+
+    def test_the_keyboard_is_enough(self):
+        self.table_of_runs()
+        self.page.driver.execute_script("document.querySelector('tr[data-key=plain] a').focus()")
+        ActionChains(self.page.driver).send_keys(Keys.ENTER).perform()
+        wait_until(lambda: self.page.one("#view h1").text == "plain", "its page")
+        nameless = self.page.driver.execute_script("""
+            return [...document.querySelectorAll("button, a, input, select, svg[role=img]")].filter((one) =>
+              !one.textContent.trim() && !one.getAttribute("aria-label") && !one.querySelector("title")).map((one) => one.outerHTML)""")
+        self.assertEqual(nameless, [])
+
+
+unittest.main(argv=sys.argv[:1])
