@@ -13,6 +13,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv openssl
+  chromium chromium-driver
   openssh-server openssh-client
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
 )

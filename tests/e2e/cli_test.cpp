@@ -7,9 +7,9 @@ namespace {
 class CommandLine : public ProgramTest {};
 
 TEST_F(CommandLine, HelpOfEveryCommandHasUsageAndExamples) {
-  const std::vector<Words> commands{{},       {"train"},       {"eval"},        {"predict"},  {"tensorboard"},
-                                    {"data"}, {"data", "get"}, {"models"},      {"describe"}, {"info"},
-                                    {"keys"}, {"keys", "new"}, {"keys", "show"}};
+  const std::vector<Words> commands{
+      {},         {"train"},    {"eval"}, {"predict"}, {"dash"},        {"tensorboard"}, {"data"}, {"data", "get"},
+      {"models"}, {"describe"}, {"info"}, {"keys"},    {"keys", "new"}, {"keys", "show"}};
   for (Words words : commands) {
     words.emplace_back("--help");
     const Ended ended = succeed(words);
