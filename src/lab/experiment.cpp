@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "lab/expansion.h"
 #include "lab/overlay.h"
+#include "lab/overrides.h"
 #include "lab/report_section.h"
 #include "lab/run_check.h"
 #include "lockstep/error.h"
@@ -86,8 +87,9 @@ class FileParser {
 
   /// `machine`: also what this machine has and which files are there.
   [[nodiscard]] Experiment parse(const std::string& scale, bool machine) const {
-    const YamlNode scaled =
-        scale.empty() ? without_scales(root_) : at_scale(reader_, root_, *root_.find("scales")->find(scale));
+    const YamlNode scaled = with_overrides(
+        reader_, scale.empty() ? without_scales(root_) : at_scale(reader_, root_, *root_.find("scales")->find(scale)),
+        options_.overrides);
     reader_.check_map(scaled, "an experiment", kTopKeys);
     Experiment made;
     made.name = root_.find("name")->text;

@@ -147,11 +147,18 @@ struct Experiment {
   [[nodiscard]] size_t runs() const;
 };
 
+/// What the caller wants otherwise than the file.
+struct Overrides {
+  Values settings = {};  ///< of all runs; none that the file varies
+  bool local = false;    ///< processes of this machine instead of emulated nodes
+};
+
 struct ParseOptions {
   std::span<const nn::ModelDef> models = {};  ///< besides the zoo's and files; borrowed
   /// Of an experiment that was checked before and kept: its reported texts. Neither other files nor this machine are
   /// looked at then. Borrowed.
   const Values* reported = nullptr;
+  Overrides overrides = {};
 };
 
 /// `scale` "" takes the file's first one, where it has any. All scales are checked.

@@ -16,6 +16,8 @@ struct LabRunArguments {
   std::vector<std::string> only;
   std::string lab_dir = "lab";
   std::string data;
+  std::vector<std::string> set;  ///< "dataset=fashion-mnist"
+  bool local = false;
   bool dry_run = false;
   bool again = false;
   bool json = false;

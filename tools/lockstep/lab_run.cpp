@@ -42,7 +42,22 @@ std::string command_text(const LabRunArguments& arguments, const lab::Experiment
   for (const std::string& pattern : arguments.only) text += " --only '" + pattern + "'";
   if (arguments.lab_dir != "lab") text += " --lab-dir " + arguments.lab_dir;
   if (!arguments.data.empty()) text += " --data " + arguments.data;
+  for (const std::string& setting : arguments.set) text += " --set '" + setting + "'";
+  if (arguments.local) text += " --local";
   return text;
+}
+
+lab::Overrides overrides(const LabRunArguments& arguments) {
+  lab::Overrides result;
+  result.local = arguments.local;
+  for (const std::string& setting : arguments.set) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      throw UsageError(fmt::format("--set: '{}' has no '='; it is NAME=VALUE, as dataset=fashion-mnist", setting));
+    }
+    result.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  return result;
 }
 
 /// What the lab has of the experiment so far; nothing where it is new.
@@ -90,8 +105,8 @@ void print_outcome(const LabRunArguments& arguments, const lab::RunnerOutcome& o
 }  // namespace
 
 int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
-  const lab::Experiment experiment =
-      lab::load_experiment(arguments.file, arguments.scale, {.models = invocation.models});
+  const lab::Experiment experiment = lab::load_experiment(
+      arguments.file, arguments.scale, {.models = invocation.models, .overrides = overrides(arguments)});
   const std::vector<const lab::RunPlan*> chosen = chosen_runs(experiment, arguments.only);
   if (arguments.dry_run) return show_plan(arguments, experiment, chosen, invocation);
 

@@ -1,0 +1,14 @@
+// What the caller of an experiment wants otherwise than its file says: settings for all runs, no emulation. Free
+// functions; any thread.
+#pragma once
+
+#include "lab/experiment.h"
+#include "lab/reader.h"
+
+namespace lockstep::lab {
+
+/// The file with them. Throws UsageError for what is no setting, a value it cannot have, and settings that the file
+/// varies.
+YamlNode with_overrides(const Reader& reader, const YamlNode& file, const Overrides& overrides);
+
+}  // namespace lockstep::lab
