@@ -106,14 +106,24 @@ std::string header_html(const lab::Results& results) {
 }
 
 std::string runs_html(const lab::Results& results) {
+  constexpr size_t kMany = 40;
   if (results.runs.empty()) return "<p class=\"soft\">The experiment has no runs.</p>";
-  std::string html =
-      "<div class=\"card\"><div class=\"scroll\" tabindex=\"0\"><table class=\"data runs\"><thead><tr><th "
-      "class=\"text\">group</th><th class=\"text\">run</th>"
+  std::string table =
+      "<div class=\"scroll\" tabindex=\"0\"><table class=\"data runs\"><thead><tr><th class=\"text\">group</th><th "
+      "class=\"text\">run</th>"
       "<th>repeat</th><th class=\"text\">state</th><th>test accuracy</th><th>test loss</th><th>time</th><th "
       "class=\"text\">folder</th></tr></thead><tbody>";
-  for (const lab::RunResult& run : results.runs) html += run_row(run);
-  return html + "</tbody></table></div></div>";
+  std::string failed;
+  for (const lab::RunResult& run : results.runs) {
+    table += run_row(run);
+    if (run.state == lab::RunState::failed)
+      failed += fmt::format("<li><code>{}</code>: {}</li>", escape_html(run.plan.key), escape_html(run.reason));
+  }
+  table += "</tbody></table></div>";
+  if (results.runs.size() > kMany)
+    table = fmt::format("<details><summary>All {} runs</summary>{}</details>", results.runs.size(), table);
+  if (!failed.empty()) failed = "<h3>Failed</h3><ul class=\"failed\">" + failed + "</ul>";
+  return "<div class=\"card\">" + failed + table + "</div>";
 }
 
 std::string environment_html(const lab::Results& results) {
@@ -172,36 +182,6 @@ std::string method_html(const lab::ReportSpec& spec) {
     html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(def.title), escape_html(def.help));
   }
   return html + "</dl></div>";
-}
-
-std::string_view style() {
-  return R"(
-.top { padding: 28px 0 8px; }
-.top .toolbar { justify-content: space-between; margin-bottom: 26px; }
-.brand { font-size: 0.8125rem; font-weight: 600; letter-spacing: 0.08em; text-transform: uppercase; color: var(--faint); }
-.about { color: var(--soft); font-size: 1.05rem; }
-.meta { display: flex; flex-wrap: wrap; gap: 4px 18px; color: var(--faint); font-size: 0.875rem; max-width: none; }
-.main > section:first-of-type { margin-top: 8px; }
-.side details > summary { font-size: 0.8125rem; font-weight: 600; color: var(--faint); padding: 4px 0 8px; }
-.words ul { margin: 0.4em 0; padding-left: 1.2em; }
-.words > :first-child { margin-top: 0; }
-.words > :last-child { margin-bottom: 0; }
-.finding { border-left: 4px solid var(--line); }
-.finding.good { border-left-color: var(--good); }
-.finding.warn { border-left-color: var(--warn); }
-.finding.bad { border-left-color: var(--bad); }
-.finding header { display: flex; gap: 16px; justify-content: space-between; align-items: flex-start; }
-.finding ul { margin: 0.5em 0 0; padding-left: 1.2em; }
-.finding li { margin: 0.2em 0; max-width: 90ch; overflow-wrap: anywhere; }
-.why { margin-top: 12px; padding-top: 10px; border-top: 1px solid var(--line); color: var(--soft); font-size: 0.9375rem; }
-.facets > h3 { margin: 26px 0 -4px; }
-.cards > .wide { grid-column: 1 / -1; }
-table.data th.pair { text-align: center; border-bottom-color: var(--faint); }
-table.runs .reason { color: var(--bad); }
-table.runs details pre { font-size: 0.75rem; }
-@media (max-width: 1179px) { .side nav { columns: 2; } }
-@media (max-width: 640px) { .finding header { flex-direction: column-reverse; gap: 8px; } .side nav { columns: 1; } }
-)";
 }
 
 }  // namespace lockstep::report

@@ -14,7 +14,5 @@ std::string environment_html(const lab::Results& results);
 std::string again_html(const lab::Results& results);
 /// Of the fields that tables, plots and findings name.
 std::string method_html(const lab::ReportSpec& spec);
-/// What reports have besides the shared look.
-std::string_view style();
 
 }  // namespace lockstep::report

@@ -127,6 +127,8 @@ std::string bounds_text(const lab::FindingTest& test, lab::Unit unit) {
   return text;
 }
 
+std::string limit_text(double within) { return fmt::format("{:g} %", within * 100); }
+
 bool within_bounds(const lab::FindingTest& test, double value) {
   return (!test.at_least || value >= *test.at_least) && (!test.at_most || value <= *test.at_most);
 }

@@ -58,6 +58,8 @@ double relative_difference(double a, double b);
 std::string what_is_missing(const Material& material, const lab::Filter& filter, const std::string& field);
 /// "at least 0.9, at most 1"
 std::string bounds_text(const lab::FindingTest& test, lab::Unit unit);
+/// "5 %"
+std::string limit_text(double within);
 bool within_bounds(const lab::FindingTest& test, double value);
 
 }  // namespace lockstep::report

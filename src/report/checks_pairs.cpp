@@ -35,7 +35,7 @@ std::string pair_text(const FindingTest& test, double first, double second) {
 
 std::string claim(const FindingTest& test) {
   if (test.kind == TestKind::ratio) return bounds_text(test, lab::Unit::times);
-  const std::string within = figure_text(test.within, lab::Unit::share);
+  const std::string within = limit_text(test.within);
   if (test.is == "same") return "should be the same within " + within;
   if (test.is == "different") return "should differ by more than " + within;
   return fmt::format("should be {} by more than {}", test.is, within);

@@ -59,9 +59,8 @@ Verdict trend_of(const FindingTest& test, const std::vector<Point>& points) {
 
 /// "3.7 s, 2.1 s, 1.4 s (1, 2, 3)"
 std::string trend_text(const FindingTest& test, const std::vector<Point>& points) {
-  if (points.size() < 2) {
-    return fmt::format("{} of {} known", points.empty() ? "no value" : "only one value", field_title(test.over));
-  }
+  if (points.empty()) return "no run recorded " + field_title(test.field);
+  if (points.size() == 1) return fmt::format("known at only one {} ({})", field_title(test.over), points[0].at);
   std::string values;
   for (size_t i = 0; i < points.size(); ++i) {
     const bool listed = points.size() <= 6 || i == 0 || i + 1 == points.size();
@@ -75,7 +74,7 @@ std::string trend_text(const FindingTest& test, const std::vector<Point>& points
 }
 
 std::string trend_claim(const FindingTest& test) {
-  const std::string within = figure_text(test.within, lab::Unit::share);
+  const std::string within = limit_text(test.within);
   if (test.is == "flat") return "should stay within " + within;
   if (test.is == "saturates") return "should grow, and at last by at most " + within;
   return fmt::format("should {} by more than {}", test.is == "grows" ? "grow" : "fall", within);
@@ -214,8 +213,8 @@ Checked check_spread(const Material& material, const FindingTest& test) {
     });
     if (!workers.members.empty()) outcomes.push_back(spread_outcome(test, workers));
   }
-  const std::string claim = fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than",
-                                        figure_text(test.within, lab::Unit::share));
+  const std::string claim =
+      fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than", limit_text(test.within));
   Checked result{verdict_of(outcomes), sentence_of(what, outcomes, claim)};
   if (result.verdict != Verdict::unknown) result.sides = {{"all", std::move(runs)}};
   return result;

@@ -23,7 +23,7 @@ constexpr std::array<Size, 4> kSizes = {{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1
 std::string plain_text(double value) {
   const double size = std::fabs(value);
   if (value == 0) return "0";
-  if (size >= 1e5 || (std::floor(value) == value && size >= 1)) return records::count_text(value);
+  if (size >= 1e3 || (std::floor(value) == value && size >= 1)) return records::count_text(value);
   const int digits = std::clamp(3 - static_cast<int>(std::floor(std::log10(size))) - 1, 0, 6);
   return fmt::format("{:.{}f}", value, digits);
 }

@@ -19,6 +19,9 @@ using lab::PlotKind;
 using lab::PlotSpec;
 using records::known;
 
+/// Of reported figures that belong to no series.
+constexpr int kReportedColor = 7;
+
 /// The values of the x axis: numbers, or the places of categories.
 class Places {
  public:
@@ -96,14 +99,18 @@ void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& fac
     if (fits && known(place) && known(value)) points[place].push_back(value);
   }
   if (points.empty()) return;
-  Series series{.name = chart.series.back().name + ", reported", .x = {}, .y = {}};
+  const bool of_series =
+      std::any_of(spec.series.begin(), spec.series.end(), [&](const auto& f) { return reported.has(f); });
+  const std::string name = of_series || spec.series.empty() ? chart.series.back().name + ", reported" : "reported";
+  if (std::any_of(chart.series.begin(), chart.series.end(), [&](const Series& s) { return s.name == name; })) return;
+  Series series{.name = name, .x = {}, .y = {}};
   for (const auto& [place, values] : points) {
     series.x.push_back(place);
     series.y.push_back(records::mean(values));
   }
   series.dashed = true;
   series.second_axis = chart.series.back().second_axis;
-  series.color = chart.series.back().color;
+  series.color = name == "reported" ? kReportedColor : chart.series.back().color;
   chart.series.push_back(std::move(series));
 }
 
@@ -141,6 +148,7 @@ Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& obs
       add_reported(spec, each, facet, reported, field, places, chart);
     }
   }
+  std::stable_partition(chart.series.begin(), chart.series.end(), [](const Series& s) { return s.name != "reported"; });
   const bool band =
       std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
   if (band) chart.text = "Means; from the smallest to the largest of the repeats.";

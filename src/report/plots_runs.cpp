@@ -152,10 +152,10 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
     }
     if (most > 1)
       chart.text = fmt::format("Means of up to {} runs; the bands reach from the smallest to the largest.", most);
-    if (chart.series.empty()) {
-      plot.notes.push_back(fmt::format("No {} was recorded.", chart.y.label));
-    } else {
+    if (!chart.series.empty()) {
       plot.charts.push_back(std::move(chart));
+    } else if (most > 0) {
+      plot.notes.push_back(fmt::format("No {} was recorded.", y));
     }
   }
 }
@@ -199,7 +199,7 @@ void add_usage(const PlotSpec& spec, const Observations& members, RunFolders& fo
       }
     }
     if (chart.series.empty()) {
-      plot.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
+      if (!runs.empty()) plot.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
       continue;
     }
     if (axes.size() > 1) chart.title = chart.y.label;

@@ -14,6 +14,9 @@
 #include "report/tables.h"
 
 namespace lockstep::report {
+
+const char* embedded(std::string_view name);  // made by cmake/EmbedFiles.cmake
+
 namespace {
 
 using chart::escape_html;
@@ -21,13 +24,6 @@ using chart::escape_html;
 /// Nothing is fetched, from anywhere; pictures are those that the page makes of its own charts.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
-
-/// Marks charts to be made once the page is there.
-constexpr std::string_view kStart = R"(
-for (const spec of JSON.parse(document.getElementById("charts").textContent)) {
-  lockstepChart(document.querySelector(`[data-chart="${CSS.escape(spec.id)}"]`), spec);
-}
-)";
 
 /// More than these need the whole width.
 constexpr size_t kManyCategories = 7;
@@ -156,8 +152,8 @@ class Page {
     page +=
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
         "content=\"no-referrer\">\n";
-    page +=
-        fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n", title, chart::asset("page.css"), style());
+    page += fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n", title, chart::asset("page.css"),
+                        embedded("report.css"));
     page += "<body>\n<div class=\"page with-side\">\n" + header_html(results_);
     page += "<aside class=\"side no-print\"><details open><summary>Contents</summary><nav aria-label=\"Contents\">" +
             contents_ + "</nav></details></aside>\n";
@@ -167,7 +163,7 @@ class Page {
     page += body_ + "</main>\n</div>\n";
     page += "<script type=\"application/json\" id=\"charts\">[" + chart::escape_script(charts_) + "]</script>\n";
     page += fmt::format("<script>\n{}{}{}</script>\n</body>\n</html>\n", chart::asset("page.js"),
-                        chart::asset("chart.js"), kStart);
+                        chart::asset("chart.js"), embedded("report.js"));
     return page;
   }
 

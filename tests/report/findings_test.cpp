@@ -150,7 +150,7 @@ TEST(Trend, NeedsTwoValues) {
   lab::Results results = made_results({nodes(1, 4)});
   const Finding finding = check(results, {trend("grows")});
   EXPECT_EQ(finding.verdict, Verdict::unknown);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr("only one value"));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("known at only one nodes (1)"));
 }
 
 TEST(Value, IsAskedOfEveryVariation) {

@@ -215,9 +215,9 @@ const lockstepChart = (() => {
         return;
       }
       const values = this.xValues().filter((value) => value >= domain[0] && value <= domain[1]);
-      view.xTicks = values.length > 0 && values.length <= 10 && spec.kind === "line"
+      view.xTicks = values.length > 0 && values.length <= 10 && spec.kind === "line" && !spec.x.unit
         ? lockstepScale.valueTicks(values, spec.x.unit, view.sx, view.width)
-        : this.ticks(spec.x, domain, Math.max(2, Math.floor(view.w / 90)));
+        : this.ticks(spec.x, domain, Math.max(3, Math.floor(view.w / 90)));
     }
 
     // ---- drawing

@@ -131,7 +131,7 @@ const lockstepScale = (() => {
   function roomy([low, high], {log = false, zero = false, most = Infinity} = {}) {
     if (log) return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
     if (zero || (low >= 0 && low < 0.5 * high)) low = Math.min(low, 0);
-    if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
+    if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, Math.min(high + Math.abs(high) * 0.1, Math.max(most, high))];
     const air = (high - low) * 0.06;
     return [low === 0 ? 0 : low - air, high === 0 ? 0 : high <= most ? Math.min(high + air, Math.max(most, high)) : high + air];
   }
