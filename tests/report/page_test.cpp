@@ -1,0 +1,237 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "made_results.h"
+#include "records/run_folders.h"
+#include "report/report.h"
+
+namespace lockstep::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::made_results;
+using testing::MadeRun;
+using ::testing::SizeIs;
+
+/// Pages are too long to be printed by a matcher.
+bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
+
+/// The charts within a page.
+nlohmann::json charts_of(const std::string& page) {
+  const std::string begin = "id=\"charts\">";
+  const size_t from = page.find(begin) + begin.size();
+  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+MadeRun batch(int size, double accuracy, int repeat = 1) {
+  return {.varied = {{"batch", std::to_string(size)}},
+          .values = {{"accuracy", accuracy}, {"epoch_seconds", 64.0 / size}},
+          .repeat = repeat};
+}
+
+lab::TableSpec table(std::vector<std::string> rows, std::vector<std::string> columns) {
+  lab::TableSpec spec;
+  spec.name = "t";
+  spec.rows = std::move(rows);
+  spec.columns = std::move(columns);
+  return spec;
+}
+
+lab::PlotSpec plot(lab::PlotKind kind, const std::string& x, std::vector<std::string> y) {
+  lab::PlotSpec spec;
+  spec.name = "p";
+  spec.kind = kind;
+  spec.x = x;
+  spec.y = std::move(y);
+  return spec;
+}
+
+TEST(Page, OfAnExperimentWithoutRunsIsAPage) {
+  const std::string page = html(made_results({}));
+  EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
+  EXPECT_TRUE(has(page, "There is nothing to run"));
+  EXPECT_THAT(charts_of(page), IsEmpty());
+}
+
+TEST(Page, SaysWhatIsNotDoneAndWhyRunsFailed) {
+  lab::Results results = made_results({batch(32, 0.9), batch(64, 0.9), batch(128, 0.9)});
+  results.runs[0].state = lab::RunState::failed;
+  results.runs[0].reason = "it ran out of <memory>";
+  results.runs[1].state = lab::RunState::planned;
+  const std::string page = html(results);
+  EXPECT_TRUE(has(page, "3 runs are planned; 1 done, 1 failed, 1 not started."));
+  EXPECT_TRUE(has(page, "it ran out of &lt;memory&gt;"));
+  EXPECT_TRUE(has(page, "2 runs are not in it"));
+}
+
+TEST(Page, TrustsNoName) {
+  const std::string evil = "</script><script>alert('x')</script>\"onload=";
+  lab::Results results = made_results({{.group = evil,
+                                        .label = evil,
+                                        .varied = {{"batch", evil}},
+                                        .tags = {{"nodes", evil}},
+                                        .values = {{"accuracy", 0.5}, {"seconds", 1}},
+                                        .roles = {{evil, evil, {{"accuracy", 0.5}}}}}});
+  results.experiment.title = results.experiment.about = results.experiment.text = evil;
+  results.environment = {evil, evil, evil, evil, 2, 1e9, evil};
+  results.command = results.runs[0].folder = results.runs[0].reason = evil;
+  lab::TableSpec rows = table({"label", "worker"}, {"accuracy", "batch"});
+  rows.name = rows.title = rows.text = evil;
+  rows.per_worker = true;
+  lab::PlotSpec bars = plot(lab::PlotKind::bars, "label", {"accuracy"});
+  bars.name = bars.title = bars.text = evil;
+  bars.series = bars.facets = {"nodes"};
+  results.experiment.report = {{rows}, {bars, plot(lab::PlotKind::curves, "epoch", {"loss"})}, {{evil, evil, {}, {}}}};
+  const std::string page = html(results);
+  EXPECT_FALSE(has(page, "<script>alert"));
+  EXPECT_FALSE(has(page.substr(0, page.find("id=\"charts\"")), "\"onload"));
+  EXPECT_THAT(charts_of(page), SizeIs(1));
+}
+
+TEST(Page, ForbidsToFetchAnything) {
+  const std::string page = html(made_results({batch(32, 0.9)}));
+  EXPECT_TRUE(has(page, "default-src 'none'"));
+  EXPECT_FALSE(has(page, "<link"));
+  EXPECT_FALSE(has(page, " src="));
+}
+
+TEST(Table, ShowsMeanDeviationAndNumberOfRuns) {
+  lab::Results results = made_results({batch(64, 0.90, 1), batch(64, 0.92, 2), batch(8, 0.5)});
+  results.experiment.report.tables = {table({"batch"}, {"accuracy"})};
+  const std::string page = html(results);
+  EXPECT_THAT(
+      page,
+      HasSubstr("<td class=\"text\">64</td><td>91.00 <span class=\"sd\">± 1.41</span></td><td class=\"faint\">2</td>"));
+  EXPECT_LT(page.find("<td class=\"text\">8</td>"), page.find("<td class=\"text\">64</td>"));
+}
+
+TEST(Table, SetsReportedFiguresBeside) {
+  lab::Results results = made_results({batch(64, 0.90), batch(8, 0.5)});
+  lab::TableSpec spec = table({"batch"}, {"accuracy", "epoch_seconds"});
+  spec.reported = "r.csv";
+  spec.reported_columns = {{"batch", "batch"}, {"accuracy", "accuracy_percent"}, {"epoch_seconds", "seconds"}};
+  results.experiment.reported = {{"r.csv", "batch,accuracy_percent,seconds\n64,91.5,2;4\n600,1,1\n"}};
+  results.experiment.report.tables = {spec};
+  const std::string page = html(results);
+  EXPECT_TRUE(has(page, "<td class=\"reported\">91.50</td><td class=\"faint\">-1.50 pp</td>"));
+  EXPECT_TRUE(has(page, "<td class=\"reported\">3.00</td><td class=\"faint\">0.33</td>"));
+  EXPECT_TRUE(has(page, "1 of its 2 rows has no counterpart here."));
+}
+
+TEST(Plot, LinesHaveASeriesForEachValueWithARangeOverRepeats) {
+  std::vector<MadeRun> runs = {batch(8, 0.5), batch(64, 0.8, 1), batch(64, 0.9, 2)};
+  lab::Results results = made_results(runs);
+  results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
+  results.experiment.report.plots[0].y2 = {"epoch_seconds"};
+  const auto charts = charts_of(html(results));
+  ASSERT_THAT(charts, SizeIs(1));
+  ASSERT_THAT(charts[0]["series"], SizeIs(2));
+  EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({8, 64}));
+  EXPECT_NEAR(charts[0]["series"][0]["y"][1], 0.85, 1e-9);
+  EXPECT_EQ(charts[0]["series"][0]["high"][1], 0.9);
+  EXPECT_EQ(charts[0]["series"][1]["second_axis"], true);
+  EXPECT_EQ(charts[0]["y2"]["unit"], "s");
+}
+
+TEST(Plot, FacetsShareTheirAxis) {
+  MadeRun other = batch(64, 0.2);
+  other.varied.emplace_back("mode", "async");
+  lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
+  results.experiment.report.plots = {plot(lab::PlotKind::bars, "batch", {"accuracy"})};
+  results.experiment.report.plots[0].facets = {"mode"};
+  const auto charts = charts_of(html(results));
+  ASSERT_THAT(charts, SizeIs(2));
+  EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({0.2, 0.8}));
+  EXPECT_EQ(charts[1]["title"], "P: mode async");
+}
+
+TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
+  MadeRun one{.label = "one", .values = {{"epoch_seconds", 6}}, .roles = {{"process", "", {}}}};
+  MadeRun three{.label = "three",
+                .values = {{"epoch_seconds", 3}},
+                .roles = {{"worker:0", "", {}}, {"worker:1", "", {}}, {"worker:2", "", {}}}};
+  lab::Results results = made_results({one, three});
+  results.experiment.report.plots = {plot(lab::PlotKind::speed_up, "", {})};
+  const auto charts = charts_of(html(results));
+  ASSERT_THAT(charts, SizeIs(2));
+  EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({1, 3}));
+  EXPECT_EQ(charts[0]["series"][0]["y"], nlohmann::json({1, 2}));
+  EXPECT_EQ(charts[0]["series"][1]["name"], "ideal");
+  EXPECT_EQ(charts[0]["series"][1]["y"], nlohmann::json({1, 3}));
+}
+
+class PlotsOfFolders : public ::testing::Test {
+ protected:
+  PlotsOfFolders() {
+    for (const std::string name : {"one", "two"}) testing::write_cluster_run(dir_.path() + "/" + name);
+    std::string evals(testing::kEvalsCsv);
+    evals.replace(evals.find("0.892"), 5, "0.992");
+    testing::put_text(dir_.path() + "/two/evals.csv", evals);
+    results_ = made_results({batch(64, 0.9, 1), batch(64, 0.9, 2), batch(8, 0.9)});
+    results_.runs[0].folder = dir_.path() + "/one";
+    results_.runs[1].folder = dir_.path() + "/two";
+    results_.runs[2].folder = dir_.path() + "/gone";
+  }
+  std::string page_of(const lab::PlotSpec& spec) {
+    results_.experiment.report.plots = {spec};
+    return html(results_);
+  }
+
+  testing::TempDir dir_;
+  lab::Results results_;
+};
+
+TEST_F(PlotsOfFolders, CurvesHaveABandOverRepeats) {
+  const std::string page = page_of(plot(lab::PlotKind::curves, "step", {"accuracy"}));
+  const auto charts = charts_of(page);
+  ASSERT_THAT(charts, SizeIs(1));
+  ASSERT_THAT(charts[0]["series"], SizeIs(1));
+  EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({100, 200}));
+  EXPECT_NEAR(charts[0]["series"][0]["y"][1], 0.942, 1e-6);
+  EXPECT_EQ(charts[0]["series"][0]["low"][1], 0.892);
+  EXPECT_TRUE(has(page, "The folder of g--batch=8-r1 is gone, so it is not drawn."));
+}
+
+TEST_F(PlotsOfFolders, CurvesOfWorkersAreApart) {
+  lab::PlotSpec spec = plot(lab::PlotKind::curves, "seconds", {"train_loss"});
+  spec.per_worker = true;
+  const auto charts = charts_of(page_of(spec));
+  ASSERT_THAT(charts[0]["series"], SizeIs(2));
+  EXPECT_THAT(std::string(charts[0]["series"][1]["name"]), HasSubstr("worker:1"));
+}
+
+TEST_F(PlotsOfFolders, UsageIsOfTheRolesAskedFor) {
+  lab::PlotSpec spec = plot(lab::PlotKind::usage, "", {"cpu_percent"});
+  spec.roles = {"worker:1"};
+  const auto charts = charts_of(page_of(spec));
+  ASSERT_THAT(charts, SizeIs(1));
+  EXPECT_THAT(charts[0]["series"], SizeIs(1));
+}
+
+TEST_F(PlotsOfFolders, PhasesAreTimesOfAStep) {
+  const auto charts = charts_of(page_of(plot(lab::PlotKind::phases, "", {})));
+  ASSERT_THAT(charts, SizeIs(1));
+  EXPECT_EQ(charts[0]["kind"], "stack");
+  EXPECT_EQ(charts[0]["x"]["categories"], nlohmann::json({"batch 64"}));
+  // worker:0 by its summary 0.05 s in 200 steps, worker:1 by its log 0.04 s in 200
+  EXPECT_NEAR(charts[0]["series"][0]["y"][0], (0.05 / 200 + 0.04 / 200) / 2, 1e-9);
+}
+
+TEST_F(PlotsOfFolders, TimelinesHaveARowForEachRole) {
+  const auto charts = charts_of(page_of(plot(lab::PlotKind::timeline, "", {})));
+  ASSERT_THAT(charts, SizeIs(1));
+  EXPECT_THAT(charts[0]["rows"], SizeIs(3));
+}
+
+TEST_F(PlotsOfFolders, AreThereWithoutBeingAskedFor) {
+  const auto charts = charts_of(html(results_));
+  std::vector<std::string> titles;
+  for (const auto& chart : charts) titles.push_back(chart["title"]);
+  EXPECT_THAT(titles, ::testing::ElementsAre("accuracy", "loss", "where the time of a step goes", "CPU of the nodes"));
+}
+
+}  // namespace
+}  // namespace lockstep::report
