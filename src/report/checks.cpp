@@ -37,7 +37,8 @@ std::string ending(const std::vector<Outcome>& outcomes) {
   const size_t holds = count(outcomes, Verdict::holds);
   if (known == 0) return "cannot be said";
   if (outcomes.size() == 1) return std::string(name(outcomes[0].verdict));
-  if (holds == known) return fmt::format("holds in all {} cases", known);
+  if (holds == known) return known == 2 ? "holds in both cases" : fmt::format("holds in all {} cases", known);
+  if (holds == 0) return fmt::format("holds in none of {} cases", known);
   return fmt::format("holds in {} of {} cases", holds, known);
 }
 

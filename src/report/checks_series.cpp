@@ -95,9 +95,9 @@ std::vector<Case> cases_of(const FindingTest& test, const Observations& observat
   return test.by.empty() ? variations(observations) : cases_by(observations, test.by);
 }
 
-std::string case_name(const FindingTest& test, const Case& each) {
+std::string case_name(const FindingTest& test, const Case& each, bool with_group) {
   if (!test.by.empty()) return describe(test.by, each.key);
-  return title_of(*each.members.front().run);
+  return title_of(*each.members.front().run, with_group);
 }
 
 double spread_of_run(const Case& run, const std::string& field) {
@@ -105,7 +105,7 @@ double spread_of_run(const Case& run, const std::string& field) {
   return stat.count < 2 ? records::kUnknown : stat.high == 0 ? 0 : (stat.high - stat.low) / std::fabs(stat.high);
 }
 
-Outcome spread_outcome(const FindingTest& test, const Case& each) {
+Outcome spread_outcome(const FindingTest& test, const Case& each, const std::string& where) {
   std::vector<double> spreads;
   std::string example;
   std::vector<const lab::RunResult*> runs;
@@ -123,9 +123,9 @@ Outcome spread_outcome(const FindingTest& test, const Case& each) {
     example = fmt::format("{} to {}", figure_text(stat.low, unit), figure_text(stat.high, unit));
   }
   const double spread = records::mean(spreads);
-  if (!known(spread)) return {Verdict::unknown, case_name(test, each), "fewer than two workers with a figure"};
+  if (!known(spread)) return {Verdict::unknown, where, "fewer than two workers with a figure"};
   const bool together = spread <= test.within;
-  return {together == (test.is == "together") ? Verdict::holds : Verdict::fails, case_name(test, each),
+  return {together == (test.is == "together") ? Verdict::holds : Verdict::fails, where,
           fmt::format("{} apart ({})", figure_text(spread, lab::Unit::share), example)};
 }
 
@@ -191,7 +191,7 @@ Checked check_value(const Material& material, const FindingTest& test) {
     const Verdict verdict = !known(value)                ? Verdict::unknown
                             : within_bounds(test, value) ? Verdict::holds
                                                          : Verdict::fails;
-    outcomes.push_back({verdict, case_name(test, each), figure_text(value, unit)});
+    outcomes.push_back({verdict, case_name(test, each, several_groups(all)), figure_text(value, unit)});
     add(side, "all", each.members);
   }
   Checked result{verdict_of(outcomes), sentence_of(what, outcomes, bounds_text(test, unit))};
@@ -211,7 +211,8 @@ Checked check_spread(const Material& material, const FindingTest& test) {
       return std::any_of(each.members.begin(), each.members.end(),
                          [&](const Observation& r) { return r.run == o.run; });
     });
-    if (!workers.members.empty()) outcomes.push_back(spread_outcome(test, workers));
+    if (!workers.members.empty())
+      outcomes.push_back(spread_outcome(test, workers, case_name(test, each, several_groups(runs))));
   }
   const std::string claim =
       fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than", limit_text(test.within));

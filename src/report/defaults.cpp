@@ -13,13 +13,6 @@ constexpr std::array<const char*, 10> kColumns = {"accuracy",     "loss",       
                                                   "step_seconds", "cpu_percent", "memory",  "network_per_second",
                                                   "speed_up",     "efficiency"};
 
-std::string title_of(const lab::Experiment& experiment, const std::string& group) {
-  for (const lab::Group& each : experiment.groups) {
-    if (each.name == group && !each.title.empty()) return each.title;
-  }
-  return group;
-}
-
 lab::TableSpec table_of(const Material& material, const std::string& group, const std::string& title) {
   lab::TableSpec table;
   table.name = group;
@@ -68,7 +61,7 @@ lab::ReportSpec spec_of(const lab::Results& results) {
     if (std::find(groups.begin(), groups.end(), run.plan.group) == groups.end()) groups.push_back(run.plan.group);
   }
   for (const std::string& group : groups) {
-    const std::string title = title_of(results.experiment, group);
+    const std::string title = material.group_title(group);
     const std::string of = groups.size() > 1 ? title + ": " : "";
     spec.tables.push_back(table_of(material, group, title));
     spec.plots.push_back(plot(group, of + "accuracy", lab::PlotKind::curves, "epoch", {"accuracy"}));

@@ -24,9 +24,16 @@ bool of_cluster(std::string_view setting) {
 lab::Values compared_settings(const RunResult& run) {
   lab::Values values;
   for (const auto& [name, value] : run.plan.varied) {
-    if (!of_cluster(name)) values.emplace_back(name, value);
+    if (!of_cluster(name) && name != "threads") values.emplace_back(name, value);
   }
   return values;
+}
+
+/// Of a cluster's roles they follow from its nodes; where both say them they have to agree.
+bool other_threads(const RunResult& a, const RunResult& b) {
+  const std::string first = a.text("threads");
+  const std::string second = b.text("threads");
+  return !first.empty() && !second.empty() && first != second;
 }
 
 /// The pace of a run, the larger the slower.
@@ -46,7 +53,7 @@ double baseline(const lab::Results& results, const RunResult& run) {
   std::vector<double> served;
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
-    if (compared_settings(other) != settings) continue;
+    if (compared_settings(other) != settings || other_threads(run, other)) continue;
     (one_process(other) ? alone : served).push_back(epoch_seconds(other));
   }
   const double mean = records::mean(alone);

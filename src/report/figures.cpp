@@ -94,10 +94,13 @@ std::string figure_text(double value, Unit unit) {
 
 ColumnFormat column_format(const std::vector<double>& values, Unit unit) {
   double largest = 0;
+  double smallest = INFINITY;
   for (const double value : values) {
-    if (records::known(value)) largest = std::max(largest, std::fabs(value));
+    if (!records::known(value)) continue;
+    largest = std::max(largest, std::fabs(value));
+    smallest = std::min(smallest, value);
   }
-  if (unit == Unit::share) return {100, largest > 0.5 ? 2 : 1, "%"};
+  if (unit == Unit::share) return {100, smallest > 0.5 ? 2 : 1, "%"};
   if (unit == Unit::percent) return {1, 1, "%"};
   if (unit == Unit::times) return {1, 2, "×"};
   ColumnFormat format;

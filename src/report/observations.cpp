@@ -74,6 +74,13 @@ Observations Material::observations(const lab::Filter& filter, bool per_worker) 
   return result;
 }
 
+std::string Material::group_title(const std::string& group) const {
+  for (const lab::Group& each : results_.experiment.groups) {
+    if (each.name == group && !each.title.empty()) return each.title;
+  }
+  return group;
+}
+
 size_t Material::missing(const lab::Filter& filter) const {
   return static_cast<size_t>(std::count_if(results_.runs.begin(), results_.runs.end(), [&](const lab::RunResult& run) {
     return run.state != lab::RunState::done && lab::passes(run, filter);
@@ -152,16 +159,25 @@ std::string describe(const Fields& fields, const Key& key) {
   return text;
 }
 
-std::string title_of(const lab::RunResult& run) {
+bool several_groups(const Observations& observations) {
+  return std::any_of(observations.begin(), observations.end(),
+                     [&](const Observation& o) { return o.run->plan.group != observations.front().run->plan.group; });
+}
+
+std::string title_of(const lab::RunResult& run, bool with_group) {
   Fields fields;
   Key key;
+  if (with_group) {
+    fields.emplace_back("group");
+    key.push_back(run.plan.group);
+  }
   if (!run.plan.label.empty()) {
     fields.emplace_back("label");
     key.push_back(run.plan.label);
   }
   for (const auto& [name, value] : run.plan.varied) {
     const bool by_label = !run.plan.label.empty() && (name == "layout" || name == "mode" || name == "workers" ||
-                                                      name == "ps" || name == "strategy");
+                                                      name == "ps" || name == "strategy" || name == "threads");
     if (name == "seed" || by_label) continue;
     fields.push_back(name);
     key.push_back(value);

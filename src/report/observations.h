@@ -64,6 +64,8 @@ class Material {
   [[nodiscard]] const lab::Results& results() const { return results_; }
   /// Those that are done and pass.
   [[nodiscard]] Observations observations(const lab::Filter& filter, bool per_worker) const;
+  /// As the experiment calls it.
+  [[nodiscard]] std::string group_title(const std::string& group) const;
   /// How many of those that pass are not done.
   [[nodiscard]] size_t missing(const lab::Filter& filter) const;
 
@@ -89,6 +91,8 @@ bool same_value(std::string_view a, std::string_view b);
 /// "batch 32, mode sync"; a label stands for itself.
 std::string describe(const Fields& fields, const Key& key);
 /// What a run is called among others: its label, or what varies.
-std::string title_of(const lab::RunResult& run);
+std::string title_of(const lab::RunResult& run, bool with_group = false);
+/// Whether what stands beside each other is of more than one group, so that names need it.
+bool several_groups(const Observations& observations);
 
 }  // namespace lockstep::report

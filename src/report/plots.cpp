@@ -41,6 +41,14 @@ void share_axes(std::vector<chart::Chart>& charts) {
   }
 }
 
+/// Groups by their titles.
+std::string facet_name(const Material& material, const Fields& fields, Key key) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i] == "group") key[i] = material.group_title(key[i]);
+  }
+  return describe(fields, key);
+}
+
 void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::string& facet, size_t begin, Plot& plot) {
   const std::string title = spec.title.empty() ? capital(spec.name) : spec.title;
   for (size_t i = begin; i < plot.charts.size(); ++i) {
@@ -74,8 +82,8 @@ std::vector<Case> series_cases(const Fields& fields, const Observations& observa
   return cases;
 }
 
-std::string series_name(const Fields& fields, const Case& each) {
-  if (fields.empty()) return title_of(*each.members.front().run);
+std::string series_name(const Fields& fields, const Case& each, bool with_group) {
+  if (fields.empty()) return title_of(*each.members.front().run, with_group);
   const std::string name = describe(fields, each.key);
   return name.empty() ? "without " + field_title(fields.front()) : name;
 }
@@ -101,7 +109,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
     }
     const size_t begin = plot.charts.size();
     add_facet(spec, facet, reported, folders, plot);
-    name_charts(spec, id, describe(spec.facets, facet.key), begin, plot);
+    name_charts(spec, id, facet_name(material, spec.facets, facet.key), begin, plot);
   }
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more were left out.", left_out));
   if (spec.facets.size() > 0) share_axes(plot.charts);

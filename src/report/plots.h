@@ -28,7 +28,7 @@ void add_field_charts(const lab::PlotSpec& spec, const Observations& observation
 void add_run_charts(const lab::PlotSpec& spec, const Observations& observations, RunFolders& folders, Plot& plot);
 
 /// What a series of these fields is called; without fields, what tells the runs apart.
-std::string series_name(const Fields& fields, const Case& each);
+std::string series_name(const Fields& fields, const Case& each, bool with_group);
 /// By the fields that tell series apart; without any, by variation.
 std::vector<Case> series_cases(const Fields& fields, const Observations& observations);
 

@@ -72,7 +72,7 @@ Series series_over(const Case& each, const std::string& x, const std::string& y,
 }
 
 std::string name_of(const PlotSpec& spec, const Case& each, const std::string& field, size_t fields) {
-  const std::string which = spec.series.empty() ? "" : series_name(spec.series, each);
+  const std::string which = spec.series.empty() ? "" : series_name(spec.series, each, false);
   if (fields < 2) return which.empty() ? field_title(field) : which;
   return which.empty() ? field_title(field) : which + ", " + field_title(field);
 }
@@ -179,7 +179,7 @@ Chart speed_chart(const PlotSpec& spec, const Observations& observations, const 
     if (alone) continue;
     if (!points.contains(1)) points[1] = {1};
     ideal[1] = 1;
-    Series series{.name = series_name(spec.series, each), .x = {}, .y = {}};
+    Series series{.name = series_name(spec.series, each, several_groups(observations)), .x = {}, .y = {}};
     for (const auto& [at, values] : points) {
       const Stat stat = stat_of(values);
       series.x.push_back(at);

@@ -140,7 +140,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
     for (const Case& each : cases) {
       const std::vector<ReadRun> runs = read_runs(each.members, folders, plot);
       most = std::max(most, runs.size());
-      const std::string name = series_name(spec.series, each);
+      const std::string name = series_name(spec.series, each, several_groups(members));
       if (spec.per_worker) {
         add_worker_curves(spec, y, cases.size() > 1 ? name : "", runs, chart);
         continue;
@@ -189,7 +189,7 @@ void add_usage(const PlotSpec& spec, const Observations& members, RunFolders& fo
       for (const std::string& column : columns) {
         const Chart one = chart::usage(*runs[i].record, column, spec.roles);
         for (Series series : one.series) {
-          const std::string run = runs.size() > 1 ? series_name(spec.series, cases[i]) : "";
+          const std::string run = runs.size() > 1 ? series_name(spec.series, cases[i], several_groups(members)) : "";
           const bool alone = runs.size() > 1 && one.series.size() == 1 && spec.roles.size() == 1;
           series.name =
               joined(joined(run, alone ? "" : series.name), columns.size() > 1 ? chart::column_text(column).title : "");
@@ -237,7 +237,7 @@ struct Stack {
 std::vector<Stack> stacks_of(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
   std::vector<Stack> stacks;
   for (const Case& each : series_cases(spec.series, members)) {
-    const std::string name = series_name(spec.series, each);
+    const std::string name = series_name(spec.series, each, several_groups(members));
     std::vector<ReadRun> runs = read_runs(each.members, folders, plot);
     if (runs.empty()) continue;
     if (!spec.per_worker) {
@@ -286,7 +286,7 @@ void add_timelines(const PlotSpec& spec, const Observations& members, RunFolders
   const std::vector<Case> cases = series_cases(spec.series, members);
   for (const ReadRun& read : first_of_each(cases, folders, plot)) {
     Chart chart = chart::timeline(*read.record);
-    chart.title = cases.size() > 1 ? title_of(*read.run) : "";
+    chart.title = cases.size() > 1 ? title_of(*read.run, several_groups(members)) : "";
     if (chart.spans.empty()) {
       plot.notes.push_back(fmt::format("{} recorded no times.", read.run->plan.key));
     } else {

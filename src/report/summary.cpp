@@ -43,13 +43,13 @@ struct Best {
   std::string name;
 };
 
-Best best_of(const std::vector<Case>& cases, const std::string& field, bool largest) {
+Best best_of(const std::vector<Case>& cases, const std::string& field, bool largest, bool with_group = false) {
   Best best;
   for (const Case& each : cases) {
     const double value = each.stat(field).mean;
     if (!known(value)) continue;
     if (!known(best.value) || (largest ? value > best.value : value < best.value))
-      best = {value, title_of(*each.members.front().run)};
+      best = {value, title_of(*each.members.front().run, with_group)};
   }
   return best;
 }
@@ -75,17 +75,16 @@ std::string range_text(const std::vector<Case>& cases, const std::string& field)
   return text;
 }
 
-std::string group_sentence(const lab::Results& results, const std::string& group, const std::vector<Case>& cases) {
-  std::string title = group;
-  for (const lab::Group& each : results.experiment.groups) {
-    if (each.name == group && !each.title.empty()) title = each.title;
-  }
+std::string group_sentence(const std::string& title, const std::vector<Case>& cases) {
   std::string text = fmt::format("<strong>{}</strong>: {}", escape_html(title), counted(cases.size(), "variation"));
   const bool accuracy = known(best_of(cases, "accuracy", true).value);
   const bool epochs = known(best_of(cases, "epoch_seconds", true).value);
   for (const std::string& field : {std::string(accuracy ? "accuracy" : "loss"),
                                    std::string(epochs ? "epoch_seconds" : "seconds"), std::string("speed_up")}) {
-    const std::string range = field == "speed_up" && cases.size() < 2 ? "" : range_text(cases, field);
+    const std::string range =
+        field == "speed_up" && best_of(cases, field, true).name == best_of(cases, field, false).name
+            ? ""
+            : range_text(cases, field);
     if (!range.empty()) text += "; " + escape_html(range);
   }
   return "<li>" + text + ".</li>";
@@ -168,14 +167,16 @@ std::string tiles_html(const Material& material, const std::vector<Finding>& fin
         std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::holds; });
     html += tile(fmt::format("{} of {}", holds, findings.size()), "findings hold here");
   }
-  const std::vector<Case> cases = variations(material.observations({}, false));
-  if (const Best best = best_of(cases, "accuracy", true); known(best.value)) {
+  const Observations all = material.observations({}, false);
+  const std::vector<Case> cases = variations(all);
+  const bool groups = several_groups(all);
+  if (const Best best = best_of(cases, "accuracy", true, groups); known(best.value)) {
     html += tile(figure_text(best.value, lab::Unit::share), "best test accuracy: " + best.name);
   }
-  if (const Best best = best_of(cases, "speed_up", true); known(best.value) && best.value > 1.02) {
+  if (const Best best = best_of(cases, "speed_up", true, groups); known(best.value) && best.value > 1.02) {
     html += tile(fmt::format("{:.2f} ×", best.value), "largest speed-up: " + best.name);
   }
-  if (const Best best = best_of(cases, "examples_per_second", true); known(best.value)) {
+  if (const Best best = best_of(cases, "examples_per_second", true, groups); known(best.value)) {
     html += tile(figure_text(std::round(best.value), lab::Unit::count), "most examples per second: " + best.name);
   }
   return html + "</div>";
@@ -197,14 +198,14 @@ std::string summary_html(const Material& material, const std::vector<Finding>& f
     text += fmt::format(", {} not started", left);
   std::string html = "<p>" + escape_html(text) + ".";
   if (!findings.empty())
-    html += fmt::format(" Of {} of the study, {}.", counted(findings.size(), "finding"), verdict_counts(findings));
+    html += fmt::format(" Of its {}, {}.", counted(findings.size(), "finding"), verdict_counts(findings));
   html += "</p>";
   std::string groups;
   std::set<std::string> seen;
   for (const lab::RunResult& run : results.runs) {
     if (!seen.insert(run.plan.group).second) continue;
     const std::vector<Case> cases = variations(material.observations({{run.plan.group}, {}}, false));
-    if (!cases.empty()) groups += group_sentence(results, run.plan.group, cases);
+    if (!cases.empty()) groups += group_sentence(material.group_title(run.plan.group), cases);
   }
   return groups.empty() ? html : html + "<ul>" + groups + "</ul>";
 }

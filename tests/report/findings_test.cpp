@@ -159,7 +159,7 @@ TEST(Value, IsAskedOfEveryVariation) {
   const Finding finding = check(results, {test});
   EXPECT_EQ(finding.verdict, Verdict::holds);
   EXPECT_THAT(finding.sentences.at(0),
-              HasSubstr("1 nodes 4.00 s; 2 nodes 2.50 s, at least 2.50 s and at most 4.50 s: holds in all 2 cases."));
+              HasSubstr("1 nodes 4.00 s; 2 nodes 2.50 s, at least 2.50 s and at most 4.50 s: holds in both cases."));
 }
 
 MadeRun two_workers(double first, double second) {
