@@ -48,13 +48,16 @@ std::string explaining(const std::string& field, const std::vector<Side>& sides)
 
 /// What limited one run of each side.
 void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector<std::string>& reasons) {
+  Observations all;
+  for (const Side& side : sides) all.insert(all.end(), side.members.begin(), side.members.end());
+  const bool with_group = several_groups(all);
   for (const Side& side : sides) {
     for (const Observation& member : side.members) {
       const records::RunRecord* record = folders.record(*member.run);
       if (record == nullptr) continue;
       const records::Diagnosis diagnosis = records::diagnose(*record);
       if (diagnosis.cause == "unknown" || diagnosis.cause == "short" || diagnosis.headline.empty()) break;
-      reasons.push_back(fmt::format("{}: {}", title_of(*member.run), diagnosis.headline));
+      reasons.push_back(fmt::format("{}: {}", title_of(*member.run, with_group), diagnosis.headline));
       break;
     }
   }
