@@ -321,8 +321,7 @@ void add_cluster(std::vector<SettingDef>& t) {
                "cores=0.5,memory=1GB,rate=1gbit,delay=1ms,node2.cores=0.25",
                &S::emulate});
   t.push_back({"faults", kCluster, "TEXT",
-               "what goes wrong when, e.g. 'at 30s kill worker:1; at 60s cut node2 for 10s'", &S::faults,
-               Keep::call_only});
+               "what goes wrong when, e.g. 'at 30s kill worker:1; at 60s cut node2 for 10s'", &S::faults});
   t.push_back(choice("report", "NAME", "what a role prints: text for people, or JSON lines for a launcher", &S::report,
                      Keep::call_only, {"text", "json"}));
 }

@@ -284,6 +284,20 @@ TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
   EXPECT_THAT(message_of<IoError>([&] { cluster::Child none(command); }), HasSubstr("none-of-that-name"));
 }
 
+TEST(EmulatedCluster, NeedsRoot) {
+  ROOT_OR_SKIP();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    (void)!seteuid(65534);
+    const std::string said =
+        message_of<UsageError>([] { EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5}}); });
+    _exit(said == "emulate: network namespaces and control groups need root" ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(EmulatedCluster, NothingIsLeftOfIt) {
   ROOT_OR_SKIP();
   {

@@ -222,7 +222,6 @@ void apply_launch_yaml(train::Configuration& configuration, const std::string& r
   kept.load_yaml(path);
   for (const std::string_view name : kLaunchSettings) {
     const std::string value = kept.given_text(name);
-    // What went wrong on purpose does so once.
     if (!value.empty() && !configuration.given(name) && name != "faults") configuration.set(name, value);
   }
 }

@@ -52,7 +52,10 @@ train::Settings resolve_early(train::Configuration configuration) {
     configuration.resume_from(run + "/config.yaml");
     if (!configuration.given("task") && !has_ranks()) apply_launch_yaml(configuration, run);
   }
-  return configuration.resolve();
+  train::Settings settings = configuration.resolve();
+  // What goes wrong on purpose does so once.
+  if (configuration.given("resume") && !configuration.given("faults")) settings.faults.clear();
+  return settings;
 }
 
 /// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.

@@ -1,0 +1,201 @@
+// Training on emulated clusters: real namespaces and control groups, so tests are skipped without root.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <sstream>
+#include <thread>
+
+#include "e2e/support.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+/// Namespaces and groups whose names begin so.
+std::vector<std::string> left(const std::string& prefix) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/run/netns", error)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
+  }
+  fs::recursive_directory_iterator at("/sys/fs/cgroup", error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored)) continue;
+    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path().string());
+  }
+  return found;
+}
+
+class Emulate : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  }
+  [[nodiscard]] static Words train(const std::string& model, const Words& more, int examples = 3000) {
+    Words words{"train",        model, "--dataset", "synthetic", "--train-limit", std::to_string(examples),
+                "--test-limit", "300"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] json read(const std::string& path) const {
+    return json::parse(get_file(folder / ("runs/" + path)), nullptr, false);
+  }
+  void expect_learned(const std::string& run) const {
+    EXPECT_GT(summary(run).value("test_accuracy", 0.0), 0.97);
+    const json nodes = read(run + "/nodes.json");
+    ASSERT_TRUE(nodes.is_array()) << run;
+    for (const json& node : nodes) EXPECT_GE(node.value("throttled_seconds", -1.0), 0) << node;
+  }
+  [[nodiscard]] std::string host(const std::string& path) const {
+    return read(path + "/summary.json").value("host", "");
+  }
+};
+
+TEST_F(Emulate, OneProcessIsOnANodeOfItsOwnAlsoWhenItIsResumed) {
+  const Ended ended =
+      run(train("lr", {"--epochs", "2", "--emulate", "cores=0.5,memory=2GB", "--monitor-every", "0.05"}));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("test accuracy"));
+  expect_learned("lr-1");
+  const json one = summary("lr-1");
+  EXPECT_EQ(one["host"], "node1");
+  EXPECT_EQ(one["resources"]["cores"], 0.5);
+  EXPECT_EQ(one["resources"]["memory_bytes"], 2e9);
+  EXPECT_GT(one["resources"]["node_cpu_percent"]["mean"], 1);
+  EXPECT_GT(one["resources"]["node_memory_used"]["max"], 1e6);
+  EXPECT_LT(one["resources"]["node_memory_used"]["max"], 2e9);
+  EXPECT_TRUE(one["resources"].contains("eth0_received"));
+  EXPECT_EQ(read("lr-1/nodes.json")[0]["roles"], json({"process"}));
+  EXPECT_TRUE(read("lr-1/throttling.json").contains("process"));
+  const Ended more = run({"train", "--resume", "lr-1", "--epochs", "3", "--quiet"});
+  ASSERT_EQ(more.code, 0) << more.err;
+  EXPECT_EQ(summary("lr-1")["epochs"], 3);
+  EXPECT_EQ(host("lr-1"), "node1");
+}
+
+TEST_F(Emulate, OneProcessHasItsOwnExitCodeAndHearsOfInterrupts) {
+  EXPECT_THAT(fail(train("lr", {"--batch", "9999999", "--emulate", "cores=0.5"}), 2), HasSubstr("batch"));
+  EXPECT_FALSE(fs::exists(folder / "runs/lr-1")) << "an empty folder is left";
+  Process process(program_path(), train("lenet", {"--epochs", "1000", "--emulate", "cores=0.5"}), options());
+  ASSERT_TRUE(process.wait_for("2/1000"));
+  process.signal(SIGINT);
+  const Ended ended = process.finish();
+  EXPECT_EQ(ended.code, 130) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("interrupted"));
+  EXPECT_TRUE(fs::exists(folder / "runs/lenet-1/throttling.json"));
+}
+
+TEST_F(Emulate, ParameterServersTrainOnNodesOfTheLayout) {
+  const Ended ended = succeed(train(
+      "lr", {"--epochs", "4", "--layout", "PS-W-W", "--emulate", "cores=0.5,rate=1gbit", "--monitor-every", "0.05"}));
+  EXPECT_THAT(ended.out, HasSubstr("on 3 emulated nodes of 0.5 cores, 1 Gbit/s"));
+  expect_learned("lr-1");
+  EXPECT_EQ(host("lr-1/ps-0"), "node1");
+  EXPECT_EQ(host("lr-1"), "node2");
+  EXPECT_EQ(host("lr-1/worker-1"), "node3");
+  const json nodes = read("lr-1/nodes.json");
+  ASSERT_EQ(nodes.size(), 3);
+  EXPECT_EQ(nodes[2]["address"], "10.77.0.3");
+  EXPECT_EQ(nodes[2]["rate"], 1e9);
+  EXPECT_EQ(nodes[2]["roles"], json({"worker:1"}));
+  // What goes between the nodes is seen at their links.
+  EXPECT_GT(summary("lr-1")["resources"]["eth0_sent"]["max"], 1000);
+  const Ended more = succeed({"train", "--resume", "lr-1", "--epochs", "5"});
+  EXPECT_THAT(more.out, HasSubstr("on 3 emulated nodes"));
+}
+
+TEST_F(Emulate, RolesShareNodesAsTheLayoutSays) {
+  (void)succeed(train("lr", {"--epochs", "6", "--layout", "PW-PW", "--async", "--evaluator", "--emulate", "on"}));
+  expect_learned("lr-1");
+  const json nodes = read("lr-1/nodes.json");
+  ASSERT_EQ(nodes.size(), 2);
+  EXPECT_EQ(nodes[0]["roles"], json({"ps:0", "worker:0"}));
+  EXPECT_EQ(nodes[1]["roles"], json({"ps:1", "worker:1", "evaluator:0"}));
+  EXPECT_EQ(host("lr-1/evaluator-0"), "node2");
+  EXPECT_EQ(read("lr-1/throttling.json").size(), 5);
+}
+
+TEST_F(Emulate, AllReduceTrainsBetweenNodes) {
+  (void)succeed(train("lr", {"--epochs", "4", "--workers", "3", "--strategy", "allreduce", "--emulate", "cores=0.5"}));
+  expect_learned("lr-1");
+  EXPECT_EQ(host("lr-1"), "node1");
+  EXPECT_EQ(host("lr-1/worker-2"), "node3");
+}
+
+/// All faults of a run, in order.
+std::vector<std::string> faults_in(const std::string& text) {
+  std::vector<std::string> faults;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) faults.push_back(json::parse(line)["fault"]);
+  return faults;
+}
+
+TEST_F(Emulate, TrainingGoesOnThroughFaults) {
+  const Ended ended =
+      run(train("lenet", {"--seconds", "6", "--workers", "2", "--ps", "1", "--emulate", "cores=0.5", "--faults",
+                          "at 1s kill worker:1; at 2s cut node2 for 500ms; at 3s slow node3 to 25% for 500ms; "
+                          "at 4s kill ps:0"}));
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fault: cut node2 for 0.5s"));
+  EXPECT_THAT(faults_in(get_file(folder / "runs/lenet-1/faults.jsonl")),
+              ElementsAre("kill worker:1", "cut node2 for 0.5s", "node2 is back", "slow node3 to 25% for 0.5s",
+                          "node3 is as fast as before", "kill ps:0"));
+  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: killed by signal 9"));
+  EXPECT_THAT(ended.out, HasSubstr("ps:0 died: killed by signal 9"));
+  expect_learned("lenet-1");
+}
+
+TEST_F(Emulate, RolesCanBeKilledAndStoppedWithoutNodes) {
+  const Ended ended = run(train("lr", {"--seconds", "3", "--workers", "2", "--strategy", "allreduce", "--faults",
+                                       "at 1s stop worker:1 for 200ms; at 2s kill worker:1"}));
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(faults_in(get_file(folder / "runs/lr-1/faults.jsonl")),
+              ElementsAre("stop worker:1 for 0.2s", "worker:1 goes on", "kill worker:1"));
+  EXPECT_GT(summary("lr-1").value("test_accuracy", 0.0), 0.97);
+}
+
+TEST_F(Emulate, NothingIsLeftAfterKillOnceTheNextHasBegun) {
+  Process process(program_path(), train("lenet", {"--epochs", "1000", "--workers", "2", "--emulate", "cores=0.5"}),
+                  options());
+  ASSERT_TRUE(process.wait_for("2/1,000"));
+  const std::vector<std::string> here = left("lockstep-");
+  process.signal(SIGKILL);
+  (void)process.finish();
+  ASSERT_GE(here.size(), 7U) << "a switch, three nodes and their groups";
+  (void)succeed(train("lr", {"--epochs", "1", "--emulate", "cores=0.5", "--quiet"}));
+  // Other tests' clusters come and go meanwhile; the dead one's are named by its number.
+  std::string prefix;
+  for (const std::string& path : here) {
+    const std::string name = fs::path(path).filename();
+    const std::string owner = name.substr(0, name.find('-', 9) + 1);
+    if (!fs::exists("/proc/" + owner.substr(9, owner.size() - 10))) prefix = owner;
+  }
+  ASSERT_NE(prefix, "");
+  EXPECT_THAT(left(prefix), IsEmpty());
+}
+
+TEST_F(Emulate, WhatCannotBeIsOneLine) {
+  const auto said = [&](const Words& more) { return fail(train("lr", more), 2); };
+  EXPECT_THAT(said({"--workers", "3", "--ps", "1", "--emulate", "cores=100"}),
+              HasSubstr("4 nodes x 100 cores = 400 cores, and this machine has "));
+  EXPECT_THAT(said({"--emulate", "cores=fast"}), HasSubstr("fast is not allowed"));
+  EXPECT_THAT(said({"--workers", "2", "--faults", "at 1s cut node1"}), HasSubstr("only the nodes of --emulate"));
+  EXPECT_THAT(said({"--workers", "2", "--emulate", "on", "--faults", "at 1s cut node9 for 1s"}),
+              HasSubstr("there is no node9"));
+  EXPECT_THAT(said({"--workers", "2", "--faults", "at 1s kill worker:2"}),
+              HasSubstr("there is no worker:2 (did you mean 'worker:0'?); there are ps:0, worker:0, worker:1"));
+  EXPECT_THAT(said({"--faults", "at 1s kill worker:2"}), HasSubstr("it needs --workers"));
+  EXPECT_THAT(said({"--workers", "2", "--strategy", "allreduce", "--collective", "mpi", "--emulate", "on"}),
+              HasSubstr("--emulate: not with --collective mpi"));
+  EXPECT_THAT(said({"--workers", "2", "--emulate", "on", "--cpu-quota", "0.5"}), HasSubstr("not with --emulate"));
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
