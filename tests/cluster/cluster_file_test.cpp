@@ -153,6 +153,22 @@ TEST(LocalSpec, EachNodeOfALayoutHasItsLoopbackAddress) {
   EXPECT_EQ(parse_address(spec.evaluator.at(0)).host, "127.0.0.2");
 }
 
+TEST(LocalSpec, NodesWithANetworkOfTheirOwnHaveItsAddresses) {
+  LocalCluster wanted{.workers = 2, .ps = 1, .evaluator = true, .layout = "", .network = "10.77.0"};
+  const ClusterFile each = local_cluster(wanted);
+  ASSERT_EQ(each.nodes.size(), 3) << "a node for each role";
+  EXPECT_EQ(each.spec.ps.at(0), "10.77.0.1:4000");
+  EXPECT_EQ(each.spec.workers.at(1), "10.77.0.3:4000");
+  EXPECT_EQ(each.spec.evaluator.at(0), "10.77.0.3:4001") << "beside the last one";
+  wanted.workers = 0;
+  wanted.layout = "PW-PW";
+  const ClusterFile two = local_cluster(wanted);
+  ASSERT_EQ(two.nodes.size(), 2);
+  EXPECT_EQ(two.nodes[1].host, "10.77.0.2");
+  const std::vector<Task> second{{Role::ps, 1}, {Role::worker, 1}, {Role::evaluator, 0}};
+  EXPECT_EQ(two.nodes[1].tasks, second);
+}
+
 TEST(LocalSpec, WhatDoesNotFitIsRefused) {
   const auto said = [](const LocalCluster& wanted) { return message_of<UsageError>([&] { local_spec(wanted); }); };
   EXPECT_THAT(said({.workers = 3, .ps = 1, .evaluator = false, .layout = "PW-W"}),

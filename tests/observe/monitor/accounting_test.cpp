@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <fstream>
 #include <random>
 
 #include "base/temp_dir.h"
 #include "observe/monitor/column_statistics.h"
 #include "observe/monitor/gpu_reader.h"
 #include "observe/monitor/monitor_csv.h"
+#include "observe/monitor/node_reader.h"
 #include "observe/monitor/sampler.h"
 #include "observe/monitor/tree_ledger.h"
 
@@ -231,6 +234,64 @@ TEST(MonitorCsv, AFileThatCannotBeWrittenIsSaidOnce) {
   MonitorCsv full("/dev/full", {"a"}, [&](const std::string& /*text*/) { ++warnings; });
   for (int i = 0; i < 3; ++i) full.add(1, 1, std::vector{1.0});
   EXPECT_EQ(warnings, 2);
+}
+
+/// The files of a control group.
+class Group {
+ public:
+  void put(const std::string& name, const std::string& text) const {
+    std::ofstream(folder / name) << text << std::flush;
+  }
+  [[nodiscard]] base::OwnNode node(double cores) const { return {"node1", cores, 0, folder.path(), folder.path()}; }
+
+ private:
+  TempDir folder;
+};
+
+TEST(GroupReader, ReadsBothVersionsOfControlGroups) {
+  const Group first;
+  first.put("cpuacct.usage_user", "3000000\n");
+  first.put("cpuacct.usage_sys", "1000000\n");
+  first.put("memory.usage_in_bytes", "9000\n");
+  first.put("memory.stat", "inactive_file 1\ntotal_cache 77\ntotal_inactive_file 2000\n");
+  const Group second;
+  second.put("cpu.stat", "usage_usec 4000\nuser_usec 3000\nsystem_usec 1000\nnr_periods 7\n");
+  second.put("memory.current", "9000\n");
+  second.put("memory.stat", "anon 5\ninactive_file 2000\n");
+  for (const Group* group : {&first, &second}) {
+    GroupReader reader(group->node(0.5));
+    const std::optional<NodeStat> stat = reader.stat();
+    ASSERT_TRUE(stat);
+    EXPECT_EQ(stat->user, 3'000'000U);
+    EXPECT_EQ(stat->system, 1'000'000U);
+    EXPECT_EQ(reader.memory_used(), 7000U);
+  }
+}
+
+TEST(GroupReader, AllIsWhatTheCoresOfTheNodeGive) {
+  const Group group;
+  group.put("cpuacct.usage_user", "0");
+  group.put("cpuacct.usage_sys", "0");
+  GroupReader reader(group.node(0.25));
+  const auto now = [] {
+    return 0.25 * std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  const double before = now();
+  const auto all = static_cast<double>(reader.stat()->all());
+  EXPECT_GE(all, before - 1);
+  EXPECT_LE(all, now());
+}
+
+TEST(GroupReader, WhatIsNotThereIsNotKnown) {
+  GroupReader none({"node1", 0.5, 0, "", ""});
+  EXPECT_FALSE(none.stat());
+  EXPECT_FALSE(none.memory_used());
+  const Group damaged;
+  damaged.put("cpu.stat", "user_usec\nsystem_usec x\n");
+  damaged.put("memory.current", "max");
+  GroupReader reader(damaged.node(0.5));
+  EXPECT_FALSE(reader.stat());
+  EXPECT_FALSE(reader.memory_used());
 }
 
 TEST(GpuReader, WithoutTheLibraryThereAreNone) {
