@@ -105,7 +105,7 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
   if (own_result && parts_.evaluator != nullptr && reason != StopReason::interrupted) evaluate(clock);
   if (state_.last_eval) {
     farewell.loss = state_.last_eval->loss;
-    farewell.accuracy = state_.last_eval->accuracy;
+    if (parts_.programs->traits().accuracy) farewell.accuracy = state_.last_eval->accuracy;
   }
   const Clock::time_point before = Clock::now();
   const auto more = parts_.exchange->leave(farewell).value_or_throw();
