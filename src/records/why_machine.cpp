@@ -108,17 +108,9 @@ void add_cpu(const Host& host, double computing, std::vector<Finding>& findings)
   add_crowd(host, computing, findings);
 }
 
-/// The cores of the emulated node that a role was on; "" where it was on none.
-std::string node_cores(const RunRecord& run, const std::string& role) {
-  for (const NodeRecord& node : run.nodes) {
-    const bool here = std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
-    if (here && known(node.cores)) return fmt::format("{:.3g}", node.cores);
-  }
-  return "";
-}
-
-/// Roles that were held back by --cpu-quota, or by the cores of their emulated nodes.
+/// Roles that were held back by --cpu-quota. The cores of an emulated node are its size: there the phases speak.
 void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>& findings) {
+  if (!run.nodes.empty()) return;
   constexpr double kHeldBack = 0.05;
   double trained = kUnknown;  // that throttling.json is of: the last session
   for (const Pace& pace : facts.workers) trained = std::fmax(trained, pace.seconds);
@@ -133,15 +125,12 @@ void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>
   }
   if (worst.empty()) return;
   const Throttling& held = run.throttling.find(worst)->second;
-  const bool emulated = !run.nodes.empty();
-  const std::string quota = emulated ? node_cores(run, worst) : run.setting("cpu_quota");
+  const std::string quota = run.setting("cpu_quota");
   finding.headline = "The CPU quota limited this run.";
   finding.sentence = fmt::format("{} was held back by its CPU quota{} for {} of the time, in {} of {} periods.", worst,
                                  quota.empty() ? "" : fmt::format(" of {} cores", quota), share_text(finding.weight),
                                  count_text(held.throttled_periods), count_text(held.periods));
-  const std::string than = quota.empty() ? "" : " than " + quota;
-  finding.suggestions = {emulated ? fmt::format("Nodes of more cores{}: --emulate cores=X.", than)
-                                  : fmt::format("A larger --cpu-quota{}, or none.", than)};
+  finding.suggestions = {fmt::format("A larger --cpu-quota{}, or none.", quota.empty() ? "" : " than " + quota)};
   findings.push_back(std::move(finding));
 }
 

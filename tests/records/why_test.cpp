@@ -296,17 +296,14 @@ TEST(Why, AQuota) {
   EXPECT_NE(checked(run).cause, "quota");
 }
 
-TEST(Why, TheCoresOfAnEmulatedNode) {
-  const Phases phases{{"forward", 5}, {"pull", 5}};
+TEST(Why, TheCoresOfAnEmulatedNodeAreItsSizeAndNoReason) {
+  const Phases phases{{"forward", 8}, {"pull", 2}};
   RunRecord run = run_of({role("worker:0", phases), role("worker:1", phases), role("ps:0", {})});
-  run.settings.emplace_back("cpu_quota", "0");
-  run.throttling = {{"worker:0", {100, 20, 2}}, {"worker:1", {100, 80, 7}}};
-  run.nodes = {{.name = "node1", .address = "", .cores = 0.75, .roles = {"worker:0"}},
+  run.throttling = {{"worker:0", {100, 80, 7}}, {"worker:1", {100, 80, 7}}};
+  EXPECT_EQ(checked(run).cause, "quota");
+  run.nodes = {{.name = "node1", .address = "", .cores = 0.5, .roles = {"worker:0"}},
                {.name = "node2", .address = "", .cores = 0.5, .roles = {"worker:1"}}};
-  const Diagnosis why = checked(run);
-  EXPECT_EQ(why.cause, "quota");
-  EXPECT_THAT(why.sentences[0], HasSubstr("worker:1 was held back by its CPU quota of 0.5 cores"));
-  EXPECT_THAT(why.suggestions, Contains("Nodes of more cores than 0.5: --emulate cores=X."));
+  EXPECT_EQ(checked(run).cause, "compute");
 }
 
 TEST(Why, ThreadsOfAKilledRunAreThoseOfItsSettings) {
