@@ -32,10 +32,15 @@ constexpr const char* kProgram = "/proc/self/exe";
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
 
+/// Roles of a launcher that was killed may still write for a moment.
 void remove_folder(const std::string& path) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error) throw IoError(fmt::format("cannot remove {}: {}", path, error.message()));
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    fs::remove_all(path, error);
+    if (!error) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  throw IoError(fmt::format("cannot remove {}: {}", path, error.message()));
 }
 
 /// "lockstep: why" -> "why".

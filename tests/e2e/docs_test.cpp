@@ -28,6 +28,22 @@ TEST_F(Docs, ModelsAndLayersAreThoseOfTheirTables) {
       << "renew the part below 'The kinds of layers' with: build/release/lockstep docs layers";
 }
 
+TEST_F(Docs, FieldsOfExperimentsAreThoseOfTheTable) {
+  EXPECT_THAT(source_file("docs/experiments.md"), HasSubstr(succeed({"docs", "fields"}).out))
+      << "renew the table with: build/release/lockstep docs fields";
+}
+
+/// The example of docs/experiments.md.
+TEST_F(Docs, TheExperimentFileShownIsOne) {
+  const std::string page = source_file("docs/experiments.md");
+  const size_t begin = page.find("# my-study.yaml");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string text = page.substr(begin, page.find("```", begin) - begin);
+  put_file(folder / "my-study.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  EXPECT_THAT(succeed({"lab", "run", "my-study.yaml", "--dry-run"}).out, HasSubstr("quick"));
+  (void)succeed({"lab", "run", "my-study.yaml", "--dry-run", "--scale", "full", "--only", "lenet-*"});
+}
+
 /// The example of docs/models.md.
 TEST_F(Docs, TheModelFileShownTrains) {
   const std::string page = source_file("docs/models.md");
@@ -42,8 +58,8 @@ TEST_F(Docs, TheModelFileShownTrains) {
 
 TEST_F(Docs, EveryCommandIsMentioned) {
   const std::string page = source_file("docs/command-line.md");
-  for (const char* command :
-       {"train", "eval", "predict", "data list", "data get", "models", "describe", "info", "keys new", "keys show"}) {
+  for (const char* command : {"train", "eval", "predict", "data list", "data get", "models", "describe", "info",
+                              "keys new", "keys show", "lab run"}) {
     EXPECT_THAT(page, HasSubstr("lockstep " + std::string(command)));
   }
 }
