@@ -20,6 +20,7 @@ constexpr double kSecondsPerStep = 40e-6;
 constexpr double kSecondsPerExchange = 700e-6;
 constexpr double kBytesPerSecond = 1e9;
 constexpr double kSecondsToStart = 0.3;
+constexpr double kSecondsToEmulate = 0.7;
 constexpr double kSecondsToStartRole = 0.15;
 constexpr double kStepsToALoss = 8000;  ///< until a stop rule is met, where nothing else ends the training
 
@@ -122,6 +123,7 @@ double Estimator::seconds(const RunPlan& plan) {
   }
   if (s.seconds > 0) total = std::min(total, s.seconds);
   const double roles = cluster ? trainers + (all_reduce ? 0 : static_cast<double>(s.ps)) : 0;
+  if (!plan.cluster.emulate.empty()) total += kSecondsToEmulate;
   return total + kSecondsToStart + roles * kSecondsToStartRole / std::max(0.25, cores / host);
 }
 

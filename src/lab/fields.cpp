@@ -61,7 +61,8 @@ std::vector<FieldDef> resources() {
       {"packets_sent", "packets sent", U::count, kEach, "per second, likewise"},
       {"disk_read", "disk read", U::bytes_per_second, kEach, "by the process"},
       {"disk_written", "disk written", U::bytes_per_second, kEach, "by the process"},
-      {"throttled_share", "held back", U::share, kEach, "part of the time that a CPU quota held the node or role back"},
+      {"throttled_share", "held back", U::share, kEach,
+       "time that a CPU quota held the node or role back, its start included, by the time of the training"},
   };
 }
 

@@ -50,6 +50,31 @@ double loss_roughness(const records::CsvTable& evals, const records::CsvTable& s
   return roughness(evaluated.size() >= kLeastPoints ? evaluated : records::known_of(steps.column("loss")));
 }
 
+/// How long the role was looked at.
+double watched_seconds(const RoleRecord& role, const RunRecord& run) {
+  const double seconds = role.monitor.last("seconds");
+  return known(seconds) ? seconds : run.seconds();
+}
+
+/// The mean of a column while the run trained. Servers are there before and are looked at from then on.
+double mean_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
+  const double begin = role.trains() ? 0 : watched_seconds(role, run) - run.seconds();
+  const std::span<const double> times = role.monitor.column("seconds");
+  const std::span<const double> values = role.monitor.column(column);
+  if (!(begin > 0.2 * run.seconds()) || values.size() != times.size()) return role.resource(column).mean;
+  std::vector<double> within;
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i] > begin) within.push_back(values[i]);
+  }
+  const double mean = records::mean(within);
+  return known(mean) ? mean : role.resource(column).mean;
+}
+
+/// All that a rate of a role came to.
+double total_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
+  return role.resource(column).mean * watched_seconds(role, run);
+}
+
 void measure_phases(const RoleRecord& role, Measured& values) {
   const double all = role.all_phase_seconds();
   const auto share = [&](std::initializer_list<std::string_view> names) {
@@ -65,8 +90,9 @@ void measure_phases(const RoleRecord& role, Measured& values) {
   put(values, "share_rest", share({"rest"}));
 }
 
-void measure_resources(const RoleRecord& role, bool nodes, Measured& values) {
-  const auto mean = [&](std::string_view column) { return role.resource(column).mean; };
+void measure_resources(const RoleRecord& role, const RunRecord& run, Measured& values) {
+  const bool nodes = has_nodes(run);
+  const auto mean = [&](std::string_view column) { return mean_of(role, run, column); };
   put(values, "cpu_percent", mean("node_cpu_percent"));
   put(values, "cpu_max", role.resource("node_cpu_percent").max);
   put(values, "process_cpu_percent", mean("cpu_percent"));
@@ -82,12 +108,6 @@ void measure_resources(const RoleRecord& role, bool nodes, Measured& values) {
   put(values, "packets_sent", mean("net_packets_sent"));
   put(values, "disk_read", mean("disk_read"));
   put(values, "disk_written", mean("disk_written"));
-}
-
-/// How long the role was looked at.
-double watched_seconds(const RoleRecord& role, const RunRecord& run) {
-  const double seconds = role.monitor.last("seconds");
-  return known(seconds) ? seconds : run.seconds();
 }
 
 double throttled_seconds(const RoleRecord& role, const RunRecord& run) {
@@ -117,10 +137,10 @@ void measure_trainer(const RoleRecord& role, const RunRecord& run, Measured& val
   put(values, "staleness", of_row(&records::WorkerRow::staleness_mean));
   put(values, "restarts", of_row(&records::WorkerRow::restarts));
   put(values, "examples_per_second", over(get(values, "examples"), get(values, "seconds")));
-  measure_resources(role, has_nodes(run), values);
+  measure_resources(role, run, values);
   measure_phases(role, values);
-  const double wire = role.resource("wire_received").mean + role.resource("wire_sent").mean;
-  put(values, "network_per_step", over(wire * watched_seconds(role, run), get(values, "iterations")));
+  const double wire = total_of(role, run, "wire_received") + total_of(role, run, "wire_sent");
+  put(values, "network_per_step", over(wire, get(values, "iterations")));
   put(values, "throttled_share", over(throttled_seconds(role, run), watched_seconds(role, run)));
 }
 
@@ -130,7 +150,7 @@ void measure_servers(const RunRecord& run, Measured& values) {
   double sent = 0;
   for (const RoleRecord& role : run.roles) {
     if (!role.serves()) continue;
-    const auto mean = [&](std::string_view column) { return role.resource(column).mean; };
+    const auto mean = [&](std::string_view column) { return mean_of(role, run, column); };
     all["ps_cpu_percent"].push_back(mean("cpu_percent"));
     all["ps_node_cpu_percent"].push_back(mean("node_cpu_percent"));
     all["ps_memory"].push_back(role.peak_memory());
@@ -139,27 +159,24 @@ void measure_servers(const RunRecord& run, Measured& values) {
     all["ps_loopback_received"].push_back(mean("lo_received"));
     all["ps_seconds"].push_back(role.all_phase_seconds() - role.phase_seconds("wait"));
     all["ps_wait_share"].push_back(over(role.phase_seconds("wait"), role.all_phase_seconds()));
-    received += mean("wire_received");
-    sent += mean("wire_sent");
+    received += total_of(role, run, "wire_received");
+    sent += total_of(role, run, "wire_sent");
   }
   for (const auto& [name, numbers] : all) put(values, name.c_str(), records::mean(numbers));
   if (!all.empty()) put(values, "ps_received_over_sent", over(received, sent));
 }
 
-/// What all roles receive, each byte once: interfaces by node, or what roles say to each other.
-double network_total(const RunRecord& run) {
+/// Bytes that all roles receive, each once: by node of its interfaces, or what roles say to each other.
+double received_by_all(const RunRecord& run) {
   const bool nodes = has_nodes(run);
-  std::map<std::string, double> by_node;
-  double wire = 0;
+  std::map<std::string, double> by_place;
   for (const RoleRecord& role : run.roles) {
-    const double net = role.resource("net_received").mean;
-    if (known(net)) by_node[role.host] = std::max(by_node[role.host], net);
-    const double said = role.resource("wire_received").mean;
-    wire += known(said) ? said : 0;
+    const double bytes = total_of(role, run, nodes ? "net_received" : "wire_received");
+    double& place = by_place[nodes ? role.host : role.role];
+    if (known(bytes)) place = std::max(place, bytes);
   }
-  if (!nodes) return wire;
   double total = 0;
-  for (const auto& [host, received] : by_node) total += received;
+  for (const auto& [place, bytes] : by_place) total += bytes;
   return total;
 }
 
@@ -183,9 +200,9 @@ void measure_whole(const RunRecord& run, Measured& values) {
   put(values, "examples", run.examples());
   put(values, "examples_per_second", run.examples_per_second());
   if (run.roles.size() > 1) {
-    const double total = network_total(run);
-    put(values, "network_total", total);
-    put(values, "network_per_update", over(total * watched_seconds(run.chief(), run), run.steps()));
+    const double total = received_by_all(run);
+    put(values, "network_total", over(total, run.seconds()));
+    put(values, "network_per_update", over(total, run.steps()));
   }
 }
 
@@ -221,7 +238,7 @@ RunMeasured measure(const records::RunRecord& run) {
     if (role.trains()) {
       measure_trainer(role, run, measured.values);
     } else {
-      measure_resources(role, has_nodes(run), measured.values);
+      measure_resources(role, run, measured.values);
     }
     result.roles.push_back(std::move(measured));
   }

@@ -59,6 +59,14 @@ TEST_F(Measure, InterfacesAreCountedWhereNodesHaveTheirOwn) {
   EXPECT_THAT(all.roles[1].values, Not(Contains(Key("network_received")))) << "the monitor has no net_received";
 }
 
+TEST_F(Measure, AServersMeansAreOfTheTimeOfTheTraining) {
+  put_text(run + "/ps-0/monitor.csv",
+           "time,seconds,cpu_percent,wire_received\n1,0.5,0,0\n2,1.0,10,0\n3,1.5,70,2000\n4,2.0,90,4000\n");
+  const lab::Measured values = measured().values;
+  EXPECT_DOUBLE_EQ(values.at("ps_cpu_percent"), 80) << "0.55 s of 2 s";
+  EXPECT_DOUBLE_EQ(values.at("ps_received"), 3000);
+}
+
 TEST_F(Measure, SharesOfStepsAddUpToOne) {
   const lab::Measured values = measured().roles[1].values;
   const double sum = values.at("wait_share") + values.at("share_compute") + values.at("share_exchange") +
