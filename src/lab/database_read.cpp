@@ -1,9 +1,13 @@
 // What a lab's database says.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/file.h"
 #include "base/suggest.h"
 #include "lab/database_impl.h"
 #include "lockstep/error.h"
@@ -49,6 +53,12 @@ RunState state_of(const std::string& text) {
   return RunState::planned;
 }
 
+/// Whether a lab runs the experiment of that folder now: one that was killed leaves runs "running".
+bool has_lab(const std::string& folder) {
+  const base::FileHandle lock(::open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock.open() && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
 }  // namespace
 
 std::vector<ExperimentRow> Database::experiments() const {
@@ -62,6 +72,8 @@ std::vector<ExperimentRow> Database::experiments() const {
     const auto count = [&](int column) { return static_cast<int>(all.whole(column)); };
     rows.push_back({all.whole(0), all.text(1), all.text(2), all.text(3), impl_->found(all.text(4)), all.number(5),
                     all.number(6), count(7), count(8), count(9), count(10)});
+    ExperimentRow& row = rows.back();
+    if (row.running > 0 && !has_lab(row.folder)) row.planned += std::exchange(row.running, 0);
   }
   return rows;
 }
@@ -155,6 +167,10 @@ Results Database::results(int64_t experiment) const {
   results.environment = environment_of(row.text(5));
   results.started = row.number(6);
   results.runs = impl_->runs(experiment);
+  const bool running = has_lab(results.folder);
+  for (RunResult& run : results.runs) {
+    if (run.state == RunState::running && !running) run.state = RunState::planned;
+  }
   for (const RunResult& run : results.runs) results.ended = std::max(results.ended, run.ended);
   return results;
 }

@@ -102,11 +102,11 @@ void Runner::tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string
   event.number = count_ - left_.size() + 1;
   event.seconds = since(began_);
   for (const RunPlan* each : left_) event.left += clock_->seconds(each->key);
-  if (!left_.empty()) {
+  if (!left_.empty() && kind != RunnerEvent::Kind::warming) {
     const double first = clock_->seconds(left_.front()->key);
     event.left -= std::min(event.seconds, 0.95 * first);
   }
-  const double so_far = passed_ + event.seconds;
+  const double so_far = passed_ + (kind == RunnerEvent::Kind::warming ? 0 : event.seconds);
   event.share = so_far / std::max(1e-9, so_far + event.left);
   event.text = text;
   event.measured = measured;
@@ -116,7 +116,11 @@ void Runner::tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string
 void Runner::prepare() {
   base::make_directories(folder_ + "/runs");
   base::make_directories(folder_ + "/logs");
-  lock_ = base::LockFile::try_lock(folder_ + "/.lock");
+  // Who looks whether a lab is here holds it for an instant.
+  for (int attempt = 0; attempt < 10 && !lock_; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lock_ = base::LockFile::try_lock(folder_ + "/.lock");
+  }
   if (!lock_) {
     throw UsageError(fmt::format("another lab is running {} in {}; wait for it, or use another --lab-dir",
                                  experiment_.name, options_.lab_dir));

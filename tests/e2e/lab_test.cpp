@@ -133,6 +133,7 @@ TEST_F(Lab, AfterKillTheBrokenRunIsRepeatedAndNoOther) {
   const std::unique_ptr<Process> process = start_slow();
   process->signal(SIGKILL);
   EXPECT_EQ(process->finish().code, 137);
+  EXPECT_EQ(states()[kSlowKey], "planned") << "nobody is there who would run it";
   const std::string fast = identity(kFastKey);
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
   EXPECT_EQ(identity(kFastKey), fast);
@@ -142,6 +143,7 @@ TEST_F(Lab, AfterKillTheBrokenRunIsRepeatedAndNoOther) {
 TEST_F(Lab, TwoLabsDoNotRunTheSameExperiment) {
   const std::unique_ptr<Process> process = start_slow();
   EXPECT_THAT(fail({"lab", "run", "tiny.yaml"}, 2), HasSubstr("another lab is running tiny in lab"));
+  EXPECT_EQ(states()[kSlowKey], "running");
   EXPECT_EQ(process->finish().code, 0);
 }
 
