@@ -297,7 +297,7 @@ TEST(Why, AQuota) {
 }
 
 TEST(Why, TheCoresOfAnEmulatedNodeAreItsSizeAndNoReason) {
-  const Phases phases{{"forward", 8}, {"pull", 2}};
+  const Phases phases{{"forward", 6}, {"pull", 4}};
   RunRecord run = run_of({role("worker:0", phases), role("worker:1", phases), role("ps:0", {})});
   run.throttling = {{"worker:0", {100, 80, 7}}, {"worker:1", {100, 80, 7}}};
   EXPECT_EQ(checked(run).cause, "quota");
