@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "lab/experiment.h"
+#include "lab/results.h"
 #include "output.h"
 
 namespace lockstep::tools {
@@ -39,6 +40,9 @@ int lab_list(const LabLookArguments& arguments);
 int lab_show(const LabLookArguments& arguments);
 int lab_report(const LabLookArguments& arguments);
 int lab_export(const LabLookArguments& arguments);
+
+/// What became of the findings that the experiment states; nothing where there are none.
+void print_findings(const lab::Results& results);
 
 /// The runs whose keys match one of the patterns, or all without any. Throws UsageError for a pattern without runs.
 std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, const std::vector<std::string>& only);

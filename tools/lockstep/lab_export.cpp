@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lab_findings.h"
 #include "lab_results.h"
 #include "train/settings.h"
 
@@ -174,7 +175,8 @@ std::string results_json(const lab::Results& results, bool per_role) {
                       {"cores", e.cores},
                       {"memory_bytes", e.memory_bytes},
                       {"compiler", e.compiler}}},
-                    {"runs", runs}};
+                    {"runs", runs},
+                    {"findings", findings_json(results)}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "lab/database.h"
 #include "lab_commands.h"
+#include "lab_findings.h"
 #include "lab_report.h"
 #include "lab_results.h"
 #include "lockstep/error.h"
@@ -31,6 +32,12 @@ int give(const std::string& text, const std::string& path) {
 }
 
 }  // namespace
+
+void print_findings(const lab::Results& results) {
+  const Terminal terminal = Terminal::detect();
+  const std::string text = findings_text(terminal, results, Terminal::width());
+  if (!text.empty()) print("\n{}\n{}", terminal.bold("findings"), text);
+}
 
 int lab_list(const LabLookArguments& arguments) {
   const Database database(arguments.lab_dir, Database::Access::read);
@@ -72,6 +79,7 @@ int lab_show(const LabLookArguments& arguments) {
     write_out(results_json(results, true));
   } else {
     print_results(results);
+    print_findings(results);
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "data/catalog.h"
 #include "data/own_data.h"
 #include "fetch_display.h"
+#include "lab/database.h"
 #include "lab/runner.h"
 #include "lab_commands.h"
 #include "lab_display.h"
@@ -133,6 +134,9 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
     return 128 + outcome.signal;
   }
   const std::string report = write_report(arguments.lab_dir, outcome.experiment, outcome.folder + "/report.html");
+  if (!arguments.json) {
+    print_findings(lab::Database(arguments.lab_dir, lab::Database::Access::read).results(outcome.experiment));
+  }
   print_outcome(arguments, outcome, report);
   if (outcome.failed == 0) return 0;
   throw Error(fmt::format("{} of {} failed; their logs are in {}/logs, and the next `lockstep lab run` repeats them",

@@ -1,0 +1,61 @@
+#include "lab_findings.h"
+
+#include <fmt/format.h>
+
+#include "report/findings.h"
+#include "text.h"
+
+namespace lockstep::tools {
+namespace {
+
+using report::Verdict;
+
+constexpr size_t kVerdictWidth = 14;
+
+std::string verdict_text(const Terminal& terminal, Verdict verdict) {
+  const std::string text = padded_right(report::name(verdict), kVerdictWidth);
+  switch (verdict) {
+    case Verdict::holds:
+      return terminal.green(text);
+    case Verdict::fails:
+      return terminal.red(text);
+    case Verdict::partly:
+      return terminal.cyan(text);
+    case Verdict::unknown:
+      return terminal.dim(text);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string findings_text(const Terminal& terminal, const lab::Results& results, size_t width) {
+  std::string text;
+  const std::string indent(kVerdictWidth + 2, ' ');
+  const size_t room = std::max<size_t>(width, indent.size() + 20) - indent.size();
+  for (const report::Finding& finding : report::check_findings(results)) {
+    std::string before = verdict_text(terminal, finding.verdict) + "  ";
+    for (const std::string& line : wrapped(finding.spec->says, room)) {
+      text += before + terminal.bold(line) + "\n";
+      before = indent;
+    }
+    for (const std::string& sentence : finding.sentences) {
+      for (const std::string& line : wrapped(sentence, room)) text += indent + line + "\n";
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json findings_json(const lab::Results& results) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const report::Finding& finding : report::check_findings(results)) {
+    list.push_back({{"name", finding.spec->name},
+                    {"says", finding.spec->says},
+                    {"verdict", report::name(finding.verdict)},
+                    {"sentences", finding.sentences},
+                    {"reasons", finding.reasons}});
+  }
+  return list;
+}
+
+}  // namespace lockstep::tools
