@@ -1,0 +1,87 @@
+"""A study in its quick form: every run ends well, every finding can be judged, and what must hold on any machine holds.
+usage: study_test.py LOCKSTEP NUMBER"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, NUMBER = sys.argv[1], int(sys.argv[2])
+EXPERIMENT = pathlib.Path(__file__).parents[2] / "experiments" / f"study-{NUMBER}.yaml"
+HAS_MNIST = (pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / "mnist").is_dir()
+
+# Finding -> which of its tests must hold: those that count bytes, iterations or bits rather than time.
+MUST_HOLD = {
+    1: {"network": [0]},
+    2: {"accuracy of workers": [0]},
+    3: {"network and batch": [1]},
+    4: {"sync iterations": [0], "accuracy": [0]},
+    5: {"heaviest network": [0]},
+}
+# Group -> least accuracy of its runs; real MNIST only.
+LEAST_ACCURACY = {2: {"workers": 0.8, "sum": 0.8}, 3: {"lr": 0.9, "lenet": 0.95}, 4: {"lr": 0.89, "lenet": 0.85}}
+
+
+def lockstep(*arguments):
+    done = subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, f"lockstep lab {' '.join(arguments)}: code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def check_runs(results):
+    for run in results["runs"]:
+        assert run["state"] == "done", f"{run['key']}: {run['state']}, {run['reason']}"
+        assert run["measured"]["steps"] > 0, run["key"]
+        least = LEAST_ACCURACY.get(NUMBER, {}).get(run["group"], 0) if HAS_MNIST else 0
+        assert run["measured"].get("accuracy", 1) >= least, f"{run['key']}: accuracy {run['measured']['accuracy']}"
+        if run["settings"].get("mode") == "sync" and len(run["roles"]) > 2:
+            iterations = {role["measured"]["iterations"] for role in run["roles"] if "iterations" in role["measured"]}
+            assert len(iterations) == 1, f"{run['key']}: sync workers made {iterations} iterations"
+
+
+def check_findings(results):
+    assert results["findings"]
+    by_name = {finding["name"]: finding for finding in results["findings"]}
+    for finding in results["findings"]:
+        assert finding["verdict"] != "cannot be said", finding
+        assert finding["sentences"] and finding["reasons"], finding
+    for name, tests in MUST_HOLD[NUMBER].items():
+        for test in tests:
+            sentence = by_name[name]["sentences"][test]
+            assert sentence.endswith(": holds."), f"{name}: {sentence}"
+
+
+def check_report(path, results):
+    page = path.read_text()
+    assert page.count("<html") == 1 and page.rstrip().endswith("</html>")
+    assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
+    for run in results["runs"]:
+        assert run["key"] in page, run["key"]
+
+
+def main():
+    arguments = []
+    if os.geteuid() != 0:
+        arguments += ["--local"]
+    if not HAS_MNIST:
+        if NUMBER != 3:
+            print("skipped: this study needs MNIST, which is not here")
+            return 77
+        arguments += ["--set", "dataset=fashion-mnist"]
+    with tempfile.TemporaryDirectory(prefix=f"study-{NUMBER}-") as folder:
+        lab = ["--lab-dir", folder]
+        lockstep("run", str(EXPERIMENT), "--scale", "quick", *lab, *arguments)
+        results = json.loads(lockstep("show", f"study-{NUMBER}", *lab, "--json"))
+        check_runs(results)
+        check_findings(results)
+        check_report(pathlib.Path(folder, f"study-{NUMBER}-quick", "report.html"), results)
+        again = lockstep("run", str(EXPERIMENT), "--scale", "quick", *lab, *arguments)
+        assert f"{len(results['runs'])} done before" in again, again
+    print(f"study {NUMBER}: {len(results['runs'])} runs,",
+          ", ".join(f"{finding['name']}: {finding['verdict']}" for finding in results["findings"]))
+    return 0
+
+
+sys.exit(main())
