@@ -92,19 +92,20 @@ std::string figure_text(double value, Unit unit) {
   return plain_text(value);
 }
 
-ColumnFormat column_format(const std::vector<double>& values, Unit unit) {
+ColumnFormat column_format(const std::vector<double>& values, Unit unit, const std::vector<double>& beside) {
   double largest = 0;
-  double smallest = INFINITY;
+  double smallest = INFINITY;  // but for zeros
   for (const double value : values) {
     if (!records::known(value)) continue;
     largest = std::max(largest, std::fabs(value));
-    smallest = std::min(smallest, value);
+    if (value != 0) smallest = std::min(smallest, std::fabs(value));
   }
-  if (unit == Unit::share) return {100, smallest > 0.5 ? 2 : 1, "%"};
+  if (unit == Unit::share) return {100, largest > 0 && smallest > 0.5 ? 2 : 1, "%"};
   if (unit == Unit::percent) return {1, 1, "%"};
   if (unit == Unit::times) return {1, 2, "×"};
   ColumnFormat format;
   if (unit == Unit::seconds) {
+    for (const double value : beside) largest = records::known(value) ? std::max(largest, value) : largest;
     format.unit = largest >= 1 || largest == 0 ? "s" : largest >= 1e-3 ? "ms" : "µs";
     format.factor = format.unit == "s" ? 1 : format.unit == "ms" ? 1e3 : 1e6;
   } else if (unit == Unit::bytes || unit == Unit::bytes_per_second) {
@@ -115,9 +116,9 @@ ColumnFormat column_format(const std::vector<double>& values, Unit unit) {
   const bool whole = unit == Unit::count && std::all_of(values.begin(), values.end(), [](double value) {
                        return !records::known(value) || std::floor(value) == value;
                      });
-  const double shown = largest * format.factor;
-  format.digits = whole || shown == 0 ? 0 : std::clamp(2 - static_cast<int>(std::floor(std::log10(shown))), 0, 4);
-  if (unit == Unit::none && shown < 1) format.digits = 4;
+  if (whole || largest == 0 || std::isinf(smallest)) return format;
+  format.digits = std::clamp(2 - static_cast<int>(std::floor(std::log10(smallest * format.factor))), 0, 3);
+  if (unit == Unit::none && largest < 1) format.digits = 4;
   return format;
 }
 

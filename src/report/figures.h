@@ -24,7 +24,8 @@ struct ColumnFormat {
   int digits = 0;
   std::string unit;  ///< for the head of the column; may be empty
 };
-ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit);
+/// `beside`: reported figures, which are written likewise.
+ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit, const std::vector<double>& beside = {});
 std::string column_text(double value, const ColumnFormat& format);
 
 /// "accuracy" -> "Accuracy".

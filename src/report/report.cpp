@@ -26,7 +26,8 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
 
 /// More than these need the whole width.
-constexpr size_t kManyCategories = 7;
+constexpr size_t kManyLetters = 100;
+constexpr size_t kManyBars = 24;
 
 std::string slug(std::string_view text) {
   std::string result;
@@ -124,7 +125,9 @@ class Page {
 
   static std::string_view wide(const chart::Chart& chart) {
     const size_t bars = chart.kind == chart::Kind::bar ? chart.x.categories.size() * chart.series.size() : 0;
-    return chart.x.categories.size() > kManyCategories || bars > 24 ? " wide" : "";
+    size_t letters = 0;
+    for (const std::string& name : chart.x.categories) letters += name.size();
+    return letters > kManyLetters || bars > kManyBars ? " wide" : "";
   }
 
   /// Where the script draws it.

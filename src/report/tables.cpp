@@ -51,14 +51,15 @@ std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row
   for (const std::string& field : spec.columns) {
     Column column{.field = field, .text = false, .reported = false, .format = {}};
     std::vector<double> values;
+    std::vector<double> figures;
     for (const Row& row : rows) {
       values.push_back(row.from->stat(field).mean);
-      const double figure = reported.mean(row.reported, field);
-      column.reported = column.reported || known(figure);
+      figures.push_back(reported.mean(row.reported, field));
     }
+    column.reported = std::any_of(figures.begin(), figures.end(), known);
     const bool any = std::any_of(values.begin(), values.end(), known);
     column.text = !any && lab::find_field(field) == nullptr;
-    column.format = column_format(values, unit_of(field));
+    column.format = column_format(values, unit_of(field), figures);
     columns.push_back(std::move(column));
   }
   return columns;

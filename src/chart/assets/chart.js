@@ -7,7 +7,7 @@ const lockstepChart = (() => {
   const {known, valueText, scale, extent, roomy} = lockstepScale;
   const draw = lockstepDraw;
   const kMarkLevels = 2;
-  const kLongestCategory = 26;
+  const kLongestCategory = 32;
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;
