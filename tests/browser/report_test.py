@@ -197,6 +197,8 @@ class ReportTest(unittest.TestCase):
 
     def test_prints_in_light_colours_without_controls(self):
         self.browser.media("dark", "print")
+        self.browser.width(794)  # A4
+        self.assertLessEqual(self.browser.overflow(), 0)
         self.assertFalse(self.browser.one("#theme").is_displayed())
         self.assertFalse(self.browser.one(".chart-buttons").is_displayed())
         color = self.browser.script("return getComputedStyle(document.body).backgroundColor")
