@@ -231,7 +231,10 @@ class DashTest(unittest.TestCase):
             cwd=self.path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_until(lambda: "live" in self.names(), "the new run in the list, without a reload")
-            self.page.click("tr[data-key=live] td.c-name a")
+            link, steps = self.page.one("tr[data-key=live] td.c-name a"), self.page.one("tr[data-key=live] td.c-steps")
+            before = steps.text
+            wait_until(lambda: steps.text != before, "a row that counts, in place")
+            link.click()
             self.assertEqual(self.page.one(".title .badge").text, "training")
             wait_until(lambda: self.points("train_loss") >= 3, "points")
             before = self.points("train_loss")
@@ -244,6 +247,9 @@ class DashTest(unittest.TestCase):
             self.page.click("[data-view=cluster]")
             wait_until(lambda: self.page.all("[data-run=live] [data-role='worker:0'] [data-state=alive]"), "the worker alive")
             wait_until(lambda: re.search(r"CPU\s*\d+ %", self.page.one(".node").text), "the node's load")
+            link, head = self.page.one("[data-run=live] h2 a"), self.page.one("[data-run=live] .title span").text
+            wait_until(lambda: self.page.one("[data-run=live] .title span").text != head, "a node that counts")
+            self.assertEqual(link.text, "live")
             self.page.shot("cluster")
         finally:
             training.send_signal(signal.SIGINT)
@@ -282,7 +288,7 @@ class DashTest(unittest.TestCase):
         self.page.shot("experiment")
         report = self.page.one("a[href='report/tiny']")
         self.page.driver.get(report.get_attribute("href"))
-        self.assertIn("Two batch sizes", self.page.one("h1").text)
+        wait_until(lambda: "Two batch sizes" in self.page.one("h1").text, "the report")
         self.page.driver.back()
         self.page.click("td.c-key a")
         wait_until(lambda: self.page.all("[data-chart=accuracy]"), "the run of the experiment")

@@ -43,12 +43,32 @@ export function emptyState(title, text, command) {
     command ? el("pre", {}, el("code", {}, command)) : null);
 }
 
-// A part of the page that is drawn anew only when what it shows has changed, so that a selection or a focus stays.
+// Makes what is there like what was drawn, and leaves alone what is the same: focus, selection and an open <details> stay,
+// and a link does not go between the press of a button and its release. What listens must be outside.
+export function morph(before, after) {
+  if (before.nodeName !== after.nodeName) { before.replaceWith(after); return; }
+  if (before.nodeType === Node.TEXT_NODE) {
+    if (before.data !== after.data) before.data = after.data;
+    return;
+  }
+  for (const {name} of [...before.attributes]) if (!after.hasAttribute(name) && name !== "open") before.removeAttribute(name);
+  for (const {name, value} of after.attributes) if (before.getAttribute(name) !== value) before.setAttribute(name, value);
+  morphChildren(before, [...after.childNodes]);
+}
+
+export function morphChildren(element, drawn) {
+  const there = [...element.childNodes];
+  drawn.forEach((child, i) => { if (i < there.length) morph(there[i], child); else element.append(child); });
+  there.slice(drawn.length).forEach((child) => child.remove());
+}
+
+// A part of the page that is drawn anew when what it shows has changed.
+const shown = new WeakMap();
 export function keep(element, value, draw) {
   const text = JSON.stringify(value);
-  if (element.dataset.shown === text) return;
-  element.dataset.shown = text;
-  element.replaceChildren(...[draw(value)].flat().filter((child) => child));
+  if (shown.get(element) === text) return;
+  shown.set(element, text);
+  morphChildren(element, [draw(value)].flat().filter((child) => child));
 }
 
 // Buttons of which one is chosen.

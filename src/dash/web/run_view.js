@@ -112,9 +112,7 @@ export function runView(place, route) {
       keep(parts.why, run.why, why);
       keep(parts.roles, run.roles, rolesTable);
       keep(parts.faults, run.faults, (faults) => faults.length ? el("div", {class: "card"}, el("h3", {}, "Faults on schedule"), faultList(faults)) : null);
-      const open = parts.settings.querySelector("details")?.open;
       keep(parts.settings, run.settings, settings);
-      if (open) parts.settings.querySelector("details").open = true;
     },
     concerns: (change) => change.runs.has(id),
     close: () => charts.clear(),

@@ -1,6 +1,6 @@
-// A table whose headings sort it, with boxes to choose rows. Rows are kept by their key: only those that changed are drawn
-// anew. Columns: {name, title, text (left), value(row) to sort by, cell(row), minor (not on phones), label}.
-import {el} from "./dom.js";
+// A table whose headings sort it, with boxes to choose rows. Rows are kept by their key. Columns:
+// {name, title, text (left), value(row) to sort by, cell(row), minor (not on phones), label}.
+import {el, morph} from "./dom.js";
 
 const kFirstRows = 200;
 
@@ -64,6 +64,13 @@ export class Table {
       el("td", {class: this.classOf(column), "data-label": column.label || column.title}, column.cell(row))));
   }
 
+  redraw(element, row) {
+    [...this.drawRow(row).children].forEach((cell, i) => {
+      if (!cell.classList.contains("box")) morph(element.children[i], cell);
+    });
+    return element;
+  }
+
   update(rows) {
     this.rows = rows;
     const ordered = this.sorted(rows);
@@ -72,7 +79,7 @@ export class Table {
     const elements = shown.map((row) => {
       const text = JSON.stringify(row);
       const before = this.drawn.get(this.key(row));
-      const entry = before && before.text === text ? before : {text, element: this.drawRow(row)};
+      const entry = before?.text === text ? before : {text, element: before ? this.redraw(before.element, row) : this.drawRow(row)};
       kept.set(this.key(row), entry);
       return entry.element;
     });
