@@ -126,6 +126,16 @@ std::string worst(const std::vector<std::string>& states) {
   return "ended";
 }
 
+/// By its faults on schedule: its link is down now.
+bool is_cut_off(const records::RunRecord& run, const std::string& node) {
+  bool cut = false;
+  for (const records::FaultRecord& fault : run.faults) {
+    if (fault.text == "cut " + node || fault.text.starts_with("cut " + node + " ")) cut = true;
+    if (fault.text == node + " is back") cut = false;
+  }
+  return cut;
+}
+
 ordered_json node_json(const records::RunRecord& run, const NodeRecord& node, double now) {
   ordered_json json{{"node", node.name},
                     {"address", node.address},
@@ -137,7 +147,7 @@ ordered_json node_json(const records::RunRecord& run, const NodeRecord& node, do
     json["roles"].push_back(role_json(run, name, now));
     states.push_back(json["roles"].back()["state"].get<std::string>());
   }
-  json["state"] = worst(states);
+  json["state"] = is_cut_off(run, node.name) ? "cut" : worst(states);
   const records::RoleRecord* role = newest(run, node);
   json["cpu_percent"] = number(role == nullptr ? kUnknown : role->monitor.last("node_cpu_percent"));
   json["memory"] = number(role == nullptr ? kUnknown : role->monitor.last("node_memory_used"));

@@ -124,7 +124,11 @@ TEST_F(SiteTest, NodesOfARunThatTrainsAreAliveOrSilent) {
   EXPECT_EQ(run["nodes"][0]["cpu_percent"], 55);
   EXPECT_EQ(run["nodes"][0]["roles"][1]["state"], "alive");
   EXPECT_EQ(run["nodes"][0]["roles"][0]["state"], "starting") << "the server has recorded nothing yet";
-  EXPECT_EQ(run["nodes"][1]["state"], "silent") << "its last sample is old";
+  EXPECT_EQ(run["nodes"][1]["roles"][0]["state"], "silent") << "its last sample is old";
+  EXPECT_EQ(run["nodes"][1]["state"], "cut") << "by the faults on schedule";
+  put_text(runs_ + "/a/faults.jsonl",
+           "{\"seconds\": 3, \"fault\": \"cut node2 for 10s\"}\n{\"seconds\": 13, \"fault\": \"node2 is back\"}\n");
+  EXPECT_EQ(asked("/api/nodes")["runs"][0]["nodes"][1]["state"], "silent");
 }
 
 TEST_F(SiteTest, OnlyReportsOfTheLabAreServed) {

@@ -28,7 +28,7 @@ export const compareLink = (ids) => `#/compare/${ids.map(encodeURIComponent).joi
 const kStates = {
   running: ["live", "training"], ended: ["good", "ended"], broken: ["bad", "broken off"], done: ["good", "done"],
   failed: ["bad", "failed"], planned: ["", "planned"], alive: ["good", "alive"], silent: ["warn", "silent"],
-  starting: ["", "starting"], lost: ["bad", "lost"],
+  starting: ["", "starting"], lost: ["bad", "lost"], cut: ["bad", "cut off"],
 };
 
 export function badge(state, title) {
