@@ -29,7 +29,7 @@ function columnsFor(runs) {
   const figure = (name, title, value, show, minor) => ({name, title, minor, value, cell: (run) => show(value(run))});
   return [
     {name: "key", title: "Run", text: true, value: (run) => run.key,
-      cell: (run) => run.run ? el("a", {href: runLink(run.run)}, run.key) : run.key},
+      cell: (run) => run.run ? el("a", {href: runLink(run.run), title: run.key}, run.key) : run.key},
     {name: "state", title: "State", text: true, value: (run) => kStates.indexOf(run.state), cell: (run) => badge(run.state, run.reason)},
     ...(runs.some((run) => run.label) ? [text("label", "Case", (run) => run.label)] : []),
     ...(new Set(runs.map((run) => run.group)).size > 1 ? [text("group", "Group", (run) => run.group)] : []),

@@ -10,7 +10,7 @@ export function progressBar(value, label) {
 }
 
 function nameCell(run) {
-  return [el("a", {href: runLink(run.id)}, run.name),
+  return [el("a", {href: runLink(run.id), title: run.name}, run.name),
     run.experiment ? el("span", {class: "tag"}, run.experiment) : null,
     run.warnings ? el("span", {class: "tag warn", title: "Some of its files are damaged"}, "⚠") : null].filter((part) => part);
 }
