@@ -73,9 +73,8 @@ TEST_F(RunCharts, PhasesOfARoleAddUpToItsTime) {
 }
 
 TEST_F(RunCharts, TheTimelineHasFaultsWhereTheyHappened) {
-  testing::put_text(
-      path() + "/faults.jsonl",
-      "{\"seconds\": 0.75, \"time\": 1794787200.75, \"fault\": \"kill worker:1\"}\n");
+  testing::put_text(path() + "/faults.jsonl",
+                    "{\"seconds\": 0.75, \"time\": 1794787200.75, \"fault\": \"kill worker:1\"}\n");
   const records::RunRecord run = records::read_run(path());
   const Chart chart = timeline(run);
   EXPECT_THAT(chart.rows, SizeIs(3));
