@@ -15,13 +15,9 @@ import tempfile
 import time
 import unittest
 
-if not pathlib.Path(sys.prefix, "stamp").exists():
-    print("skipped: the virtual environment could not be filled (prepare_venv.py says why)")
-    sys.exit(77)
+from page import Browser  # first: it ends the program where there is no selenium
 
-from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -63,25 +59,12 @@ def wait_until(ready, what):
         time.sleep(0.05)
 
 
-class Page:
-    """A browser of its own with one page open."""
-
-    def __init__(self, width=1300, height=1000, dark=False):
-        options = webdriver.ChromeOptions()
-        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--window-size={width},{height}"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-        self.emulate(width, height, dark)
+class Page(Browser):
+    """The dashboard, in which things come by and by."""
 
     def emulate(self, width, height, dark):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-
-    def all(self, css):
-        return self.driver.find_elements(By.CSS_SELECTOR, css)
+        self.width(width, height, width < 500)
+        self.media("dark" if dark else "light")
 
     def one(self, css):
         return wait_until(lambda: (found := self.all(css)) and found[0], f"an element {css}")
@@ -91,15 +74,12 @@ class Page:
 
     def click(self, css):
         element = self.one(css)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
     def shot(self, name):
         if SCREENSHOTS:
             self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
-
-    def messages(self):
-        return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
 class DashTest(unittest.TestCase):
@@ -116,8 +96,8 @@ class DashTest(unittest.TestCase):
                                       stdout=subprocess.PIPE)
         cls.addClassCleanup(cls.stop_server)
         cls.address = next(line.strip() for line in cls.server.stdout if line.startswith("http://"))
-        cls.page = Page()
-        cls.addClassCleanup(cls.page.driver.quit)
+        cls.page = Page(cls.path)
+        cls.addClassCleanup(cls.page.close)
 
     @classmethod
     def stop_server(cls):
@@ -135,10 +115,10 @@ class DashTest(unittest.TestCase):
     def setUp(self):
         self.page.emulate(1300, 1000, False)
         self.page.driver.get("about:blank")
-        self.page.messages()
+        self.page.errors()
 
     def tearDown(self):
-        self.assertEqual(self.page.messages(), [])
+        self.assertEqual(self.page.errors(), [])
 
     def open(self, view):
         self.page.driver.get(f"{self.address}#/{view}")
@@ -153,7 +133,7 @@ class DashTest(unittest.TestCase):
 
     def points(self, chart="accuracy"):
         """How many points a curve has, by the chart's own table."""
-        return self.page.driver.execute_script("""
+        return self.page.script("""
             const box = document.querySelector(`[data-chart="${arguments[0]}"]`);
             if (!box) return 0;
             const details = box.querySelector("details");
@@ -238,10 +218,10 @@ class DashTest(unittest.TestCase):
             self.assertEqual(self.page.one(".title .badge").text, "training")
             wait_until(lambda: self.points("train_loss") >= 3, "points")
             before = self.points("train_loss")
-            self.page.driver.execute_script("window.notReloaded = true")
+            self.page.script("window.notReloaded = true")
             self.zoom("train_loss")
             wait_until(lambda: self.points("train_loss") > before + 3, "more points")
-            self.assertTrue(self.page.driver.execute_script("return window.notReloaded"))
+            self.assertTrue(self.page.script("return window.notReloaded"))
             self.assertTrue(self.is_zoomed("train_loss"), "the zoom stays while the curve grows")
             self.page.shot("live")
             self.page.click("[data-view=cluster]")
@@ -257,9 +237,7 @@ class DashTest(unittest.TestCase):
         wait_until(lambda: "Nothing trains now" in self.page.one("#view").text, "the end seen, without a reload")
 
     def zoom(self, chart):
-        plot = self.page.one(f"[data-chart={chart}] svg.plot")
-        self.page.driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
-        ActionChains(self.page.driver).move_to_element_with_offset(plot, -40, 0).click_and_hold().move_by_offset(60, 0).release().perform()
+        self.page.drag(self.page.one(f"[data-chart={chart}] svg.plot"), 0.4, 0.6)
         self.assertTrue(self.is_zoomed(chart))
 
     def is_zoomed(self, chart):
@@ -272,7 +250,7 @@ class DashTest(unittest.TestCase):
         wait_until(lambda: self.points() == 2, "its curve")
         shutil.rmtree(self.path / "runs/short-lived")
         wait_until(lambda: "not there" in self.page.one("#view").text, "a notice")
-        self.page.messages()  # the browser itself writes down every 404
+        self.page.errors()  # the browser itself writes down every 404
 
     # ---- the lab
 
@@ -292,14 +270,14 @@ class DashTest(unittest.TestCase):
         self.page.driver.back()
         self.page.click("td.c-key a")
         wait_until(lambda: self.page.all("[data-chart=accuracy]"), "the run of the experiment")
-        self.page.messages()
+        self.page.errors()
         shutil.rmtree(self.path / "lab")
 
     # ---- looks
 
     def test_light_dark_and_the_button_between(self):
         self.table_of_runs()
-        back = lambda: self.page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        back = lambda: self.page.script("return getComputedStyle(document.body).backgroundColor")
         light = back()
         self.page.emulate(1300, 1000, True)
         dark = back()
@@ -310,7 +288,7 @@ class DashTest(unittest.TestCase):
         self.page.driver.refresh()
         self.page.one("#view h1")
         self.assertEqual(back(), light)
-        self.page.driver.execute_script("localStorage.clear()")
+        self.page.script("localStorage.clear()")
 
     def test_nothing_is_wider_than_a_phone(self):
         self.page.emulate(390, 844, False)
@@ -318,16 +296,16 @@ class DashTest(unittest.TestCase):
             self.open(view)
             wait_until(lambda: len(self.page.texts("#view *")) > 3, view)
             time.sleep(0.3)
-            width = self.page.driver.execute_script("return document.documentElement.scrollWidth")
+            width = self.page.script("return document.documentElement.scrollWidth")
             self.assertLessEqual(width, 390, view)
             self.page.shot("phone-" + view.split("/")[0])
 
     def test_the_keyboard_is_enough(self):
         self.table_of_runs()
-        self.page.driver.execute_script("document.querySelector('tr[data-key=plain] a').focus()")
+        self.page.script("document.querySelector('tr[data-key=plain] a').focus()")
         ActionChains(self.page.driver).send_keys(Keys.ENTER).perform()
         wait_until(lambda: self.page.one("#view h1").text == "plain", "its page")
-        nameless = self.page.driver.execute_script("""
+        nameless = self.page.script("""
             return [...document.querySelectorAll("button, a, input, select, svg[role=img]")].filter((one) =>
               !one.textContent.trim() && !one.getAttribute("aria-label") && !one.querySelector("title")).map((one) => one.outerHTML)""")
         self.assertEqual(nameless, [])
