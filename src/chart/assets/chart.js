@@ -226,25 +226,32 @@ const lockstepChart = (() => {
       if (!this.frame.clientWidth) return;
       const view = this.view = this.layout();
       const clip = `clip-${this.number}`;
-      const plot = svg("svg", {
-        class: "plot", viewBox: `0 0 ${view.width} ${view.height}`, role: "img", tabindex: 0, "aria-label": this.describe(),
-        onpointermove: (event) => this.moved(event), onpointerleave: () => this.hideHover(), onpointerdown: (event) => this.pressed(event),
-        onpointerup: (event) => this.released(event), onpointercancel: () => this.endDrag(), ondblclick: () => this.setZoom(null),
-        onkeydown: (event) => this.key(event), onblur: () => this.hideHover(),
-      }, svg("desc", {}, this.describe()), svg("clipPath", {id: clip}, svg("rect", {x: view.left, y: view.top - 6, width: view.w, height: view.h + 6})),
-        this.grid(view), this.axes(view));
+      // The element stays, so that a drag that is under way survives an update.
+      const plot = this.plot ??= this.makePlot();
+      plot.setAttribute("viewBox", `0 0 ${view.width} ${view.height}`);
+      plot.setAttribute("aria-label", this.describe());
       const inside = svg("g", {"clip-path": `url(#${clip})`});
       if (this.spec.kind === "bar") inside.append(...draw.bars(view));
       else if (this.spec.kind === "stack") inside.append(...draw.stacks(view));
       else if (this.spec.kind === "timeline") inside.append(...draw.spans(view));
       else inside.append(...view.shown.map((series) => draw.line(view, series)));
       this.hover = svg("g", {class: "hover"});
-      plot.append(inside, this.marks(view), this.hover);
+      plot.replaceChildren(svg("desc", {}, this.describe()),
+        svg("clipPath", {id: clip}, svg("rect", {x: view.left, y: view.top - 6, width: view.w, height: view.h + 6})),
+        this.grid(view), this.axes(view), inside, this.marks(view), this.hover);
       if (!this.hasData(view)) plot.append(svg("text", {class: "nothing", x: view.left + view.w / 2, y: view.top + view.h / 2, "text-anchor": "middle"}, "No data"));
-      const focused = this.plot === document.activeElement;
-      this.plot ? this.plot.replaceWith(plot) : this.frame.prepend(plot);
-      this.plot = plot;
-      if (focused) plot.focus();
+      if (this.drag) this.drawDrag();
+    }
+
+    makePlot() {
+      const plot = svg("svg", {
+        class: "plot", role: "img", tabindex: 0,
+        onpointermove: (event) => this.moved(event), onpointerleave: () => this.hideHover(), onpointerdown: (event) => this.pressed(event),
+        onpointerup: (event) => this.released(event), onpointercancel: () => this.endDrag(), ondblclick: () => this.setZoom(null),
+        onkeydown: (event) => this.key(event), onblur: () => this.hideHover(),
+      });
+      this.frame.prepend(plot);
+      return plot;
     }
 
     hasData(view) {
