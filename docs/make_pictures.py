@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs lockstep in a terminal of its own and keeps what it shows as SVG pictures in docs/pictures.
+"""Runs lockstep in a terminal of its own and keeps what it shows as SVG pictures in docs/pictures, and pages as Chromium
+shows them as PNG.
 
 usage: docs/make_pictures.py [PROGRAM]        (default build/release/lockstep)
 
@@ -141,6 +142,27 @@ def picture(name, program, arguments, folder, pictures, moment=lambda text: text
     print(f"docs/pictures/{name}.svg")
 
 
+def page(name, url, size, pictures):
+    """A page as Chromium shows it."""
+    width, height = size
+    file = pictures / f"{name}.png"
+    subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
+                    f"--window-size={width},{height}", "--virtual-time-budget=4000", f"--screenshot={file}", url],
+                   check=True, capture_output=True)
+    print(f"docs/pictures/{name}.png")
+
+
+def dash_picture(program, folder, pictures, view):
+    """The dashboard over the runs of the folder."""
+    dash = subprocess.Popen([program, "dash", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        url = next(word for line in dash.stdout for word in line.split() if word.startswith("http://"))
+        page("dash", url + view, (1280, 1000), pictures)
+    finally:
+        dash.send_signal(signal.SIGINT)
+        dash.wait(timeout=30)
+
+
 def main():
     root = Path(__file__).resolve().parent.parent
     program = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "build/release/lockstep").resolve())
@@ -162,6 +184,10 @@ def main():
         picture("show", program, ["show", "lenet-4"], folder, pictures)
         picture("why", program, ["why", "lenet-4", "--against", "lenet-1"], folder, pictures)
         picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
+        study = [program, "lab", "run", str(root / "experiments/study-3.yaml"), "--scale", "quick"]
+        subprocess.run(study + ([] if os.geteuid() == 0 else ["--local"]), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        page("report", f"file://{folder}/lab/study-3-quick/report.html", (1200, 1250), pictures)
+        dash_picture(program, folder, pictures, "#/run/lenet-4")
 
 
 if __name__ == "__main__":
