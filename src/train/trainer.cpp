@@ -101,8 +101,9 @@ StopReason Trainer::train_share(const RunClock& clock) {
 
 bool Trainer::leave(StopReason reason, const RunClock& clock) {
   exchange::Farewell farewell{reason};
-  const bool own_result = options_.evaluates_at_the_end_only && parts_.checkpointer == nullptr;
-  if (own_result && parts_.evaluator != nullptr && reason != StopReason::interrupted) evaluate(clock);
+  // Whoever does not close for all tells what it has at its end, also where all evaluate on the way.
+  const bool own_result = parts_.checkpointer == nullptr && parts_.evaluator != nullptr && !evaluated_here();
+  if (own_result && reason != StopReason::interrupted) evaluate(clock);
   if (state_.last_eval) {
     farewell.loss = state_.last_eval->loss;
     if (parts_.programs->traits().accuracy) farewell.accuracy = state_.last_eval->accuracy;

@@ -36,31 +36,42 @@ std::optional<uint64_t> number_after(std::string_view text, std::string_view key
 
 GroupReader::GroupReader(const base::OwnNode& node)
     : cores_(node.cores),
+      usage_(in(node.cpu_group, "cpuacct.usage")),
       user_(in(node.cpu_group, "cpuacct.usage_user")),
       system_(in(node.cpu_group, "cpuacct.usage_sys")),
       cpu_stat_(in(node.cpu_group, "cpu.stat")),
       memory_(first_or(node.memory_group, "memory.usage_in_bytes", "memory.current")),
       memory_stat_(in(node.memory_group, "memory.stat")) {}
 
-std::optional<NodeStat> GroupReader::stat() {
+std::optional<GroupReader::Used> GroupReader::used() {
   constexpr uint64_t kMicrosecond = 1000;
-  std::optional<uint64_t> user = number(user_.read());
-  std::optional<uint64_t> system = number(system_.read());
-  if (!user || !system) {
-    const std::string_view text = cpu_stat_.read();
-    user = number_after(text, "user_usec ");
-    system = number_after(text, "system_usec ");
-    if (!user || !system) return std::nullopt;
-    user = *user * kMicrosecond;
-    system = *system * kMicrosecond;
-  }
+  const std::optional<uint64_t> all = number(usage_.read());
+  const std::optional<uint64_t> user = number(user_.read());
+  const std::optional<uint64_t> system = number(system_.read());
+  if (all && user && system) return Used{*all, *user, *system};
+  const std::string_view text = cpu_stat_.read();
+  const std::optional<uint64_t> all_usec = number_after(text, "usage_usec ");
+  const std::optional<uint64_t> user_usec = number_after(text, "user_usec ");
+  const std::optional<uint64_t> system_usec = number_after(text, "system_usec ");
+  if (!all_usec || !user_usec || !system_usec) return std::nullopt;
+  return Used{*all_usec * kMicrosecond, *user_usec * kMicrosecond, *system_usec * kMicrosecond};
+}
+
+std::optional<NodeStat> GroupReader::stat() {
+  const std::optional<Used> used = this->used();
+  if (!used) return std::nullopt;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const double had = cores_ * std::chrono::duration<double, std::nano>(now).count();
+  // The whole is exact; its parts are sampled by the timer, in step with a quota's periods: they only divide it.
+  const auto user = static_cast<double>(used->user - before_.user);
+  const auto system = static_cast<double>(used->system - before_.system);
+  const double more = static_cast<double>(used->all - before_.all) * (user + system > 0 ? user / (user + system) : 1);
+  user_part_ += static_cast<uint64_t>(more);
+  before_ = *used;
   NodeStat stat;
-  stat.user = *user;
-  stat.system = *system;
-  const uint64_t used = stat.user + stat.system;
-  stat.idle = static_cast<uint64_t>(had) > used ? static_cast<uint64_t>(had) - used : 0;
+  stat.user = user_part_;
+  stat.system = used->all - user_part_;
+  stat.idle = static_cast<uint64_t>(had) > used->all ? static_cast<uint64_t>(had) - used->all : 0;
   return stat;
 }
 

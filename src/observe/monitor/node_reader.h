@@ -27,7 +27,18 @@ class GroupReader {
   [[nodiscard]] std::optional<uint64_t> memory_used();
 
  private:
+  /// Nanoseconds of CPU.
+  struct Used {
+    uint64_t all = 0;
+    uint64_t user = 0;
+    uint64_t system = 0;
+  };
+  std::optional<Used> used();
+
   double cores_;
+  Used before_;
+  uint64_t user_part_ = 0;  ///< of `before_.all`
+  ProcFile usage_;
   ProcFile user_;
   ProcFile system_;
   ProcFile cpu_stat_;

@@ -250,6 +250,7 @@ class Group {
 
 TEST(GroupReader, ReadsBothVersionsOfControlGroups) {
   const Group first;
+  first.put("cpuacct.usage", "4000000\n");
   first.put("cpuacct.usage_user", "3000000\n");
   first.put("cpuacct.usage_sys", "1000000\n");
   first.put("memory.usage_in_bytes", "9000\n");
@@ -268,8 +269,27 @@ TEST(GroupReader, ReadsBothVersionsOfControlGroups) {
   }
 }
 
+TEST(GroupReader, PartsThatTheTimerCountsTooHighOnlyDivideTheWhole) {
+  const Group group;
+  const auto put = [&](const char* all, const char* user, const char* system) {
+    group.put("cpuacct.usage", all);
+    group.put("cpuacct.usage_user", user);
+    group.put("cpuacct.usage_sys", system);
+  };
+  put("1000000", "1200000", "400000");
+  GroupReader reader(group.node(0.5));
+  const NodeStat first = *reader.stat();
+  EXPECT_EQ(first.user, 750'000U);
+  EXPECT_EQ(first.system, 250'000U);
+  put("2000000", "1200000", "1600000");
+  const NodeStat second = *reader.stat();
+  EXPECT_EQ(second.user, 750'000U);
+  EXPECT_EQ(second.system, 1'250'000U);
+}
+
 TEST(GroupReader, AllIsWhatTheCoresOfTheNodeGive) {
   const Group group;
+  group.put("cpuacct.usage", "0");
   group.put("cpuacct.usage_user", "0");
   group.put("cpuacct.usage_sys", "0");
   GroupReader reader(group.node(0.25));
