@@ -4,6 +4,7 @@ usage: study_test.py LOCKSTEP NUMBER"""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,7 @@ def check_findings(results):
         assert finding["verdict"] != "cannot be said", finding
         assert finding["sentences"] and finding["reasons"], finding
     for name, tests in MUST_HOLD[NUMBER].items():
-        for test in tests:
+        for test in tests if os.geteuid() == 0 or NUMBER != 5 else []:  # without nodes of their own layouts do not differ
             sentence = by_name[name]["sentences"][test]
             assert sentence.endswith(": holds."), f"{name}: {sentence}"
 
@@ -59,6 +60,12 @@ def check_report(path, results):
     assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
     for run in results["runs"]:
         assert run["key"] in page, run["key"]
+    assert "No run of this experiment is meant for it" not in page
+    charts = json.loads(re.search(r'<script[^>]*id="charts"[^>]*>(.*?)</script>', page, re.S).group(1))
+    assert charts
+    for chart in charts:
+        points = [y for series in chart["series"] for y in series["y"] if y is not None]
+        assert points or chart["spans"], f"{chart['id']} has no data"
 
 
 def main():
