@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/cores.h"
+#include "base/parallel.h"
 #include "emulate/network.h"
 #include "emulate/owner.h"
 #include "lockstep/error.h"
@@ -53,6 +55,8 @@ class EmulatedCluster::Impl {
   }
 
   std::vector<NodeSpec> specs;
+  int host_cores = base::available_cores();
+  std::vector<size_t> places = place_on_cores(specs, static_cast<size_t>(host_cores));
   std::string prefix;
   Network network;
   std::vector<std::unique_ptr<ControlGroup>> groups;
@@ -72,6 +76,8 @@ Seat EmulatedCluster::seat(size_t node) const {
   Seat seat;
   seat.network_namespace = impl_->network.namespace_path(node);
   seat.groups = group.files();
+  if (!impl_->places.empty())
+    seat.cores = base::share_of_cores(static_cast<int>(impl_->places[node]), impl_->host_cores);
   seat.environment = {{"LOCKSTEP_NODE", name(node)},
                       {"LOCKSTEP_NODE_CORES", fmt::format("{}", spec.cores)},
                       {"LOCKSTEP_NODE_MEMORY", spec.memory_bytes > 0 ? fmt::format("{:.0f}", spec.memory_bytes) : ""},

@@ -34,10 +34,15 @@ void check_fits(const std::vector<NodeSpec>& nodes, double host_cores, double ho
 /// Gives those without cores of their own equal shares of what the others leave. To be done after `check_fits`.
 void share_cores(std::vector<NodeSpec>& nodes, double host_cores);
 
+/// The core that each node is kept to, so many there are: the system hands out a quota core by core, and what one of
+/// them holds is lost to the others. Empty where nodes of more than a core, or more than fit so, must share them all.
+std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores);
+
 /// What a process needs to be on a node: to be done in the child, before it becomes the program.
 struct Seat {
   std::string network_namespace;                                 ///< path; empty: the host's
   std::vector<std::string> groups;                               ///< files that the process writes its id to
+  std::vector<int> cores;                                        ///< that it is kept to; none: all
   std::vector<std::pair<std::string, std::string>> environment;  ///< tells the monitor what its node is
 };
 

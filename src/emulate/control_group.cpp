@@ -21,8 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Short, so that a group runs and rests in small pieces. The system takes no quota below a millisecond.
-constexpr int kPeriodMicroseconds = 10'000;
+// Short, so that a group runs and rests in small pieces, but several of the ticks at which the system looks whether a
+// quota is used up. It takes none below a millisecond.
+constexpr int kPeriodMicroseconds = 20'000;
 constexpr int kLeastQuotaMicroseconds = 1000;
 constexpr int kLongestPeriodMicroseconds = 1'000'000;
 constexpr const char* kRoot = "/sys/fs/cgroup";

@@ -160,6 +160,23 @@ void share_cores(std::vector<NodeSpec>& nodes, double host_cores) {
   }
 }
 
+std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores) {
+  constexpr double kRounding = 1e-9;
+  std::vector<double> load(cores, 0);
+  std::vector<size_t> places;
+  for (const NodeSpec& node : nodes) {
+    // The emptiest; of several the one of the node before, so that the first, whose roles do most, is least disturbed.
+    size_t best = places.empty() ? 0 : places.back();
+    for (size_t core = 0; core < cores; ++core) {
+      if (load[core] < load[best] - kRounding) best = core;
+    }
+    load[best] += node.cores;
+    if (load[best] > 1 + kRounding) return {};
+    places.push_back(best);
+  }
+  return places;
+}
+
 void check_fits(const std::vector<NodeSpec>& nodes, double host_cores, double host_memory) {
   constexpr double kGigabyte = 1e9;
   std::vector<double> cores;

@@ -111,7 +111,7 @@ TEST_F(Emulate, ParameterServersTrainOnNodesOfTheLayout) {
 }
 
 TEST_F(Emulate, RolesShareNodesAsTheLayoutSays) {
-  (void)succeed(train("lr", {"--epochs", "6", "--layout", "PW-PW", "--async", "--evaluator", "--emulate", "on"}));
+  (void)succeed(train("lr", {"--seconds", "3", "--layout", "PW-PW", "--async", "--evaluator", "--emulate", "on"}));
   expect_learned("lr-1");
   const json nodes = read("lr-1/nodes.json");
   ASSERT_EQ(nodes.size(), 2);

@@ -15,7 +15,9 @@ using emulate::Fault;
 using emulate::NodeSpec;
 using emulate::parse_faults;
 using emulate::parse_nodes;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string nodes_error(const std::string& text, size_t nodes = 2) {
   return message_of<UsageError>([&] { parse_nodes(text, nodes); });
@@ -83,6 +85,20 @@ TEST(Nodes, MoreThanTheHostHasIsRefusedWithTheArithmetic) {
   EXPECT_EQ(fit_error({0.5, 0.5}, 2, 16e9), "emulate: 2 nodes x 16 GB = 32 GB, and this machine has 24");
   EXPECT_THAT(fit_error({2, 0}, 2), HasSubstr("none are left for 1 of the nodes"));
   EXPECT_NO_THROW(emulate::check_fits(std::vector<NodeSpec>(20, {.cores = 0.1}), 2, 24e9));
+}
+
+TEST(Nodes, SmallOnesAreKeptToACoreEach) {
+  const auto places = [](const std::vector<double>& cores, size_t host) {
+    std::vector<NodeSpec> nodes;
+    for (const double each : cores) nodes.push_back({.cores = each});
+    return emulate::place_on_cores(nodes, host);
+  };
+  EXPECT_THAT(places({0.5, 0.5}, 2), ElementsAre(0, 1));
+  EXPECT_THAT(places({0.5, 0.5, 0.5}, 2), ElementsAre(0, 1, 1)) << "the first is least disturbed";
+  EXPECT_THAT(places({0.5, 0.5, 0.5, 0.5}, 2), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(places({1, 0.3, 0.3, 0.4}, 2), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(places({1.5, 0.5}, 2), IsEmpty()) << "more than a core";
+  EXPECT_THAT(places({0.6, 0.6, 0.6}, 2), IsEmpty()) << "two of them are more than one";
 }
 
 TEST(Faults, AreReadInTheOrderOfTime) {

@@ -59,6 +59,7 @@ void EmulatedNodes::seat(cluster::Command& command, size_t node) const {
   emulate::Seat seat = cluster_.seat(node);
   command.network_namespace = std::move(seat.network_namespace);
   command.groups = std::move(seat.groups);
+  command.cores = std::move(seat.cores);
   command.environment.insert(command.environment.end(), seat.environment.begin(), seat.environment.end());
 }
 
