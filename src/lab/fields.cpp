@@ -32,7 +32,7 @@ std::vector<FieldDef> results_and_times() {
       {"staleness", "staleness", U::none, kEach,
        "updates by others between a worker's pull and its push, mean (async)"},
       {"restarts", "restarts", U::count, kEach, "how often roles were started again"},
-      {"speed_up", "speed-up", U::times, false, "time of an epoch with one trainer over this one's; needs that run"},
+      {"speed_up", "speed-up", U::times, false, "examples per second over those with one trainer; needs that run"},
       {"efficiency", "efficiency", U::share, false, "speed-up over the number of trainers"},
   };
 }

@@ -36,28 +36,29 @@ bool other_threads(const RunResult& a, const RunResult& b) {
   return !first.empty() && !second.empty() && first != second;
 }
 
-/// The pace of a run, the larger the slower.
-double epoch_seconds(const RunResult& run) {
-  const double seconds = run.number("epoch_seconds");
-  return seconds > 0 ? seconds : 1 / run.number("examples_per_second");
-}
-
 bool one_process(const RunResult& run) {
   return run.measured.roles.size() == 1 || (run.measured.roles.empty() && run.text("ps").empty());
 }
 
-/// Mean over the repeats of the run to compare with. One process comes before a worker with a server.
+bool same_exchange(const RunResult& a, const RunResult& b) {
+  return a.text("mode") == b.text("mode") && a.text("strategy") == b.text("strategy");
+}
+
+/// Mean over the repeats of the run to compare with: one that exchanges in the same way comes before others, and one
+/// process before a worker with a server.
 double baseline(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
-  std::vector<double> alone;
-  std::vector<double> served;
+  std::array<std::vector<double>, 4> rates;  // the better ones first
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
     if (compared_settings(other) != settings || other_threads(run, other)) continue;
-    (one_process(other) ? alone : served).push_back(epoch_seconds(other));
+    const size_t place = (same_exchange(run, other) ? 0 : 2) + (one_process(other) ? 0 : 1);
+    rates.at(place).push_back(other.number("examples_per_second"));
   }
-  const double mean = records::mean(alone);
-  return known(mean) ? mean : records::mean(served);
+  for (const std::vector<double>& some : rates) {
+    if (const double mean = records::mean(some); known(mean)) return mean;
+  }
+  return kUnknown;
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ size_t trainers(const RunResult& run) {
 Derived::Derived(const lab::Results& results) {
   for (const RunResult& run : results.runs) {
     if (run.state != lab::RunState::done) continue;
-    const double ratio = baseline(results, run) / epoch_seconds(run);
+    const double ratio = run.number("examples_per_second") / baseline(results, run);
     if (known(ratio)) speed_up_[&run] = ratio;
   }
 }

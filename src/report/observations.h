@@ -22,7 +22,8 @@ struct Stat {
 Stat stat_of(const std::vector<double>& values);
 
 /// speed_up and efficiency, which need another run: that of the same group whose varied settings are the same but for
-/// those of the cluster, with one trainer. Mean over its repeats.
+/// those of the cluster, with one trainer and, where there is one, the same mode and strategy. Rates are compared, so
+/// that means of them over repeats are the case's rate over the baseline's.
 class Derived {
  public:
   explicit Derived(const lab::Results& results);

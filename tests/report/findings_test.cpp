@@ -239,8 +239,10 @@ TEST(Reasons, SayWhatLimitedARun) {
 }
 
 /// With roles, so that it is seen how many train.
-MadeRun crew(int workers, int batch, double epoch_seconds) {
-  MadeRun run{.varied = {{"batch", std::to_string(batch)}}, .values = {{"epoch_seconds", epoch_seconds}}};
+MadeRun crew(int workers, int batch, double rate, int repeat = 1) {
+  MadeRun run{.varied = {{"batch", std::to_string(batch)}},
+              .values = {{"examples_per_second", rate}, {"epoch_seconds", 1}},
+              .repeat = repeat};
   if (workers == 1) run.roles = {{"process", "host", {}}};
   for (int i = 0; workers > 1 && i < workers; ++i) run.roles.push_back({fmt::format("worker:{}", i), "host", {}});
   if (workers > 1) run.varied.emplace_back("workers", std::to_string(workers));
@@ -255,11 +257,35 @@ FindingTest at_least(const std::string& field, int batch, double least) {
 }
 
 TEST(SpeedUp, IsAgainstTheRunOfOneTrainerThatIsElseTheSame) {
-  lab::Results results = made_results({crew(1, 32, 6), crew(3, 32, 3), crew(1, 64, 5), crew(3, 64, 2), crew(3, 8, 1)});
+  lab::Results results = made_results({crew(1, 32, 3), crew(3, 32, 6), crew(1, 64, 2), crew(3, 64, 5), crew(3, 8, 1)});
   EXPECT_THAT(check(results, {at_least("speed_up", 32, 2)}).sentences.at(0), HasSubstr("2.00, at least 2.00: holds."));
   EXPECT_THAT(check(results, {at_least("speed_up", 64, 2)}).sentences.at(0), HasSubstr("2.50,"));
-  EXPECT_THAT(check(results, {at_least("efficiency", 32, 0.5)}).sentences.at(0), HasSubstr("66.67 %"));
+  EXPECT_THAT(check(results, {at_least("efficiency", 32, 0.5)}).sentences.at(0), HasSubstr("66.67"));
   EXPECT_EQ(check(results, {at_least("speed_up", 8, 1)}).verdict, Verdict::unknown);
+}
+
+TEST(SpeedUp, OfRepeatsIsTheirMeanRateOverTheBaselines) {
+  lab::Results results = made_results({crew(1, 32, 1), crew(1, 32, 3, 2), crew(3, 32, 1), crew(3, 32, 9, 2)});
+  EXPECT_THAT(check(results, {at_least("speed_up", 32, 2)}).sentences.at(0), HasSubstr("2.50, at least 2.00: holds."));
+}
+
+MadeRun served(const std::string& mode, int workers, double rate) {
+  MadeRun run{.label = fmt::format("{} {}", mode, workers),
+              .varied = {{"mode", mode}, {"workers", std::to_string(workers)}},
+              .values = {{"examples_per_second", rate}},
+              .roles = {{"ps:0", "host", {}}}};
+  for (int i = 0; i < workers; ++i) run.roles.push_back({fmt::format("worker:{}", i), "host", {}});
+  return run;
+}
+
+TEST(SpeedUp, IsAgainstTheSameModeWhereThatRan) {
+  lab::Results results = made_results({served("sync", 1, 2), served("async", 1, 10), served("async", 2, 15),
+                                       served("sync", 2, 3), served("backup", 2, 6)});
+  const FindingTest test{.kind = TestKind::value, .field = "speed_up", .by = {"label"}, .at_least = 1};
+  EXPECT_THAT(check(results, {test}).sentences.at(0),
+              HasSubstr("sync 1 1.00; async 1 1.00; async 2 1.50; sync 2 1.50"));
+  results.runs.erase(results.runs.begin() + 2, results.runs.begin() + 4);
+  EXPECT_THAT(check(results, {test}).sentences.at(0), HasSubstr("backup 2 1.00"));
 }
 
 }  // namespace

@@ -148,9 +148,9 @@ TEST(Plot, FacetsShareTheirAxis) {
 }
 
 TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
-  MadeRun one{.label = "one", .values = {{"epoch_seconds", 6}}, .roles = {{"process", "", {}}}};
+  MadeRun one{.label = "one", .values = {{"examples_per_second", 3}}, .roles = {{"process", "", {}}}};
   MadeRun three{.label = "three",
-                .values = {{"epoch_seconds", 3}},
+                .values = {{"examples_per_second", 6}},
                 .roles = {{"worker:0", "", {}}, {"worker:1", "", {}}, {"worker:2", "", {}}}};
   lab::Results results = made_results({one, three});
   results.experiment.report.plots = {plot(lab::PlotKind::speed_up, "", {})};
