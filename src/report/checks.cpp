@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "records/format.h"
 #include "report/figures.h"
 
 namespace lockstep::report {
@@ -33,22 +34,23 @@ std::vector<const Outcome*> most_telling(const std::vector<Outcome>& outcomes) {
 }
 
 std::string ending(const std::vector<Outcome>& outcomes) {
-  const size_t known = outcomes.size() - count(outcomes, Verdict::unknown);
+  const size_t unknown = count(outcomes, Verdict::unknown);
+  const size_t known = outcomes.size() - unknown;
   const size_t holds = count(outcomes, Verdict::holds);
+  const size_t partly = count(outcomes, Verdict::partly);
   if (known == 0) return "cannot be said";
-  if (outcomes.size() == 1) return std::string(name(outcomes[0].verdict));
-  if (holds == known) return known == 2 ? "holds in both cases" : fmt::format("holds in all {} cases", known);
-  if (holds == 0) return fmt::format("holds in none of {} cases", known);
-  return fmt::format("holds in {} of {} cases", holds, known);
-}
-
-}  // namespace
-
-Verdict verdict_of(const std::vector<Outcome>& outcomes) {
-  const size_t known = outcomes.size() - count(outcomes, Verdict::unknown);
-  if (known == 0) return Verdict::unknown;
-  if (count(outcomes, Verdict::holds) == known) return Verdict::holds;
-  return count(outcomes, Verdict::fails) == known ? Verdict::fails : Verdict::partly;
+  std::string text;
+  if (known == 1) {
+    text = name(holds == 1 ? Verdict::holds : partly == 1 ? Verdict::partly : Verdict::fails);
+  } else if (holds == known) {
+    text = known == 2 ? "holds in both cases" : fmt::format("holds in all {} cases", known);
+  } else if (holds > 0) {
+    text = fmt::format("holds in {} of {} cases", holds, known);
+  } else {
+    text = partly > 0 ? fmt::format("holds partly in {} of {} cases", partly, known)
+                      : fmt::format("holds in none of {} cases", known);
+  }
+  return unknown == 0 ? text : fmt::format("{}, of {} it cannot be said", text, counted(unknown, "more case"));
 }
 
 std::string sentence_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim) {
@@ -62,6 +64,44 @@ std::string sentence_of(const std::string& what, const std::vector<Outcome>& out
   if (listed.size() < outcomes.size()) text += fmt::format("; and {} more", outcomes.size() - listed.size());
   if (!claim.empty()) text += ", " + claim;
   return text + ": " + ending(outcomes) + ".";
+}
+
+void add_sides(const std::vector<Side>& from, std::vector<Side>& sides) {
+  if (sides.empty()) sides.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    Side& side = sides.at(i);
+    if (side.name.empty()) {
+      side.name = from[i].name;
+    } else if (side.name.find(from[i].name) == std::string::npos) {
+      side.name += " or " + from[i].name;
+    }
+    side.members.insert(side.members.end(), from[i].members.begin(), from[i].members.end());
+  }
+}
+
+}  // namespace
+
+Verdict verdict_of(const std::vector<Verdict>& verdicts) {
+  const auto count = [&](Verdict verdict) { return std::count(verdicts.begin(), verdicts.end(), verdict); };
+  const auto known = static_cast<std::ptrdiff_t>(verdicts.size()) - count(Verdict::unknown);
+  if (known == 0) return Verdict::unknown;
+  if (count(Verdict::holds) == known) return Verdict::holds;
+  return count(Verdict::fails) == known ? Verdict::fails : Verdict::partly;
+}
+
+Checked checked_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim) {
+  std::vector<Verdict> verdicts;
+  for (const Outcome& outcome : outcomes) verdicts.push_back(outcome.verdict);
+  Checked result{verdict_of(verdicts), sentence_of(what, outcomes, claim)};
+  for (const Verdict telling : {Verdict::fails, Verdict::partly, Verdict::holds}) {
+    if (count(outcomes, telling) == 0) continue;
+    for (const Outcome& outcome : outcomes) {
+      if (outcome.verdict == telling) add_sides(outcome.sides, result.sides);
+    }
+    result.failing_alone = telling != Verdict::holds && count(outcomes, Verdict::holds) > 0;
+    break;
+  }
+  return result;
 }
 
 Checked check(const Material& material, const lab::FindingTest& test) {
@@ -104,9 +144,21 @@ std::string place_of(const lab::Filter& filter) {
   return where.empty() ? "" : " (" + where + ")";
 }
 
-double relative_difference(double a, double b) {
-  const double size = std::max(std::fabs(a), std::fabs(b));
-  return size > 0 ? (a - b) / size : 0;
+double difference(double a, double b, lab::Unit unit) {
+  if (unit == lab::Unit::share || a == b) return a - b;
+  return (a - b) / std::fabs(b);
+}
+
+std::string difference_text(double a, double b, lab::Unit unit) {
+  constexpr double kManyTimes = 10;
+  if (unit == lab::Unit::share) return fmt::format("{:+.2f} points", (a - b) * 100);
+  if (b == 0) return a == 0 ? "+0 %" : "from nothing";
+  const double times = a / b;
+  if (times >= kManyTimes) return fmt::format("{} times as much", records::count_text(std::round(times)));
+  if (times > 0 && times <= 1 / kManyTimes)
+    return fmt::format("{} times less", records::count_text(std::round(1 / times)));
+  const double percent = difference(a, b, unit) * 100;
+  return fmt::format("{:+.{}f} %", percent, std::fabs(percent) < kManyTimes ? 1 : 0);
 }
 
 std::string what_is_missing(const Material& material, const lab::Filter& filter, const std::string& field) {
@@ -128,7 +180,9 @@ std::string bounds_text(const lab::FindingTest& test, lab::Unit unit) {
   return text;
 }
 
-std::string limit_text(double within) { return fmt::format("{:g} %", within * 100); }
+std::string limit_text(double within, lab::Unit unit) {
+  return fmt::format("{:g} {}", within * 100, unit != lab::Unit::share ? "%" : within == 0.01 ? "point" : "points");
+}
 
 bool within_bounds(const lab::FindingTest& test, double value) {
   return (!test.at_least || value >= *test.at_least) && (!test.at_most || value <= *test.at_most);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/fields.h"
 #include "report/findings.h"
 #include "report/observations.h"
 #include "report/run_folders.h"
@@ -21,6 +22,7 @@ struct Checked {
   Verdict verdict = Verdict::unknown;
   std::string sentence;
   std::vector<Side> sides = {};
+  bool failing_alone = false;  ///< the sides are of the cases that do not hold, while others do
 };
 
 Checked check(const Material& material, const lab::FindingTest& test);
@@ -32,12 +34,13 @@ struct Outcome {
   Verdict verdict = Verdict::unknown;
   std::string where;  ///< "batch 32"; empty where there is only one
   std::string text;   ///< with its numbers
+  std::vector<Side> sides = {};
 };
 
 /// All hold, some, none; what is unknown among others is passed over.
-Verdict verdict_of(const std::vector<Outcome>& outcomes);
-/// "WHAT: WHERE TEXT; WHERE TEXT: holds in 2 of 3 cases."
-std::string sentence_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim);
+Verdict verdict_of(const std::vector<Verdict>& verdicts);
+/// "WHAT: WHERE TEXT; WHERE TEXT, CLAIM: holds in 2 of 3 cases.", with the sides of the cases that do not hold, if any.
+Checked checked_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim);
 
 // By kind (checks_pairs.cpp, checks_series.cpp).
 Checked check_pairs(const Material& material, const lab::FindingTest& test);
@@ -52,14 +55,16 @@ bool is_per_worker(const lab::FindingTest& test);
 std::string describe(const lab::Filter& filter, const lab::Filter& other);
 /// " in softmax, lenet"; empty without groups.
 std::string place_of(const lab::Filter& filter);
-/// (a - b) / the larger of their sizes: from -1 to 1 for numbers of one sign.
-double relative_difference(double a, double b);
+/// What `within` limits: of shares a - b, of all others (a - b) / b. Infinite against 0.
+double difference(double a, double b, lab::Unit unit);
+/// "+33 %", "-1.50 points", "12 times as much".
+std::string difference_text(double a, double b, lab::Unit unit);
 /// Why nothing can be said: which runs are missing.
 std::string what_is_missing(const Material& material, const lab::Filter& filter, const std::string& field);
 /// "at least 0.9, at most 1"
 std::string bounds_text(const lab::FindingTest& test, lab::Unit unit);
-/// "5 %"
-std::string limit_text(double within);
+/// "5 %", of shares "5 points".
+std::string limit_text(double within, lab::Unit unit);
 bool within_bounds(const lab::FindingTest& test, double value);
 
 }  // namespace lockstep::report

@@ -17,25 +17,27 @@ using records::known;
 
 bool holds(const FindingTest& test, double first, double second) {
   if (test.kind == TestKind::ratio) return within_bounds(test, first / second);
-  const double difference = relative_difference(first, second);
-  if (test.is == "less") return difference < -test.within;
-  if (test.is == "greater") return difference > test.within;
-  if (test.is == "same") return std::fabs(difference) <= test.within;
-  return std::fabs(difference) > test.within;
+  const double apart = difference(first, second, unit_of(test.field));
+  if (test.is == "less") return apart < -test.within;
+  if (test.is == "greater") return apart > test.within;
+  if (test.is == "same") return std::fabs(apart) <= test.within;
+  return std::fabs(apart) > test.within;
 }
 
 std::string pair_text(const FindingTest& test, double first, double second) {
+  const std::string second_name = describe(test.second, test.first);
   const lab::Unit unit = unit_of(test.field);
   const std::string both = fmt::format("{} against {}", figure_text(first, unit), figure_text(second, unit));
-  if (test.kind == TestKind::ratio) return fmt::format("{:.2f} of it ({})", first / second, both);
-  if (unit == lab::Unit::share) return fmt::format("{} ({:+.2f} points)", both, (first - second) * 100);
-  if (second == 0) return both;
-  return fmt::format("{} ({:+.0f} %)", both, (first / second - 1) * 100);
+  if (test.kind == TestKind::ratio) {
+    const std::string of = second_name.empty() ? "the second" : "that with " + second_name;
+    return fmt::format("{:.2f} {} {} ({})", first / second, first < second ? "of" : "times", of, both);
+  }
+  return fmt::format("{} ({})", both, difference_text(first, second, unit));
 }
 
 std::string claim(const FindingTest& test) {
   if (test.kind == TestKind::ratio) return bounds_text(test, lab::Unit::times);
-  const std::string within = limit_text(test.within);
+  const std::string within = limit_text(test.within, unit_of(test.field));
   if (test.is == "same") return "should be the same within " + within;
   if (test.is == "different") return "should differ by more than " + within;
   return fmt::format("should be {} by more than {}", test.is, within);
@@ -79,22 +81,15 @@ Checked check_pairs(const Material& material, const FindingTest& test) {
   const std::string second_name = describe(test.second, test.first);
   const std::string what = fmt::format("{}, {} against {}", field_title(test.field), first_name, second_name);
   std::vector<Outcome> outcomes;
-  Checked result{Verdict::unknown, "", {{first_name, {}}, {second_name, {}}}};
   const std::vector<Case> others = cases_by(second, test.by);
   for (const Case& one : cases_by(first, test.by)) {
     const Case* other = partner(others, one.key);
     if (other == nullptr) continue;
     outcomes.push_back(outcome(test, one, *other));
-    for (const auto& [side, from] : {std::pair(size_t{0}, &one), std::pair(size_t{1}, other)}) {
-      Observations& members = result.sides[side].members;
-      members.insert(members.end(), from->members.begin(), from->members.end());
-    }
+    outcomes.back().sides = {{first_name, one.members}, {second_name, other->members}};
   }
   if (outcomes.empty()) return nothing(material, test, what, !first.empty(), !second.empty());
-  result.verdict = verdict_of(outcomes);
-  if (result.verdict == Verdict::unknown) result.sides.clear();
-  result.sentence = sentence_of(what, outcomes, claim(test));
-  return result;
+  return checked_of(what, outcomes, claim(test));
 }
 
 }  // namespace lockstep::report

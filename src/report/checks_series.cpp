@@ -31,33 +31,54 @@ std::vector<Point> points_of(const std::vector<Case>& cases, const std::string& 
   return points;
 }
 
-Verdict grows(const std::vector<Point>& points, double within, double sign) {
-  const double all = sign * relative_difference(points.back().value, points.front().value);
+Verdict grows(const std::vector<Point>& points, double within, double sign, lab::Unit unit) {
+  const double all = sign * difference(points.back().value, points.front().value, unit);
   if (all <= within) return Verdict::fails;
   for (size_t i = 1; i < points.size(); ++i) {
-    if (sign * relative_difference(points[i].value, points[i - 1].value) < -within) return Verdict::partly;
+    if (sign * difference(points[i].value, points[i - 1].value, unit) < -within) return Verdict::partly;
   }
   return Verdict::holds;
 }
 
-Verdict saturates(const std::vector<Point>& points, double within) {
+/// A fall at the end is no saturation.
+Verdict saturates(const std::vector<Point>& points, double within, lab::Unit unit) {
   if (points.size() < 3) return Verdict::unknown;
-  if (relative_difference(points.back().value, points.front().value) <= within) return Verdict::fails;
-  const double last = relative_difference(points.back().value, points[points.size() - 2].value);
-  return last <= within ? Verdict::holds : Verdict::fails;
+  if (difference(points.back().value, points.front().value, unit) <= within) return Verdict::fails;
+  const double last = difference(points.back().value, points[points.size() - 2].value, unit);
+  return std::fabs(last) <= within ? Verdict::holds : Verdict::fails;
+}
+
+/// The lowest and the highest.
+std::pair<double, double> range_of(const std::vector<Point>& points) {
+  const auto [low, high] = std::minmax_element(points.begin(), points.end(),
+                                               [](const Point& a, const Point& b) { return a.value < b.value; });
+  return {low->value, high->value};
 }
 
 Verdict trend_of(const FindingTest& test, const std::vector<Point>& points) {
   if (points.size() < 2) return Verdict::unknown;
-  if (test.is == "grows") return grows(points, test.within, 1);
-  if (test.is == "falls") return grows(points, test.within, -1);
-  if (test.is == "saturates") return saturates(points, test.within);
-  const auto [low, high] = std::minmax_element(points.begin(), points.end(),
-                                               [](const Point& a, const Point& b) { return a.value < b.value; });
-  return relative_difference(high->value, low->value) <= test.within ? Verdict::holds : Verdict::fails;
+  const lab::Unit unit = unit_of(test.field);
+  if (test.is == "grows") return grows(points, test.within, 1, unit);
+  if (test.is == "falls") return grows(points, test.within, -1, unit);
+  if (test.is == "saturates") return saturates(points, test.within, unit);
+  const auto [low, high] = range_of(points);
+  return difference(high, low, unit) <= test.within ? Verdict::holds : Verdict::fails;
 }
 
-/// "3.7 s, 2.1 s, 1.4 s (1, 2, 3)"
+/// The number that the limit is for.
+std::string change_text(const FindingTest& test, const std::vector<Point>& points) {
+  const lab::Unit unit = unit_of(test.field);
+  const double last = points.back().value;
+  if (test.is == "flat") {
+    const auto [low, high] = range_of(points);
+    return fmt::format("the highest {} on the lowest", difference_text(high, low, unit));
+  }
+  const std::string all = difference_text(last, points.front().value, unit);
+  if (test.is != "saturates" || points.size() < 3) return all;
+  return fmt::format("{}, at last {}", all, difference_text(last, points[points.size() - 2].value, unit));
+}
+
+/// "3.7 s at 1, 2.1 s at 2, 1.4 s at 3 (-62 %)"
 std::string trend_text(const FindingTest& test, const std::vector<Point>& points) {
   if (points.empty()) return "no run recorded " + field_title(test.field);
   if (points.size() == 1) return fmt::format("known at only one {} ({})", field_title(test.over), points[0].at);
@@ -69,12 +90,13 @@ std::string trend_text(const FindingTest& test, const std::vector<Point>& points
     values +=
         fmt::format("{}{} at {}", i == 0 ? "" : ", ", figure_text(points[i].value, unit_of(test.field)), points[i].at);
   }
+  values += " (" + change_text(test, points) + ")";
   if (test.is == "saturates" && points.size() == 2) values += ", too few to see growth slow down";
   return values;
 }
 
 std::string trend_claim(const FindingTest& test) {
-  const std::string within = limit_text(test.within);
+  const std::string within = limit_text(test.within, unit_of(test.field));
   if (test.is == "flat") return "should stay within " + within;
   if (test.is == "saturates") return "should grow, and at last by at most " + within;
   return fmt::format("should {} by more than {}", test.is == "grows" ? "grow" : "fall", within);
@@ -83,11 +105,6 @@ std::string trend_claim(const FindingTest& test) {
 Checked nothing(const Material& material, const FindingTest& test, const std::string& what) {
   return {Verdict::unknown,
           capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": cannot be said."};
-}
-
-void add(Side& side, const std::string& name, const Observations& members) {
-  if (side.name.empty()) side.name = name;
-  side.members.insert(side.members.end(), members.begin(), members.end());
 }
 
 /// By the fields asked for, or each variation.
@@ -102,7 +119,9 @@ std::string case_name(const FindingTest& test, const Case& each, bool with_group
 
 double spread_of_run(const Case& run, const std::string& field) {
   const Stat stat = run.stat(field);
-  return stat.count < 2 ? records::kUnknown : stat.high == 0 ? 0 : (stat.high - stat.low) / std::fabs(stat.high);
+  if (stat.count < 2) return records::kUnknown;
+  if (unit_of(field) == lab::Unit::share) return stat.high - stat.low;
+  return stat.high == 0 ? 0 : (stat.high - stat.low) / std::fabs(stat.high);
 }
 
 Outcome spread_outcome(const FindingTest& test, const Case& each, const std::string& where) {
@@ -126,7 +145,8 @@ Outcome spread_outcome(const FindingTest& test, const Case& each, const std::str
   if (!known(spread)) return {Verdict::unknown, where, "fewer than two workers with a figure"};
   const bool together = spread <= test.within;
   return {together == (test.is == "together") ? Verdict::holds : Verdict::fails, where,
-          fmt::format("{} apart ({})", figure_text(spread, lab::Unit::share), example)};
+          fmt::format("{:.1f} {} apart ({})", spread * 100, unit_of(test.field) == lab::Unit::share ? "points" : "%",
+                      example)};
 }
 
 /// The largest or smallest of the points.
@@ -150,7 +170,7 @@ Outcome extreme_outcome(const FindingTest& test, const std::string& where, const
   }
   const Point& best = winner(test, points);
   if (&best == &*wanted) return {Verdict::holds, where, text};
-  const bool alike = std::fabs(relative_difference(best.value, wanted->value)) <= test.within;
+  const bool alike = std::fabs(difference(wanted->value, best.value, unit_of(test.field))) <= test.within;
   if (alike) text += fmt::format(" ({} and {} alike)", best.at, wanted->at);
   return {alike ? Verdict::partly : Verdict::fails, where, text};
 }
@@ -163,20 +183,16 @@ Checked check_trend(const Material& material, const FindingTest& test) {
       fmt::format("{} over {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
   if (all.empty()) return nothing(material, test, what);
   std::vector<Outcome> outcomes;
-  Side first;
-  Side last;
   for (const Case& each : cases_by(all, test.by)) {
     std::vector<Case> along = cases_by(each.members, {test.over});
     sort_by_number(along, 0);
     const std::vector<Point> points = points_of(along, test.field);
     outcomes.push_back({trend_of(test, points), describe(test.by, each.key), trend_text(test, points)});
     if (outcomes.back().verdict == Verdict::unknown) continue;
-    add(first, describe({test.over}, {points.front().at}), points.front().from->members);
-    add(last, describe({test.over}, {points.back().at}), points.back().from->members);
+    outcomes.back().sides = {{describe({test.over}, {points.front().at}), points.front().from->members},
+                             {describe({test.over}, {points.back().at}), points.back().from->members}};
   }
-  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, trend_claim(test))};
-  if (result.verdict != Verdict::unknown) result.sides = {std::move(first), std::move(last)};
-  return result;
+  return checked_of(what, outcomes, trend_claim(test));
 }
 
 Checked check_value(const Material& material, const FindingTest& test) {
@@ -185,25 +201,22 @@ Checked check_value(const Material& material, const FindingTest& test) {
   const std::string what = field_title(test.field) + place_of(test.first);
   if (all.empty()) return nothing(material, test, what);
   std::vector<Outcome> outcomes;
-  Side side{"all", {}};
   for (const Case& each : cases_of(test, all)) {
     const double value = each.stat(test.field).mean;
     const Verdict verdict = !known(value)                ? Verdict::unknown
                             : within_bounds(test, value) ? Verdict::holds
                                                          : Verdict::fails;
-    outcomes.push_back({verdict, case_name(test, each, several_groups(all)), figure_text(value, unit)});
-    add(side, "all", each.members);
+    outcomes.push_back(
+        {verdict, case_name(test, each, several_groups(all)), figure_text(value, unit), {{"all", each.members}}});
   }
-  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, bounds_text(test, unit))};
-  if (result.verdict != Verdict::unknown) result.sides = {std::move(side)};
-  return result;
+  return checked_of(what, outcomes, bounds_text(test, unit));
 }
 
 Checked check_spread(const Material& material, const FindingTest& test) {
   const Observations all = material.observations(test.first, true);
   const std::string what = fmt::format("{} of the workers of a run{}", field_title(test.field), place_of(test.first));
   if (all.empty()) return nothing(material, test, what);
-  Observations runs = material.observations(test.first, false);
+  const Observations runs = material.observations(test.first, false);
   std::vector<Outcome> outcomes;
   for (const Case& each : cases_of(test, runs)) {
     Case workers{each.key, {}};
@@ -211,14 +224,13 @@ Checked check_spread(const Material& material, const FindingTest& test) {
       return std::any_of(each.members.begin(), each.members.end(),
                          [&](const Observation& r) { return r.run == o.run; });
     });
-    if (!workers.members.empty())
-      outcomes.push_back(spread_outcome(test, workers, case_name(test, each, several_groups(runs))));
+    if (workers.members.empty()) continue;
+    outcomes.push_back(spread_outcome(test, workers, case_name(test, each, several_groups(runs))));
+    outcomes.back().sides = {{"all", each.members}};
   }
-  const std::string claim =
-      fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than", limit_text(test.within));
-  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, claim)};
-  if (result.verdict != Verdict::unknown) result.sides = {{"all", std::move(runs)}};
-  return result;
+  const std::string claim = fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than",
+                                        limit_text(test.within, unit_of(test.field)));
+  return checked_of(what, outcomes, claim);
 }
 
 Checked check_extreme(const Material& material, const FindingTest& test) {
@@ -227,19 +239,21 @@ Checked check_extreme(const Material& material, const FindingTest& test) {
       fmt::format("{} by {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
   if (all.empty()) return nothing(material, test, what);
   std::vector<Outcome> outcomes;
-  Side wanted{test.is, {}};
-  Side others{"the others", {}};
   for (const Case& each : cases_by(all, test.by)) {
     const std::vector<Case> along = cases_by(each.members, {test.over});
     const std::vector<Point> points = points_of(along, test.field);
     outcomes.push_back(extreme_outcome(test, describe(test.by, each.key), points));
-    for (const Point& point : points) add(same_value(point.at, test.is) ? wanted : others, "", point.from->members);
+    Side wanted{test.is, {}};
+    Side others{"the others", {}};
+    for (const Point& point : points) {
+      Observations& members = (same_value(point.at, test.is) ? wanted : others).members;
+      members.insert(members.end(), point.from->members.begin(), point.from->members.end());
+    }
+    outcomes.back().sides = {std::move(wanted), std::move(others)};
   }
   const std::string claim =
       fmt::format("{} should have the {}", test.is, test.kind == TestKind::most ? "most" : "least");
-  Checked result{verdict_of(outcomes), sentence_of(what, outcomes, claim)};
-  if (result.verdict != Verdict::unknown) result.sides = {std::move(wanted), std::move(others)};
-  return result;
+  return checked_of(what, outcomes, claim);
 }
 
 }  // namespace lockstep::report

@@ -13,37 +13,31 @@ namespace lockstep::report {
 namespace {
 
 Verdict together(const std::vector<Checked>& tests) {
-  const auto count = [&](Verdict verdict) {
-    return static_cast<size_t>(
-        std::count_if(tests.begin(), tests.end(), [&](const Checked& c) { return c.verdict == verdict; }));
-  };
-  if (tests.empty() || count(Verdict::unknown) == tests.size()) return Verdict::unknown;
-  if (count(Verdict::holds) == tests.size()) return Verdict::holds;
-  return count(Verdict::fails) + count(Verdict::unknown) == tests.size() ? Verdict::fails : Verdict::partly;
+  std::vector<Verdict> verdicts;
+  for (const Checked& test : tests) verdicts.push_back(test.verdict);
+  return verdict_of(verdicts);
 }
 
+/// A worker has no figure that is of runs alone: both sides would show the same.
 double mean_of(const Side& side, const std::string& field) {
   std::vector<double> values;
   for (const Observation& member : side.members) values.push_back(member.number(field));
-  const double mean = records::mean(values);
-  if (records::known(mean)) return mean;
-  values.clear();  // what is known of the run, not of its workers
-  for (const Observation& member : side.members)
-    values.push_back(Observation{member.run, nullptr, member.derived}.number(field));
   return records::mean(values);
 }
 
-/// "Computing: 62 % with nodes 3, 91 % with nodes 1."
-std::string explaining(const std::string& field, const std::vector<Side>& sides) {
+/// "Computing: 62 % with nodes 3; 91 % with nodes 1."
+std::string explaining(const std::string& field, const Checked& test) {
   std::string text;
-  for (const Side& side : sides) {
+  for (const Side& side : test.sides) {
     const double value = mean_of(side, field);
     if (!records::known(value)) continue;
-    if (!text.empty()) text += ", ";
+    if (!text.empty()) text += "; ";
     text += figure_text(value, unit_of(field));
-    if (sides.size() > 1) text += " with " + side.name;
+    if (test.sides.size() > 1) text += " with " + side.name;
   }
-  return text.empty() ? "" : capital(field_title(field)) + ": " + text + ".";
+  if (text.empty()) return "";
+  const std::string where = test.failing_alone ? " where it does not hold" : "";
+  return capital(field_title(field)) + where + ": " + text + ".";
 }
 
 /// What limited one run of each side.
@@ -57,9 +51,21 @@ void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector
       if (record == nullptr) continue;
       const records::Diagnosis diagnosis = records::diagnose(*record);
       if (diagnosis.cause == "unknown" || diagnosis.cause == "short" || diagnosis.headline.empty()) break;
-      reasons.push_back(fmt::format("{}: {}", title_of(*member.run, with_group), diagnosis.headline));
+      std::string reason = fmt::format("{}: {}", title_of(*member.run, with_group), diagnosis.headline);
+      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
       break;
     }
+  }
+}
+
+/// A verdict is of the tests of which something is known.
+void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding) {
+  if (finding.verdict == Verdict::unknown) return;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    if (tests[i].verdict != Verdict::unknown) continue;
+    std::string& sentence = finding.sentences[i];
+    if (sentence.ends_with('.')) sentence.pop_back();
+    sentence += ", and does not count for the verdict.";
   }
 }
 
@@ -99,9 +105,10 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
       finding.sentences.push_back(tests.back().sentence);
     }
     finding.verdict = together(tests);
+    say_what_is_passed_over(tests, finding);
     if (const Checked* test = telling(tests)) {
       for (const std::string& field : spec.explain) {
-        std::string reason = explaining(field, test->sides);
+        std::string reason = explaining(field, *test);
         if (!reason.empty()) finding.reasons.push_back(std::move(reason));
       }
       add_limits(test->sides, folders, finding.reasons);

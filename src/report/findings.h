@@ -11,7 +11,7 @@ namespace lockstep::report {
 
 enum class Verdict : uint8_t {
   holds,
-  partly,  ///< some of its tests hold, or in some of the cases
+  partly,  ///< some of its tests hold, or in some of the cases; what is unknown is passed over
   fails,
   unknown  ///< runs or figures are missing
 };

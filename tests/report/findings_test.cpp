@@ -11,6 +11,7 @@ namespace {
 
 using lab::TestKind;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
@@ -63,13 +64,20 @@ TEST(Ratio, HoldsWithItsNumbersInTheSentence) {
   const Finding finding = check(results, {ratio(0.42)});
   EXPECT_EQ(finding.verdict, Verdict::holds);
   EXPECT_EQ(finding.sentences.at(0),
-            "Time of an epoch, nodes 3 against nodes 1: 0.38 of it (1.42 s against 3.74 s), at most 0.42: holds.");
+            "Time of an epoch, nodes 3 against nodes 1: 0.38 of that with nodes 1 (1.42 s against "
+            "3.74 s), at most 0.42: holds.");
 }
 
 TEST(Ratio, TakesTheMeanOfRepeats) {
   lab::Results results = made_results({nodes(1, 3, 1), nodes(1, 5, 2), nodes(3, 1, 1), nodes(3, 3, 2)});
-  EXPECT_THAT(check(results, {ratio(0.6)}).sentences.at(0), HasSubstr("0.50 of it (2.00 s against 4.00 s)"));
+  EXPECT_THAT(check(results, {ratio(0.6)}).sentences.at(0),
+              HasSubstr("0.50 of that with nodes 1 (2.00 s against 4.00 s)"));
   EXPECT_EQ(check(results, {ratio(0.49)}).verdict, Verdict::fails);
+}
+
+TEST(Ratio, AboveOneIsATimes) {
+  lab::Results results = made_results({nodes(1, 1), nodes(3, 2.5)});
+  EXPECT_THAT(check(results, {ratio(3)}).sentences.at(0), HasSubstr("2.50 times that with nodes 1 (2.50 s"));
 }
 
 TEST(Ratio, SaysWhichRunsAreMissing) {
@@ -110,6 +118,38 @@ TEST(Compare, CountsADifferenceWithinTheLimitAsNone) {
   EXPECT_EQ(check(results, {compare("different", 0.01)}).verdict, Verdict::holds);
 }
 
+TEST(Compare, LimitsTheDifferenceThatItPrints) {
+  lab::Results results = made_results({mode_batch("sync", 32, 400), mode_batch("async", 32, 301)});
+  const Finding finding = check(results, {compare("same", 0.25)});
+  EXPECT_EQ(finding.verdict, Verdict::fails);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("(+33 %), should be the same within 25 %: does not hold."));
+}
+
+TEST(Compare, LimitsSharesInPoints) {
+  lab::Results results = made_results({mode_batch("sync", 32, 1), mode_batch("async", 32, 1)});
+  results.runs[0].measured.values["accuracy"] = 0.20;
+  results.runs[1].measured.values["accuracy"] = 0.22;
+  FindingTest test = compare("same", 0.03);
+  test.field = "accuracy";
+  const Finding finding = check(results, {test});
+  EXPECT_EQ(finding.verdict, Verdict::holds);  // though it is 9 % less
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("(-2.00 points), should be the same within 3 points: holds."));
+}
+
+TEST(Compare, SaysManyTimesRatherThanPercent) {
+  lab::Results results = made_results({mode_batch("sync", 32, 70e-6), mode_batch("async", 32, 94.5e-3)});
+  EXPECT_THAT(check(results, {compare("less")}).sentences.at(0), HasSubstr("(1,350 times less)"));
+}
+
+TEST(Compare, PassesOverWhatIsUnknownAndSaysSo) {
+  lab::Results results = made_results(
+      {mode_batch("sync", 32, 1), mode_batch("async", 32, 4), mode_batch("sync", 64, 1), mode_batch("async", 64, 4)});
+  results.runs[3].measured.values.clear();
+  const Finding finding = check(results, {compare("less")});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr(": holds, of 1 more case it cannot be said."));
+}
+
 TEST(Compare, FindsNoPairWithoutCommonCases) {
   lab::Results results = made_results({mode_batch("sync", 32, 1), mode_batch("async", 64, 1)});
   const Finding finding = check(results, {compare("same")});
@@ -134,6 +174,7 @@ TEST(Trend, IsFlatWithinTheLimit) {
   lab::Results results = made_results({nodes(1, 1.00), nodes(2, 1.03), nodes(3, 0.99)});
   EXPECT_EQ(check(results, {trend("flat")}).verdict, Verdict::holds);
   EXPECT_EQ(check(results, {trend("flat", 0.02)}).verdict, Verdict::fails);
+  EXPECT_THAT(check(results, {trend("flat")}).sentences.at(0), HasSubstr("(the highest +4.0 % on the lowest)"));
   EXPECT_EQ(check(results, {trend("grows")}).verdict, Verdict::fails);
 }
 
@@ -141,6 +182,8 @@ TEST(Trend, SaturatesWhereGrowthSlows) {
   lab::Results results = made_results({nodes(1, 14), nodes(2, 27), nodes(3, 41), nodes(4, 42)});
   EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::holds);
   results = made_results({nodes(1, 14), nodes(2, 27), nodes(3, 41)});
+  EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::fails);
+  results = made_results({nodes(1, 10), nodes(2, 40), nodes(3, 20)});
   EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::fails);
   results = made_results({nodes(1, 14), nodes(2, 27)});
   EXPECT_EQ(check(results, {trend("saturates")}).verdict, Verdict::unknown);
@@ -224,7 +267,31 @@ TEST(Reasons, SetTheExplainingFieldsOfBothSidesBesideEachOther) {
   FindingTest test = ratio(0.6);
   test.first = where({{"nodes", {"4"}}});
   const Finding finding = check(results, {test}, {"share_compute", "ps_memory"});
-  EXPECT_THAT(finding.reasons, ElementsAre("Computing: 25.0 % with nodes 4, 100 % with nodes 1."));
+  EXPECT_THAT(finding.reasons, ElementsAre("Computing: 25.0 % with nodes 4; 100 % with nodes 1."));
+}
+
+TEST(Findings, PassOverATestOfWhichNothingIsKnown) {
+  lab::Results results = made_results({nodes(1, 3.74), nodes(3, 1.42)});
+  FindingTest unknown = ratio(1);
+  unknown.field = "ps_memory";
+  const Finding finding = check(results, {ratio(0.42), unknown});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(1), EndsWith("cannot be said, and does not count for the verdict."));
+}
+
+TEST(Reasons, AreOfTheCasesThatDoNotHold) {
+  lab::Results results = made_results(
+      {mode_batch("sync", 32, 1), mode_batch("async", 32, 4), mode_batch("sync", 64, 9), mode_batch("async", 64, 4)});
+  for (size_t i = 0; i < 4; ++i) results.runs[i].measured.values["share_compute"] = 0.1 * static_cast<double>(i + 1);
+  EXPECT_THAT(check(results, {compare("less")}, {"share_compute"}).reasons,
+              ElementsAre("Computing where it does not hold: 30.0 % with mode sync; 40.0 % with mode async."));
+}
+
+TEST(Reasons, OfWorkersLeaveOutWhatIsOfRunsAlone) {
+  const FindingTest test{.kind = TestKind::most, .field = "iterations", .over = "worker", .is = "worker:0"};
+  lab::Results results = made_results({two_workers(100, 80)});
+  results.runs[0].measured.values["ps_memory"] = 1e6;
+  EXPECT_THAT(check(results, {test}, {"ps_memory"}).reasons, IsEmpty());
 }
 
 TEST(Reasons, SayWhatLimitedARun) {
