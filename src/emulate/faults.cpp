@@ -90,6 +90,19 @@ class Piece {
   Fault fault_;
 };
 
+/// The end of the first would also be the end of the second.
+void refuse_overlaps(const std::vector<Fault>& faults) {
+  for (size_t i = 0; i < faults.size(); ++i) {
+    const Fault& first = faults[i];
+    if (first.seconds <= 0) continue;
+    for (size_t k = i + 1; k < faults.size() && faults[k].at < first.at + first.seconds; ++k) {
+      if (faults[k].kind != first.kind || faults[k].target != first.target) continue;
+      throw UsageError(fmt::format("faults: 'at {}s {}' begins before 'at {}s {}' has ended; one must follow the other",
+                                   faults[k].at, faults[k].text(), first.at, first.text()));
+    }
+  }
+}
+
 }  // namespace
 
 std::string Fault::text() const {
@@ -115,6 +128,7 @@ std::vector<Fault> parse_faults(const std::string& text) {
     if (!trimmed(piece).empty()) faults.push_back(Piece(trimmed(piece)).parse());
   }
   std::stable_sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  refuse_overlaps(faults);
   return faults;
 }
 

@@ -180,6 +180,25 @@ TEST_F(Emulate, NothingIsLeftAfterKillOnceTheNextHasBegun) {
   EXPECT_THAT(left(prefix), IsEmpty());
 }
 
+TEST_F(Emulate, NothingIsLeftOfOneThatIsEndedWhileItMakesItsNodes) {
+  Process process(program_path(), train("lr", {"--epochs", "1000", "--workers", "3", "--emulate", "cores=0.4"}),
+                  options());
+  const std::string prefix = fmt::format("lockstep-{}-", process.pid());
+  for (int i = 0; i < 5000 && left(prefix).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_THAT(left(prefix), ::testing::Not(IsEmpty()));
+  process.signal(SIGTERM);
+  (void)process.finish();
+  EXPECT_THAT(left(prefix), IsEmpty());
+}
+
+TEST_F(Emulate, ARefusedRunLeavesTheOneThatIsThereAsItIs) {
+  (void)succeed(train("lr", {"--epochs", "1", "--emulate", "cores=0.5", "--quiet", "--run-dir", "there"}));
+  const std::string before = get_file(folder / "there/nodes.json");
+  EXPECT_THAT(before, HasSubstr("0.5"));
+  (void)fail(train("lr", {"--epochs", "1", "--emulate", "cores=0.25", "--quiet", "--run-dir", "there"}), 2);
+  EXPECT_EQ(get_file(folder / "there/nodes.json"), before);
+}
+
 TEST_F(Emulate, WhatCannotBeIsOneLine) {
   const auto said = [&](const Words& more) { return fail(train("lr", more), 2); };
   EXPECT_THAT(said({"--workers", "3", "--ps", "1", "--emulate", "cores=100"}),

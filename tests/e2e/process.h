@@ -35,6 +35,7 @@ class Process {
   ~Process();
 
   void signal(int number) const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
   /// Closes the reading end of standard output, as `head` does.
   void close_output();
   /// Reads until standard output holds `text`; false at its end or after `patience`.

@@ -116,6 +116,13 @@ TEST(Faults, AreReadInTheOrderOfTime) {
   EXPECT_TRUE(parse_faults("").empty());
 }
 
+TEST(Faults, OfOneKindAndTargetMustFollowEachOther) {
+  EXPECT_THAT(faults_error("at 5s cut node2 for 9s; at 1s cut node2 for 10s"),
+              HasSubstr("'at 5s cut node2 for 9s' begins before 'at 1s cut node2 for 10s' has ended"));
+  EXPECT_EQ(parse_faults("at 1s cut node2 for 4s; at 5s cut node2 for 1s; at 2s cut node1 for 9s").size(), 3U);
+  EXPECT_EQ(parse_faults("at 1s cut node2 for 10s; at 2s slow node2 to 50% for 1s").size(), 2U);
+}
+
 TEST(Faults, BadTextNamesThePlaceAndWhatIsAllowed) {
   EXPECT_THAT(faults_error("at 3s cut node1; in 3s kill worker:1"),
               HasSubstr("faults: 'in 3s kill worker:1': 'in' in place of 'at'; allowed are 'at 30s kill"));

@@ -216,6 +216,7 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   check(settings, spec);
   const bool mpi = wants_mpi(settings, spec);
   const std::vector<emulate::Fault> wanted = wanted_faults(settings, cluster);
+  const cluster::CaughtSignals held;  // until the nodes are gone: whoever is ended while it makes them leaves nothing
   Places places(settings, cluster);
   Faults faults(wanted, spec.tasks().size(), places.nodes());
   const train::RunDirectory directory = open_run(configuration, settings);

@@ -64,10 +64,16 @@ void heed(int signals, const cluster::Child& child) {
   }
 }
 
-cluster::Ending watch(cluster::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
-                      const std::string& folder) {
-  const Terminal terminal = Terminal::detect();
+/// Whether a training keeps its settings there already.
+bool has_run(const std::string& folder) {
   std::error_code ignored;
+  return std::filesystem::exists(folder + "/config.yaml", ignored);
+}
+
+/// `others`: the folder is another run's, which the program will refuse; nothing is written there.
+cluster::Ending watch(cluster::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
+                      const std::string& folder, bool others) {
+  const Terminal terminal = Terminal::detect();
   bool kept = false;
   std::optional<cluster::Ending> ending;
   faults.begin();
@@ -75,8 +81,9 @@ cluster::Ending watch(cluster::Child& child, int signals, EmulatedNodes& nodes, 
     std::array<pollfd, 2> fds{{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}}};
     (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kLookMilliseconds);
     heed(signals, child);
+    if (others) continue;
     // Its folder must be empty until it has begun.
-    if (!kept && std::filesystem::exists(folder + "/config.yaml", ignored)) {
+    if (!kept && has_run(folder)) {
       kept = true;
       nodes.write(folder, false);
     }
@@ -94,12 +101,13 @@ int run_on_node(const train::Configuration& configuration, const train::Settings
   const std::vector<emulate::Fault> wanted = emulate::parse_faults(settings.faults);
   check_faults(wanted, {}, 1);
   find_data(configuration, settings);  // there is no way out of the node's network
+  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // until the node is gone
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
   const std::string folder = find_folder(configuration, settings);
-  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});
+  const bool others = settings.resume.empty() && has_run(folder);
   cluster::Child child(make_command(settings, invocation, folder, nodes));
-  const cluster::Ending ending = watch(child, signals.fd(), nodes, faults, folder);
+  const cluster::Ending ending = watch(child, signals.fd(), nodes, faults, folder, others);
   if (settings.resume.empty() && settings.run_dir.empty()) (void)::rmdir(folder.c_str());  // where nothing came of it
   if (ending.signalled && ending.number == SIGKILL) {
     const double memory = nodes.cluster().spec(0).memory_bytes;
