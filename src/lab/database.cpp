@@ -54,12 +54,6 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 
 std::string file_of(const std::string& lab_dir) { return lab_dir + "/lab.sqlite"; }
 
-Json as_json(const Values& values) {
-  Json object = Json::object();
-  for (const auto& [name, value] : values) object[name] = value;
-  return object;
-}
-
 /// Bytes that are no UTF-8 become U+FFFD.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -73,24 +67,13 @@ std::string environment_text(const Environment& e) {
                  {"compiler", e.compiler}});
 }
 
-/// The same for the same training, whatever it is called.
-std::string digest_of(const RunPlan& plan) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    hash = (hash ^ 0xFFU) * 1099511628211ULL;
-  };
-  Values sorted = plan.settings;
-  std::sort(sorted.begin(), sorted.end());
-  for (const auto& [name, value] : sorted) {
-    add(name);
-    add(value);
-  }
-  for (const std::string& part : {plan.cluster.emulate, plan.cluster.faults, plan.cluster.hosts}) add(part);
-  return fmt::format("{:016x}", hash);
-}
-
 }  // namespace
+
+std::string json_text(const Values& values) {
+  Json object = Json::object();
+  for (const auto& [name, value] : values) object[name] = value;
+  return dumped(object);
+}
 
 Database::Impl::Impl(const std::string& lab_dir, bool write) : lab_dir_(lab_dir), db_(file_of(lab_dir), write) {
   db_.execute("PRAGMA foreign_keys = ON");
@@ -167,23 +150,8 @@ bool is_lab(const std::string& lab_dir) {
   return fs::is_regular_file(file_of(lab_dir), ignored);
 }
 
-void Database::Impl::plan_run(int64_t experiment, const RunPlan& plan, int64_t place) const {
-  // What is finished stays so where it is the same training; a run under way has lost its lab.
-  Statement upsert(db_, R"(
-    INSERT INTO run (experiment, key, place, run_group, label, repeat, settings, varied, tags, emulate, faults, hosts,
-                     digest, state)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 'planned')
-    ON CONFLICT (experiment, key) DO UPDATE SET
-      place = ?3, run_group = ?4, label = ?5, repeat = ?6, settings = ?7, varied = ?8, tags = ?9, emulate = ?10,
-      faults = ?11, hosts = ?12, digest = ?13,
-      state = CASE WHEN digest = ?13 AND state IN ('done', 'failed') THEN state ELSE 'planned' END)");
-  upsert.bind(experiment).bind(plan.key).bind(place).bind(plan.group).bind(plan.label).bind(int64_t{plan.repeat});
-  upsert.bind(dumped(as_json(plan.settings))).bind(dumped(as_json(plan.varied))).bind(dumped(as_json(plan.tags)));
-  upsert.bind(plan.cluster.emulate).bind(plan.cluster.faults).bind(plan.cluster.hosts).bind(digest_of(plan)).run();
-}
-
 int64_t Database::plan(const Experiment& experiment, const std::string& folder, const Environment& environment,
-                       const std::string& command) {
+                       const std::string& command, const std::vector<std::string>* only) {
   const Sqlite& db = impl_->db();
   Transaction transaction(db);
   Statement(db, R"(
@@ -207,35 +175,31 @@ int64_t Database::plan(const Experiment& experiment, const std::string& folder, 
   for (const auto& [name, text] : experiment.reported) {
     Statement(db, "INSERT INTO reported VALUES (?, ?, ?)").bind(id).bind(name).bind(text).run();
   }
-  Statement(db, "UPDATE run SET place = NULL WHERE experiment = ?").bind(id).run();
-  int64_t place = 0;
-  for (const Group& group : experiment.groups) {
-    for (const RunPlan& plan : group.runs) impl_->plan_run(id, plan, place++);
-  }
-  for (const char* table :
-       {"DELETE FROM measured WHERE run IN (SELECT id FROM run WHERE experiment = ? AND state = 'planned')",
-        "DELETE FROM role WHERE run IN (SELECT id FROM run WHERE experiment = ? AND state = 'planned')",
-        "UPDATE run SET reason = '', started = 0, ended = 0 WHERE experiment = ? AND state = 'planned'"}) {
-    Statement(db, table).bind(id).run();
-  }
+  impl_->plan_runs(id, experiment, only);
   transaction.commit();
   return id;
 }
 
 void Database::started(int64_t experiment, const std::string& run_key, const std::string& folder) {
   const int64_t run = impl_->run_id(experiment, run_key);
-  Transaction transaction(impl_->db());
-  impl_->clear(run);
-  Statement(impl_->db(),
-            "UPDATE run SET state = 'running', reason = '', folder = ?, started = ?, ended = 0 WHERE id = ?")
-      .bind(impl_->kept(folder))
-      .bind(now())
-      .bind(run)
-      .run();
+  const Sqlite& db = impl_->db();
+  Transaction transaction(db);
+  Statement state(db, "SELECT state = 'done' FROM run WHERE id = ?");
+  if (state.bind(run).row() && state.whole(0) != 0) {
+    Statement(db, "UPDATE run SET state = 'running' WHERE id = ?").bind(run).run();
+  } else {
+    impl_->clear(run);
+    Statement(db, "UPDATE run SET state = 'running', reason = '', folder = ?, started = ?, ended = 0 WHERE id = ?")
+        .bind(impl_->kept(folder))
+        .bind(now())
+        .bind(run)
+        .run();
+  }
   transaction.commit();
 }
 
-void Database::done(int64_t experiment, const std::string& run_key, const RunMeasured& measured) {
+void Database::done(int64_t experiment, const std::string& run_key, const RunMeasured& measured,
+                    const std::string& folder, double seconds) {
   const int64_t run = impl_->run_id(experiment, run_key);
   const Sqlite& db = impl_->db();
   Transaction transaction(db);
@@ -250,8 +214,35 @@ void Database::done(int64_t experiment, const std::string& run_key, const RunMea
     Statement(db, "INSERT INTO role VALUES (?, ?, ?, ?)").bind(run).bind(role.role).bind(place++).bind(role.node).run();
     add_all(role.role, role.values);
   }
+  if (!folder.empty()) {
+    Statement(db, "UPDATE run SET folder = ?, started = ? WHERE id = ?")
+        .bind(impl_->kept(folder))
+        .bind(now() - seconds)
+        .bind(run)
+        .run();
+  }
   impl_->set_state(run, RunState::done, "");
   transaction.commit();
+}
+
+void Database::moved(int64_t experiment, const std::string& run_key, const std::string& folder) {
+  Statement(impl_->db(), "UPDATE run SET folder = ? WHERE id = ?")
+      .bind(impl_->kept(folder))
+      .bind(impl_->run_id(experiment, run_key))
+      .run();
+}
+
+bool Database::has_folder(const std::string& folder) const {
+  return Statement(impl_->db(), "SELECT 1 FROM run WHERE folder = ?").bind(impl_->kept(folder)).row();
+}
+
+std::string Database::folder_for(int64_t experiment, const std::string& run_key, const std::string& wanted) const {
+  Statement own(impl_->db(), "SELECT folder FROM run WHERE id = ?");
+  own.bind(impl_->run_id(experiment, run_key)).row();
+  if (!own.text(0).empty()) return impl_->found(own.text(0));
+  std::string free = wanted;
+  for (int number = 2; has_folder(free); ++number) free = fmt::format("{}-{}", wanted, number);
+  return free;
 }
 
 void Database::failed(int64_t experiment, const std::string& run_key, const std::string& reason) {
@@ -264,12 +255,16 @@ void Database::failed(int64_t experiment, const std::string& run_key, const std:
 
 void Database::forget(int64_t experiment, const std::string& run_key) {
   const int64_t run = impl_->run_id(experiment, run_key);
-  Transaction transaction(impl_->db());
-  impl_->clear(run);
-  Statement(impl_->db(),
-            "UPDATE run SET state = 'planned', reason = '', folder = '', started = 0, ended = 0 WHERE id = ?")
-      .bind(run)
-      .run();
+  const Sqlite& db = impl_->db();
+  Transaction transaction(db);
+  Statement has(db, "SELECT EXISTS (SELECT 1 FROM measured WHERE run = ?)");
+  if (has.bind(run).row() && has.whole(0) != 0) {
+    Statement(db, "UPDATE run SET state = 'done' WHERE id = ?").bind(run).run();
+  } else {
+    Statement(db, "UPDATE run SET state = 'planned', reason = '', folder = '', started = 0, ended = 0 WHERE id = ?")
+        .bind(run)
+        .run();
+  }
   transaction.commit();
 }
 

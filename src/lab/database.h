@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,25 @@ class Database {
   [[nodiscard]] ExperimentRow find(const std::string& name, const std::string& scale) const;
   [[nodiscard]] Results results(int64_t experiment) const;
 
-  /// Adds it, or what is new in its plan; what is finished stays. Gives its id.
+  /// Keys of its runs that are done as it has them, under whatever key they were made.
+  [[nodiscard]] std::set<std::string> finished(const Experiment& experiment) const;
+  /// Where a run is, or is to be: `wanted`, unless that is another one's.
+  [[nodiscard]] std::string folder_for(int64_t experiment, const std::string& run_key, const std::string& wanted) const;
+  /// Whether a run of the lab is there.
+  [[nodiscard]] bool has_folder(const std::string& folder) const;
+
+  /// Adds it, or what is new in its plan; what is finished stays. Of a run that is another one now the results go, if
+  /// its key is among `only` (nullptr: all). Gives its id.
   int64_t plan(const Experiment& experiment, const std::string& folder, const Environment& environment,
-               const std::string& command);
+               const std::string& command, const std::vector<std::string>* only = nullptr);
+  /// One that is done keeps what it has until it is done again.
   void started(int64_t experiment, const std::string& run_key, const std::string& folder);
-  void done(int64_t experiment, const std::string& run_key, const RunMeasured& measured);
+  /// `folder` and `seconds`: of one that was made again, elsewhere.
+  void done(int64_t experiment, const std::string& run_key, const RunMeasured& measured, const std::string& folder = "",
+            double seconds = 0);
+  void moved(int64_t experiment, const std::string& run_key, const std::string& folder);
   void failed(int64_t experiment, const std::string& run_key, const std::string& reason);
-  /// It is as if it had never been started.
+  /// It is as if it had not been started.
   void forget(int64_t experiment, const std::string& run_key);
 
  private:

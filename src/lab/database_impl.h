@@ -10,6 +10,24 @@
 
 namespace lockstep::lab {
 
+/// A run that the database has.
+struct KeptRow {
+  int64_t id = 0;
+  std::string key;
+  std::string digest;
+  std::string state;  ///< planned, done or failed: nothing runs while this is looked at
+};
+
+/// A run of a plan, with the row that is its own; nullptr: it is new.
+struct PlannedRow {
+  const RunPlan* plan = nullptr;
+  std::string digest;
+  const KeptRow* row = nullptr;
+};
+
+/// As a JSON object of texts. Bytes that are no UTF-8 become U+FFFD.
+std::string json_text(const Values& values);
+
 class Database::Impl {
  public:
   Impl(const std::string& lab_dir, bool write);
@@ -22,12 +40,18 @@ class Database::Impl {
   [[nodiscard]] int64_t run_id(int64_t experiment, const std::string& key) const;
   void clear(int64_t run) const;
   void set_state(int64_t run, RunState state, const std::string& reason) const;
-  void plan_run(int64_t experiment, const RunPlan& plan, int64_t place) const;
+  /// The runs of a plan; those not among `only` keep what they have. nullptr: all.
+  void plan_runs(int64_t id, const Experiment& experiment, const std::vector<std::string>* only) const;
+  [[nodiscard]] std::vector<KeptRow> kept_rows(int64_t experiment) const;
+  /// Which row each run of a plan has: that of the same training, or else one of its key. `kept` is borrowed.
+  static std::vector<PlannedRow> matched(const Experiment& experiment, const std::vector<KeptRow>& kept);
   void read_measured(int64_t experiment, std::map<int64_t, RunMeasured>& all) const;
   [[nodiscard]] std::vector<RunResult> runs(int64_t experiment) const;
 
  private:
   void check_version(bool write) const;
+  void free_keys(const std::vector<KeptRow>& kept, const std::vector<PlannedRow>& planned) const;
+  void plan_run(int64_t experiment, const PlannedRow& run, int64_t place, bool chosen) const;
 
   std::string lab_dir_;
   Sqlite db_;

@@ -64,7 +64,8 @@ bool has_lab(const std::string& folder) {
 std::vector<ExperimentRow> Database::experiments() const {
   Statement all(impl_->db(),
                 "SELECT e.id, e.name, e.scale, e.title, e.folder, e.started, coalesce(max(r.ended), 0), "
-                "sum(r.state = 'planned'), sum(r.state = 'running'), sum(r.state = 'done'), sum(r.state = 'failed') "
+                "sum(r.state = 'planned'), sum(r.state = 'running'), sum(r.state = 'done'), sum(r.state = 'failed'), "
+                "sum(r.state = 'running' AND EXISTS (SELECT 1 FROM measured m WHERE m.run = r.id)) "
                 "FROM experiment e LEFT JOIN run r ON r.experiment = e.id AND r.place IS NOT NULL "
                 "GROUP BY e.id ORDER BY e.name, e.scale");
   std::vector<ExperimentRow> rows;
@@ -73,7 +74,10 @@ std::vector<ExperimentRow> Database::experiments() const {
     rows.push_back({all.whole(0), all.text(1), all.text(2), all.text(3), impl_->found(all.text(4)), all.number(5),
                     all.number(6), count(7), count(8), count(9), count(10)});
     ExperimentRow& row = rows.back();
-    if (row.running > 0 && !has_lab(row.folder)) row.planned += std::exchange(row.running, 0);
+    if (row.running == 0 || has_lab(row.folder)) continue;
+    const int kept = count(11);  // they were to be made again
+    row.done += kept;
+    row.planned += std::exchange(row.running, 0) - kept;
   }
   return rows;
 }
@@ -169,7 +173,8 @@ Results Database::results(int64_t experiment) const {
   results.runs = impl_->runs(experiment);
   const bool running = has_lab(results.folder);
   for (RunResult& run : results.runs) {
-    if (run.state == RunState::running && !running) run.state = RunState::planned;
+    if (run.state != RunState::running || running) continue;
+    run.state = run.measured.values.empty() ? RunState::planned : RunState::done;
   }
   for (const RunResult& run : results.runs) results.ended = std::max(results.ended, run.ended);
   return results;

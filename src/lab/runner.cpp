@@ -11,12 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/file.h"
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
-#include "lab/estimate.h"
 #include "lockstep/error.h"
 
 namespace lockstep::lab {
@@ -29,6 +29,7 @@ using cluster::Stream;
 constexpr int kTickMilliseconds = 200;
 constexpr double kGraceSeconds = 40;  ///< a launcher gives its roles 30
 constexpr const char* kProgram = "/proc/self/exe";
+constexpr const char* kNew = ".new";  ///< ends the folder of a run that is made again
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
 
@@ -67,16 +68,23 @@ class Runner {
   RunnerOutcome run();
 
  private:
+  void check_root() const;
   void prepare();
+  void finish_moves() const;
   void choose();
+  void put_in_place(const std::string& key, const std::string& fresh) const;
   void make(const RunPlan& plan);
   void warm_up(const Group& group, const RunPlan& plan);
   Trained train(const RunPlan& plan, const std::string& run_dir, bool warm);
-  void settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds);
+  bool settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds);
   int read_signal() const;
   void tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string& text = "",
             const RunMeasured* measured = nullptr) const;
-  [[nodiscard]] std::string run_dir(const RunPlan& plan) const { return folder_ + "/runs/" + plan.key; }
+  /// Those to make, where these are done.
+  [[nodiscard]] std::vector<const RunPlan*> to_make(const std::set<std::string>& finished) const;
+  [[nodiscard]] std::string log_of(const std::string& run_dir) const {
+    return fmt::format("{}/logs/{}.log", folder_, fs::path(run_dir).filename().string());
+  }
 
   const Experiment& experiment_;
   const RunnerOptions& options_;
@@ -86,6 +94,7 @@ class Runner {
   std::optional<base::LockFile> lock_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Clock> clock_;
+  std::set<std::string> finished_;    ///< keys of those that were done before
   std::vector<const RunPlan*> left_;  ///< the one under way first
   Steady::time_point began_;          ///< the one under way
   double passed_ = 0;                 ///< seconds of those that ended here
@@ -127,34 +136,70 @@ void Runner::prepare() {
   }
   database_ = std::make_unique<Database>(options_.lab_dir, Database::Access::write);
   outcome_.folder = folder_;
-  outcome_.experiment = database_->plan(experiment_, folder_, options_.environment, options_.command);
+  outcome_.experiment = database_->plan(experiment_, folder_, options_.environment, options_.command, &options_.keys);
   base::write_whole_file(folder_ + "/experiment.yaml", experiment_.text);
+  finish_moves();
+}
+
+/// What a lab that was killed had not come to: the new folder of a run takes its place, what was begun goes.
+void Runner::finish_moves() const {
+  for (const RunResult& run : database_->results(outcome_.experiment).runs) {
+    if (run.state == RunState::done && run.folder.ends_with(kNew)) put_in_place(run.plan.key, run.folder);
+  }
+  std::vector<std::string> begun;
+  for (const auto& entry : fs::directory_iterator(folder_ + "/runs")) {
+    const std::string path = folder_ + "/runs/" + entry.path().filename().string();
+    if (path.ends_with(kNew) && !database_->has_folder(path)) begun.push_back(path);
+  }
+  for (const std::string& path : begun) remove_folder(path);
+}
+
+/// The database has the new folder already.
+void Runner::put_in_place(const std::string& key, const std::string& fresh) const {
+  const std::string folder = fresh.substr(0, fresh.size() - std::string_view(kNew).size());
+  std::error_code error;
+  if (fs::exists(fresh, error)) {
+    remove_folder(folder);
+    fs::rename(fresh, folder, error);
+    if (error) throw IoError(fmt::format("cannot rename {} to {}: {}", fresh, folder, error.message()));
+    fs::rename(log_of(fresh), log_of(folder), error);
+  }
+  database_->moved(outcome_.experiment, key, folder);
+}
+
+std::vector<const RunPlan*> Runner::to_make(const std::set<std::string>& finished) const {
+  const std::set<std::string> wanted(options_.keys.begin(), options_.keys.end());
+  std::vector<const RunPlan*> plans;
+  for (const Group& group : experiment_.groups) {
+    for (const RunPlan& plan : group.runs) {
+      if (wanted.contains(plan.key) && (options_.again || !finished.contains(plan.key))) plans.push_back(&plan);
+    }
+  }
+  return plans;
+}
+
+void Runner::check_root() const {
+  if (::geteuid() == 0) return;
+  std::set<std::string> finished;
+  if (is_lab(options_.lab_dir)) {
+    finished = Database(options_.lab_dir, Database::Access::read).finished(experiment_);
+  }
+  for (const RunPlan* plan : to_make(finished)) {
+    if (plan->cluster.emulate.empty()) continue;
+    throw UsageError(
+        fmt::format("{} runs on emulated nodes, which needs root: start it with sudo, or with --local on processes "
+                    "of this machine",
+                    experiment_.name));
+  }
 }
 
 void Runner::choose() {
   const Results results = database_->results(outcome_.experiment);
   clock_ = std::make_unique<Clock>(options_.models, experiment_, results.runs);
-  const auto wanted = [&](const std::string& key) {
-    return std::find(options_.keys.begin(), options_.keys.end(), key) != options_.keys.end();
-  };
-  std::map<std::string, RunState> states;
-  for (const RunResult& run : results.runs) states[run.plan.key] = run.state;
-  for (const Group& group : experiment_.groups) {
-    for (const RunPlan& plan : group.runs) {
-      if (!wanted(plan.key)) continue;
-      if (states[plan.key] == RunState::done && !options_.again) {
-        ++outcome_.before;
-      } else {
-        left_.push_back(&plan);
-      }
-    }
-  }
+  finished_ = database_->finished(experiment_);
+  left_ = to_make(finished_);
   count_ = left_.size();
-  const bool emulates =
-      std::any_of(left_.begin(), left_.end(), [](const RunPlan* p) { return !p->cluster.emulate.empty(); });
-  if (emulates && ::geteuid() != 0) {
-    throw UsageError(fmt::format("{} runs on emulated nodes, which needs root: start it with sudo", experiment_.name));
-  }
+  outcome_.before = options_.keys.size() - count_;
 }
 
 int Runner::read_signal() const {
@@ -166,7 +211,7 @@ int Runner::read_signal() const {
 
 Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm) {
   std::ofstream log;
-  if (!warm) log.open(folder_ + "/logs/" + plan.key + ".log", std::ios::trunc);
+  if (!warm) log.open(log_of(run_dir), std::ios::trunc);
   cluster::Command command;
   command.program = kProgram;
   command.argv = {options_.program};
@@ -198,6 +243,7 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
   }
   child.read_rest(Stream::out, out);
   child.read_rest(Stream::err, err);
+  if (!warm && !log.flush()) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
   return trained;
 }
 
@@ -212,12 +258,13 @@ void Runner::warm_up(const Group& group, const RunPlan& plan) {
   }
 }
 
-/// What came of a training goes to the database.
-void Runner::settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds) {
+/// What came of a training goes to the database. Whether it is done.
+bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds) {
   std::string reason;
   RunMeasured measured;
   if (!trained.ending->ok()) {
-    reason = trained.last_error.empty() ? trained.ending->text() : reason_of(trained.last_error);
+    const bool told = !trained.ending->signalled && !trained.last_error.empty();
+    reason = told ? reason_of(trained.last_error) : trained.ending->text();
   } else {
     try {
       const records::RunRecord record = records::read_run(run_dir);
@@ -227,37 +274,50 @@ void Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
       reason = fmt::format("its folder cannot be read: {}", error.what());
     }
   }
+  const bool again = finished_.contains(plan.key);
   if (reason.empty()) {
-    database_->done(outcome_.experiment, plan.key, measured);
+    database_->done(outcome_.experiment, plan.key, measured, again ? run_dir : "", seconds);
     clock_->took(plan.key, seconds);
     ++outcome_.done;
     tell(RunnerEvent::Kind::done, plan, "", &measured);
+    return true;
+  }
+  if (again) {
+    database_->forget(outcome_.experiment, plan.key);
+    reason += "; its earlier result stays";
   } else {
     database_->failed(outcome_.experiment, plan.key, reason);
-    ++outcome_.failed;
-    tell(RunnerEvent::Kind::failed, plan, reason);
   }
+  ++outcome_.failed;
+  tell(RunnerEvent::Kind::failed, plan, reason);
+  return false;
 }
 
 void Runner::make(const RunPlan& plan) {
-  const std::string folder = run_dir(plan);
-  remove_folder(folder);
+  // A result stays until there is another: one that is made again has a folder beside it.
+  const bool again = finished_.contains(plan.key);
+  const std::string folder = database_->folder_for(outcome_.experiment, plan.key, folder_ + "/runs/" + plan.key);
+  const std::string into = again ? folder + kNew : folder;
   database_->started(outcome_.experiment, plan.key, folder);
+  remove_folder(into);
   began_ = Steady::now();
   tell(RunnerEvent::Kind::started, plan);
-  const Trained trained = train(plan, folder, false);
+  const Trained trained = train(plan, into, false);
   if (trained.signal != 0) {
     outcome_.signal = trained.signal;
     database_->forget(outcome_.experiment, plan.key);
-    remove_folder(folder);
+    remove_folder(into);
     return;
   }
   const double seconds = since(began_);
-  settle(plan, folder, trained, seconds);
+  const bool done = settle(plan, into, trained, seconds);
+  if (again && done) put_in_place(plan.key, into);
+  if (again && !done) remove_folder(into);
   passed_ += seconds;
 }
 
 RunnerOutcome Runner::run() {
+  check_root();
   prepare();
   choose();
   began_ = Steady::now();
@@ -302,34 +362,6 @@ std::vector<std::string> run_words(const RunPlan& plan, const std::string& run_d
   if (warm_up) words.insert(words.end(), {"--steps=50", "--seconds=2"});
   words.push_back("--run-dir=" + run_dir);
   return words;
-}
-
-Clock::Clock(std::span<const nn::ModelDef> models, const Experiment& experiment,
-             const std::vector<RunResult>& results) {
-  Estimator estimator(models);
-  for (const Group& group : experiment.groups) {
-    for (const RunPlan& plan : group.runs) guesses_[plan.key] = estimator.seconds(plan);
-  }
-  for (const RunResult& run : results) {
-    if (run.state == RunState::done && run.ended > run.started) took(run.plan.key, run.ended - run.started);
-  }
-}
-
-double Clock::seconds(const std::string& key) const {
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  // A repeat takes as long as the first.
-  const auto place = known_.lower_bound(key.substr(0, key.rfind("-r")) + "-r");
-  if (place != known_.end() && place->first.substr(0, place->first.rfind("-r")) == key.substr(0, key.rfind("-r"))) {
-    return place->second;
-  }
-  const auto guess = guesses_.find(key);
-  return guess == guesses_.end() ? 0 : guess->second * (guessed_ > 0 ? taken_ / guessed_ : 1);
-}
-
-void Clock::took(const std::string& key, double seconds) {
-  known_[key] = seconds;
-  guessed_ += guesses_[key];
-  taken_ += seconds;
 }
 
 RunnerOutcome run_experiment(const Experiment& experiment, const RunnerOptions& options,

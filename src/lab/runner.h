@@ -34,7 +34,8 @@ struct RunnerEvent {
     started,
     tick,  ///< some time has passed
     done,
-    failed  ///< text: why
+    failed,  ///< text: why
+    note     ///< text: what else there is to say
   };
   Kind kind = Kind::tick;
   const RunPlan* plan = nullptr;

@@ -73,11 +73,6 @@ Statement& Statement::bind(int64_t number) {
   return *this;
 }
 
-Statement& Statement::bind_null() {
-  database_.check(sqlite3_bind_null(statement_.get(), next_++));
-  return *this;
-}
-
 bool Statement::row() {
   const int code = sqlite3_step(statement_.get());
   database_.check(code);

@@ -21,7 +21,6 @@ class Statement {
   Statement& bind(std::string_view text);
   Statement& bind(double number);
   Statement& bind(int64_t number);
-  Statement& bind_null();
   /// Whether there is a row (another one).
   bool row();
   /// To its end, and ready to be bound again.

@@ -129,6 +129,52 @@ TEST_F(Lab, CtrlCEndsTheRunUnderWayAndTheNextStartGoesOn) {
   EXPECT_EQ(states()[kSlowKey], "done");
 }
 
+TEST_F(Lab, WhatIsMadeAgainStaysUntilThereIsAnother) {
+  put(kSlow);
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  const std::string before = identity(kSlowKey);
+  for (const int signal : {SIGINT, SIGKILL}) {
+    Process process(program_path(), Words{"lab", "run", "tiny.yaml", "--again", "--only", kSlowKey}, options());
+    for (int i = 0; i < 500 && !exists("lab/tiny/runs/" + kSlowKey + ".new/config.yaml"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    process.signal(signal);
+    const Ended ended = process.finish();
+    EXPECT_EQ(ended.code, 128 + signal) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(signal == SIGINT ? "--again` makes all of them once more" : ""));
+    EXPECT_EQ(identity(kSlowKey), before);
+    EXPECT_EQ(states()[kSlowKey], "done");
+    EXPECT_GT(exported()["runs"][1]["measured"]["accuracy"], 0);
+  }
+  (void)succeed({"lab", "run", "tiny.yaml", "--again", "--only", kSlowKey});
+  EXPECT_NE(identity(kSlowKey), before);
+  EXPECT_FALSE(exists("lab/tiny/runs/" + kSlowKey + ".new"));
+}
+
+TEST_F(Lab, AGridThatGrowsMakesOnlyWhatIsNew) {
+  put(kTiny + "grid: {batch: [10]}\n");
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  put(kThree);
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("2 runs to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
+}
+
+TEST_F(Lab, ADryRunKnowsThatAnotherClusterIsAnotherRun) {
+  const std::string two = kTiny + "cases: [{label: two, workers: 2}]\n";
+  put(two);
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("0 runs to make"));
+  put(two + "cluster: {faults: at 30s stop worker:1 for 1s}\n");
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("1 run to make"));
+}
+
+TEST_F(Lab, TheCommandToRunItAgainIsFitForAShell) {
+  put(kTiny, "a tiny one.yaml");
+  (void)succeed({"lab", "run", "a tiny one.yaml", "--lab-dir", "it's", "--set", "batch=50", "--only", "tiny*"});
+  EXPECT_THAT(json::parse(succeed({"lab", "export", "tiny", "--lab-dir", "it's", "--to", "json"}).out)["command"],
+              "lockstep lab run 'a tiny one.yaml' --only 'tiny*' --lab-dir 'it'\\''s' --set batch=50");
+}
+
 TEST_F(Lab, AfterKillTheBrokenRunIsRepeatedAndNoOther) {
   const std::unique_ptr<Process> process = start_slow();
   process->signal(SIGKILL);

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "lab/digest.h"
 #include "lab/experiments.h"
 
 namespace lockstep::testing {
@@ -18,7 +19,9 @@ namespace {
 using lab::Database;
 using lab::RunState;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 class LabDatabase : public ::testing::Test {
@@ -39,6 +42,11 @@ class LabDatabase : public ::testing::Test {
   }
   static lab::RunMeasured some() {
     return {{{"accuracy", 0.9}, {"seconds", 2}}, {{"worker:0", "node1", {{"seconds", 1.5}}}, {"ps:0", "node2", {}}}};
+  }
+
+  static void finish(Database& database, int64_t id, const std::string& key, const std::string& run = "x") {
+    database.started(id, key, run);
+    database.done(id, key, some());
   }
 
   TempDir folder;
@@ -101,7 +109,6 @@ TEST_F(LabDatabase, AForgottenRunAndOneWhoseLabDiedArePlannedAgain) {
   Database database = open();
   const int64_t id = database.plan(experiment("1, 2"), folder / "e", {}, "");
   database.started(id, "e-batch=1-r1", "x");
-  database.done(id, "e-batch=1-r1", some());
   database.forget(id, "e-batch=1-r1");
   database.started(id, "e-batch=2-r1", "x");
   database.plan(experiment("1, 2"), folder / "e", {}, "");
@@ -109,6 +116,87 @@ TEST_F(LabDatabase, AForgottenRunAndOneWhoseLabDiedArePlannedAgain) {
     EXPECT_EQ(run.state, RunState::planned);
     EXPECT_EQ(run.started, 0);
   }
+}
+
+TEST_F(LabDatabase, OnlyTheRunsThatAreChosenLoseWhatTheyHad) {
+  Database database = open();
+  const int64_t id = database.plan(experiment("1, 2"), folder / "e", {}, "");
+  for (const char* key : {"e-batch=1-r1", "e-batch=2-r1"}) finish(database, id, key);
+  const lab::Experiment longer =
+      parse("name: e\nbase: {model: lr, dataset: synthetic, epochs: 2}\ngrid: {batch: [1, 2]}\n");
+  const std::vector<std::string> only{"e-batch=2-r1"};
+  database.plan(longer, folder / "e", {}, "", &only);
+  const lab::Results results = database.results(id);
+  ASSERT_EQ(results.runs.size(), 2U);
+  EXPECT_EQ(results.runs[0].state, RunState::done);
+  EXPECT_EQ(results.runs[0].text("epochs"), "1") << "what it was made with";
+  EXPECT_DOUBLE_EQ(results.runs[0].number("accuracy"), 0.9);
+  EXPECT_EQ(results.runs[1].state, RunState::planned);
+  EXPECT_EQ(results.runs[1].text("epochs"), "2");
+  EXPECT_THAT(database.finished(longer), IsEmpty()) << "it is not what the file has now";
+  EXPECT_THAT(database.finished(experiment("1, 2")), ElementsAre("e-batch=1-r1"));
+}
+
+TEST_F(LabDatabase, AGridThatGrowsKeepsItsFirstRun) {
+  Database database = open();
+  const int64_t id = database.plan(experiment("1"), folder / "e", {}, "");
+  finish(database, id, "e-r1", folder / "e/runs/e-r1");
+  EXPECT_THAT(database.finished(experiment("1, 2")), ElementsAre("e-batch=1-r1"));
+  database.plan(experiment("1, 2"), folder / "e", {}, "");
+  lab::Results results = database.results(id);
+  EXPECT_EQ(results.runs[0].plan.key, "e-batch=1-r1");
+  EXPECT_EQ(results.runs[0].state, RunState::done);
+  EXPECT_DOUBLE_EQ(results.runs[0].number("accuracy"), 0.9);
+  EXPECT_EQ(results.runs[0].folder, folder / "e/runs/e-r1");
+  EXPECT_EQ(results.runs[1].state, RunState::planned);
+
+  // The other value alone has the first one's key, and not its folder.
+  database.plan(experiment("2"), folder / "e", {}, "");
+  results = database.results(id);
+  ASSERT_EQ(results.runs.size(), 1U);
+  EXPECT_EQ(results.runs[0].state, RunState::planned);
+  EXPECT_EQ(database.folder_for(id, "e-r1", folder / "e/runs/e-r1"), folder / "e/runs/e-r1-2");
+  finish(database, id, "e-r1", folder / "e/runs/e-r1-2");
+  database.plan(experiment("1"), folder / "e", {}, "");
+  results = database.results(id);
+  EXPECT_EQ(results.runs[0].folder, folder / "e/runs/e-r1") << "two runs change places under one key";
+  EXPECT_EQ(results.runs[0].state, RunState::done);
+  database.plan(experiment("2, 1"), folder / "e", {}, "");
+  EXPECT_THAT(database.finished(experiment("2, 1")), ElementsAre("e-batch=1-r1", "e-batch=2-r1"));
+}
+
+TEST_F(LabDatabase, ARunThatIsMadeAgainKeepsWhatItHasUntilItIsDone) {
+  const std::string key = "e-batch=1-r1";
+  Database database = open();
+  const int64_t id = database.plan(experiment("1, 2"), folder / "e", {}, "");
+  finish(database, id, key);
+  database.started(id, key, "x");
+  EXPECT_EQ(open(Database::Access::read).find("e", "").done, 1) << "its lab has died";
+  EXPECT_EQ(database.results(id).runs[0].state, RunState::done);
+  database.plan(experiment("1, 2"), folder / "e", {}, "");
+  EXPECT_DOUBLE_EQ(database.results(id).runs[0].number("accuracy"), 0.9);
+  database.started(id, key, "x");
+  database.forget(id, key);
+  EXPECT_EQ(database.results(id).runs[0].state, RunState::done);
+  database.started(id, key, "x");
+  database.done(id, key, {{{"accuracy", 0.5}}, {}}, folder / "y", 3);
+  const lab::RunResult run = database.results(id).runs[0];
+  EXPECT_DOUBLE_EQ(run.number("accuracy"), 0.5);
+  EXPECT_EQ(run.folder, folder / "y");
+  EXPECT_NEAR(run.ended - run.started, 3, 0.1);
+}
+
+TEST_F(LabDatabase, AnotherModelInTheSameFileIsAnotherRun) {
+  const std::string file = folder / "model.yaml";
+  const auto planned = [&](const std::string& text) {
+    put_file(file, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    lab::RunPlan plan;
+    plan.settings = {{"model", file}};
+    return lab::digest_of(plan);
+  };
+  const std::string first = planned("a");
+  EXPECT_NE(planned("b"), first);
+  EXPECT_EQ(planned("a"), first);
 }
 
 TEST_F(LabDatabase, AKillLosesNothingThatWasFinished) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lab_commands.h"
 #include "lab_results.h"
 #include "output.h"
 #include "text.h"
@@ -15,11 +16,11 @@ size_t digits(size_t number) { return std::to_string(number).size(); }
 
 }  // namespace
 
-LabDisplay::LabDisplay(const lab::Experiment& experiment, const Terminal& terminal, bool quiet)
-    : experiment_(experiment), terminal_(terminal), quiet_(quiet) {
+LabDisplay::LabDisplay(const lab::Experiment& experiment, size_t runs, const Terminal& terminal, bool quiet)
+    : terminal_(terminal), quiet_(quiet) {
   if (quiet_) return;
-  print("{}{}: {}\n", terminal_.bold(experiment_.title),
-        experiment_.scale.empty() ? "" : " (" + experiment_.scale + ")", counted(experiment_.runs(), "run"));
+  print("{}{}: {}\n", terminal_.bold(experiment.title), experiment.scale.empty() ? "" : " (" + experiment.scale + ")",
+        counted(runs, "run"));
   flush_out();
 }
 
@@ -56,13 +57,16 @@ void LabDisplay::line(const lab::RunnerEvent& event) {
 
 void LabDisplay::show(const lab::RunnerEvent& event) {
   if (quiet_) return;
-  if (event.kind == Kind::done || event.kind == Kind::failed) {
+  if (event.kind == Kind::note) {
+    end();
+    print_note(terminal_, "warning", event.text);
+  } else if (event.kind == Kind::done || event.kind == Kind::failed) {
     line(event);
   } else if (terminal_.interactive) {
     draw(event);
   } else if (event.kind == Kind::started) {
     print("run {} of {}: {}, {}, about {} left for all\n", event.number, event.count, event.plan->key,
-          length_of(*event.plan), duration_text(event.left));
+          length_text(*event.plan), duration_text(event.left));
     flush_out();
   }
 }

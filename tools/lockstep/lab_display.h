@@ -10,7 +10,8 @@ namespace lockstep::tools {
 
 class LabDisplay {
  public:
-  LabDisplay(const lab::Experiment& experiment, const Terminal& terminal, bool quiet);
+  /// `runs`: how many were chosen.
+  LabDisplay(const lab::Experiment& experiment, size_t runs, const Terminal& terminal, bool quiet);
 
   void show(const lab::RunnerEvent& event);
   /// Takes the bar away.
@@ -20,7 +21,6 @@ class LabDisplay {
   void draw(const lab::RunnerEvent& event);
   void line(const lab::RunnerEvent& event);
 
-  const lab::Experiment& experiment_;
   Terminal terminal_;
   bool quiet_;
   bool bar_ = false;

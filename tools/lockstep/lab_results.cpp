@@ -10,7 +10,7 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
-#include "lab_commands.h"
+#include "output.h"
 #include "records/format.h"
 #include "table.h"
 #include "text.h"
@@ -86,8 +86,6 @@ std::string result_text(const lab::Measured& values) {
   }
   return text.empty() ? "done" : text;
 }
-
-std::string length_of(const lab::RunPlan& plan) { return length_text(plan); }
 
 void print_results(const lab::Results& results) {
   const Terminal terminal = Terminal::detect();

@@ -11,7 +11,6 @@ namespace lockstep::tools {
 std::string result_text(const lab::Measured& values);
 /// A measured value with its unit, or "" where it is not known.
 std::string field_text(const lab::Measured& values, std::string_view field);
-std::string length_of(const lab::RunPlan& plan);
 void print_results(const lab::Results& results);
 /// Where this is: the program, the system, the machine.
 lab::Environment environment();

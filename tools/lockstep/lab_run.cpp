@@ -36,14 +36,21 @@ void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& 
   }
 }
 
+/// For a shell, in quotes where it needs them.
+std::string word(const std::string& text) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
+  const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos;
+  return plain ? text : "'" + replaced(text, "'", "'\\''") + "'";
+}
+
 /// How to do the same once more.
 std::string command_text(const LabRunArguments& arguments, const lab::Experiment& experiment) {
-  std::string text = "lockstep lab run " + arguments.file;
+  std::string text = "lockstep lab run " + word(arguments.file);
   if (!experiment.scale.empty()) text += " --scale " + experiment.scale;
-  for (const std::string& pattern : arguments.only) text += " --only '" + pattern + "'";
-  if (arguments.lab_dir != "lab") text += " --lab-dir " + arguments.lab_dir;
-  if (!arguments.data.empty()) text += " --data " + arguments.data;
-  for (const std::string& setting : arguments.set) text += " --set '" + setting + "'";
+  for (const std::string& pattern : arguments.only) text += " --only " + word(pattern);
+  if (arguments.lab_dir != "lab") text += " --lab-dir " + word(arguments.lab_dir);
+  if (!arguments.data.empty()) text += " --data " + word(arguments.data);
+  for (const std::string& setting : arguments.set) text += " --set " + word(setting);
   if (arguments.local) text += " --local";
   return text;
 }
@@ -62,25 +69,28 @@ lab::Overrides overrides(const LabRunArguments& arguments) {
 }
 
 /// What the lab has of the experiment so far; nothing where it is new.
-std::vector<lab::RunResult> earlier(const std::string& lab_dir, const lab::Experiment& experiment) {
+struct Earlier {
+  std::vector<lab::RunResult> runs;
+  std::set<std::string> finished;  ///< keys of those that would not be made again
+};
+
+Earlier earlier(const std::string& lab_dir, const lab::Experiment& experiment) {
   if (!lab::is_lab(lab_dir)) return {};
   const lab::Database database(lab_dir, lab::Database::Access::read);
   for (const lab::ExperimentRow& row : database.experiments()) {
-    if (row.name == experiment.name && row.scale == experiment.scale) return database.results(row.id).runs;
+    if (row.name != experiment.name || row.scale != experiment.scale) continue;
+    return {database.results(row.id).runs, database.finished(experiment)};
   }
   return {};
 }
 
 int show_plan(const LabRunArguments& arguments, const lab::Experiment& experiment,
               const std::vector<const lab::RunPlan*>& chosen, const Invocation& invocation) {
-  const std::vector<lab::RunResult> before = earlier(arguments.lab_dir, experiment);
-  const lab::Clock clock(invocation.models, experiment, before);
+  const Earlier before = earlier(arguments.lab_dir, experiment);
+  const lab::Clock clock(invocation.models, experiment, before.runs);
   std::vector<PlannedRun> runs;
   for (const lab::RunPlan* plan : chosen) {
-    const auto done = std::any_of(before.begin(), before.end(), [&](const lab::RunResult& run) {
-      return run.plan.key == plan->key && run.state == lab::RunState::done && run.plan.settings == plan->settings;
-    });
-    runs.push_back({plan, clock.seconds(plan->key), done && !arguments.again});
+    runs.push_back({plan, clock.seconds(plan->key), before.finished.contains(plan->key) && !arguments.again});
   }
   if (arguments.json) {
     write_out(plan_json(experiment, runs));
@@ -121,15 +131,16 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   options.command = command_text(arguments, experiment);
   options.environment = environment();
   options.models = invocation.models;
-  LabDisplay display(experiment, Terminal::detect(), arguments.json);
+  LabDisplay display(experiment, chosen.size(), Terminal::detect(), arguments.json);
   const lab::RunnerOutcome outcome =
       lab::run_experiment(experiment, options, [&](const lab::RunnerEvent& event) { display.show(event); });
   display.end();
   if (outcome.signal != 0) {
-    const std::string go_on = replaced(options.command, "lockstep ", invocation.program + " ");
-    print_note(
-        Terminal::detect(), "interrupted",
-        fmt::format("{} done; `{}` goes on with the rest", counted(outcome.done + outcome.before, "run"), go_on));
+    const std::string go_on = invocation.program + options.command.substr(options.command.find(' '));
+    const std::string rest = arguments.again ? fmt::format("`{} --again` makes all of them once more", go_on)
+                                             : fmt::format("`{}` goes on with the rest", go_on);
+    print_note(Terminal::detect(), "interrupted",
+               fmt::format("{} done; {}", counted(outcome.done + outcome.before, "run"), rest));
     if (arguments.json) print_outcome(arguments, outcome, "");
     return 128 + outcome.signal;
   }
@@ -139,8 +150,9 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   }
   print_outcome(arguments, outcome, report);
   if (outcome.failed == 0) return 0;
-  throw Error(fmt::format("{} of {} failed; their logs are in {}/logs, and the next `lockstep lab run` repeats them",
-                          outcome.failed, counted(outcome.done + outcome.failed, "run"), outcome.folder));
+  throw Error(fmt::format("{} of {} failed; their logs are in {}/logs, and the next `lockstep lab run` repeats {}",
+                          outcome.failed, counted(outcome.done + outcome.failed, "run"), outcome.folder,
+                          arguments.again ? "those without a result" : "them"));
 }
 
 }  // namespace lockstep::tools

@@ -1,0 +1,70 @@
+#include "lab/digest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// FNV-1a, of texts one after the other.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    add_bytes(text);
+    step(0xFF);
+  }
+  void add_bytes(std::string_view bytes) {
+    for (const char c : bytes) step(static_cast<unsigned char>(c));
+  }
+  [[nodiscard]] std::string text() const { return fmt::format("{:016x}", state_); }
+
+ private:
+  void step(unsigned char byte) { state_ = (state_ ^ byte) * 1099511628211ULL; }
+  uint64_t state_ = 1469598103934665603ULL;
+};
+
+/// Names of the program's own models and data sets have no extension.
+bool is_file(const std::string& name) {
+  std::error_code ignored;
+  return fs::path(name).has_extension() && fs::is_regular_file(name, ignored);
+}
+
+void add_content(Hash& hash, const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string block(size_t{1} << 16, '\0');
+  while (stream) {
+    stream.read(block.data(), static_cast<std::streamsize>(block.size()));
+    hash.add_bytes(std::string_view(block).substr(0, static_cast<size_t>(stream.gcount())));
+  }
+  hash.add("");
+}
+
+/// Data may be large.
+void add_size_and_time(Hash& hash, const std::string& file) {
+  std::error_code ignored;
+  hash.add(fmt::format("{} {}", fs::file_size(file, ignored),
+                       fs::last_write_time(file, ignored).time_since_epoch().count()));
+}
+
+}  // namespace
+
+std::string digest_of(const RunPlan& plan) {
+  Hash hash;
+  Values sorted = plan.settings;
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [name, value] : sorted) {
+    hash.add(name);
+    hash.add(value);
+  }
+  for (const std::string& part : {plan.cluster.emulate, plan.cluster.faults, plan.cluster.hosts}) hash.add(part);
+  if (const std::string model = value_of(plan.settings, "model"); is_file(model)) add_content(hash, model);
+  if (const std::string data = value_of(plan.settings, "dataset"); is_file(data)) add_size_and_time(hash, data);
+  return hash.text();
+}
+
+}  // namespace lockstep::lab

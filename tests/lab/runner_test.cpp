@@ -1,0 +1,61 @@
+// What is refused before anything of the lab is touched.
+#include "lab/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "lab/experiments.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uid_t kNobody = 65534;
+
+/// Without root while it lives.
+class Unprivileged {
+ public:
+  Unprivileged() : before_(geteuid()) {
+    if (before_ == 0) ok_ = seteuid(kNobody) == 0;
+  }
+  ~Unprivileged() {
+    if (before_ == 0 && seteuid(0) != 0) std::abort();
+  }
+  Unprivileged(const Unprivileged&) = delete;
+  Unprivileged& operator=(const Unprivileged&) = delete;
+  [[nodiscard]] bool ok() const { return ok_; }
+
+ private:
+  uid_t before_;
+  bool ok_ = true;
+};
+
+TEST(Runner, WithoutRootEmulatedNodesAreRefusedAndResultsStay) {
+  const TempDir folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  const lab::Experiment emulated = parse(kBase + "cluster: {emulate: on}\n");
+  const Unprivileged user;
+  ASSERT_TRUE(user.ok());
+  int64_t id = 0;
+  {
+    lab::Database database(folder.path(), lab::Database::Access::write);
+    id = database.plan(parse(kBase), folder / "e", {}, "");
+    database.started(id, "e-r1", folder / "e/runs/e-r1");
+    database.done(id, "e-r1", {{{"accuracy", 0.9}}, {}});
+  }
+  lab::RunnerOptions options;
+  options.lab_dir = folder.path();
+  options.keys = {"e-r1"};
+  EXPECT_THAT(message_of<UsageError>([&] { (void)lab::run_experiment(emulated, options, [](const auto&) {}); }),
+              AllOf(HasSubstr("needs root"), HasSubstr("--local")));
+  const lab::Results results = lab::Database(folder.path(), lab::Database::Access::read).results(id);
+  EXPECT_EQ(results.runs[0].state, lab::RunState::done);
+  EXPECT_DOUBLE_EQ(results.runs[0].number("accuracy"), 0.9);
+  EXPECT_FALSE(std::filesystem::exists(folder / "e"));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
