@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -25,7 +26,7 @@ struct Case {
   std::string label;
   Values tags;
   int repeats = 1;
-  ClusterPlan cluster;
+  GivenCluster cluster;
   Layer settings;
   const YamlNode* at = nullptr;
 };
@@ -133,6 +134,7 @@ struct GroupSource {
   std::vector<Dimension> grid;
   std::vector<Case> cases;  ///< at least one
   int warm_up = 0;
+  bool local = false;
 };
 
 std::vector<Case> read_cases(const Reader& reader, const YamlNode& map, const Case& plain,
@@ -175,6 +177,7 @@ GroupSource read_group(const Reader& reader, const YamlNode& node, const Common&
   plain.repeats = common.repeats;
   plain.cluster = common.cluster;
   group.warm_up = common.warm_up;
+  group.local = common.local;
   if (of_list) {
     if (const YamlNode* base = Reader::find(node, "base")) lay(group.base, read_settings(reader, *base));
     plain.repeats = read_repeats(reader, node, plain.repeats);
@@ -238,13 +241,14 @@ Variation combine(const GroupSource& group, const Case& chosen, const std::vecto
   lay(own, chosen.settings);
   Layer all = group.base;
   lay(all, own);
-  drop_cluster_settings(all, chosen.cluster, own);
   Variation made;
   made.at = chosen.at;
+  made.cluster = chosen.cluster;
+  made.plan.cluster = group.local ? local_of(chosen.cluster.plan) : chosen.cluster.plan;
+  drop_cluster_settings(all, made.plan.cluster, own);
   made.plan.group = group.name;
   made.plan.label = chosen.label;
   made.plan.tags = chosen.tags;
-  made.plan.cluster = chosen.cluster;
   made.plan.repeat = chosen.repeats;
   for (const GivenSetting& given : all) {
     made.plan.settings.emplace_back(given.name, given.value);
@@ -297,11 +301,16 @@ void check_different(const Reader& reader, const std::vector<Variation>& variati
   }
 }
 
-/// Repeat r has the seed of the first and r - 1.
-void set_seed(Values& settings, int repeat) {
+uint64_t seed_of(const Values& settings) {
   const std::string text = value_of(settings, "seed");
   uint64_t seed = 1;
   std::from_chars(text.data(), text.data() + text.size(), seed);
+  return seed;
+}
+
+/// Repeat r has the seed of the first and r - 1.
+void set_seed(Values& settings, int repeat) {
+  const uint64_t seed = seed_of(settings);
   const std::string value = fmt::format("{}", seed + static_cast<uint64_t>(repeat) - 1);
   for (auto& setting : settings) {
     if (setting.first == "seed") {
@@ -312,10 +321,18 @@ void set_seed(Values& settings, int repeat) {
   settings.emplace_back("seed", value);
 }
 
+void check_seeds(const Reader& reader, const Variation& variation, int repeats) {
+  const uint64_t seed = seed_of(variation.plan.settings);
+  if (seed <= std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(repeats - 1)) return;
+  reader.fail(*variation.at, fmt::format("run {}: seed {} leaves no seeds for {} repeats; give a smaller one",
+                                         variation.plan.key, seed, repeats));
+}
+
 }  // namespace
 
-Common read_common(const Reader& reader, const YamlNode& file) {
+Common read_common(const Reader& reader, const YamlNode& file, bool local) {
   Common common;
+  common.local = local;
   if (const YamlNode* base = Reader::find(file, "base")) common.base = read_settings(reader, *base);
   common.cluster = read_cluster(reader, file, {});
   common.repeats = read_repeats(reader, file, 1);
@@ -338,6 +355,7 @@ Expansion expand(const Reader& reader, const YamlNode& file, const Common& commo
     for (Variation& variation : variations) {
       const int repeats = std::exchange(variation.plan.repeat, 1);
       for (const auto& tag : variation.plan.tags) tags.insert(tag.first);
+      check_seeds(reader, variation, repeats);
       for (int repeat = 1; repeat <= repeats; ++repeat) {
         RunPlan plan = variation.plan;
         plan.repeat = repeat;

@@ -22,19 +22,29 @@ struct GivenSetting {
 };
 using Layer = std::vector<GivenSetting>;
 
+/// A cluster with the places where the file gives its parts; nullptr: it does not.
+struct GivenCluster {
+  ClusterPlan plan;
+  const YamlNode* emulate = nullptr;
+  const YamlNode* faults = nullptr;
+  const YamlNode* hosts = nullptr;
+};
+
 /// A run before its repeats, with where it comes from.
 struct Variation {
   RunPlan plan;
   const YamlNode* at = nullptr;     ///< its case, or its group
   const YamlNode* model = nullptr;  ///< where the model is named
+  GivenCluster cluster = {};
 };
 
 /// What the file gives for all groups.
 struct Common {
   Layer base;
-  ClusterPlan cluster;
+  GivenCluster cluster;
   int repeats = 1;
   int warm_up = 0;
+  bool local = false;  ///< no emulated nodes, whatever the file says
 };
 
 struct Expansion {
@@ -46,8 +56,10 @@ struct Expansion {
 /// Settings of a map; `besides` are keys that are not settings and are passed over.
 Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides = {});
 /// Lays `cluster:` of a map over what holds above it.
-ClusterPlan read_cluster(const Reader& reader, const YamlNode& map, ClusterPlan above);
-Common read_common(const Reader& reader, const YamlNode& file);
+GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluster above);
+/// On processes of this machine, without the faults that need nodes.
+ClusterPlan local_of(const ClusterPlan& cluster);
+Common read_common(const Reader& reader, const YamlNode& file, bool local);
 /// `file` is at its scale.
 Expansion expand(const Reader& reader, const YamlNode& file, const Common& common);
 

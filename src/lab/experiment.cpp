@@ -87,9 +87,9 @@ class FileParser {
 
   /// `machine`: also what this machine has and which files are there.
   [[nodiscard]] Experiment parse(const std::string& scale, bool machine) const {
-    const YamlNode scaled = with_overrides(
+    const YamlNode scaled = with_settings(
         reader_, scale.empty() ? without_scales(root_) : at_scale(reader_, root_, *root_.find("scales")->find(scale)),
-        options_.overrides);
+        options_.overrides.settings);
     reader_.check_map(scaled, "an experiment", kTopKeys);
     Experiment made;
     made.name = root_.find("name")->text;
@@ -98,7 +98,7 @@ class FileParser {
     made.about = reader_.text_of(scaled, "about");
     made.scale = scale;
     made.file = reader_.file();
-    Expansion expansion = expand(reader_, scaled, read_common(reader_, scaled));
+    Expansion expansion = expand(reader_, scaled, read_common(reader_, scaled, options_.overrides.local));
     if (options_.reported == nullptr) {
       for (const Variation& variation : expansion.variations) check_run(reader_, variation, options_.models, machine);
     }

@@ -46,20 +46,66 @@ std::vector<YamlNode*> levels(YamlNode& file) {
   return result;
 }
 
+[[noreturn]] void refuse(const Reader& reader, const std::string& name, const YamlNode& at) {
+  throw UsageError(fmt::format("--set {}: {} varies it; change the file, or take some of its runs with --only", name,
+                               reader.place(at)));
+}
+
 void refuse_varied(const Reader& reader, YamlNode& level, const train::SettingDef& def) {
-  const auto refuse = [&](const YamlNode& at) {
-    throw UsageError(fmt::format("--set {}: {} varies it; change the file, or take some of its runs with --only",
-                                 train::yaml_key(def), reader.place(at)));
-  };
-  if (const YamlNode* values = find(part(level, "grid"), def)) refuse(*values);
+  if (const YamlNode* values = find(part(level, "grid"), def)) refuse(reader, train::yaml_key(def), *values);
   YamlNode* cases = part(level, "cases");
   if (cases == nullptr || !cases->is(Kind::list)) return;
   for (YamlNode& one : cases->items) {
-    if (const YamlNode* value = find(&one, def)) refuse(*value);
+    if (const YamlNode* value = find(&one, def)) refuse(reader, train::yaml_key(def), *value);
+  }
+}
+
+/// `base` of the file, which is made where there is none.
+YamlNode& base_of(YamlNode& file) {
+  YamlNode* base = part(file, "base");
+  if (base != nullptr && base->is(Kind::map)) return *base;
+  file.keys.push_back(scalar("base"));
+  file.items.emplace_back();
+  file.items.back().kind = Kind::map;
+  return file.items.back();
+}
+
+void put(YamlNode& map, const std::string& key, const std::string& value) {
+  map.keys.push_back(scalar(key));
+  map.items.push_back(scalar(value));
+}
+
+/// An option of the model, "options.pool", which files also give as `options: {pool: avg}`.
+void set_option(const Reader& reader, YamlNode& file, const std::string& name, const std::string& value) {
+  const auto refuse_in = [&](YamlNode* map) {
+    if (map == nullptr || !map->is(Kind::map)) return;
+    const YamlNode* all = part(*map, "options");
+    const YamlNode* given = part(*map, name);
+    if (given == nullptr && all != nullptr && (!all->is(Kind::map) || all->find(name.substr(8)) != nullptr))
+      given = all;
+    if (given != nullptr) refuse(reader, name, *given);
+  };
+  base_of(file);
+  for (YamlNode* level : levels(file)) {
+    refuse_in(part(*level, "grid"));
+    if (YamlNode* cases = part(*level, "cases"); cases != nullptr && cases->is(Kind::list)) {
+      for (YamlNode& one : cases->items) refuse_in(&one);
+    }
+    YamlNode* base = part(*level, "base");
+    if (base == nullptr || !base->is(Kind::map)) continue;
+    if (YamlNode* there = part(*base, name)) {
+      *there = scalar(value);
+    } else {
+      put(*base, name, value);
+    }
   }
 }
 
 void set(const Reader& reader, YamlNode& file, const std::string& name, const std::string& value) {
+  if (name.starts_with("options.") && name.size() > 8) {
+    set_option(reader, file, name, value);
+    return;
+  }
   const train::SettingDef* def = train::find_setting(name);
   if (def == nullptr) {
     throw UsageError(fmt::format("--set: '{}' is not a setting{}", base::shown(name), train::setting_hint(name)));
@@ -70,37 +116,15 @@ void set(const Reader& reader, YamlNode& file, const std::string& name, const st
     refuse_varied(reader, *level, *def);
     if (YamlNode* there = find(part(*level, "base"), *def)) *there = scalar(value);
   }
-  YamlNode* base = part(file, "base");
-  if (find(base, *def) != nullptr) return;
-  if (base == nullptr || !base->is(Kind::map)) {
-    file.keys.push_back(scalar("base"));
-    file.items.emplace_back();
-    base = &file.items.back();
-    base->kind = Kind::map;
-  }
-  base->keys.push_back(scalar(train::yaml_key(*def)));
-  base->items.push_back(scalar(value));
-}
-
-void remove_emulation(YamlNode& level) {
-  YamlNode* cluster = part(level, "cluster");
-  if (cluster == nullptr || !cluster->is(Kind::map)) return;
-  for (size_t i = 0; i < cluster->keys.size(); ++i) {
-    if (cluster->keys[i].text != "emulate") continue;
-    cluster->keys.erase(cluster->keys.begin() + static_cast<std::ptrdiff_t>(i));
-    cluster->items.erase(cluster->items.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
-  }
+  YamlNode& base = base_of(file);
+  if (find(&base, *def) == nullptr) put(base, train::yaml_key(*def), value);
 }
 
 }  // namespace
 
-YamlNode with_overrides(const Reader& reader, const YamlNode& file, const Overrides& overrides) {
+YamlNode with_settings(const Reader& reader, const YamlNode& file, const Values& settings) {
   YamlNode result = file;
-  for (const auto& [name, value] : overrides.settings) set(reader, result, name, value);
-  if (overrides.local) {
-    for (YamlNode* level : levels(result)) remove_emulation(*level);
-  }
+  for (const auto& [name, value] : settings) set(reader, result, name, value);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// What the caller of an experiment wants otherwise than its file says: settings for all runs, no emulation. Free
-// functions; any thread.
+// Settings for all runs, which the caller of an experiment wants otherwise than its file says. Free functions; any
+// thread.
 #pragma once
 
 #include "lab/experiment.h"
@@ -9,6 +9,6 @@ namespace lockstep::lab {
 
 /// The file with them. Throws UsageError for what is no setting, a value it cannot have, and settings that the file
 /// varies.
-YamlNode with_overrides(const Reader& reader, const YamlNode& file, const Overrides& overrides);
+YamlNode with_settings(const Reader& reader, const YamlNode& file, const Values& settings);
 
 }  // namespace lockstep::lab

@@ -99,8 +99,8 @@ std::string Reader::simple_name(const YamlNode& node, std::string_view what) con
                       return c < 128 && (std::isalnum(c) != 0 || c == '-' || c == '_');
                     });
   if (!fits) {
-    fail(node, fmt::format("{}: '{}' is not a name; it takes letters, digits, hyphens and underscores", what,
-                           base::shown(value)));
+    fail(node, fmt::format("{}: '{}' is not a name; it takes up to {} letters, digits, hyphens and underscores", what,
+                           base::shown(value), kLongest));
   }
   return value;
 }

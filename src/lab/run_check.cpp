@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -92,22 +94,34 @@ void check_emulation(const RunPlan& plan, size_t nodes, bool machine) {
   if (machine) emulate::check_fits(specs, base::available_cores(), base::machine_memory());
 }
 
-void check_cluster(const RunPlan& plan, const train::Settings& settings, bool machine) {
+/// Throws UsageError; `place` is then where that part of the cluster is given, if it is.
+void check_cluster(const Variation& variation, const train::Settings& settings, bool machine, const YamlNode*& place) {
+  const RunPlan& plan = variation.plan;
+  const auto at = [&](const YamlNode* part, const auto& look) {
+    const YamlNode* before = std::exchange(place, part == nullptr ? place : part);
+    look();
+    place = before;
+  };
   if (!plan.cluster.hosts.empty()) {
     check_hosts(plan);
-    if (!plan.cluster.faults.empty()) throw UsageError("faults: not on hosts");
-    if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
+    at(variation.cluster.faults, [&] {
+      if (!plan.cluster.faults.empty()) throw UsageError("faults: not on hosts");
+    });
+    at(variation.cluster.hosts, [&] {
+      if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
+    });
     return;
   }
-  check_emulation(plan, nodes_of(settings), machine);
+  const size_t nodes = nodes_of(settings);
+  at(variation.cluster.emulate, [&] { check_emulation(plan, nodes, machine); });
+  std::optional<cluster::Spec> spec;
   if (has_cluster(settings)) {
-    const cluster::Spec spec = spec_of(plan, settings);
-    train::check_cluster_settings(settings, spec);
-    check_faults(plan, &spec, nodes_of(settings));
+    spec = spec_of(plan, settings);
+    train::check_cluster_settings(settings, *spec);
   } else {
     check_alone(plan, settings);
-    check_faults(plan, nullptr, 1);
   }
+  at(variation.cluster.faults, [&] { check_faults(plan, spec ? &*spec : nullptr, nodes); });
 }
 
 }  // namespace
@@ -144,12 +158,13 @@ void check_run(const Reader& reader, const Variation& variation, std::span<const
   } catch (const Error& error) {
     reader.fail(variation.model == nullptr ? *variation.at : *variation.model, error.what());
   }
+  const YamlNode* place = variation.at;
   try {
     const train::Settings settings = resolved(plan, models);
     (void)train::data_options(settings, train::ModelCatalog(models).find(model).image);
-    check_cluster(plan, settings, machine);
+    check_cluster(variation, settings, machine, place);
   } catch (const Error& error) {
-    fail(*variation.at, error);
+    fail(*place, error);
   }
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <sstream>
 
+#include "emulate/faults.h"
 #include "lab/expansion.h"
 #include "lockstep/error.h"
 #include "train/settings.h"
@@ -123,6 +125,16 @@ std::string faults_text(const Reader& reader, const YamlNode& node) {
   return result;
 }
 
+/// What is no fault is refused later.
+bool needs_nodes(const std::string& fault) {
+  try {
+    const std::vector<emulate::Fault> faults = emulate::parse_faults(fault);
+    return faults.size() == 1 && faults.front().target.starts_with("node");
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string canonical(const Reader& reader, const YamlNode& at, std::string_view name, const std::string& text) {
@@ -143,7 +155,7 @@ Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besi
   return layer;
 }
 
-ClusterPlan read_cluster(const Reader& reader, const YamlNode& map, ClusterPlan above) {
+GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluster above) {
   const YamlNode* node = map.find("cluster");
   if (node == nullptr || node->is(Kind::null)) return above;
   if (node->is(Kind::scalar) && node->text == "off") return {};
@@ -154,16 +166,31 @@ ClusterPlan read_cluster(const Reader& reader, const YamlNode& map, ClusterPlan 
       reader.fail(*hosts, "hosts and emulate do not go together: nodes are real or emulated");
     }
     above = {};
-    above.hosts = found_beside(reader.file(), reader.text(*hosts, "hosts"));
+    above.hosts = hosts;
+    above.plan.hosts = found_beside(reader.file(), reader.text(*hosts, "hosts"));
   }
   if (const YamlNode* emulate = node->find("emulate"); emulate != nullptr && !emulate->is(Kind::null)) {
-    above.emulate = Reader::find(*node, "emulate") == nullptr ? "" : emulate_text(reader, *emulate);
-    if (!above.emulate.empty()) above.hosts.clear();
+    above.emulate = emulate;
+    above.plan.emulate = Reader::find(*node, "emulate") == nullptr ? "" : emulate_text(reader, *emulate);
+    if (!above.plan.emulate.empty()) above.plan.hosts.clear();
   }
   if (const YamlNode* faults = node->find("faults"); faults != nullptr && !faults->is(Kind::null)) {
-    above.faults = Reader::find(*node, "faults") == nullptr ? "" : faults_text(reader, *faults);
+    above.faults = faults;
+    above.plan.faults = Reader::find(*node, "faults") == nullptr ? "" : faults_text(reader, *faults);
   }
   return above;
+}
+
+ClusterPlan local_of(const ClusterPlan& cluster) {
+  ClusterPlan local = cluster;
+  local.emulate.clear();
+  local.faults.clear();
+  std::istringstream pieces(cluster.faults);
+  for (std::string piece; std::getline(pieces, piece, ';');) {
+    piece.erase(0, piece.find_first_not_of(' '));
+    if (!needs_nodes(piece)) local.faults += (local.faults.empty() ? "" : "; ") + piece;
+  }
+  return local;
 }
 
 }  // namespace lockstep::lab

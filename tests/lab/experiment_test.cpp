@@ -202,12 +202,16 @@ INSTANTIATE_TEST_SUITE_P(
               "test.yaml:3:9: run e: global-batch: 9 cannot be shared"},
         Wrong{kBase + "cases: [{nesterov: yes}]\n", "test.yaml:3:9: run e: nesterov: "},
         Wrong{kBase + "cluster: {emulat: on}\n", "test.yaml:3:11: unknown key 'emulat' of cluster"},
-        Wrong{kBase + "cluster: {emulate: {cors: 1}}\n", "test.yaml:1:1: run e: "},
+        Wrong{kBase + "cluster: {emulate: {cors: 1}}\n", "test.yaml:3:20: run e: "},
         Wrong{kBase + "cluster: {hosts: a.yaml, emulate: on}\n", "test.yaml:3:18: hosts and emulate do not go"},
-        Wrong{kBase + "cluster: {hosts: no-such.yaml}\n", "test.yaml:1:1: run e: cannot "},
+        Wrong{kBase + "cluster: {hosts: no-such.yaml}\n", "test.yaml:3:18: run e: cannot "},
         Wrong{kBase + "cluster: {emulate: on, faults: at 1s kill worker:0}\n",
-              "test.yaml:1:1: run e: faults: 'kill worker:0': the run has no worker:0"},
-        Wrong{kBase + "cluster: {faults: at 1s cut node1 for 1s}\n", "test.yaml:1:1: run e: faults: "},
+              "test.yaml:3:32: run e: faults: 'kill worker:0': the run has no worker:0"},
+        Wrong{kBase + "cluster: {faults: at 1s cut node1 for 1s}\n", "test.yaml:3:19: run e: faults: "},
+        Wrong{kBase + "cases: [{batch: 1}, {batch: 2, cluster: {emulate: {cors: 1}}}]\n",
+              "test.yaml:3:51: run e-batch=2"},
+        Wrong{"name: e\nrepeats: 2\nbase: {model: lr, seed: 18446744073709551615}\n",
+              "test.yaml:1:1: run e: seed 18446744073709551615 leaves no seeds for 2 repeats"},
         Wrong{kBase + "repeats: 1000\ngrid: {batch: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}\n",
               "test.yaml:1:1: group e makes it 11000 runs; at most 10000"}));
 
@@ -215,7 +219,46 @@ TEST(Experiment, ClustersLargerThanThisMachineAreRefusedWithTheArithmetic) {
   const int cores = base::available_cores();
   const std::string text =
       kBase + "cases: [{layout: PW-W-W-W}]\ncluster: {emulate: {cores: " + std::to_string(cores) + "}}\n";
-  EXPECT_THAT(refusal(text), AllOf(StartsWith("test.yaml:3:9: run e: "), HasSubstr("4 nodes")));
+  EXPECT_THAT(refusal(text), AllOf(StartsWith("test.yaml:4:20: run e: "), HasSubstr("4 nodes")));
+}
+
+TEST(Experiment, ANameThatIsTooLongIsRefusedWithTheLimit) {
+  EXPECT_THAT(refusal("name: " + std::string(61, 'a') + "\n"), HasSubstr("up to 60 letters"));
+}
+
+TEST(Overrides, LocalRunsHaveNoEmulatedNodesNorFaultsThatNeedThem) {
+  lab::ParseOptions options;
+  options.overrides.local = true;
+  const lab::Experiment made = lab::parse_experiment(R"(
+name: e
+base: {model: lr, epochs: 1, workers: 2}
+cluster: {emulate: on, faults: [at 1s kill worker:1, at 2s cut node1 for 1s]}
+cases:
+  - {label: a}
+  - {label: b, batch: 7, cluster: {emulate: {cores: 0.1}, faults: at 2s slow node2 to 50%}}
+)",
+                                                     "test.yaml", "", options);
+  const auto& runs = made.groups[0].runs;
+  EXPECT_EQ(runs[0].cluster.emulate, "");
+  EXPECT_EQ(runs[0].cluster.faults, "at 1s kill worker:1");
+  EXPECT_EQ(runs[1].cluster.emulate, "");
+  EXPECT_EQ(runs[1].cluster.faults, "");
+}
+
+TEST(Overrides, OptionsOfTheModelCanBeSet) {
+  lab::ParseOptions options;
+  options.overrides.settings = {{"options.pool", "max"}};
+  const auto parsed = [&](const std::string& rest) {
+    return lab::parse_experiment("name: e\n" + rest, "test.yaml", "", options);
+  };
+  for (const char* text : {"base: {model: lenet, epochs: 1}\n", "base: {model: lenet, options: {pool: avg}}\n",
+                           "groups: [{name: a, base: {model: lenet, options.pool: avg}}]\n"}) {
+    EXPECT_EQ(value_of(parsed(text).groups[0].runs[0].settings, "options.pool"), "max") << text;
+  }
+  for (const char* varied : {"grid: {options.pool: [avg, max]}\n", "cases: [{options: {pool: avg}}]\n"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { (void)parsed(std::string("base: {model: lenet}\n") + varied); }),
+                AllOf(StartsWith("--set options.pool: test.yaml:3:"), HasSubstr("varies it")));
+  }
 }
 
 TEST(Experiment, AFileThatIsNotThereIsOneLine) {
