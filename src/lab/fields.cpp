@@ -18,7 +18,8 @@ std::vector<FieldDef> results_and_times() {
       {"best_accuracy", "best accuracy", U::share, false, "of all evaluations"},
       {"seconds", "time", U::seconds, kEach, "of the training, with evaluations; of a worker, when it had finished"},
       {"epoch_seconds", "time of an epoch", U::seconds, false,
-       "training time without evaluations and checkpoints, by epochs"},
+       "training time without evaluations and checkpoints, by epochs; only where epochs, not steps, time or a result, "
+       "ended the training. With steps_per_epoch an epoch is that many steps, not a pass"},
       {"step_seconds", "time of a step", U::seconds, false,
        "training time without evaluations and checkpoints, by updates"},
       {"steps", "steps", U::count, false, "updates of the parameters"},
@@ -43,7 +44,8 @@ std::vector<FieldDef> resources() {
        "100: all cores of the node (of the emulated one); mean over time and trainers"},
       {"cpu_max", "largest CPU of the node", U::percent, kEach, "of all looks and trainers"},
       {"process_cpu_percent", "CPU of the process", U::percent, kEach, "100: one core"},
-      {"memory", "memory", U::bytes, kEach, "the most that a trainer held, mean over trainers"},
+      {"memory", "memory", U::bytes, kEach,
+       "the most that a trainer held, from its start with the reading of its data; mean over trainers"},
       {"memory_max", "largest memory", U::bytes, false, "of all trainers"},
       {"network_received", "received", U::bytes_per_second, kEach,
        "per trainer: its node's interfaces where nodes have their own (emulated, hosts), else what it says to other "
@@ -69,15 +71,20 @@ std::vector<FieldDef> resources() {
 std::vector<FieldDef> servers_and_phases() {
   return {
       {"ps_cpu_percent", "CPU of the server", U::percent, false, "of its process, 100: one core; mean over servers"},
+      {"ps_cpu_max", "largest CPU of the server", U::percent, false, "of its process, of all looks and servers"},
       {"ps_node_cpu_percent", "CPU of the server's node", U::percent, false, "100: all cores of the node"},
       {"ps_memory", "memory of the server", U::bytes, false, "the most it held, mean over servers"},
       {"ps_received", "received by the server", U::bytes_per_second, false, "from all roles, mean over servers"},
+      {"ps_received_max", "most received by the server", U::bytes_per_second, false, "of all looks and servers"},
       {"ps_sent", "sent by the server", U::bytes_per_second, false, "to all roles, mean over servers"},
       {"ps_received_over_sent", "received over sent", U::times, false, "of the servers"},
       {"ps_loopback_received", "loopback of the server", U::bytes_per_second, false, "received within its node"},
       {"ps_seconds", "time of the server", U::seconds, false, "that it spent receiving, applying, sending and storing"},
       {"ps_wait_share", "waiting of the server", U::share, false, "of its time, for other contributors"},
-      {"wait_share", "waiting for others", U::share, kEach, "of the time of steps"},
+      {"wait_share", "waiting for others", U::share, kEach,
+       "of the time of steps: the phase `others`; wait_share of summary.json is all waiting for an exchange, the "
+       "servers' part "
+       "included"},
       {"share_compute", "computing", U::share, kEach, "of the time of steps: forward, backward, optimizer"},
       {"share_exchange", "exchanging", U::share, kEach, "push, pull and transfer, without waiting for others"},
       {"share_data", "waiting for data", U::share, kEach, "of the time of steps"},

@@ -70,6 +70,11 @@ double mean_of(const RoleRecord& role, const RunRecord& run, std::string_view co
   return known(mean) ? mean : role.resource(column).mean;
 }
 
+double max_of(const RoleRecord& role, std::string_view column) {
+  const double most = records::largest(role.monitor.column(column));
+  return known(most) ? most : role.resource(column).max;
+}
+
 /// All that a rate of a role came to.
 double total_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
   return role.resource(column).mean * watched_seconds(role, run);
@@ -146,6 +151,8 @@ void measure_trainer(const RoleRecord& role, const RunRecord& run, Measured& val
 
 void measure_servers(const RunRecord& run, Measured& values) {
   std::map<std::string, std::vector<double>> all;
+  std::vector<double> most_cpu;
+  std::vector<double> most_received;
   double received = 0;
   double sent = 0;
   for (const RoleRecord& role : run.roles) {
@@ -159,10 +166,14 @@ void measure_servers(const RunRecord& run, Measured& values) {
     all["ps_loopback_received"].push_back(mean("lo_received"));
     all["ps_seconds"].push_back(role.all_phase_seconds() - role.phase_seconds("wait"));
     all["ps_wait_share"].push_back(over(role.phase_seconds("wait"), role.all_phase_seconds()));
+    most_cpu.push_back(max_of(role, "cpu_percent"));
+    most_received.push_back(max_of(role, "wire_received"));
     received += total_of(role, run, "wire_received");
     sent += total_of(role, run, "wire_sent");
   }
   for (const auto& [name, numbers] : all) put(values, name.c_str(), records::mean(numbers));
+  put(values, "ps_cpu_max", records::largest(most_cpu));
+  put(values, "ps_received_max", records::largest(most_received));
   if (!all.empty()) put(values, "ps_received_over_sent", over(received, sent));
 }
 

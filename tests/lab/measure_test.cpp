@@ -55,8 +55,14 @@ TEST_F(Measure, WireTrafficIsCountedWhereRolesShareANode) {
 }
 
 TEST_F(Measure, InterfacesAreCountedWhereNodesHaveTheirOwn) {
+  put_text(run + "/worker-1/monitor.csv",
+           "time,seconds,wire_received,wire_sent,net_received,net_sent\n1,0.5,10,20,1000,300\n2,1.0,10,20,3000,500\n");
   const lab::RunMeasured all = measured();
-  EXPECT_THAT(all.roles[1].values, Not(Contains(Key("network_received")))) << "the monitor has no net_received";
+  const lab::Measured& worker = all.roles[1].values;
+  EXPECT_DOUBLE_EQ(worker.at("network_received"), 2000);
+  EXPECT_DOUBLE_EQ(worker.at("network_sent"), 400);
+  EXPECT_DOUBLE_EQ(worker.at("network_per_second"), 2400);
+  EXPECT_THAT(all.roles[0].values, Not(Contains(Key("network_received")))) << "its monitor has no net_received";
 }
 
 TEST_F(Measure, AServersMeansAreOfTheTimeOfTheTraining) {
@@ -65,6 +71,8 @@ TEST_F(Measure, AServersMeansAreOfTheTimeOfTheTraining) {
   const lab::Measured values = measured().values;
   EXPECT_DOUBLE_EQ(values.at("ps_cpu_percent"), 80) << "0.55 s of 2 s";
   EXPECT_DOUBLE_EQ(values.at("ps_received"), 3000);
+  EXPECT_DOUBLE_EQ(values.at("ps_cpu_max"), 90);
+  EXPECT_DOUBLE_EQ(values.at("ps_received_max"), 4000);
 }
 
 TEST_F(Measure, SharesOfStepsAddUpToOne) {
