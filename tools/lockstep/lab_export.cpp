@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "lab_findings.h"
+#include "lab_json.h"
 #include "lab_results.h"
 #include "train/settings.h"
 
@@ -83,12 +83,6 @@ Json measured_json(const lab::Measured& values) {
     const auto found = values.find(def.name);
     if (found != values.end()) object[std::string(def.name)] = found->second;
   }
-  return object;
-}
-
-Json as_json(const lab::Values& values) {
-  Json object = Json::object();
-  for (const auto& [name, value] : values) object[name] = value;
   return object;
 }
 

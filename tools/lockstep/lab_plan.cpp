@@ -5,11 +5,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/suggest.h"
 #include "lab/estimate.h"
 #include "lab_commands.h"
+#include "lab_json.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "table.h"
@@ -22,12 +22,6 @@ using Json = nlohmann::ordered_json;
 
 /// Without the repeat's number.
 std::string variation_of(const lab::RunPlan& plan) { return plan.key.substr(0, plan.key.rfind("-r")); }
-
-Json as_json(const lab::Values& values) {
-  Json object = Json::object();
-  for (const auto& [name, value] : values) object[name] = value;
-  return object;
-}
 
 }  // namespace
 
