@@ -109,7 +109,8 @@ std::string runs_html(const lab::Results& results) {
   constexpr size_t kMany = 40;
   if (results.runs.empty()) return "<p class=\"soft\">The experiment has no runs.</p>";
   std::string table =
-      "<div class=\"scroll\" tabindex=\"0\"><table class=\"data runs\"><thead><tr><th class=\"text\">group</th><th "
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table class=\"data runs\" "
+      "aria-label=\"Runs\"><thead><tr><th class=\"text\">group</th><th "
       "class=\"text\">run</th>"
       "<th>repeat</th><th class=\"text\">state</th><th>test accuracy</th><th>test loss</th><th>time</th><th "
       "class=\"text\">folder</th></tr></thead><tbody>";
@@ -172,9 +173,9 @@ std::string method_html(const lab::ReportSpec& spec) {
   }
   std::string html =
       "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ in their seed "
-      "alone; ± is the standard deviation of the sample, "
+      "alone, or over what is named below a table or plot; ± is the standard deviation of the sample, "
       "and the last column of a table says how many runs it is made of. Bands and error bars reach from the smallest "
-      "to the largest repeat. A difference smaller than the "
+      "to the largest of them. A difference smaller than the "
       "limit that a finding names counts as none. Reported figures are the study's own, from other machines: shapes "
       "compare, absolute figures do not.</p><dl class=\"facts\">";
   for (const lab::FieldDef& def : lab::fields()) {

@@ -1,5 +1,8 @@
 #include "report/observations.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -16,6 +19,44 @@ using records::kUnknown;
 double measured(const lab::Measured& values, std::string_view field) {
   const auto found = values.find(field);
   return found == values.end() ? kUnknown : found->second;
+}
+
+/// What a case's label stands for.
+bool told_by_label(std::string_view setting) {
+  return setting == "layout" || setting == "mode" || setting == "workers" || setting == "ps" || setting == "strategy" ||
+         setting == "threads" || setting == "replicas";
+}
+
+/// In the order of their first value.
+using ValuesByName = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+void add_value(ValuesByName& names, const std::string& name, const std::string& value) {
+  auto found = std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.first == name; });
+  if (found == names.end()) found = names.insert(names.end(), {name, {}});
+  auto& values = found->second;
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+/// What the members of a case differ in.
+ValuesByName differing(const Case& each) {
+  ValuesByName names;
+  Fields settings;
+  for (const Observation& member : each.members) {
+    for (const auto& [name, value] : member.run->plan.varied) {
+      if (name != "seed" && std::find(settings.begin(), settings.end(), name) == settings.end())
+        settings.push_back(name);
+    }
+  }
+  for (const Observation& member : each.members) {
+    add_value(names, "group", member.run->plan.group);
+    add_value(names, "label", member.run->plan.label);
+    for (const std::string& name : settings) add_value(names, name, member.run->text(name));
+    if (member.role != nullptr) add_value(names, "worker", member.role->role);
+  }
+  std::erase_if(names, [](const auto& pair) { return pair.second.size() < 2; });
+  const bool labels = std::any_of(names.begin(), names.end(), [](const auto& pair) { return pair.first == "label"; });
+  if (labels) std::erase_if(names, [](const auto& pair) { return told_by_label(pair.first); });
+  return names;
 }
 
 }  // namespace
@@ -126,6 +167,27 @@ std::vector<Case> variations(const Observations& observations) {
   return cases;
 }
 
+std::string pooled_text(const std::vector<Case>& cases) {
+  constexpr size_t kListed = 6;
+  ValuesByName names;
+  for (const Case& each : cases) {
+    for (const auto& [name, values] : differing(each)) {
+      for (const std::string& value : values) add_value(names, name, value);
+    }
+  }
+  std::string text;
+  for (auto& [name, values] : names) {
+    if (name == "label") std::erase(values, "");
+    std::replace(values.begin(), values.end(), std::string(), std::string("by default"));
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
+    const std::string all = values.size() > kListed ? fmt::format("({} values)", values.size())
+                                                    : fmt::format("{}", fmt::join(values, ", "));
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", name, all);
+  }
+  return text;
+}
+
 void sort_by_number(std::vector<Case>& cases, size_t place) {
   const auto number = [&](const Case& c) { return number_of(c.key.at(place)); };
   if (!std::all_of(cases.begin(), cases.end(), [&](const Case& c) { return known(number(c)); })) return;
@@ -176,9 +238,7 @@ std::string title_of(const lab::RunResult& run, bool with_group) {
     key.push_back(run.plan.label);
   }
   for (const auto& [name, value] : run.plan.varied) {
-    const bool by_label = !run.plan.label.empty() && (name == "layout" || name == "mode" || name == "workers" ||
-                                                      name == "ps" || name == "strategy" || name == "threads");
-    if (name == "seed" || by_label) continue;
+    if (name == "seed" || (!run.plan.label.empty() && told_by_label(name))) continue;
     fields.push_back(name);
     key.push_back(value);
   }

@@ -79,6 +79,9 @@ class Material {
 std::vector<Case> cases_by(const Observations& observations, const Fields& fields);
 /// One for each variation: repeats alone are together. Keys are what tells them apart.
 std::vector<Case> variations(const Observations& observations);
+/// What differs within cases besides the seed, so that their means are not over repeats alone: "data scale 0.5, 1".
+/// Empty where nothing does.
+std::string pooled_text(const std::vector<Case>& cases);
 /// By the numbers that the values at this place of the key are, if all are.
 void sort_by_number(std::vector<Case>& cases, size_t place);
 /// Whether fields are of workers: "worker", "role", "node".

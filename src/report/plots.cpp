@@ -55,7 +55,8 @@ void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::st
     chart::Chart& chart = plot.charts[i];
     std::string name = title;
     if (!facet.empty()) name += ": " + facet;
-    if (!chart.title.empty()) name += (facet.empty() ? ": " : ", ") + chart.title;
+    if (!chart.title.empty() && capital(chart.title) != capital(title))
+      name += (facet.empty() ? ": " : ", ") + chart.title;
     chart.title = name;
     chart.id = fmt::format("{}-{}", id, i + 1);
     if (i == 0 && !spec.text.empty()) chart.text = spec.text + (chart.text.empty() ? "" : " " + chart.text);

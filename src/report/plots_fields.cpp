@@ -49,11 +49,10 @@ class Places {
   bool numbers_ = true;
 };
 
-Series series_over(const Case& each, const std::string& x, const std::string& y, const Places& places) {
+/// Means of cases along x; a range where any has several members.
+Series series_over(const std::vector<Case>& along, const std::string& y, const Places& places) {
   Series series;
   bool spread = false;
-  std::vector<Case> along = cases_by(each.members, {x});
-  sort_by_number(along, 0);
   for (const Case& point : along) {
     const Stat stat = point.stat(y);
     const double place = places.at(point.key.front());
@@ -114,6 +113,46 @@ void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& fac
   chart.series.push_back(std::move(series));
 }
 
+/// What the figures and ranges of a chart are over.
+std::string band_text(const Chart& chart, const std::vector<Case>& points) {
+  const std::string pooled = pooled_text(points);
+  if (!pooled.empty()) return fmt::format("Means over {}; from the smallest to the largest.", pooled);
+  const bool band =
+      std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
+  return band ? "Means; from the smallest to the largest of the repeats." : "";
+}
+
+/// Smallest and largest of what was measured or reported on one axis; NaN where nothing is.
+std::pair<double, double> range_of(const Chart& chart, bool second_axis, bool reported) {
+  std::pair range{records::kUnknown, records::kUnknown};
+  for (const Series& series : chart.series) {
+    if (series.second_axis != second_axis || series.dashed != reported) continue;
+    for (const double value : records::known_of(series.y))
+      range = {std::fmin(range.first, value), std::fmax(range.second, value)};
+  }
+  return range;
+}
+
+/// Reported figures of other machines can be so far from what was measured that one of them is a line on the edge:
+/// the axis is logarithmic then. Bars have none: what was reported is said below.
+void fit_reported(Chart& chart, lab::Unit unit, lab::Unit second_unit, std::vector<std::string>& notes) {
+  constexpr double kFar = 20;
+  for (const bool second : {false, true}) {
+    const auto [low, high] = range_of(chart, second, false);
+    const auto [reported_low, reported_high] = range_of(chart, second, true);
+    if (!(reported_high > kFar * high) && !(high > kFar * reported_high)) continue;
+    chart::Axis& axis = second ? chart.y2 : chart.y;
+    if (chart.kind == chart::Kind::line && low > 0 && reported_low > 0) {
+      axis.log = true;
+      continue;
+    }
+    std::erase_if(chart.series, [&](const Series& s) { return s.dashed && s.second_axis == second; });
+    const auto text = [&](double value) { return figure_text(value, second ? second_unit : unit); };
+    notes.push_back(fmt::format("Reported were {} to {} of {}: too far from what was measured to be drawn beside it.",
+                                text(reported_low), text(reported_high), axis.label));
+  }
+}
+
 /// Of several fields those with the unit of the first share its axis.
 Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& observations, const Reported& reported,
                   const lab::Filter& facet) {
@@ -135,11 +174,15 @@ Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& obs
   const std::vector<Case> cases =
       spec.series.empty() ? std::vector<Case>{{{}, observations}} : series_cases(spec.series, observations);
   const size_t fields = y.size() + spec.y2.size();
+  std::vector<Case> points;
   for (const Case& each : cases) {
+    std::vector<Case> along = cases_by(each.members, {spec.x});
+    sort_by_number(along, 0);
+    points.insert(points.end(), along.begin(), along.end());
     for (size_t i = 0; i < fields; ++i) {
       const bool second = i >= y.size();
       const std::string& field = second ? spec.y2[i - y.size()] : y[i];
-      Series series = series_over(each, spec.x, field, places);
+      Series series = series_over(along, field, places);
       if (series.x.empty()) continue;
       series.name = name_of(spec, each, field, fields);
       series.second_axis = second;
@@ -149,13 +192,53 @@ Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& obs
     }
   }
   std::stable_partition(chart.series.begin(), chart.series.end(), [](const Series& s) { return s.name != "reported"; });
-  const bool band =
-      std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
-  if (band) chart.text = "Means; from the smallest to the largest of the repeats.";
+  chart.text = band_text(chart, points);
   return chart;
 }
 
-/// Over the number of trainers unless another x is asked for. One trainer is where all begin.
+/// The trainers of a case's runs, where all have as many; x is that unless another field is asked for.
+struct SpeedPoints {
+  std::map<double, Case> at;
+  std::map<double, double> ideal;
+};
+
+SpeedPoints speed_points(const PlotSpec& spec, const Case& each, const std::string& field) {
+  SpeedPoints points;
+  for (const Observation& member : each.members) {
+    const auto count = static_cast<double>(trainers(*member.run));
+    const double at = spec.x.empty() ? count : member.number(spec.x);
+    if (!known(at) || !known(member.number(field))) continue;
+    points.at[at].members.push_back(member);
+    points.ideal[at] = field == "speed_up" ? count : 1;
+  }
+  return points;
+}
+
+/// One trainer is where all begin.
+Series speed_series(const SpeedPoints& points, const std::string& field) {
+  Series series;
+  const auto add = [&](double at, const Stat& stat) {
+    series.x.push_back(at);
+    series.y.push_back(stat.mean);
+    series.low.push_back(stat.low);
+    series.high.push_back(stat.high);
+  };
+  if (!points.at.contains(1)) add(1, {1, 0, 1, 1, 1});
+  for (const auto& [at, members] : points.at) add(at, members.stat(field));
+  return series;
+}
+
+Series ideal_line(const std::map<double, double>& ideal) {
+  Series line{.name = "ideal", .x = {}, .y = {}};
+  for (const auto& [at, value] : ideal) {
+    line.x.push_back(at);
+    line.y.push_back(value);
+  }
+  line.dashed = true;
+  line.color = kReportedColor;
+  return line;
+}
+
 Chart speed_chart(const PlotSpec& spec, const Observations& observations, const std::string& field) {
   Chart chart{.id = "",
               .title = "",
@@ -164,40 +247,20 @@ Chart speed_chart(const PlotSpec& spec, const Observations& observations, const 
               .y = axis_of(field),
               .y2 = {},
               .series = {}};
-  std::map<double, double> ideal;
+  std::map<double, double> ideal{{1, 1}};
+  std::vector<Case> all;
   for (const Case& each : series_cases(spec.series, observations)) {
-    std::map<double, std::vector<double>> points;
-    for (const Observation& member : each.members) {
-      const auto count = static_cast<double>(trainers(*member.run));
-      const double at = spec.x.empty() ? count : member.number(spec.x);
-      const double value = member.number(field);
-      if (!known(at) || !known(value)) continue;
-      points[at].push_back(value);
-      ideal[at] = field == "speed_up" ? count : 1;
-    }
-    const bool alone = points.empty() || (points.size() == 1 && points.begin()->first == 1);
+    const SpeedPoints points = speed_points(spec, each, field);
+    const bool alone = points.at.empty() || (points.at.size() == 1 && points.at.begin()->first == 1);
     if (alone) continue;
-    if (!points.contains(1)) points[1] = {1};
-    ideal[1] = 1;
-    Series series{.name = series_name(spec.series, each, several_groups(observations)), .x = {}, .y = {}};
-    for (const auto& [at, values] : points) {
-      const Stat stat = stat_of(values);
-      series.x.push_back(at);
-      series.y.push_back(stat.mean);
-      series.low.push_back(stat.low);
-      series.high.push_back(stat.high);
-    }
-    chart.series.push_back(std::move(series));
+    ideal.insert(points.ideal.begin(), points.ideal.end());
+    for (const auto& [at, members] : points.at) all.push_back(members);
+    chart.series.push_back(speed_series(points, field));
+    chart.series.back().name = series_name(spec.series, each, several_groups(observations));
   }
   if (chart.series.empty()) return chart;
-  Series line{.name = "ideal", .x = {}, .y = {}};
-  for (const auto& [at, value] : ideal) {
-    line.x.push_back(at);
-    line.y.push_back(value);
-  }
-  line.dashed = true;
-  line.color = 7;
-  chart.series.push_back(std::move(line));
+  chart.text = pooled_text(all).empty() ? "" : band_text(chart, all);
+  chart.series.push_back(ideal_line(ideal));
   chart.y.shows = {0};
   return chart;
 }
@@ -231,6 +294,8 @@ void add_field_charts(const PlotSpec& spec, const Observations& observations, co
       plot.notes.push_back(fmt::format("No run recorded {}.", field_title(fields.front())));
       continue;
     }
+    fit_reported(chart, unit_of(fields.front()), spec.y2.empty() ? lab::Unit::none : unit_of(spec.y2.front()),
+                 plot.notes);
     if (axes.size() > 1) chart.title = field_title(fields.front());
     plot.charts.push_back(std::move(chart));
   }

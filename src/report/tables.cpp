@@ -20,7 +20,8 @@ using records::known;
 struct Column {
   std::string field;
   bool text = false;      ///< what was set, not what was measured
-  bool reported = false;  ///< with the study's figure and their relation
+  bool reported = false;  ///< with the study's figure
+  bool related = false;   ///< and their ratio or difference
   ColumnFormat format;
 };
 
@@ -46,10 +47,14 @@ void sort_rows(std::vector<Case>& cases, size_t fields) {
   }
 }
 
-std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported) {
+/// The quick form of a study trains so little that its times say nothing beside the study's.
+bool has_ratios(const Material& material) { return material.results().experiment.scale != "quick"; }
+
+std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
+                               bool ratios) {
   std::vector<Column> columns;
   for (const std::string& field : spec.columns) {
-    Column column{.field = field, .text = false, .reported = false, .format = {}};
+    Column column{.field = field, .text = false, .reported = false, .related = false, .format = {}};
     std::vector<double> values;
     std::vector<double> figures;
     for (const Row& row : rows) {
@@ -57,6 +62,7 @@ std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row
       figures.push_back(reported.mean(row.reported, field));
     }
     column.reported = std::any_of(figures.begin(), figures.end(), known);
+    column.related = column.reported && (ratios || unit_of(field) == lab::Unit::share);
     const bool any = std::any_of(values.begin(), values.end(), known);
     column.text = !any && lab::find_field(field) == nullptr;
     column.format = column_format(values, unit_of(field), figures);
@@ -77,10 +83,12 @@ std::string head(const lab::TableSpec& spec, const std::vector<Column>& columns)
     std::string title = escape_html(field_title(column.field));
     if (!column.format.unit.empty() && !column.text)
       title += fmt::format(" <span class=\"faint\">({})</span>", column.format.unit);
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.reported ? " colspan=\"3\" class=\"pair\"" : rows, title);
-    if (column.reported) {
-      second += fmt::format("<th scope=\"col\">measured</th><th scope=\"col\">reported</th><th scope=\"col\">{}</th>",
-                            unit_of(column.field) == lab::Unit::share ? "difference" : "ratio");
+    const std::string pair = fmt::format(" colspan=\"{}\" class=\"pair\"", column.related ? 3 : 2);
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.reported ? pair : rows, title);
+    if (column.reported) second += "<th scope=\"col\">measured</th><th scope=\"col\">reported</th>";
+    if (column.related) {
+      second +=
+          fmt::format("<th scope=\"col\">{}</th>", unit_of(column.field) == lab::Unit::share ? "difference" : "ratio");
     }
   }
   html += fmt::format("<th scope=\"col\"{}>runs</th></tr>", rows);
@@ -102,7 +110,10 @@ std::string relation(double measured, double reported, lab::Unit unit) {
   return ratio >= 100 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.{}g}", ratio, 2);
 }
 
-std::string reported_cells(const Column& column, double measured, double figure) {
+std::string reported_cells(const Column& column, double measured, const Row& row, const Reported& reported) {
+  const double figure = reported.mean(row.reported, column.field);
+  const auto rows = std::count_if(row.reported.begin(), row.reported.end(),
+                                  [&](size_t each) { return known(reported.number(each, column.field)); });
   // In the column's unit where it can be read there: "0.00 GB/s" says nothing.
   std::string text;
   if (known(figure)) {
@@ -110,8 +121,11 @@ std::string reported_cells(const Column& column, double measured, double figure)
     const bool readable = figure == 0 || (shown >= 0.5 * std::pow(10.0, -column.format.digits) * 10 && shown < 1e6);
     text = readable ? column_text(figure, column.format) : figure_text(figure, unit_of(column.field));
   }
-  return fmt::format("<td class=\"reported\">{}</td><td class=\"faint\">{}</td>", text,
-                     relation(measured, figure, unit_of(column.field)));
+  if (rows > 1) text += fmt::format(" <span class=\"sd\">mean of {}</span>", rows);
+  std::string html = fmt::format("<td class=\"reported\">{}</td>", text);
+  if (column.related)
+    html += fmt::format("<td class=\"faint\">{}</td>", relation(measured, figure, unit_of(column.field)));
+  return html;
 }
 
 std::string row_html(const Row& row, const std::vector<Column>& columns, const Reported& reported) {
@@ -127,9 +141,15 @@ std::string row_html(const Row& row, const std::vector<Column>& columns, const R
     }
     const Stat stat = row.from->stat(column.field);
     html += measured_cell(stat, column.format);
-    if (column.reported) html += reported_cells(column, stat.mean, reported.mean(row.reported, column.field));
+    if (column.reported) html += reported_cells(column, stat.mean, row, reported);
   }
   return html + fmt::format("<td class=\"faint\">{}</td></tr>", runs.size());
+}
+
+/// That means are not over repeats alone.
+std::string pooled_note(const std::vector<Case>& cases) {
+  const std::string pooled = pooled_text(cases);
+  return pooled.empty() ? "" : fmt::format("Means and ± are over {}, not over repeats alone. ", pooled);
 }
 
 std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported, size_t missing) {
@@ -146,7 +166,7 @@ std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, cons
                                    left == 1 ? "has" : "have")
                      : ".";
   }
-  return text.empty() ? "" : "<p class=\"small soft\">" + escape_html(text) + "</p>";
+  return text;
 }
 
 }  // namespace
@@ -158,14 +178,19 @@ std::string table_html(const Material& material, const lab::TableSpec& spec, con
                           spec.reported_where);
   std::vector<Row> rows;
   for (const Case& each : cases) rows.push_back({&each, reported.rows(spec.rows, each.key)});
-  std::string html = fmt::format("<div class=\"card\" id=\"{}\"><h3>{}</h3>", escape_html(id),
+  std::string html = fmt::format("<div class=\"card\" id=\"{0}\"><h3 id=\"{0}-title\">{1}</h3>", escape_html(id),
                                  escape_html(spec.title.empty() ? capital(spec.name) : spec.title));
   if (!spec.text.empty()) html += "<p class=\"soft\">" + escape_html(spec.text) + "</p>";
   if (rows.empty()) return html + "<p class=\"soft\">No run of this table is done yet.</p></div>";
-  const std::vector<Column> columns = columns_of(spec, rows, reported);
-  html += "<div class=\"scroll\" tabindex=\"0\"><table class=\"data\">" + head(spec, columns) + "<tbody>";
+  const std::vector<Column> columns = columns_of(spec, rows, reported, has_ratios(material));
+  html += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"" + escape_html(id) +
+          "-title\"><table class=\"data\" aria-labelledby=\"" + escape_html(id) + "-title\">" + head(spec, columns) +
+          "<tbody>";
   for (const Row& row : rows) html += row_html(row, columns, reported);
-  return html + "</tbody></table></div>" + notes(spec, rows, reported, material.missing(spec.filter)) + "</div>";
+  html += "</tbody></table></div>";
+  const std::string below = pooled_note(cases) + notes(spec, rows, reported, material.missing(spec.filter));
+  if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
+  return html + "</div>";
 }
 
 }  // namespace lockstep::report

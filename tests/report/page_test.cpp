@@ -120,6 +120,75 @@ TEST(Table, SetsReportedFiguresBeside) {
   EXPECT_TRUE(has(page, "1 of its 2 rows has no counterpart here."));
 }
 
+TEST(Table, SaysThatReportedRowsWereAveraged) {
+  lab::Results results = made_results({batch(64, 0.90)});
+  lab::TableSpec spec = table({"batch"}, {"accuracy"});
+  spec.reported = "r.csv";
+  spec.reported_columns = {{"batch", "batch"}, {"accuracy", "accuracy_percent"}};
+  results.experiment.reported = {{"r.csv", "batch,accuracy_percent\n64,88.4\n64,88.6\n"}};
+  results.experiment.report.tables = {spec};
+  EXPECT_TRUE(has(html(results), "<td class=\"reported\">88.50 <span class=\"sd\">mean of 2</span></td>"));
+}
+
+TEST(Table, OfAQuickStudyHasNoRatios) {
+  lab::Results results = made_results({batch(64, 0.90)});
+  lab::TableSpec spec = table({"batch"}, {"accuracy", "epoch_seconds"});
+  spec.reported = "r.csv";
+  spec.reported_columns = {{"batch", "batch"}, {"accuracy", "accuracy_percent"}, {"epoch_seconds", "seconds"}};
+  results.experiment.reported = {{"r.csv", "batch,accuracy_percent,seconds\n64,91.5,2\n"}};
+  results.experiment.report.tables = {spec};
+  EXPECT_TRUE(has(html(results), ">ratio</th>"));
+  results.experiment.scale = "quick";
+  const std::string page = html(results);
+  EXPECT_FALSE(has(page, ">ratio</th>"));
+  EXPECT_TRUE(has(page, ">difference</th>"));
+}
+
+TEST(Table, SaysWhatItsMeansAreOver) {
+  lab::Results results = made_results({batch(64, 0.90, 1), batch(64, 0.92, 2), batch(8, 0.6)});
+  results.experiment.report.tables = {table({"group"}, {"accuracy"})};
+  EXPECT_TRUE(has(html(results), "Means and ± are over batch 64, 8, not over repeats alone."));
+  results.experiment.report.tables = {table({"batch"}, {"accuracy"})};
+  EXPECT_FALSE(has(html(results), "Means and ± are over"));
+}
+
+TEST(Table, IsNamedForScreenReaders) {
+  lab::Results results = made_results({batch(64, 0.90)});
+  results.experiment.report.tables = {table({"batch"}, {"accuracy"})};
+  const std::string page = html(results);
+  EXPECT_TRUE(has(page, "role=\"region\" aria-labelledby=\"table-t-title\""));
+  EXPECT_TRUE(has(page, "<h3 id=\"table-t-title\">"));
+}
+
+TEST(Plot, SaysWhatItsMeansAreOver) {
+  MadeRun other = batch(64, 0.2);
+  other.varied.emplace_back("mode", "async");
+  lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
+  results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
+  EXPECT_EQ(charts_of(html(results))[0]["text"],
+            "Means over mode by default, async; from the smallest to the largest.");
+}
+
+TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
+  lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8)});
+  lab::PlotSpec spec = plot(lab::PlotKind::lines, "batch", {"epoch_seconds"});
+  spec.reported = "r.csv";
+  spec.reported_columns = {{"batch", "batch"}, {"epoch_seconds", "seconds"}};
+  results.experiment.reported = {{"r.csv", "batch,seconds\n8,400\n64,116\n"}};
+  results.experiment.report.plots = {spec};
+  nlohmann::json chart = charts_of(html(results))[0];
+  EXPECT_EQ(chart["y"]["log"], true);
+  EXPECT_THAT(chart["series"], SizeIs(2));
+  results.experiment.report.plots[0].kind = lab::PlotKind::bars;
+  const std::string page = html(results);
+  EXPECT_THAT(charts_of(page)[0]["series"], SizeIs(1));
+  EXPECT_TRUE(has(page, "Reported were 116 s to 400 s of time of an epoch: too far"));
+  results.experiment.reported = {{"r.csv", "batch,seconds\n8,40\n64,11\n"}};
+  chart = charts_of(html(results))[0];
+  EXPECT_FALSE(chart["y"].value("log", false));
+  EXPECT_THAT(chart["series"], SizeIs(2));
+}
+
 TEST(Plot, LinesHaveASeriesForEachValueWithARangeOverRepeats) {
   std::vector<MadeRun> runs = {batch(8, 0.5), batch(64, 0.8, 1), batch(64, 0.9, 2)};
   lab::Results results = made_results(runs);

@@ -145,7 +145,7 @@ const lockstepChart = (() => {
       }
       values.push(...sums.values());
       if (!this.zoom && this.hidden.size === 0) values.push(...(axis.shows || []));
-      const zero = this.spec.kind === "stack" || this.spec.kind === "bar";
+      const zero = this.spec.kind === "stack" || this.spec.kind === "bar" || axis.unit === "s";
       const most = axis.unit === "share" ? 1 : axis.unit === "percent" ? 100 : Infinity;
       return roomy(extent(values, axis.log), {log: axis.log, zero, most});
     }
