@@ -5,22 +5,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/hash.h"
 #include "records/run_summary.h"
 
 namespace lockstep::dash {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint64_t kFnvStart = 14695981039346656037U;
-constexpr uint64_t kFnvPrime = 1099511628211U;
-
-uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ value) * kFnvPrime; }
-
-uint64_t mixed(uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = mixed(hash, static_cast<uint64_t>(static_cast<unsigned char>(c)));
-  return hash;
-}
 
 bool is_record(std::string_view name) {
   return name.ends_with(".csv") || name.ends_with(".yaml") || name.ends_with(".json") || name.ends_with(".jsonl");
@@ -91,13 +82,13 @@ std::optional<Stamp> stamp_of(const std::string& run) {
       std::any_of(scan.files.begin(), scan.files.end(), [&](const auto& f) { return f.first == run + "/config.yaml"; });
   if (!is_run || scan.leaves) return std::nullopt;
   std::sort(scan.files.begin(), scan.files.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  Stamp stamp{kFnvStart, 0};
+  Stamp stamp{base::kHashStart, 0};
   for (const auto& [path, info] : scan.files) {
-    stamp.hash = mixed(stamp.hash, path);
-    stamp.hash = mixed(stamp.hash, static_cast<uint64_t>(info.st_size));
-    stamp.hash = mixed(stamp.hash, static_cast<uint64_t>(info.st_mtim.tv_sec));
-    stamp.hash = mixed(stamp.hash, static_cast<uint64_t>(info.st_mtim.tv_nsec));
-    stamp.hash = mixed(stamp.hash, static_cast<uint64_t>(info.st_ino));
+    stamp.hash = base::hashed(stamp.hash, path);
+    stamp.hash = base::hashed(stamp.hash, static_cast<uint64_t>(info.st_size));
+    stamp.hash = base::hashed(stamp.hash, static_cast<uint64_t>(info.st_mtim.tv_sec));
+    stamp.hash = base::hashed(stamp.hash, static_cast<uint64_t>(info.st_mtim.tv_nsec));
+    stamp.hash = base::hashed(stamp.hash, static_cast<uint64_t>(info.st_ino));
     stamp.changed = std::max(stamp.changed, static_cast<double>(info.st_mtim.tv_sec) + info.st_mtim.tv_nsec * 1e-9);
   }
   return stamp;
