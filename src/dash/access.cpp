@@ -27,13 +27,15 @@ bool is_token(std::string_view token) {
          });
 }
 
-/// "localhost:6007" -> "localhost", "[::1]:6007" -> "::1".
-std::string_view host_part(std::string_view header) {
+/// "LocalHost:6007" -> "localhost", "[::1]:6007" -> "::1".
+std::string host_part(std::string_view header) {
   if (header.starts_with('[')) {
     const size_t end = header.find(']');
-    return end == std::string_view::npos ? std::string_view() : header.substr(1, end - 1);
+    return end == std::string_view::npos ? "" : std::string(header.substr(1, end - 1));
   }
-  return header.substr(0, header.find(':'));
+  std::string host(header.substr(0, header.find(':')));
+  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) { return std::tolower(c); });
+  return host;
 }
 
 std::string cookie_name(int port) { return fmt::format("lockstep-dash-{}", port); }
@@ -71,7 +73,7 @@ Access::Access(const std::string& host, std::string token, int port)
 }
 
 std::optional<Response> Access::refusal(const Request& request) const {
-  if (loopback_ && !is_loopback(std::string(host_part(request.header("host"))))) {
+  if (loopback_ && !is_loopback(host_part(request.header("host")))) {
     return plain_response(403, "this page is only served as localhost");
   }
   if (token_.empty()) return std::nullopt;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "dash/json_values.h"
 #include "dash/run_files.h"
 #include "lab/database.h"
@@ -49,13 +51,12 @@ ordered_json values_json(const lab::Values& values) {
   return list;
 }
 
-ordered_json result_json(const std::string& folder, const lab::RunResult& run) {
+ordered_json result_json(const std::string& folder, const std::set<std::string>& there, const lab::RunResult& run) {
   const auto measured = [&](std::string_view field) {
     const auto found = run.measured.values.find(field);
     return number(found == run.measured.values.end() ? records::kUnknown : found->second);
   };
-  std::error_code ignored;
-  const bool there = !run.folder.empty() && fs::exists(run.folder + "/config.yaml", ignored);
+  const std::string id = run_id(folder, folder_name(run.folder));
   return {{"key", run.plan.key},
           {"group", run.plan.group},
           {"label", run.plan.label},
@@ -65,7 +66,7 @@ ordered_json result_json(const std::string& folder, const lab::RunResult& run) {
           {"reason", run.reason},
           {"started", number(run.started)},
           {"ended", number(run.ended)},
-          {"run", there ? ordered_json(folder + "~" + folder_name(run.folder)) : ordered_json(nullptr)},
+          {"run", there.contains(id) ? ordered_json(id) : ordered_json(nullptr)},
           {"accuracy", measured("accuracy")},
           {"loss", measured("loss")},
           {"seconds", measured("seconds")},
@@ -104,18 +105,19 @@ std::optional<std::string> experiment_json(const std::string& lab_dir, const Run
   json["processor"] = results.environment.processor;
   json["runs"] = ordered_json::array();
   const std::string folder = folder_name(row->folder);
-  for (const lab::RunResult& run : results.runs) json["runs"].push_back(result_json(folder, run));
+  const std::set<std::string> there = store.ids();
+  for (const lab::RunResult& run : results.runs) json["runs"].push_back(result_json(folder, there, run));
   return dumped(json);
 }
 
 uint64_t lab_stamp(const std::string& lab_dir) {
-  uint64_t stamp = 1;
+  uint64_t stamp = base::kHashStart;
   const auto add = [&](const std::string& path) {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return;
     for (const auto value :
          {info.st_size, static_cast<off_t>(info.st_mtim.tv_sec), static_cast<off_t>(info.st_mtim.tv_nsec)}) {
-      stamp = (stamp ^ static_cast<uint64_t>(value)) * 1099511628211U;
+      stamp = base::hashed(stamp, static_cast<uint64_t>(value));
     }
   };
   add(lab_dir + "/lab.sqlite");

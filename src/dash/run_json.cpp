@@ -116,6 +116,15 @@ ordered_json diagnosis_json(const records::RunRecord& run) {
   return json;
 }
 
+/// Something to go on from.
+bool has_checkpoint(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", ignored)) {
+    if (entry.path().extension() == ".ckpt") return true;
+  }
+  return false;
+}
+
 ordered_json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
   ordered_json list = ordered_json::array();
   for (const auto& [key, value] : pairs) list.push_back({key, value});
@@ -144,7 +153,12 @@ std::string damaged_row_json(const RunPlace& place, const std::string& reason, d
 }
 
 std::string run_json(const std::string& id, const records::RunRecord& run, double now) {
-  ordered_json json{{"id", id}, {"name", run.name}, {"folder", run.path}, {"went_on", run.went_on}};
+  ordered_json json{{"id", id},
+                    {"name", run.name},
+                    {"folder", run.path},
+                    {"experiment", experiment_of(id)},
+                    {"checkpoint", has_checkpoint(run.path)},
+                    {"went_on", run.went_on}};
   add_identity(json, run);
   json["results"] = results_json(run);
   json["progress"] = number(progress(run));

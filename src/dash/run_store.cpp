@@ -28,22 +28,41 @@ std::string state_name(records::RunState state) {
   return "ended";
 }
 
+std::string run_id(const std::string& experiment, const std::string& name) {
+  if (!experiment.empty()) return experiment + "~" + name;
+  return name.find('~') == std::string::npos ? name : "~" + name;
+}
+
+std::string experiment_of(const std::string& id) {
+  const size_t place = id.find('~');
+  return place == std::string::npos ? "" : id.substr(0, place);
+}
+
 RunStore::RunStore(std::string runs_dir, std::string lab_dir)
     : runs_dir_(std::move(runs_dir)), lab_dir_(std::move(lab_dir)) {}
 
 std::vector<RunPlace> RunStore::places() const {
   std::vector<RunPlace> found;
   for (const std::string& name : folders_in(runs_dir_)) {
-    found.push_back({name, runs_dir_ + "/" + name, ""});
+    found.push_back({run_id("", name), runs_dir_ + "/" + name, ""});
   }
   for (const std::string& experiment : folders_in(lab_dir_)) {
     const std::string folder = lab_dir_ + "/" + experiment + "/runs";
-    if (!lies_within(folder, lab_dir_)) continue;
+    // The lab itself gives no such name.
+    if (experiment.find('~') != std::string::npos || !lies_within(folder, lab_dir_)) continue;
     for (const std::string& name : folders_in(folder)) {
-      found.push_back({experiment + "~" + name, folder + "/" + name, experiment});
+      found.push_back({run_id(experiment, name), folder + "/" + name, experiment});
     }
   }
   return found;
+}
+
+std::set<std::string> RunStore::ids() const {
+  std::set<std::string> ids;
+  for (const RunPlace& place : places()) {
+    if (stamp_of(place.path)) ids.insert(place.id);
+  }
+  return ids;
 }
 
 std::optional<std::string> RunStore::experiment_folder(const std::string& name) const {

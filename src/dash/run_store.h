@@ -22,10 +22,16 @@ namespace lockstep::dash {
 using RunPtr = std::shared_ptr<const records::RunRecord>;
 
 struct RunPlace {
-  std::string id;  ///< the folder's name; of a run of the lab "EXPERIMENT~NAME"
+  std::string id;  ///< see run_id
   std::string path;
   std::string experiment;  ///< the folder of the experiment in the lab; else empty
 };
+
+/// The folder's name; of a run of the lab "EXPERIMENT~NAME". What has a ~ in its own name begins with one, so that no
+/// two runs have the same.
+std::string run_id(const std::string& experiment, const std::string& name);
+/// The experiment's folder in an id; empty where it is none of the lab.
+std::string experiment_of(const std::string& id);
 
 /// What the list of runs shows of one.
 struct RunRow {
@@ -44,6 +50,8 @@ class RunStore {
   std::vector<RowPtr> rows();
   /// Nothing where there is no run of that id (any more).
   RunPtr find(const std::string& id);
+  /// Of all runs that are there, without reading them.
+  [[nodiscard]] std::set<std::string> ids() const;
   /// Ids of runs that came, changed or went since the last call.
   std::vector<std::string> changes();
 

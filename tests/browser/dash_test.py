@@ -92,7 +92,7 @@ class DashTest(unittest.TestCase):
         train(cls.path, "--epochs", "2", "--run-dir", "runs/large-batch", "--batch", "400", "--lr", "0.3")
         train(cls.path, "--epochs", "2", "--run-dir", "runs/cluster", "--workers", "2", "--ps", "1", "--mode", "async")
         cls.damage("runs/damaged")
-        cls.server = subprocess.Popen([LOCKSTEP, "dash", "--port", "0"], cwd=cls.path, env=environment(), text=True,
+        cls.server = subprocess.Popen([LOCKSTEP, "dash", "--port", "0", "--runs-dir", cls.path / "runs", "--lab-dir", cls.path / "lab"], cwd="/", env=environment(), text=True,
                                       stdout=subprocess.PIPE)
         cls.addClassCleanup(cls.stop_server)
         cls.address = next(line.strip() for line in cls.server.stdout if line.startswith("http://"))
@@ -182,6 +182,50 @@ class DashTest(unittest.TestCase):
         self.page.click(".chip .off")
         wait_until(lambda: self.page.texts(".chip") == ["large-batch"], "one run fewer")
 
+    def test_boxes_stay_chosen_on_the_way_back(self):
+        self.table_of_runs()
+        self.page.click("tr[data-key=plain] input")
+        self.page.click("[data-action=compare]")
+        wait_until(lambda: self.page.texts(".chip"), "the comparison")
+        self.page.driver.back()
+        wait_until(lambda: self.page.one("[data-action=compare]").text == "Compare 1", "the choice")
+        self.assertTrue(wait_until(lambda: self.page.one("tr[data-key=plain] input").is_selected(), "its box"))
+
+    def test_no_more_can_be_chosen_than_are_compared(self):
+        copies = [self.path / f"runs/copy-{i}" for i in range(17)]
+        for copy in copies:
+            shutil.copytree(self.path / "runs/plain", copy)
+        try:
+            self.table_of_runs()
+            wait_until(lambda: len(self.page.all("tr[data-key^=copy] input")) == 17, "the copies")
+            for i in range(16):
+                self.page.click(f"tr[data-key=copy-{i}] input")
+            self.assertIn("the most", self.page.one("[data-action=compare]").text)
+            self.assertFalse(self.page.one("tr[data-key=copy-16] input").is_enabled())
+            self.page.click("tr[data-key=copy-0] input")
+            self.assertTrue(self.page.one("tr[data-key=copy-16] input").is_enabled())
+        finally:
+            for copy in copies:
+                shutil.rmtree(copy)
+        wait_until(lambda: not self.page.all("tr[data-key^=copy]"), "the copies gone")
+
+    def test_how_long_ago_grows_by_itself(self):
+        self.table_of_runs()
+        self.page.script("const now = Date.now; Date.now = () => now() + 7200e3")
+        self.page.one("input[type=search]").send_keys("plain")
+        wait_until(lambda: self.page.texts("tr[data-key=plain] td.c-changed") == ["2 h ago"], "the row's age")
+
+    def test_long_names_keep_both_ends(self):
+        name = "lenet-layout=PW-W-W-W-mode=async-batch=128-threads=1-r3"
+        shutil.copytree(self.path / "runs/plain", self.path / "runs" / name)
+        try:
+            self.table_of_runs()
+            link = self.page.one(f"tr[data-key='{name}'] td.c-name a")
+            self.assertRegex(link.text, r"^lenet-layout.*….*threads=1-r3$")
+            self.assertEqual(link.get_attribute("title"), name)
+        finally:
+            shutil.rmtree(self.path / "runs" / name)
+
     # ---- a run
 
     def test_a_run_opens_with_figures_curves_and_reasons(self):
@@ -202,6 +246,21 @@ class DashTest(unittest.TestCase):
         wait_until(lambda: len(self.page.all(".notice.warn")) >= 2, "its warnings")
         self.assertIn("summary.json", " ".join(self.page.texts(".notice")))
         self.assertEqual(self.page.all(".notice b"), [], "text of files is no markup")
+
+    def test_a_broken_run_says_how_it_goes_on(self):
+        broken = self.path / "runs/broken"
+        shutil.copytree(self.path / "runs/plain", broken)
+        (broken / "summary.json").unlink()
+        try:
+            self.open("run/broken")
+            command = self.page.one(".notice.bad code").text
+            self.assertEqual(command, f"lockstep train --resume {broken}")
+            subprocess.run([LOCKSTEP, *command.split()[1:], "--epochs", "3"], cwd="/", env=environment(), check=True,
+                           stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        finally:
+            shutil.rmtree(broken)
+        wait_until(lambda: "not there" in self.page.one("#view").text, "the run gone")
+        self.page.errors()  # the browser itself writes down every 404
 
     def test_the_curve_grows_while_it_trains(self):
         self.table_of_runs()

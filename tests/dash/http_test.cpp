@@ -66,8 +66,8 @@ int answered(const Access& access, const std::string& target, const std::string&
 
 TEST(Access, OnLoopbackOnlyThisMachinesNamesAreAnswered) {
   const Access access("127.0.0.1", "", 6007);
-  for (const char* host :
-       {"localhost", "localhost:6007", "127.0.0.1:6007", "127.9.9.9", "[::1]:6007", "localhost:8000"}) {
+  for (const char* host : {"localhost", "localhost:6007", "127.0.0.1:6007", "127.9.9.9", "[::1]:6007", "localhost:8000",
+                           "LocalHost:6007"}) {
     EXPECT_EQ(answered(access, "/", std::string("Host: ") + host + "\r\n"), 200) << host;
   }
   for (const char* host :

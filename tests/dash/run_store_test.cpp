@@ -59,6 +59,18 @@ TEST(RunStore, RunsOfTheFolderAndOfTheLabHaveIds) {
   }
 }
 
+TEST(RunStore, NoTwoRunsHaveTheSameId) {
+  Folders folders;
+  write_cluster_run(folders.runs + "/study~lr-r1");
+  write_cluster_run(folders.runs + "/~study~lr-r1");
+  write_cluster_run(folders.lab + "/study/runs/lr-r1");
+  write_cluster_run(folders.lab + "/study/runs/lr~r1");
+  EXPECT_THAT(folders.ids(), ElementsAre("study~lr-r1", "study~lr~r1", "~study~lr-r1", "~~study~lr-r1"));
+  for (const std::string& id : folders.ids()) {
+    EXPECT_EQ(folders.store.find(id)->path.starts_with(folders.lab), !experiment_of(id).empty()) << id;
+  }
+}
+
 TEST(RunStore, LinksThatLeadElsewhereAreNotFollowed) {
   Folders folders;
   write_cluster_run(folders.runs + "/a");

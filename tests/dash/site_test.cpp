@@ -84,6 +84,18 @@ TEST_F(SiteTest, ARunIsGivenWithItsFiguresRolesAndReasons) {
   EXPECT_EQ(answer("/api/run/b/charts").status, 404);
 }
 
+TEST_F(SiteTest, ARunSaysWhatItCanGoOnFrom) {
+  write_cluster_run(runs_ + "/a");
+  write_cluster_run(lab_ + "/study/runs/a");
+  json run = asked("/api/run/a");
+  EXPECT_EQ(run["folder"], runs_ + "/a");
+  EXPECT_EQ(run["checkpoint"], false);
+  EXPECT_EQ(run["experiment"], "");
+  put_text(runs_ + "/a/checkpoints/step-100.ckpt", "x");
+  EXPECT_EQ(asked("/api/run/a")["checkpoint"], true);
+  EXPECT_EQ(asked("/api/run/study~a")["experiment"], "study");
+}
+
 TEST_F(SiteTest, ComparedRunsShowTheSettingsThatDiffer) {
   write_cluster_run(runs_ + "/a");
   write_cluster_run(runs_ + "/b");

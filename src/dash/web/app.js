@@ -64,7 +64,7 @@ class Shown {
 function show() {
   const route = parseHash();
   const address = `${route.name}/${route.id}`;
-  if (current && address === shownAddress && !route.query.has("fresh")) return;  // the view itself changed its query
+  if (current && address === shownAddress) return;  // the view itself changed its query
   current?.close();
   shownAddress = address;
   const problems = el("div", {"aria-live": "polite"});

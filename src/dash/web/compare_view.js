@@ -1,5 +1,5 @@
 // Several runs beside each other: curves overlaid, results, and the settings that differ.
-import {badge, choice, compareLink, el, emptyState, get, keep, notice, runLink} from "./dom.js";
+import {badge, choice, compareLink, el, emptyState, get, keep, kMostCompared, notice, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
 import {kOver} from "./run_view.js";
@@ -65,8 +65,9 @@ export function compareView(place, route) {
 
   async function load() {
     const all = await get("api/runs");
+    add.disabled = ids.length >= kMostCompared;
     keep(add, all.runs.filter((run) => !ids.includes(run.id)).sort((a, b) => b.changed - a.changed).map((run) => run.id),
-      (others) => [el("option", {value: ""}, "Add a run…"), ...others.map((id) => el("option", {value: id}, id))]);
+      (others) => [el("option", {value: ""}, ids.length < kMostCompared ? "Add a run…" : `${kMostCompared} are the most`), ...others.map((id) => el("option", {value: id}, id))]);
     if (ids.length === 0) return;
     const asked = over;
     const answer = await get(`api/compare?runs=${ids.map(encodeURIComponent).join(",")}&over=${asked}`);

@@ -23,6 +23,7 @@ export async function get(path) {
 }
 
 export const runLink = (id) => `#/run/${encodeURIComponent(id)}`;
+export const kMostCompared = 16;  // the server refuses more
 export const compareLink = (ids) => `#/compare/${ids.map(encodeURIComponent).join(",")}`;
 
 const kStates = {

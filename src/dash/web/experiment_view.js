@@ -1,5 +1,5 @@
 // One experiment: how far it is, its runs, its report.
-import {badge, compareLink, el, get, keep, notice, runLink} from "./dom.js";
+import {badge, compareLink, el, get, keep, kMostCompared, notice, runLink} from "./dom.js";
 import {reportLink, stateBar, stateOf} from "./experiments_view.js";
 import * as format from "./format.js";
 import {Table} from "./table.js";
@@ -29,7 +29,7 @@ function columnsFor(runs) {
   const figure = (name, title, value, show, minor) => ({name, title, minor, value, cell: (run) => show(value(run))});
   return [
     {name: "key", title: "Run", text: true, value: (run) => run.key,
-      cell: (run) => run.run ? el("a", {href: runLink(run.run), title: run.key}, run.key) : run.key},
+      cell: (run) => run.run ? el("a", {href: runLink(run.run), title: run.key}, format.shortened(run.key)) : format.shortened(run.key)},
     {name: "state", title: "State", text: true, value: (run) => kStates.indexOf(run.state), cell: (run) => badge(run.state, run.reason)},
     ...(runs.some((run) => run.label) ? [text("label", "Case", (run) => run.label)] : []),
     ...(new Set(runs.map((run) => run.group)).size > 1 ? [text("group", "Group", (run) => run.group)] : []),
@@ -75,7 +75,7 @@ export function experimentView(place, route) {
       if (now !== shape) {
         shape = now;
         table = new Table({columns, key: (run) => run.key, sort: table?.sort || {name: "state", down: false}, chosen,
-          onChoose: () => drawCompare(table.rows), label: "Runs of the experiment"});
+          most: kMostCompared, onChoose: () => drawCompare(table.rows), label: "Runs of the experiment"});
         list.replaceChildren(table.element);
       }
       table.update(runs);

@@ -65,6 +65,14 @@ function settings(list) {
     el("dl", {class: "facts columns"}, given.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("code", {}, value))))));
 }
 
+// How a run that broke off is taken up again. A run of the lab belongs to its experiment.
+function goOn({folder, experiment, checkpoint}) {
+  const command = (text) => el("code", {}, text);
+  if (experiment) return [command("lockstep lab run"), ` with the file of ${experiment} makes it again.`];
+  const quoted = /^[\w./=~+-]+$/.test(folder) && !folder.startsWith("-") ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+  return checkpoint ? [command(`lockstep train --resume ${quoted}`), " goes on from its newest checkpoint."] : ["It kept no checkpoint to go on from."];
+}
+
 export function runView(place, route) {
   const id = decodeURIComponent(route.id);
   let over = kOver.some(([value]) => value === route.query.get("over")) ? route.query.get("over") : "step";
@@ -104,8 +112,8 @@ export function runView(place, route) {
       const {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress} = run;
       keep(parts.head, {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress}, headline);
       keep(parts.tiles, run.results, tiles);
-      keep(parts.notes, [run.warnings, run.went_on, run.state], ([warnings, wentOn, state]) => [
-        state === "broken" ? notice("bad", "It broke off: nobody is training here, and there is no summary. ", el("code", {}, `lockstep train --resume ${id}`), " goes on.") : null,
+      keep(parts.notes, [run.warnings, run.went_on, run.state, run.folder, run.experiment, run.checkpoint], ([warnings, wentOn, state]) => [
+        state === "broken" ? notice("bad", "It broke off: nobody is training here, and there is no summary. ", ...goOn(run)) : null,
         wentOn ? notice("warn", "It went on after its summary was written; figures are from its logs.") : null,
         ...warnings.map((text) => notice("warn", text)),
       ].filter((part) => part));

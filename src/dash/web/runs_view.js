@@ -1,5 +1,5 @@
 // All runs: a table to sort, filter and choose from.
-import {badge, compareLink, el, emptyState, get, keep, runLink} from "./dom.js";
+import {badge, compareLink, el, emptyState, get, keep, kMostCompared, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {Table} from "./table.js";
 
@@ -10,7 +10,7 @@ export function progressBar(value, label) {
 }
 
 function nameCell(run) {
-  return [el("a", {href: runLink(run.id), title: run.name}, run.name),
+  return [el("a", {href: runLink(run.id), title: run.name}, format.shortened(run.name)),
     run.experiment ? el("span", {class: "tag"}, run.experiment) : null,
     run.warnings ? el("span", {class: "tag warn", title: "Some of its files are damaged"}, "⚠") : null].filter((part) => part);
 }
@@ -29,7 +29,7 @@ const kColumns = [
   {name: "steps", title: "Steps", minor: true, value: (run) => run.steps, cell: (run) => format.count(run.steps)},
   {name: "seconds", title: "Time", value: (run) => run.seconds, cell: (run) => format.seconds(run.seconds)},
   {name: "rate", title: "Examples/s", minor: true, value: (run) => run.examples_per_second, cell: (run) => format.rate(run.examples_per_second)},
-  {name: "changed", title: "Changed", value: (run) => run.changed,
+  {name: "changed", title: "Changed", aging: true, value: (run) => run.changed,
     cell: (run) => el("time", {title: format.moment(run.changed)}, format.ago(run.changed))},
 ];
 
@@ -42,7 +42,7 @@ function passes(run, words, state) {
 }
 
 export function runsView(place, route) {
-  const chosen = new Set((route.query.get("chosen") || "").split(",").filter((id) => id));
+  const chosen = new Set((route.query.get("chosen") || "").split(",").filter((id) => id).map(decodeURIComponent).slice(0, kMostCompared));
   const state = {q: route.query.get("q") || "", state: route.query.get("state") || ""};
   const [sortName, sortWay] = (route.query.get("sort") || "changed-down").split("-");
   let runs = [];
@@ -52,17 +52,18 @@ export function runsView(place, route) {
     if (state.q) query.set("q", state.q);
     if (state.state) query.set("state", state.state);
     if (table.sort.name !== "changed" || !table.sort.down) query.set("sort", `${table.sort.name}-${table.sort.down ? "down" : "up"}`);
+    if (chosen.size > 0) query.set("chosen", [...chosen].map(encodeURIComponent).join(","));
     route.change(query);
   };
   const compare = el("a", {class: "button", "data-action": "compare"});
   const drawCompare = () => {
-    compare.textContent = chosen.size > 0 ? `Compare ${chosen.size}` : "Choose runs to compare";
+    compare.textContent = chosen.size > 0 ? `Compare ${chosen.size}${chosen.size < kMostCompared ? "" : ", the most there can be"}` : "Choose runs to compare";
     if (chosen.size > 0) { compare.setAttribute("href", compareLink([...chosen])); compare.classList.add("primary"); }
     else { compare.removeAttribute("href"); compare.classList.remove("primary"); }
     compare.setAttribute("aria-disabled", chosen.size > 0 ? "false" : "true");
   };
   const table = new Table({columns: kColumns, key: (run) => run.id, sort: {name: sortName, down: sortWay !== "up"}, chosen,
-    onSort: remember, onChoose: drawCompare, label: "Runs"});
+    most: kMostCompared, onSort: remember, onChoose: () => { remember(); drawCompare(); }, label: "Runs"});
   const search = el("input", {type: "search", placeholder: "Filter: lenet async batch=64", "aria-label": "Filter runs", value: state.q,
     oninput: () => { state.q = search.value; remember(); draw(); }});
   const states = el("select", {"aria-label": "State", onchange: () => { state.state = states.value; remember(); draw(); }},
@@ -74,6 +75,7 @@ export function runsView(place, route) {
   const card = el("div", {class: "card flush"}, table.element);
   place.append(el("h1", {}, "Runs"), tools, none, card);
   drawCompare();
+  const aging = setInterval(() => table.update(table.rows), 60000);
 
   function draw(answer) {
     const shown = runs.filter((run) => passes(run, state.q.toLowerCase().split(/\s+/).filter((word) => word), state.state));
@@ -100,5 +102,6 @@ export function runsView(place, route) {
       draw(answer);
     },
     concerns: (change) => change.runs.size > 0,
+    close: () => clearInterval(aging),
   };
 }

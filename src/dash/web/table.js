@@ -1,12 +1,13 @@
 // A table whose headings sort it, with boxes to choose rows. Rows are kept by their key. Columns:
-// {name, title, text (left), value(row) to sort by, cell(row), minor (not on phones), label}.
+// {name, title, text (left), value(row) to sort by, cell(row), minor (not on phones), label, aging (says how long ago)}.
+// No more than `most` rows can be chosen.
 import {el, morph} from "./dom.js";
 
 const kFirstRows = 200;
 
 export class Table {
-  constructor({columns, key, sort, chosen, onSort, onChoose, label}) {
-    Object.assign(this, {columns, key, chosen, onSort, onChoose});
+  constructor({columns, key, sort, chosen, most = Infinity, onSort, onChoose, label}) {
+    Object.assign(this, {columns, key, chosen, most, onSort, onChoose});
     this.sort = sort;  // {name, down}
     this.rows = [];
     this.drawn = new Map();
@@ -58,7 +59,7 @@ export class Table {
     const id = this.key(row);
     const box = this.chosen ? el("td", {class: "box"}, el("input", {
       type: "checkbox", checked: this.chosen.has(id), "aria-label": `Choose ${id}`,
-      onchange: (event) => { this.chosen[event.target.checked ? "add" : "delete"](id); this.onChoose?.(); },
+      onchange: (event) => { this.chosen[event.target.checked ? "add" : "delete"](id); this.limit(); this.onChoose?.(); },
     })) : null;
     return el("tr", {"data-key": id}, box, this.columns.map((column) =>
       el("td", {class: this.classOf(column), "data-label": column.label || column.title}, column.cell(row))));
@@ -71,6 +72,22 @@ export class Table {
     return element;
   }
 
+  // What says how long ago something was gets older without a change.
+  age(element, row) {
+    this.columns.forEach((column, i) => {
+      if (column.aging) morph(element.children[i + (this.chosen ? 1 : 0)].firstChild, column.cell(row));
+    });
+    return element;
+  }
+
+  limit() {
+    const full = this.chosen && this.chosen.size >= this.most;
+    for (const box of this.body.querySelectorAll("td.box input")) {
+      box.disabled = full && !box.checked;
+      box.title = box.disabled ? `At most ${this.most} are compared` : "";
+    }
+  }
+
   update(rows) {
     this.rows = rows;
     const ordered = this.sorted(rows);
@@ -79,6 +96,7 @@ export class Table {
     const elements = shown.map((row) => {
       const text = JSON.stringify(row);
       const before = this.drawn.get(this.key(row));
+      if (before?.text === text) this.age(before.element, row);
       const entry = before?.text === text ? before : {text, element: before ? this.redraw(before.element, row) : this.drawRow(row)};
       kept.set(this.key(row), entry);
       return entry.element;
@@ -90,6 +108,7 @@ export class Table {
       this.body.replaceChildren(...elements);
       if (focused?.isConnected) focused.focus();
     }
+    this.limit();
     this.more.hidden = shown.length === ordered.length;
     this.more.replaceChildren(`The first ${shown.length} of ${ordered.length}. `,
       el("button", {type: "button", onclick: () => { this.all = true; this.update(this.rows); }}, "Show all"));
