@@ -94,6 +94,30 @@ TEST_F(Lab, OnlyChoosesRunsByTheirKeys) {
               HasSubstr("no run is called 'tiny-batch=11-r1' (did you mean 'tiny-batch=10-r1'?)"));
 }
 
+TEST_F(Lab, RunsThatAreNotChosenKeepTheirResults) {
+  put(kThree);
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  const std::string before = identity("tiny-batch=20-r1");
+  const Ended ended = succeed({"lab", "run", "tiny.yaml", "--only", "*=10-r1", "--set", "lr=0.25"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("A tiny experiment: 1 run\n"), HasSubstr("1 run done\n")));
+  const json runs = exported()["runs"];
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0]["settings"]["lr"], "0.25");
+  EXPECT_FALSE(runs[1]["settings"].contains("lr"));
+  EXPECT_EQ(runs[1]["state"], "done");
+  EXPECT_GT(runs[1]["measured"]["accuracy"], 0);
+  EXPECT_EQ(identity("tiny-batch=20-r1"), before);
+}
+
+TEST_F(Lab, ALogThatCannotBeWrittenIsAWarning) {
+  put(kTiny);
+  std::filesystem::create_directories(folder / "lab/tiny/logs/tiny-r1.log");
+  const Ended ended = run({"lab", "run", "tiny.yaml"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("warning: cannot write lab/tiny/logs/tiny-r1.log"));
+  EXPECT_EQ(states()["tiny-r1"], "done");
+}
+
 TEST_F(Lab, ADryRunOnlyLooks) {
   put(kThree);
   const Ended ended = succeed({"lab", "run", "tiny.yaml", "--dry-run"});
