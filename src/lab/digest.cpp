@@ -6,26 +6,25 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/hash.h"
+
 namespace lockstep::lab {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// FNV-1a, of texts one after the other.
+/// Of texts one after the other.
 class Hash {
  public:
   void add(std::string_view text) {
     add_bytes(text);
-    step(0xFF);
+    state_ = base::hashed(state_, uint64_t{0xFF});
   }
-  void add_bytes(std::string_view bytes) {
-    for (const char c : bytes) step(static_cast<unsigned char>(c));
-  }
+  void add_bytes(std::string_view bytes) { state_ = base::hashed(state_, bytes); }
   [[nodiscard]] std::string text() const { return fmt::format("{:016x}", state_); }
 
  private:
-  void step(unsigned char byte) { state_ = (state_ ^ byte) * 1099511628211ULL; }
-  uint64_t state_ = 1469598103934665603ULL;
+  uint64_t state_ = 1469598103934665603U;  ///< not base::kHashStart: labs have digests that began so
 };
 
 /// Names of the program's own models and data sets have no extension.
