@@ -80,6 +80,17 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(blocked, "refused")
         self.assertIn("Content Security Policy", " ".join(self.browser.errors()))
 
+    def test_axes_of_times_begin_at_zero(self):
+        timed = [spec["id"] for spec in self.specs() if spec["kind"] in ("line", "bar") and spec["y"]["unit"] == "s" and not spec["y"].get("log")]
+        self.assertTrue(timed)
+        for ident in timed:
+            self.assertIn(True, [text.split()[0] == "0" for text in self.ticks(ident)], ident)
+
+    def test_tables_have_names(self):
+        nameless = self.browser.script("""return [...document.querySelectorAll(".scroll, table")].filter((one) =>
+            !one.getAttribute("aria-label") && !document.getElementById(one.getAttribute("aria-labelledby"))).length""")
+        self.assertEqual(nameless, 0)
+
     def test_every_plot_draws_all_its_series(self):
         specs = self.specs()
         self.assertEqual({spec["kind"] for spec in specs}, {"line", "bar", "stack", "timeline"})
