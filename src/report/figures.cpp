@@ -28,9 +28,17 @@ std::string plain_text(double value) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+/// As many decimals for all: they stand beside each other.
 std::string accurate_share(double share) {
-  return share == 0 || share == 1 ? fmt::format("{:.0f} %", share * 100)
-                                  : fmt::format("{:.{}f} %", share * 100, share > 0.5 ? 2 : 1);
+  return share == 0 || share == 1 ? fmt::format("{:.0f} %", share * 100) : fmt::format("{:.2f} %", share * 100);
+}
+
+/// As pages and charts write it.
+std::string time_text(double seconds) {
+  if (seconds >= 0.9995 && seconds < 100) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : 1);
+  std::string text = records::time_text(seconds);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 2, "µs");
+  return text;
 }
 
 }  // namespace
@@ -77,8 +85,7 @@ std::string figure_text(double value, Unit unit) {
     case Unit::percent:
       return records::percent_text(value);
     case Unit::seconds:
-      return value >= 0.9995 && value < 100 ? fmt::format("{:.{}f} s", value, value < 10 ? 2 : 1)
-                                            : records::time_text(value);
+      return time_text(value);
     case Unit::bytes:
       return records::amount_text(value);
     case Unit::bytes_per_second:

@@ -90,6 +90,15 @@ std::string group_sentence(const std::string& title, const std::vector<Case>& ca
   return "<li>" + text + ".</li>";
 }
 
+/// Titles and texts of a study are about its own settings.
+std::string scale_html(const lab::Experiment& experiment) {
+  if (experiment.scale.empty()) return "";
+  if (experiment.scale != "quick") return fmt::format("<p>This is the scale {}.</p>", escape_html(experiment.scale));
+  return "<p>This is the quick form, with less training and fewer variations: what it finds need not be what the "
+         "study's own "
+         "settings find, which are in the scale <code>full</code>.</p>";
+}
+
 std::string verdict_counts(const std::vector<Finding>& findings) {
   std::string text;
   for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::unknown}) {
@@ -199,7 +208,7 @@ std::string summary_html(const Material& material, const std::vector<Finding>& f
   std::string html = "<p>" + escape_html(text) + ".";
   if (!findings.empty())
     html += fmt::format(" Of its {}, {}.", counted(findings.size(), "finding"), verdict_counts(findings));
-  html += "</p>";
+  html += "</p>" + scale_html(results.experiment);
   std::string groups;
   std::set<std::string> seen;
   for (const lab::RunResult& run : results.runs) {

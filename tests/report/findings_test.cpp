@@ -138,7 +138,8 @@ TEST(Compare, LimitsSharesInPoints) {
 
 TEST(Compare, SaysManyTimesRatherThanPercent) {
   lab::Results results = made_results({mode_batch("sync", 32, 70e-6), mode_batch("async", 32, 94.5e-3)});
-  EXPECT_THAT(check(results, {compare("less")}).sentences.at(0), HasSubstr("(1,350 times less)"));
+  EXPECT_THAT(check(results, {compare("less")}).sentences.at(0),
+              HasSubstr("70.0 µs against 94.5 ms (1,350 times less)"));
 }
 
 TEST(Compare, PassesOverWhatIsUnknownAndSaysSo) {
@@ -267,7 +268,7 @@ TEST(Reasons, SetTheExplainingFieldsOfBothSidesBesideEachOther) {
   FindingTest test = ratio(0.6);
   test.first = where({{"nodes", {"4"}}});
   const Finding finding = check(results, {test}, {"share_compute", "ps_memory"});
-  EXPECT_THAT(finding.reasons, ElementsAre("Computing: 25.0 % with nodes 4; 100 % with nodes 1."));
+  EXPECT_THAT(finding.reasons, ElementsAre("Computing: 25.00 % with nodes 4; 100 % with nodes 1."));
 }
 
 TEST(Findings, PassOverATestOfWhichNothingIsKnown) {
@@ -284,7 +285,7 @@ TEST(Reasons, AreOfTheCasesThatDoNotHold) {
       {mode_batch("sync", 32, 1), mode_batch("async", 32, 4), mode_batch("sync", 64, 9), mode_batch("async", 64, 4)});
   for (size_t i = 0; i < 4; ++i) results.runs[i].measured.values["share_compute"] = 0.1 * static_cast<double>(i + 1);
   EXPECT_THAT(check(results, {compare("less")}, {"share_compute"}).reasons,
-              ElementsAre("Computing where it does not hold: 30.0 % with mode sync; 40.0 % with mode async."));
+              ElementsAre("Computing where it does not hold: 30.00 % with mode sync; 40.00 % with mode async."));
 }
 
 TEST(Reasons, OfWorkersLeaveOutWhatIsOfRunsAlone) {

@@ -67,6 +67,13 @@ TEST(Page, SaysWhatIsNotDoneAndWhyRunsFailed) {
   EXPECT_TRUE(has(page, "2 runs are not in it"));
 }
 
+TEST(Page, SaysThatItIsTheQuickForm) {
+  lab::Results results = made_results({batch(32, 0.9)});
+  EXPECT_FALSE(has(html(results), "quick form"));
+  results.experiment.scale = "quick";
+  EXPECT_TRUE(has(html(results), "This is the quick form"));
+}
+
 TEST(Page, TrustsNoName) {
   const std::string evil = "</script><script>alert('x')</script>\"onload=";
   lab::Results results = made_results({{.group = evil,
@@ -223,10 +230,13 @@ TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
                 .roles = {{"worker:0", "", {}}, {"worker:1", "", {}}, {"worker:2", "", {}}}};
   lab::Results results = made_results({one, three});
   results.experiment.report.plots = {plot(lab::PlotKind::speed_up, "", {})};
+  results.experiment.report.plots[0].title = "Speed-up";
   const auto charts = charts_of(html(results));
   ASSERT_THAT(charts, SizeIs(2));
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({1, 3}));
   EXPECT_EQ(charts[0]["series"][0]["y"], nlohmann::json({1, 2}));
+  EXPECT_EQ(charts[0]["title"], "Speed-up");
+  EXPECT_EQ(charts[1]["title"], "Speed-up: efficiency");
   EXPECT_EQ(charts[0]["series"][1]["name"], "ideal");
   EXPECT_EQ(charts[0]["series"][1]["y"], nlohmann::json({1, 3}));
 }
