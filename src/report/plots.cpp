@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "records/statistics.h"
 #include "report/figures.h"
@@ -49,13 +50,24 @@ std::string facet_name(const Material& material, const Fields& fields, Key key) 
   return describe(fields, key);
 }
 
+/// Whether the title of a plot says already which of its charts this is: it names it and no other.
+bool names_alone(std::string title, const std::vector<chart::Chart>& charts, size_t begin, const std::string& name) {
+  std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (size_t i = begin; i < charts.size(); ++i) {
+    const bool named = title.find(charts[i].title) != std::string::npos;
+    if (named != (charts[i].title == name)) return false;
+  }
+  return true;
+}
+
 void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::string& facet, size_t begin, Plot& plot) {
   const std::string title = spec.title.empty() ? capital(spec.name) : spec.title;
+  const std::vector<chart::Chart> unnamed = plot.charts;
   for (size_t i = begin; i < plot.charts.size(); ++i) {
     chart::Chart& chart = plot.charts[i];
     std::string name = title;
     if (!facet.empty()) name += ": " + facet;
-    if (!chart.title.empty() && capital(chart.title) != capital(title))
+    if (!chart.title.empty() && !names_alone(title, unnamed, begin, chart.title))
       name += (facet.empty() ? ": " : ", ") + chart.title;
     chart.title = name;
     chart.id = fmt::format("{}-{}", id, i + 1);

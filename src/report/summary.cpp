@@ -77,7 +77,7 @@ std::string range_text(const std::vector<Case>& cases, const std::string& field)
 
 std::string group_sentence(const std::string& title, const std::vector<Case>& cases) {
   std::string text = fmt::format("<strong>{}</strong>: {}", escape_html(title), counted(cases.size(), "variation"));
-  const bool accuracy = known(best_of(cases, "accuracy", true).value);
+  const bool accuracy = best_of(cases, "accuracy", true).value > 0;  // models that do not classify have 0
   const bool epochs = known(best_of(cases, "epoch_seconds", true).value);
   for (const std::string& field : {std::string(accuracy ? "accuracy" : "loss"),
                                    std::string(epochs ? "epoch_seconds" : "seconds"), std::string("speed_up")}) {
