@@ -58,7 +58,7 @@ std::string sentence_of(const std::string& what, const std::vector<Outcome>& out
   const std::vector<const Outcome*> listed = most_telling(outcomes);
   for (size_t i = 0; i < listed.size(); ++i) {
     if (i > 0) text += "; ";
-    if (!listed[i]->where.empty()) text += listed[i]->where + " ";
+    if (!listed[i]->where.empty()) text += listed[i]->where + ": ";
     text += listed[i]->text;
   }
   if (listed.size() < outcomes.size()) text += fmt::format("; and {} more", outcomes.size() - listed.size());

@@ -39,7 +39,8 @@ struct Outcome {
 
 /// All hold, some, none; what is unknown among others is passed over.
 Verdict verdict_of(const std::vector<Verdict>& verdicts);
-/// "WHAT: WHERE TEXT; WHERE TEXT, CLAIM: holds in 2 of 3 cases.", with the sides of the cases that do not hold, if any.
+/// "WHAT: WHERE: TEXT; WHERE: TEXT, CLAIM: holds in 2 of 3 cases.", with the sides of the cases that do not hold, if
+/// any.
 Checked checked_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim);
 
 // By kind (checks_pairs.cpp, checks_series.cpp).

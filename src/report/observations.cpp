@@ -215,7 +215,8 @@ std::string describe(const Fields& fields, const Key& key) {
     if (!text.empty()) text += ", ";
     const bool plain = fields[i] == "label" || fields[i] == "group" || of_worker(fields[i]) || fields[i] == "by";
     std::string name = fields[i];
-    std::replace(name.begin(), name.end(), '_', ' ');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }, ' ');
     text += plain ? key[i] : name + " " + key[i];
   }
   return text;

@@ -104,7 +104,7 @@ TEST(Compare, MatchesCasesByTheirFields) {
                                        mode_batch("async", 64, 1), mode_batch("sync", 128, 1)});
   const Finding finding = check(results, {compare("less")});
   EXPECT_EQ(finding.verdict, Verdict::partly);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr("batch 32 2.00 s against 4.00 s (-50 %)"));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("batch 32: 2.00 s against 4.00 s (-50 %)"));
   EXPECT_THAT(finding.sentences.at(0), HasSubstr("holds in 1 of 2 cases."));
 }
 
@@ -203,7 +203,7 @@ TEST(Value, IsAskedOfEveryVariation) {
   const Finding finding = check(results, {test});
   EXPECT_EQ(finding.verdict, Verdict::holds);
   EXPECT_THAT(finding.sentences.at(0),
-              HasSubstr("1 nodes 4.00 s; 2 nodes 2.50 s, at least 2.50 s and at most 4.50 s: holds in both cases."));
+              HasSubstr("1 nodes: 4.00 s; 2 nodes: 2.50 s, at least 2.50 s and at most 4.50 s: holds in both cases."));
 }
 
 MadeRun two_workers(double first, double second) {
@@ -351,9 +351,9 @@ TEST(SpeedUp, IsAgainstTheSameModeWhereThatRan) {
                                        served("sync", 2, 3), served("backup", 2, 6)});
   const FindingTest test{.kind = TestKind::value, .field = "speed_up", .by = {"label"}, .at_least = 1};
   EXPECT_THAT(check(results, {test}).sentences.at(0),
-              HasSubstr("sync 1 1.00; async 1 1.00; async 2 1.50; sync 2 1.50"));
+              HasSubstr("sync 1: 1.00; async 1: 1.00; async 2: 1.50; sync 2: 1.50"));
   results.runs.erase(results.runs.begin() + 2, results.runs.begin() + 4);
-  EXPECT_THAT(check(results, {test}).sentences.at(0), HasSubstr("backup 2 1.00"));
+  EXPECT_THAT(check(results, {test}).sentences.at(0), HasSubstr("backup 2: 1.00"));
 }
 
 }  // namespace
