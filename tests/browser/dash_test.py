@@ -221,8 +221,10 @@ class DashTest(unittest.TestCase):
         try:
             self.table_of_runs()
             link = self.page.one(f"tr[data-key='{name}'] td.c-name a")
-            self.assertRegex(link.text, r"^lenet-layout.*….*threads=1-r3$")
+            self.assertRegex(link.text, r"^lenet-layo….*threads=1-r3$")
             self.assertEqual(link.get_attribute("title"), name)
+            self.page.emulate(1280, 1000, False)
+            self.assertEqual(self.page.script("const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth"), 0)
         finally:
             shutil.rmtree(self.path / "runs" / name)
 

@@ -47,5 +47,5 @@ export function ago(time, now = Date.now() / 1000) {
 
 export const moment = (time) => known(time) && time > 0 ? new Date(time * 1000).toLocaleString() : nothing;
 
-// Names of runs differ at their ends: what is too long is shortened in the middle.
-export const shortened = (name, most = 40) => name.length <= most ? name : `${name.slice(0, most / 2 - 1)}…${name.slice(-most / 2)}`;
+// Names of runs differ at their ends: what is too long is shortened before that.
+export const shortened = (name, begin = 10, end = 19) => name.length <= begin + end + 1 ? name : `${name.slice(0, begin)}…${name.slice(-end)}`;
