@@ -269,7 +269,7 @@ TEST(Gloo, AHostThatIsNotOfThisMachineIsRefused) {
 }
 
 TEST(Gloo, AddressesThatAreNoneAreRefused) {
-  for (const std::string& address : {std::string(), std::string("garbage"), std::string("lockstep gloo 1\n\xff\xff")}) {
+  for (const std::string& address : {std::string(), std::string("garbage"), std::string("lockstep gloo 2\n\xff\xff")}) {
     const auto joining = join_over_gloo("127.0.0.1", 0, 2, {});
     const auto result = joining->connect({joining->address(), address}, [] { return false; });
     ASSERT_FALSE(result);

@@ -14,13 +14,16 @@
 #include <filesystem>
 #include <new>
 #include <random>
+#include <set>
+
+#include "base/host.h"
 
 namespace lockstep::collective::gloo_engine {
 namespace {
 
 namespace tcp = gloo::transport::tcp;
 
-constexpr std::string_view kMagic = "lockstep gloo 1\n";
+constexpr std::string_view kMagic = "lockstep gloo 2\n";
 constexpr std::string_view kSpins = "spins";
 constexpr std::string_view kSleeps = "sleeps";
 constexpr size_t kTokenSize = 16;
@@ -114,6 +117,12 @@ void make_room(int socket) {
                               kRoomWanted));
 }
 
+/// What members of one machine have in common. Emulated nodes are machines: each has cores of its own.
+std::string machine() {
+  if (const std::optional<base::OwnNode> node = base::own_node()) return node->name;
+  return std::to_string(base::machine_number());
+}
+
 std::string greeting(int from, int to, int size, std::string_view token) {
   std::string text = fmt::format("{}{} to {} of {}\n{}", kMagic, from, to, size, token);
   text.resize(kPiece);
@@ -164,6 +173,7 @@ std::string Links::address() const {
   std::string blob(kMagic);
   append_field(blob, token_);
   append_field(blob, options_.spin.count() > 0 ? kSpins : kSleeps);
+  append_field(blob, machine());
   for (const Peer& peer : peers_) {
     const std::vector<char> bytes = peer.pair == nullptr ? std::vector<char>() : peer.pair->address().bytes();
     append_field(blob, {bytes.data(), bytes.size()});
@@ -177,12 +187,16 @@ void Links::connect(const std::vector<std::string>& addresses) {
   }
   until_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.deadline);
   std::vector<std::string> tokens;
+  std::set<std::string> machines;
+  bool sleeps = false;
+  bool shared = false;
   for (int rank = 0; rank < size_; ++rank) {
     std::string_view blob = addresses[static_cast<size_t>(rank)];
     if (!blob.starts_with(kMagic)) throw LinkError(fmt::format("the address of rank {} is not one of Gloo's", rank));
     blob.remove_prefix(kMagic.size());
     tokens.emplace_back(take_field(blob, rank));
-    if (take_field(blob, rank) != kSpins) crowded_ = true;
+    sleeps = take_field(blob, rank) != kSpins || sleeps;
+    shared = !machines.emplace(take_field(blob, rank)).second || shared;
     std::string_view mine;
     for (int peer = 0; peer < size_; ++peer) {
       const std::string_view field = take_field(blob, rank);
@@ -190,6 +204,7 @@ void Links::connect(const std::vector<std::string>& addresses) {
     }
     if (rank != rank_) connect_peer(rank, mine);
   }
+  crowded_ = sleeps && shared;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) greet(rank, tokens[static_cast<size_t>(rank)]);
   }

@@ -53,7 +53,7 @@ class Links {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
-  /// Whether members share cores: some of them were told not to spin.
+  /// Whether members share cores: some of them share a machine, and some were told not to spin.
   [[nodiscard]] bool crowded() const { return crowded_; }
   [[nodiscard]] Seconds deadline() const { return options_.deadline; }
   [[nodiscard]] std::string address() const;
