@@ -9,6 +9,7 @@
 #include "lab/expansion.h"
 #include "lab/fields.h"
 #include "lockstep/error.h"
+#include "observe/monitor/sampler.h"
 #include "train/settings.h"
 
 namespace lockstep::lab {
@@ -38,32 +39,8 @@ bool contains(const Names& names, const std::string& name) {
 
 /// Columns of monitor.csv that every machine has, and interfaces and GPUs by how they are named.
 bool is_monitor_column(const std::string& name) {
-  static const Names known{"cpu_percent",
-                           "user_percent",
-                           "system_percent",
-                           "rss_bytes",
-                           "peak_rss_bytes",
-                           "minor_faults",
-                           "major_faults",
-                           "context_switches",
-                           "involuntary_switches",
-                           "threads",
-                           "disk_read",
-                           "disk_written",
-                           "wire_received",
-                           "wire_sent",
-                           "wire_messages_received",
-                           "wire_messages_sent",
-                           "node_cpu_percent",
-                           "node_user_percent",
-                           "node_system_percent",
-                           "node_iowait_percent",
-                           "node_steal_percent",
-                           "node_memory_used",
-                           "node_context_switches",
-                           "node_disk_read",
-                           "node_disk_written"};
-  if (contains(known, name)) return true;
+  const auto fixed = observe::fixed_columns();
+  if (std::find(fixed.begin(), fixed.end(), name) != fixed.end()) return true;
   if (name.starts_with("gpu")) return true;
   return name.find('_') != std::string::npos && (name.ends_with("_received") || name.ends_with("_sent"));
 }

@@ -72,6 +72,8 @@ const InterfaceCounters* find(const NodeTotals& node, const std::string& name) {
 
 }  // namespace
 
+std::span<const char* const> fixed_columns() { return kFixedColumns; }
+
 Sampler::Sampler(Reading first)
     : before_(std::move(first)), begun_(before_.when), columns_(kFixedColumns.begin(), kFixedColumns.end()) {
   add_interface_columns(kLoopback, columns_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct Reading {
   NodeTotals node;
   std::vector<GpuReading> gpus;
 };
+
+/// The columns that every machine has; interfaces and GPUs have theirs besides.
+std::span<const char* const> fixed_columns();
 
 class Sampler {
  public:
