@@ -115,13 +115,13 @@ TEST_F(AllReduceByHand, EnoughWorkersBeginAndWhoComesLateJoinsThem) {
 
 TEST_F(AllReduceByHand, MoreThanTheMostWaitOutside) {
   make_cluster({{"worker", 3}});
-  for (const char* task : {"worker:0", "worker:1"}) start(task, {"--max-workers", "2", "--epochs", "20"});
-  pause(500);
-  start("worker:2", {"--max-workers", "2", "--epochs", "20"});
+  for (const char* task : {"worker:0", "worker:1"}) start(task, {"--max-workers", "2", "--epochs", "600"});
+  pause(500);  // the others train for seconds, so that it still finds them
+  start("worker:2", {"--max-workers", "2", "--epochs", "600"});
   expect_all_end();
   const Result result = this->result("runs/lr-1");
   EXPECT_EQ(result.summary["workers"].size(), 2U);
-  EXPECT_EQ(result.examples, 12000U);
+  EXPECT_EQ(result.examples, 360000U);
 }
 
 TEST_F(AllReduceByHand, TooFewGiveUpAndSayWhoIsMissing) {
