@@ -193,10 +193,10 @@ TEST(GlooProcesses, OneThatIsSilentIsNamedAfterTheDeadline) {
   }
 }
 
-/// Where one of two waits for the other: in its address, after a line, the token and how it waits.
+/// Where one of two waits for the other: in its address, after a line, the token, how it waits and on which machine.
 sockaddr_in listening_place(const std::string& address, int rank) {
   size_t at = address.find('\n') + 1;
-  for (int field = 0; field < 2 + (1 - rank); ++field) {
+  for (int field = 0; field < 3 + (1 - rank); ++field) {
     uint16_t length = 0;
     std::memcpy(&length, address.data() + at, sizeof(length));
     at += sizeof(length) + length;
