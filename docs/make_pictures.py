@@ -147,8 +147,8 @@ def page(name, url, size, pictures):
     width, height = size
     file = pictures / f"{name}.png"
     subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
-                    f"--window-size={width},{height}", "--virtual-time-budget=4000", f"--screenshot={file}", url],
-                   check=True, capture_output=True)
+                    f"--window-size={width},{height}", "--timeout=6000", f"--screenshot={file}", url],
+                   check=True, capture_output=True, timeout=60)
     print(f"docs/pictures/{name}.png")
 
 
