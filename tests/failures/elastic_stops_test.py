@@ -65,12 +65,14 @@ class StartedByHand(ClusterTest):
         before = self.step()
         eventually(lambda: self.step() > before + 500, "all go on")
 
-    def finish(self):
+    def finish(self, together=True):
+        """Where one is enough, whoever hears of it later makes some steps alone: then the records are not of one moment."""
         for job in self.jobs:
             job.process.send_signal(signal.SIGINT)
         for job in self.jobs:
             self.assertEqual(job.finish(), 130, job.told())
-        self.expect_accounted(self.run, EXAMPLES)
+        if together:
+            self.expect_accounted(self.run, EXAMPLES)
 
     def test_a_worker_and_the_leader(self):
         self.begin(3)
@@ -104,7 +106,7 @@ class StartedByHand(ClusterTest):
         os.kill(pid, signal.SIGCONT)
         self.jobs[0].wait_for("of worker:0, worker:1 goes on from")
         self.expect_progress()
-        self.finish()
+        self.finish(together=False)
 
 
 if __name__ == "__main__":
