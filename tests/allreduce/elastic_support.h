@@ -151,8 +151,9 @@ class Trainee {
 
 class Cluster : public ::testing::Test {
  protected:
-  void make(int count) {
-    spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = true, .layout = ""});
+  /// Where there is an evaluator, the end waits for it for a while.
+  void make(int count, bool evaluator = false) {
+    spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = evaluator, .layout = ""});
     members.resize(static_cast<size_t>(count));
   }
   ElasticOptions options(int member) {

@@ -237,9 +237,11 @@ TEST_F(AllReduceByHand, AWorkerThatIsHeldUpIsNamed) {
   const Words longer{"--epochs", "0", "--steps", "1000000", "--batch", "100"};
   for (const char* task : {"worker:0", "worker:1", "worker:2"}) start(task, longer);
   wait_for_lines("runs/lenet-1/steps.csv", 30);
-  for (int i = 0; i < 150; ++i) {
+  bool named = false;
+  for (int i = 0; i < 2000 && !named; ++i) {
     running["worker:1"]->signal(SIGSTOP);
     pause(50);
+    named = running["worker:0"]->has_said("worker:1 is slow since step ");
     running["worker:1"]->signal(SIGCONT);
     pause(5);
   }

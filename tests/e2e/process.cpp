@@ -162,6 +162,11 @@ bool Process::wait_for(const std::string& text, Seconds patience) {
   return true;
 }
 
+bool Process::has_said(const std::string& text) {
+  read_some();
+  return ended_.out.find(text) != std::string::npos || ended_.err.find(text) != std::string::npos;
+}
+
 Ended Process::finish(Seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (read_some()) {

@@ -40,6 +40,8 @@ class Process {
   void close_output();
   /// Reads until standard output holds `text`; false at its end or after `patience`.
   bool wait_for(const std::string& text, Seconds patience = Seconds(60));
+  /// Reads what there is for up to 50 ms: whether either stream holds `text` by now.
+  bool has_said(const std::string& text);
   /// Waits for the end. Kills it and throws after `patience`.
   Ended finish(Seconds patience = Seconds(120));
 
