@@ -9,7 +9,8 @@ usage() {
   cat <<'TEXT'
 usage: ./test.sh [--all]
 
-  --all    also the slow tests (full training runs on real data), a build with oneDNN 3, and clang-tidy over all sources
+  --all    also the slow tests (full training runs on real data), the benchmarks' programs, a build with oneDNN 3, and clang-tidy
+           over all sources
 TEXT
 }
 
@@ -119,7 +120,7 @@ step "format"
 check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
 
 step "release: build"
-compile release all -DLOCKSTEP_BENCH=ON || build_failed release
+compile release all "-DLOCKSTEP_BENCH=$($all && echo ON || echo OFF)" || build_failed release
 
 step "release: test"
 # With --all everything is built with clang as well, whose warnings are errors, too.

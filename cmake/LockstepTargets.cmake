@@ -1,4 +1,4 @@
-# lockstep_room(NAME SOURCES ... [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
+# lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
 # lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]): one GoogleTest
 # program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
 # compute much themselves.
@@ -20,12 +20,11 @@ endif()
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 
-# The headers that most sources use, compiled once for a room or for all tests. The rooms of a release build go without,
-# so that every source shows there that it includes what it uses; tests show it in the preset dev and to clang-tidy.
-option(LOCKSTEP_PRECOMPILE "Precompile the headers that most sources use" OFF)
-set(room_headers <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
-    <mutex> <optional> <span> <string> <string_view> <thread> <vector>)
-set(test_headers <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${room_headers})
+# The headers that most tests use, compiled once for all of them. The preset dev and clang-tidy go without, so that every
+# source shows there that it includes what it uses.
+option(LOCKSTEP_PRECOMPILE "Precompile the headers that most tests use" OFF)
+set(test_headers <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <algorithm> <array> <atomic> <chrono> <cmath> <cstdint>
+    <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <vector>)
 # What ccache asks for: headers that are made again are the same headers, and the preprocessor keeps them apart.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(precompiled_options "SHELL:-Xclang -fno-pch-timestamp")
@@ -33,16 +32,20 @@ else()
   set(precompiled_options -fpch-preprocess)
 endif()
 
-function(lockstep_precompile_room target)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
-  list(LENGTH ROOM_SOURCES sources)
-  # Not with gcc 12, which then takes the standard library for our code and warns of overflows that are none.
-  if(LOCKSTEP_PRECOMPILE AND LOCKSTEP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND sources GREATER_EQUAL 8)
-    if(fmt::fmt IN_LIST ROOM_PRIVATE)
-      list(APPEND room_headers <fmt/format.h>)
-    endif()
-    target_precompile_headers(${target} PRIVATE ${room_headers})
-    target_compile_options(${target} PRIVATE ${precompiled_options})
+# Sources of a room that are compiled together read their headers once, which takes a third of the time. So names in the
+# anonymous namespaces of a room differ; a source whose names do not is listed under APART and compiled by itself.
+option(LOCKSTEP_TOGETHER "Compile several sources of a room at a time" OFF)
+set(sources_together 10)
+
+function(lockstep_compile_together target)
+  cmake_parse_arguments(ROOM "" "" "APART" ${ARGN})
+  if(NOT LOCKSTEP_TOGETHER)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources_together})
+  set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # it takes sources for headers
   endif()
 endfunction()
 
@@ -67,9 +70,9 @@ endfunction()
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
 function(lockstep_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;APART;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${name})
-  add_library(${target} STATIC ${ROOM_SOURCES})
+  add_library(${target} STATIC ${ROOM_SOURCES} ${ROOM_APART})
   add_library(lockstep::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(${target} PUBLIC
@@ -77,7 +80,7 @@ function(lockstep_room name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${ROOM_PUBLIC} PRIVATE $<BUILD_INTERFACE:lockstep_flags> ${ROOM_PRIVATE})
-  lockstep_precompile_room(${target} ${ARGN})
+  lockstep_compile_together(${target} APART ${ROOM_APART})
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
 

@@ -16,7 +16,7 @@ namespace {
 
 using base::reject;
 using base::YamlNode;
-using Kind = base::YamlNode::Kind;
+using NodeKind = base::YamlNode::Kind;
 
 constexpr size_t kMostNodes = 10000;
 const std::vector<std::string> kListKeys{"chief", "worker", "ps", "evaluator", "master"};
@@ -29,9 +29,9 @@ class Reader {
   explicit Reader(const std::string& file) : file_(file) {}
 
   ClusterFile read(const YamlNode& root) {
-    if (root.is(Kind::null))
+    if (root.is(NodeKind::null))
       throw UsageError(file_ + ": is empty; a cluster file has `worker:`, `nodes:` or `layout:`");
-    if (!root.is(Kind::map)) {
+    if (!root.is(NodeKind::map)) {
       reject(file_, root, "a cluster file has keys such as `worker:` or `nodes:`, not " + describe(root));
     }
     check_form(root);
@@ -76,8 +76,8 @@ class Reader {
   }
 
   void read_list(Role role, const YamlNode& key, const YamlNode& list) {
-    if (list.is(Kind::null)) return;
-    if (!list.is(Kind::list)) {
+    if (list.is(NodeKind::null)) return;
+    if (!list.is(NodeKind::list)) {
       reject(file_, key, fmt::format("{}: {} is not a list of addresses, [HOST:PORT, ...]", key.text, describe(list)));
     }
     for (const YamlNode& item : list.items) {
@@ -92,13 +92,14 @@ class Reader {
   }
 
   void read_nodes(const YamlNode& nodes, const YamlNode* port) {
-    if (!nodes.is(Kind::list)) reject(file_, nodes, "nodes: " + describe(nodes) + " is not a list of nodes");
+    if (!nodes.is(NodeKind::list)) reject(file_, nodes, "nodes: " + describe(nodes) + " is not a list of nodes");
     const int first = port == nullptr ? kFirstPort : port_of(*port, "port");
     for (size_t i = 0; i < nodes.items.size(); ++i) read_node(nodes.items[i], fmt::format("nodes[{}]", i), first);
   }
 
   void read_node(const YamlNode& item, const std::string& where, int first_port) {
-    if (!item.is(Kind::map)) reject(file_, item, where + ": " + describe(item) + " is not {host: ..., roles: [...]}");
+    if (!item.is(NodeKind::map))
+      reject(file_, item, where + ": " + describe(item) + " is not {host: ..., roles: [...]}");
     for (const YamlNode& key : item.keys) {
       if (std::find(kNodeKeys.begin(), kNodeKeys.end(), key.text) != kNodeKeys.end()) continue;
       const std::string hint = base::hint(base::shown(key.text), kNodeKeys);
@@ -114,7 +115,7 @@ class Reader {
     if (const YamlNode* dir = item.find("dir")) node.dir = text_of(*dir, where + ".dir", "a folder");
     if (const YamlNode* port = item.find("port")) next_port_[node.host] = port_of(*port, where + ".port");
     next_port_.try_emplace(node.host, first_port);
-    const std::vector<YamlNode> list = roles->is(Kind::list) ? roles->items : std::vector<YamlNode>{*roles};
+    const std::vector<YamlNode> list = roles->is(NodeKind::list) ? roles->items : std::vector<YamlNode>{*roles};
     if (list.empty()) reject(file_, *roles, where + ".roles: is empty; it takes chief, worker, ps, evaluator");
     for (const YamlNode& role : list) add_at_next_port(node, role_of(role, where + ".roles"), role, where);
   }
@@ -122,7 +123,7 @@ class Reader {
   void read_layout(const YamlNode& layout, const YamlNode& root) {
     const YamlNode* hosts = root.find("hosts");
     if (hosts == nullptr) reject(file_, layout, "layout: needs `hosts: [...]`, one for each group");
-    if (!hosts->is(Kind::list)) reject(file_, *hosts, "hosts: " + describe(*hosts) + " is not a list of hosts");
+    if (!hosts->is(NodeKind::list)) reject(file_, *hosts, "hosts: " + describe(*hosts) + " is not a list of hosts");
     std::vector<std::vector<Role>> groups;
     try {
       groups = parse_layout(text_of(layout, "layout", "a layout such as PW-W"));
@@ -178,7 +179,7 @@ class Reader {
   }
 
   std::string text_of(const YamlNode& node, const std::string& where, const char* takes) const {
-    if (node.is(Kind::scalar) && !node.text.empty()) return node.text;
+    if (node.is(NodeKind::scalar) && !node.text.empty()) return node.text;
     reject(file_, node, fmt::format("{}: {} is not {}", where, describe(node), takes));
   }
 
@@ -203,7 +204,7 @@ class Reader {
     const std::string& text = node.text;
     int port = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-    const bool whole = node.is(Kind::scalar) && error == std::errc() && end == text.data() + text.size();
+    const bool whole = node.is(NodeKind::scalar) && error == std::errc() && end == text.data() + text.size();
     if (whole && port >= 1 && port <= 65535) return port;
     reject(file_, node, fmt::format("{}: {} is not a port from 1 to 65535", where, describe(node)));
   }

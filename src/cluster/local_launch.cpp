@@ -7,11 +7,7 @@
 #include "base/cores.h"
 
 namespace lockstep::cluster {
-namespace {
-
-bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string cluster_yaml(const Spec& spec) {
   std::string yaml;
@@ -46,7 +42,7 @@ namespace {
 int threads_of(const LocalJob& job, const Task& task) {
   const auto found = job.threads.find(task.str());
   if (found != job.threads.end()) return found->second;
-  return is_member(task) ? job.shares.worker_threads : 1;
+  return task.trains() ? job.shares.worker_threads : 1;
 }
 
 }  // namespace

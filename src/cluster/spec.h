@@ -30,6 +30,7 @@ struct Task {
 
   [[nodiscard]] std::string str() const;
   [[nodiscard]] std::string folder() const;
+  [[nodiscard]] bool trains() const { return role == Role::chief || role == Role::worker; }
   friend bool operator==(const Task&, const Task&) = default;
 };
 /// Throws UsageError: 'wroker:1' is not a task (did you mean 'worker:1'?); chief:0, worker:N, ps:N or evaluator:0 is.

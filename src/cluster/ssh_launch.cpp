@@ -8,8 +8,6 @@
 namespace lockstep::cluster {
 namespace {
 
-bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
-
 /// No questions asked, and a dead connection noticed.
 std::vector<std::string> ssh_words(const SshJob& job, const Node& node) {
   std::vector<std::string> words = job.ssh;
@@ -37,7 +35,7 @@ std::vector<std::string> role_argv(const SshJob& job, const Node& node, const Ta
   std::vector<std::string> argv{job.program};
   argv.insert(argv.end(), job.words.begin(), job.words.end());
   argv.insert(argv.end(), {(job.resume ? "--resume=" : "--run-dir=") + job.run_dir, "--report=json"});
-  if (!is_member(task)) {
+  if (!task.trains()) {
     argv.emplace_back("--threads=1");
   } else if (node.tasks.size() > 1) {
     argv.emplace_back("--wait-policy=block");  // others want the cores too

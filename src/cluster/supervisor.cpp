@@ -32,8 +32,6 @@ constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connect
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
 
-bool is_member(const Task& task) { return task.role == Role::chief || task.role == Role::worker; }
-
 /// The message of a failing program without its name before it.
 std::string without_name(const std::string& line, const Command& command) {
   const std::string& name = command.argv.front();
@@ -316,9 +314,9 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
 }
 
 bool Supervisor::Impl::can_do_without(const RoleState& role) const {
-  if (!is_member(role.process.task)) return role.process.task.role == Role::evaluator;
+  if (!role.process.task.trains()) return role.process.task.role == Role::evaluator;
   const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
-    return &other != &role && is_member(other.process.task) && (other.child || other.start_at || other.done);
+    return &other != &role && other.process.task.trains() && (other.child || other.start_at || other.done);
   });
   return options_.enough_members > 0 && others >= options_.enough_members;
 }
@@ -333,10 +331,10 @@ void Supervisor::Impl::fail(int code, const std::string& error) {
 /// Training has ended when the chief has ended well, where it leaves last of those that train. Without one, when all
 /// have.
 bool Supervisor::Impl::trained() const {
-  const auto member_done = [](const RoleState& role) { return is_member(role.process.task) && role.done; };
+  const auto member_done = [](const RoleState& role) { return role.process.task.trains() && role.done; };
   if (options_.enough_members > 0) return std::any_of(roles_.begin(), roles_.end(), member_done);
   if (const RoleState* const last = chief()) return last->done;
-  const auto is_done = [](const RoleState& role) { return !is_member(role.process.task) || role.done; };
+  const auto is_done = [](const RoleState& role) { return !role.process.task.trains() || role.done; };
   return std::any_of(roles_.begin(), roles_.end(), member_done) && std::all_of(roles_.begin(), roles_.end(), is_done);
 }
 

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kLargestText = size_t{1} << 20;
 constexpr int kDeepest = 16;
-constexpr size_t kShown = 60;
+constexpr size_t kShownOfVariable = 60;
 
 [[noreturn]] void reject(const std::string& key, const std::string& what) {
   throw UsageError(fmt::format("TF_CONFIG: {}{}{}", key, key.empty() ? "" : ": ", what));
@@ -26,7 +26,7 @@ constexpr size_t kShown = 60;
 /// As it is written, short, on one line.
 std::string shown(const Json& value) {
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() > kShown ? text.substr(0, kShown) + "..." : text;
+  return text.size() > kShownOfVariable ? text.substr(0, kShownOfVariable) + "..." : text;
 }
 
 /// Of a JSON text, refuses what the parser would take in silence: one key twice, and nesting without end.
@@ -55,8 +55,8 @@ Json parse_json(const std::string& text) {
     return Json::parse(text,
                        [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
   } catch (const Json::parse_error& error) {
-    const size_t begin = error.byte > kShown / 2 ? error.byte - kShown / 2 : 0;
-    const Json near(text.substr(begin, kShown));
+    const size_t begin = error.byte > kShownOfVariable / 2 ? error.byte - kShownOfVariable / 2 : 0;
+    const Json near(text.substr(begin, kShownOfVariable));
     reject("", fmt::format("is not valid JSON: wrong at byte {}, in {}", error.byte, shown(near)));
   } catch (const Json::out_of_range&) {
     reject("", "has a number that is too large");
@@ -97,7 +97,7 @@ std::vector<std::string> addresses_from_list(const Json& list, const std::string
 std::vector<std::string> addresses_from_map(const Json& map, const std::string& key) {
   std::vector<std::string> addresses;
   for (const auto& [index_text, value] : map.items()) {
-    const std::string where = fmt::format("{}[{}]", key, index_text.substr(0, kShown));
+    const std::string where = fmt::format("{}[{}]", key, index_text.substr(0, kShownOfVariable));
     const int index = whole_number(Json(index_text));
     if (index < 0) reject(where, fmt::format("an index is a whole number from 0 to {}", kMostTasks - 1));
     const auto place = static_cast<size_t>(index);
@@ -115,7 +115,7 @@ std::string key_of(const Json& cluster, const std::string& root, const Task& tas
 }
 
 void read_role(Spec& spec, const std::string& role_text, const Json& value, const std::string& root) {
-  const std::string key = root + "." + role_text.substr(0, kShown);
+  const std::string key = root + "." + role_text.substr(0, kShownOfVariable);
   const std::optional<Role> role = find_role(role_text);
   if (!role) reject(key, "is not a role" + role_hint(role_text));
   if (value.is_null()) return;

@@ -11,9 +11,9 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kTrainStream = 0x636c7574747261;       // "cluttra"
+constexpr uint64_t kTrainClutter = 0x636c7574747261;      // "cluttra"
 constexpr uint64_t kValidationStream = 0x636c757474766c;  // "cluttvl"
-constexpr uint64_t kTestStream = 0x636c7574747465;        // "cluttte"
+constexpr uint64_t kTestClutter = 0x636c7574747465;       // "cluttte"
 constexpr int kPiece = 5;
 constexpr uint32_t kLeastPieces = 5;
 constexpr uint32_t kMostPieces = 8;
@@ -107,11 +107,11 @@ Dataset clutter(const Dataset& digits, const ClutterOptions& options) {
   dataset.origin = fmt::format("generated from seed {} and the digits in {}", options.seed, digits.origin);
   dataset.class_names = digits.class_names;
   const int side = options.side;
-  dataset.train = make_split(Drawer(digits.train, {0, middle}, side), options.train, kTrainStream, options, classes);
+  dataset.train = make_split(Drawer(digits.train, {0, middle}, side), options.train, kTrainClutter, options, classes);
   dataset.validation =
       make_split(Drawer(digits.train, {middle, all}, side), options.validation, kValidationStream, options, classes);
   dataset.test =
-      make_split(Drawer(digits.test, {0, digits.test.stored()}, side), options.test, kTestStream, options, classes);
+      make_split(Drawer(digits.test, {0, digits.test.stored()}, side), options.test, kTestClutter, options, classes);
   return dataset;
 }
 

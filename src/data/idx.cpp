@@ -17,10 +17,10 @@ namespace lockstep::data {
 namespace {
 
 constexpr uint8_t kUnsignedByte = 0x08;
-constexpr int kMaxDimensions = 4;
-constexpr uint32_t kMaxSide = 4096;
+constexpr int kIdxDimensions = 4;
+constexpr uint32_t kIdxSide = 4096;
 constexpr uint64_t kReserveAtMost = uint64_t{256} << 20;
-constexpr size_t kPiece = size_t{256} << 10;
+constexpr size_t kReadAtOnce = size_t{256} << 10;
 
 const char* type_name(uint8_t code) {
   switch (code) {
@@ -54,8 +54,8 @@ int read_magic(Unpacker& file) {
     throw DataError(fmt::format("{}: element type 0x{:02x} ({}); only 0x08 (unsigned byte) is allowed", file.name(),
                                 magic[2], type_name(magic[2])));
   }
-  if (magic[3] < 1 || magic[3] > kMaxDimensions) {
-    throw DataError(fmt::format("{}: {} dimensions; 1 to {} are allowed", file.name(), int{magic[3]}, kMaxDimensions));
+  if (magic[3] < 1 || magic[3] > kIdxDimensions) {
+    throw DataError(fmt::format("{}: {} dimensions; 1 to {} are allowed", file.name(), int{magic[3]}, kIdxDimensions));
   }
   return magic[3];
 }
@@ -101,7 +101,7 @@ std::vector<uint8_t> read_content(Unpacker& file, uint64_t size) {
   prefer_large_pages(data);
   while (data.size() < size) {
     const size_t begin = data.size();
-    data.resize(begin + std::min<uint64_t>(kPiece, size - begin));
+    data.resize(begin + std::min<uint64_t>(kReadAtOnce, size - begin));
     const size_t got = file.read(std::span(data).subspan(begin));
     if (begin + got < data.size()) {
       throw DataError(
@@ -148,9 +148,9 @@ Examples read_idx_images(const std::string& path) {
   check_dimensions(array, 3, "images", path);
   const uint32_t height = array.dims[1];
   const uint32_t width = array.dims[2];
-  if (height < 1 || height > kMaxSide || width < 1 || width > kMaxSide) {
+  if (height < 1 || height > kIdxSide || width < 1 || width > kIdxSide) {
     throw DataError(
-        fmt::format("{}: images of {} x {} pixels; 1 to {} a side are allowed", path, height, width, kMaxSide));
+        fmt::format("{}: images of {} x {} pixels; 1 to {} a side are allowed", path, height, width, kIdxSide));
   }
   Examples examples;
   examples.shape = {1, static_cast<int>(height), static_cast<int>(width)};

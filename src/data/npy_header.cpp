@@ -13,8 +13,8 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::array<uint8_t, 6> kMagic{0x93, 'N', 'U', 'M', 'P', 'Y'};
-constexpr size_t kMaxDimensions = 8;
-constexpr const char* kBlank = " \t\n";
+constexpr size_t kNpyDimensions = 8;
+constexpr const char* kSpaces = " \t\n";
 
 /// A cursor over the text of the dict.
 class DictReader {
@@ -60,7 +60,7 @@ class DictReader {
   }
 
  private:
-  void skip_blank() { text_.remove_prefix(std::min(text_.find_first_not_of(kBlank), text_.size())); }
+  void skip_blank() { text_.remove_prefix(std::min(text_.find_first_not_of(kSpaces), text_.size())); }
 
   std::string_view text_;
   const std::string& name_;
@@ -83,7 +83,7 @@ std::vector<int64_t> parse_shape(DictReader& reader) {
   reader.expect("(");
   while (!reader.accept(")")) {
     shape.push_back(reader.number());
-    if (shape.size() > kMaxDimensions) reader.fail(fmt::format("more than {} dimensions", kMaxDimensions));
+    if (shape.size() > kNpyDimensions) reader.fail(fmt::format("more than {} dimensions", kNpyDimensions));
     if (!reader.accept(",")) {
       reader.expect(")");
       break;

@@ -17,7 +17,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr int64_t kTestShare = 6;  ///< one example in so many is for testing
-constexpr int32_t kMostClasses = 1'000'000;
+constexpr int32_t kMostOwnClasses = 1'000'000;
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
@@ -168,8 +168,8 @@ void finish(Dataset& dataset, const std::string& path) {
     }
     for (const int32_t label : part->labels) largest = std::max(largest, label);
   }
-  if (largest >= kMostClasses) {
-    throw DataError(fmt::format("{}: label {}; 0 to {} are allowed", path, largest, kMostClasses - 1));
+  if (largest >= kMostOwnClasses) {
+    throw DataError(fmt::format("{}: label {}; 0 to {} are allowed", path, largest, kMostOwnClasses - 1));
   }
   const int classes = std::max(largest + 1, static_cast<int32_t>(dataset.class_names.size()));
   dataset.validation.shape = dataset.train.shape;

@@ -10,8 +10,8 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kMaxFile = uint64_t{256} << 20;
-constexpr uint32_t kMaxSide = 4096;
+constexpr uint64_t kMaxPng = uint64_t{256} << 20;
+constexpr uint32_t kMaxPngSide = 4096;
 
 /// libpng's simplified reader: never jumps, keeps its last error as text.
 class PngImage {
@@ -19,11 +19,11 @@ class PngImage {
   PngImage(std::span<const uint8_t> file, const std::string& name) : name_(name) {
     image_.version = PNG_IMAGE_VERSION;
     if (png_image_begin_read_from_memory(&image_, file.data(), file.size()) == 0) fail();
-    if (image_.width > kMaxSide || image_.height > kMaxSide) {
+    if (image_.width > kMaxPngSide || image_.height > kMaxPngSide) {
       const std::string seen = fmt::format("{}x{}", image_.width, image_.height);
       png_image_free(&image_);
       throw DataError(
-          fmt::format("{}: a PNG of {} pixels; at most {}x{} are allowed", name_, seen, kMaxSide, kMaxSide));
+          fmt::format("{}: a PNG of {} pixels; at most {}x{} are allowed", name_, seen, kMaxPngSide, kMaxPngSide));
     }
   }
   PngImage(const PngImage&) = delete;
@@ -81,7 +81,7 @@ Examples parse_png(std::span<const uint8_t> file, const std::string& name, int c
 }
 
 Examples read_png(const std::string& path, int channels) {
-  return parse_png(base::read_file(path, kMaxFile), path, channels);
+  return parse_png(base::read_file(path, kMaxPng), path, channels);
 }
 
 }  // namespace lockstep::data

@@ -9,14 +9,14 @@
 namespace lockstep::data {
 namespace {
 
-constexpr int kMaxSide = 65500;
+constexpr int kMaxWrittenSide = 65500;
 
 void check(const Bitmap& bitmap) {
-  const auto side_ok = [](int side) { return side >= 1 && side <= kMaxSide; };
+  const auto side_ok = [](int side) { return side >= 1 && side <= kMaxWrittenSide; };
   if (!side_ok(bitmap.width) || !side_ok(bitmap.height) || (bitmap.channels != 1 && bitmap.channels != 3)) {
     throw UsageError(
         fmt::format("a PNG of {}x{} pixels and {} channels; 1 to {} a side and 1 or 3 channels are allowed",
-                    bitmap.width, bitmap.height, bitmap.channels, kMaxSide));
+                    bitmap.width, bitmap.height, bitmap.channels, kMaxWrittenSide));
   }
   const size_t wanted =
       static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels);

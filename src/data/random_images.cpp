@@ -13,12 +13,12 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kTrainPixels = 0x696d67747261;    // "imgtra"
-constexpr uint64_t kTestPixels = 0x696d67746573;     // "imgtes"
-constexpr uint64_t kTrainLabels = 0x6c62747261696e;  // "lbtrain"
-constexpr uint64_t kTestLabels = 0x6c6274657374;     // "lbtest"
+constexpr uint64_t kTrainPixels = 0x696d67747261;         // "imgtra"
+constexpr uint64_t kTestPixels = 0x696d67746573;          // "imgtes"
+constexpr uint64_t kTrainLabelStream = 0x6c62747261696e;  // "lbtrain"
+constexpr uint64_t kTestLabelStream = 0x6c6274657374;     // "lbtest"
 constexpr float kDeviation = 0.1F;
-constexpr int kMostClasses = 1'000'000;
+constexpr int kMostRandomClasses = 1'000'000;
 
 class NormalImages final : public ImageMaker {
  public:
@@ -71,8 +71,9 @@ void check(const RandomImagesOptions& options) {
     throw UsageError(fmt::format("generated images: {} for training and {} for testing; 1 to {} are allowed",
                                  options.train, options.test, std::numeric_limits<int32_t>::max()));
   }
-  if (options.classes < 2 || options.classes > kMostClasses) {
-    throw UsageError(fmt::format("generated images of {} classes; 2 to {} are allowed", options.classes, kMostClasses));
+  if (options.classes < 2 || options.classes > kMostRandomClasses) {
+    throw UsageError(
+        fmt::format("generated images of {} classes; 2 to {} are allowed", options.classes, kMostRandomClasses));
   }
 }
 
@@ -84,8 +85,8 @@ Dataset random_images(const RandomImagesOptions& options) {
   dataset.name = "images";
   dataset.origin = fmt::format("generated from seed {}, {}", options.seed,
                                options.fresh ? "each image when it is needed" : "all at the start");
-  dataset.train = make_split(options, options.train, kTrainPixels, kTrainLabels);
-  dataset.test = make_split(options, options.test, kTestPixels, kTestLabels);
+  dataset.train = make_split(options, options.train, kTrainPixels, kTrainLabelStream);
+  dataset.test = make_split(options, options.test, kTestPixels, kTestLabelStream);
   dataset.validation.shape = options.shape;
   dataset.validation.classes = options.classes;
   return dataset;

@@ -33,7 +33,7 @@ Build build(const nn::ModelDef& model, nn::BuildRequest request, int64_t batch) 
 }
 
 /// Protocol buffers end at 2 GB.
-void check_size(const graph::Graph& graph, std::span<const float> parameters) {
+void check_file_size(const graph::Graph& graph, std::span<const float> parameters) {
   if (parameters.size() != graph.parameter_count()) {
     throw UsageError("export: the model has " + std::to_string(graph.parameter_count()) + " parameters, not " +
                      std::to_string(parameters.size()));
@@ -53,7 +53,7 @@ OnnxExport export_onnx(const nn::ModelDef& model, const nn::BuildRequest& reques
   const Build first = build(model, request, open ? kFirstBatch : request.batch);
   std::optional<Build> second;
   if (open) second = build(model, request, kSecondBatch);
-  check_size(first.graph, parameters);
+  check_file_size(first.graph, parameters);
 
   onnx::ModelProto file;
   file.set_ir_version(kIrVersion);

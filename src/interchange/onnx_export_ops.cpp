@@ -154,55 +154,56 @@ void slice(NodeWriter& w) {
   w.result("Slice", {w.in(0), w.ints({begin}), w.ints({begin + size.size}), w.ints({axis})});
 }
 
-struct Entry {
+struct Exported {
   Op op;
   NodeExporter exporter;
 };
-constexpr std::array kTable{
-    Entry{Op::constant, constant},
-    Entry{Op::matmul, product},
-    Entry{Op::bias_add, bias_add},
-    Entry{Op::conv2d, product},
-    Entry{Op::max_pool, max_pool},
-    Entry{Op::avg_pool, avg_pool},
-    Entry{Op::lrn, export_lrn},
-    Entry{Op::affine_grid, export_affine_grid},
-    Entry{Op::bilinear_sample, export_bilinear_sample},
-    Entry{Op::relu, same<kRelu>},
-    Entry{Op::tanh, same<kTanh>},
-    Entry{Op::sigmoid, same<kSigmoid>},
-    Entry{Op::softplus, same<kSoftplus>},
-    Entry{Op::exp, same<kExp>},
-    Entry{Op::log, same<kLog>},
-    Entry{Op::sqrt, same<kSqrt>},
-    Entry{Op::square, square},
-    Entry{Op::neg, same<kNeg>},
-    Entry{Op::abs, same<kAbs>},
-    Entry{Op::scale, scale},
-    Entry{Op::add_scalar, add_scalar},
-    Entry{Op::add, same<kAdd>},
-    Entry{Op::sub, same<kSub>},
-    Entry{Op::mul, same<kMul>},
-    Entry{Op::div, same<kDiv>},
-    Entry{Op::maximum, same<kMax>},
-    Entry{Op::minimum, same<kMin>},
-    Entry{Op::softmax, softmax},
-    Entry{Op::reduce_sum, reduce},
-    Entry{Op::reduce_mean, reduce},
-    Entry{Op::reduce_max, reduce},
-    Entry{Op::broadcast_to, broadcast_to},
-    Entry{Op::reshape, reshape},
-    Entry{Op::transpose, transpose},
-    Entry{Op::concat, concat},
-    Entry{Op::slice, slice},
-    Entry{Op::identity, same<kIdentity>},
+constexpr std::array kExported{
+    Exported{Op::constant, constant},
+    Exported{Op::matmul, product},
+    Exported{Op::bias_add, bias_add},
+    Exported{Op::conv2d, product},
+    Exported{Op::max_pool, max_pool},
+    Exported{Op::avg_pool, avg_pool},
+    Exported{Op::lrn, export_lrn},
+    Exported{Op::affine_grid, export_affine_grid},
+    Exported{Op::bilinear_sample, export_bilinear_sample},
+    Exported{Op::relu, same<kRelu>},
+    Exported{Op::tanh, same<kTanh>},
+    Exported{Op::sigmoid, same<kSigmoid>},
+    Exported{Op::softplus, same<kSoftplus>},
+    Exported{Op::exp, same<kExp>},
+    Exported{Op::log, same<kLog>},
+    Exported{Op::sqrt, same<kSqrt>},
+    Exported{Op::square, square},
+    Exported{Op::neg, same<kNeg>},
+    Exported{Op::abs, same<kAbs>},
+    Exported{Op::scale, scale},
+    Exported{Op::add_scalar, add_scalar},
+    Exported{Op::add, same<kAdd>},
+    Exported{Op::sub, same<kSub>},
+    Exported{Op::mul, same<kMul>},
+    Exported{Op::div, same<kDiv>},
+    Exported{Op::maximum, same<kMax>},
+    Exported{Op::minimum, same<kMin>},
+    Exported{Op::softmax, softmax},
+    Exported{Op::reduce_sum, reduce},
+    Exported{Op::reduce_mean, reduce},
+    Exported{Op::reduce_max, reduce},
+    Exported{Op::broadcast_to, broadcast_to},
+    Exported{Op::reshape, reshape},
+    Exported{Op::transpose, transpose},
+    Exported{Op::concat, concat},
+    Exported{Op::slice, slice},
+    Exported{Op::identity, same<kIdentity>},
 };
 
 }  // namespace
 
 NodeExporter find_exporter(Op op) {
-  const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const Entry& entry) { return entry.op == op; });
-  return found == kTable.end() ? nullptr : found->exporter;
+  const auto found =
+      std::find_if(kExported.begin(), kExported.end(), [&](const Exported& entry) { return entry.op == op; });
+  return found == kExported.end() ? nullptr : found->exporter;
 }
 
 }  // namespace lockstep::interchange

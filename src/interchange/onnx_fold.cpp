@@ -193,27 +193,27 @@ void reduce_prod(NodeReader& r) {
   r.result(std::move(known));
 }
 
-struct Entry {
+struct Folded {
   std::string_view op;
   NodeImporter importer;
 };
-constexpr std::array kTable{
-    Entry{"Add", arithmetic<plus>},
-    Entry{"Cast", cast},
-    Entry{"Concat", concat},
-    Entry{"Constant", constant},
-    Entry{"ConstantOfShape", constant_of_shape},
-    Entry{"Div", arithmetic<over>},
-    Entry{"Gather", gather},
-    Entry{"Identity", identity},
-    Entry{"Mul", arithmetic<times>},
-    Entry{"ReduceProd", reduce_prod},
-    Entry{"Reshape", reshape},
-    Entry{"Shape", shape},
-    Entry{"Slice", slice},
-    Entry{"Squeeze", squeeze},
-    Entry{"Sub", arithmetic<minus>},
-    Entry{"Unsqueeze", unsqueeze},
+constexpr std::array kFolded{
+    Folded{"Add", arithmetic<plus>},
+    Folded{"Cast", cast},
+    Folded{"Concat", concat},
+    Folded{"Constant", constant},
+    Folded{"ConstantOfShape", constant_of_shape},
+    Folded{"Div", arithmetic<over>},
+    Folded{"Gather", gather},
+    Folded{"Identity", identity},
+    Folded{"Mul", arithmetic<times>},
+    Folded{"ReduceProd", reduce_prod},
+    Folded{"Reshape", reshape},
+    Folded{"Shape", shape},
+    Folded{"Slice", slice},
+    Folded{"Squeeze", squeeze},
+    Folded{"Sub", arithmetic<minus>},
+    Folded{"Unsqueeze", unsqueeze},
 };
 
 /// Axes of a result of `rank` dimensions, each once.
@@ -248,8 +248,8 @@ std::vector<int64_t> squeezed(NodeReader& r, const std::vector<int64_t>& dims) {
 }
 
 NodeImporter find_folder(std::string_view op) {
-  const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const Entry& entry) { return entry.op == op; });
-  return found == kTable.end() ? nullptr : found->importer;
+  const auto found = std::find_if(kFolded.begin(), kFolded.end(), [&](const Folded& entry) { return entry.op == op; });
+  return found == kFolded.end() ? nullptr : found->importer;
 }
 
 }  // namespace lockstep::interchange

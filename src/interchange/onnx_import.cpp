@@ -49,7 +49,7 @@ int64_t try_out(const OnnxFile& file) {
 }
 
 /// The file's name without folder and ending, as runs can be called.
-std::string name_from(const std::string& file) {
+std::string run_name_from(const std::string& file) {
   constexpr size_t kLongest = 64;
   std::string name = std::filesystem::path(file).stem().string().substr(0, kLongest);
   for (char& c : name) {
@@ -64,7 +64,7 @@ std::string name_from(const std::string& file) {
 nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file) {
   const auto source = read_onnx(bytes, file);
   nn::ModelDef model;
-  model.name = name_from(file);
+  model.name = run_name_from(file);
   const std::string& producer = source->model.producer_name();
   model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + printable(producer));
   model.image = image_of(source->input_dims);

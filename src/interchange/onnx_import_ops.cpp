@@ -261,67 +261,68 @@ void cast(NodeReader& r) {
 
 void identity(NodeReader& r) { r.result(r.value(0)); }
 
-struct Entry {
+struct Imported {
   std::string_view op;
   NodeImporter importer;
 };
-constexpr std::array kTable{
-    Entry{"Abs", unary<ops::abs>},
-    Entry{"Add", add},
-    Entry{"AffineGrid", import_affine_grid},
-    Entry{"AveragePool", import_average_pool},
-    Entry{"Cast", cast},
-    Entry{"Concat", concat},
-    Entry{"Conv", import_conv},
-    Entry{"Div", div},
-    Entry{"Dropout", dropout},
-    Entry{"Exp", unary<ops::exp>},
-    Entry{"Expand", expand},
-    Entry{"Flatten", flatten},
-    Entry{"Gather", gather},
-    Entry{"Gemm", gemm},
-    Entry{"GlobalAveragePool", import_global_average_pool},
-    Entry{"GlobalMaxPool", import_global_max_pool},
-    Entry{"GridSample", import_grid_sample},
-    Entry{"Identity", identity},
-    Entry{"LRN", import_lrn},
-    Entry{"Log", unary<ops::log>},
-    Entry{"LogSoftmax", softmax},
-    Entry{"MatMul", matmul},
-    Entry{"Max", fold_left<ops::maximum>},
-    Entry{"MaxPool", import_max_pool},
-    Entry{"Min", fold_left<ops::minimum>},
-    Entry{"Mul", mul},
-    Entry{"Neg", unary<ops::neg>},
-    Entry{"Pow", power},
-    Entry{"ReduceMax", reduce<ops::reduce_max>},
-    Entry{"ReduceMean", reduce<ops::reduce_mean>},
-    Entry{"ReduceSum", reduce<ops::reduce_sum>},
-    Entry{"Relu", unary<ops::relu>},
-    Entry{"Reshape", reshape},
-    Entry{"Sigmoid", unary<ops::sigmoid>},
-    Entry{"Slice", slice},
-    Entry{"Softmax", softmax},
-    Entry{"Softplus", unary<ops::softplus>},
-    Entry{"Sqrt", unary<ops::sqrt>},
-    Entry{"Squeeze", squeeze},
-    Entry{"Sub", sub},
-    Entry{"Sum", fold_left<ops::add>},
-    Entry{"Tanh", unary<ops::tanh>},
-    Entry{"Transpose", transpose},
-    Entry{"Unsqueeze", unsqueeze},
+constexpr std::array kImported{
+    Imported{"Abs", unary<ops::abs>},
+    Imported{"Add", add},
+    Imported{"AffineGrid", import_affine_grid},
+    Imported{"AveragePool", import_average_pool},
+    Imported{"Cast", cast},
+    Imported{"Concat", concat},
+    Imported{"Conv", import_conv},
+    Imported{"Div", div},
+    Imported{"Dropout", dropout},
+    Imported{"Exp", unary<ops::exp>},
+    Imported{"Expand", expand},
+    Imported{"Flatten", flatten},
+    Imported{"Gather", gather},
+    Imported{"Gemm", gemm},
+    Imported{"GlobalAveragePool", import_global_average_pool},
+    Imported{"GlobalMaxPool", import_global_max_pool},
+    Imported{"GridSample", import_grid_sample},
+    Imported{"Identity", identity},
+    Imported{"LRN", import_lrn},
+    Imported{"Log", unary<ops::log>},
+    Imported{"LogSoftmax", softmax},
+    Imported{"MatMul", matmul},
+    Imported{"Max", fold_left<ops::maximum>},
+    Imported{"MaxPool", import_max_pool},
+    Imported{"Min", fold_left<ops::minimum>},
+    Imported{"Mul", mul},
+    Imported{"Neg", unary<ops::neg>},
+    Imported{"Pow", power},
+    Imported{"ReduceMax", reduce<ops::reduce_max>},
+    Imported{"ReduceMean", reduce<ops::reduce_mean>},
+    Imported{"ReduceSum", reduce<ops::reduce_sum>},
+    Imported{"Relu", unary<ops::relu>},
+    Imported{"Reshape", reshape},
+    Imported{"Sigmoid", unary<ops::sigmoid>},
+    Imported{"Slice", slice},
+    Imported{"Softmax", softmax},
+    Imported{"Softplus", unary<ops::softplus>},
+    Imported{"Sqrt", unary<ops::sqrt>},
+    Imported{"Squeeze", squeeze},
+    Imported{"Sub", sub},
+    Imported{"Sum", fold_left<ops::add>},
+    Imported{"Tanh", unary<ops::tanh>},
+    Imported{"Transpose", transpose},
+    Imported{"Unsqueeze", unsqueeze},
 };
 
 }  // namespace
 
 NodeImporter find_importer(std::string_view op) {
-  const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const Entry& entry) { return entry.op == op; });
-  return found == kTable.end() ? nullptr : found->importer;
+  const auto found =
+      std::find_if(kImported.begin(), kImported.end(), [&](const Imported& entry) { return entry.op == op; });
+  return found == kImported.end() ? nullptr : found->importer;
 }
 
 std::string importable_ops() {
   std::string all;
-  for (const Entry& entry : kTable) all.append(all.empty() ? "" : ", ").append(entry.op);
+  for (const Imported& entry : kImported) all.append(all.empty() ? "" : ", ").append(entry.op);
   return all;
 }
 

@@ -19,7 +19,7 @@ std::string parameter_name(const std::string& name) {
   return result.empty() ? "parameter" : result;
 }
 
-void check_size(const Value& value) {
+void check_memory(const Value& value) {
   if (checked_elements(value.shape().dims()) >= 0) return;
   double bytes = sizeof(float);
   for (const int64_t size : value.shape().dims()) bytes *= static_cast<double>(size);
@@ -65,7 +65,7 @@ void OnnxBuilder::run(const NodeProto& node) {
     importer(reader);
   }
   if (node.output_size() == 0 || !items_.contains(node.output(0))) reader.refuse("it gives nothing");
-  if (const auto* value = std::get_if<Value>(&items_.at(node.output(0)))) check_size(*value);
+  if (const auto* value = std::get_if<Value>(&items_.at(node.output(0)))) check_memory(*value);
 }
 
 const Item& OnnxBuilder::item(const std::string& name, const NodeProto& reader) {

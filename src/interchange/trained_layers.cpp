@@ -28,7 +28,7 @@ std::string bytes_text(double bytes) {
   return bytes < 1e15 ? fmt::format("{:.1f} GB", bytes / 1e9) : fmt::format("{:.1g} GB", bytes / 1e9);
 }
 
-std::string dims_text(std::span<const int64_t> dims) {
+std::string sizes_text(std::span<const int64_t> dims) {
   std::string text;
   for (const int64_t size : dims) text += (text.empty() ? "" : ", ") + std::to_string(size);
   return "[" + text + "]";
@@ -101,7 +101,7 @@ void check_size(const std::string& what, std::span<const int64_t> dims, size_t c
   for (const int64_t size : dims) bytes *= static_cast<double>(size);
   const double memory = machine_memory();
   if (bytes <= memory && bytes <= kMostBytes) return;
-  throw ShapeError(fmt::format("{} {} would need {} of memory{}; this machine has {}", what, dims_text(dims),
+  throw ShapeError(fmt::format("{} {} would need {} of memory{}; this machine has {}", what, sizes_text(dims),
                                bytes_text(bytes), copies > 1 ? " with its gradient" : "", bytes_text(memory)));
 }
 

@@ -11,7 +11,11 @@
 
 namespace lockstep::lab {
 
+namespace {
+
 using Kind = YamlNode::Kind;
+
+}  // namespace
 
 void Reader::check_map(const YamlNode& node, std::string_view what) const {
   if (!node.is(Kind::map)) fail(node, fmt::format("{} must be a map, not {}", what, base::describe(node)));

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
+#include "records/statistics.h"
 #include "train/settings.h"
 
 namespace lockstep::lab {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+using records::kUnknown;
 
 double as_number(std::string_view text) {
   double value = 0;

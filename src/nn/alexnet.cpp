@@ -48,7 +48,7 @@ ModelGraph build_alexnet(Graph& graph, const BuildRequest& request) {
   return classifier(images, dense(x, "fc3", request.classes));
 }
 
-void adjust(const std::map<std::string, std::string>& options, TrainingDefaults& defaults) {
+void adjust_alexnet(const std::map<std::string, std::string>& options, TrainingDefaults& defaults) {
   if (options.at("features_only") == "true") defaults.learning_rate = 1e-6F;  // its loss is a sum over the batch
 }
 
@@ -65,7 +65,7 @@ ModelDef alexnet() {
                    {"lrn", "local response normalisation after the first two layers", "false", {"false", "true"}},
                    {"features_only", "end at the last pool with an L2 objective", "false", {"false", "true"}}};
   model.build = build_alexnet;
-  model.adjust = adjust;
+  model.adjust = adjust_alexnet;
   return model;
 }
 

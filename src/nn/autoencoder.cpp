@@ -74,7 +74,7 @@ ModelGraph build_autoencoder(Graph& graph, const BuildRequest& request) {
   return model;
 }
 
-void adjust(const std::map<std::string, std::string>& options, TrainingDefaults& defaults) {
+void adjust_autoencoder(const std::map<std::string, std::string>& options, TrainingDefaults& defaults) {
   if (options.at("kind") == "variational") defaults.pixels = "unit";
   if (options.at("kind") == "masking") defaults.epochs = 100;
 }
@@ -88,7 +88,7 @@ ModelDef define(const std::string& name, const std::string& description, const s
   model.options = {{"kind", "what makes it hard", "plain", {"plain", "gaussian", "masking", "variational"}},
                    {"hidden", "units of the hidden layers, mirrored in the decoder, e.g. 400-200", hidden, {}}};
   model.build = build_autoencoder;
-  model.adjust = adjust;
+  model.adjust = adjust_autoencoder;
   return model;
 }
 

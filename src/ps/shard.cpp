@@ -172,7 +172,6 @@ void Shard::Impl::sum_block(std::span<const Contribution> contributions, float m
 
 View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
                         std::span<const std::byte> ledger) {
-  using Clock = std::chrono::steady_clock;
   check(contributions);
   check_ledger(ledger);
   const auto from = buffers_->current();
@@ -193,9 +192,9 @@ View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_
                         block(to, first, count));
   });
   summed_.clear();
-  const Clock::time_point before = Clock::now();
+  const auto before = std::chrono::steady_clock::now();
   View made = view(buffers_->commit(from->version() + 1, ledger));
-  commit_seconds_ = std::chrono::duration<double>(Clock::now() - before).count();
+  commit_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   return made;
 }
 

@@ -30,8 +30,6 @@ uint32_t checksum(uint32_t before, const void* data, size_t bytes) {
   return static_cast<uint32_t>(crc32_z(before, static_cast<const Bytef*>(data), bytes));
 }
 
-size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 /// Differs from one start of the machine to the next; zeros where the system does not tell.
 std::array<char, 40> boot_id() {
   std::array<char, 40> id{};

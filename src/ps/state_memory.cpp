@@ -7,8 +7,6 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 }  // namespace
 
 BufferLayout::BufferLayout(size_t parameters, size_t slots, size_t page)

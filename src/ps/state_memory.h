@@ -15,6 +15,8 @@
 
 namespace lockstep::ps {
 
+constexpr size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
 /// How one version lies in its buffer: the count of updates made in place, the parameters, each slot of the optimizer.
 class BufferLayout {
  public:

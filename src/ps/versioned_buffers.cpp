@@ -5,7 +5,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr size_t kNone = SIZE_MAX;
+constexpr size_t kNoBuffer = SIZE_MAX;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ VersionedBuffers::Hold::Hold(std::shared_ptr<VersionedBuffers> owner, size_t buf
 VersionedBuffers::Hold::~Hold() { owner_->release(buffer_); }
 
 VersionedBuffers::VersionedBuffers(std::unique_ptr<StateMemory> memory, const BufferLayout& layout)
-    : layout_(layout), memory_(std::move(memory)), current_(kNone), previous_(kNone), writing_(kNone) {
+    : layout_(layout), memory_(std::move(memory)), current_(kNoBuffer), previous_(kNoBuffer), writing_(kNoBuffer) {
   holds_.resize(memory_->buffers());
   if (auto found = memory_->recovered()) {
     current_ = found->buffer;
@@ -30,7 +30,7 @@ VersionedBuffers::VersionedBuffers(std::unique_ptr<StateMemory> memory, const Bu
 
 bool VersionedBuffers::initialised() const {
   const base::MutexLock lock(mutex_);
-  return current_ != kNone;
+  return current_ != kNoBuffer;
 }
 
 std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::current() {
@@ -54,16 +54,16 @@ std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::hold_current() {
 }
 
 size_t VersionedBuffers::find_free() const {
-  const size_t kept = memory_->keeps_previous() ? previous_ : kNone;
+  const size_t kept = memory_->keeps_previous() ? previous_ : kNoBuffer;
   for (size_t i = 0; i < holds_.size(); ++i) {
     if (holds_[i] == 0 && i != current_ && i != kept) return i;
   }
-  return kNone;
+  return kNoBuffer;
 }
 
 std::byte* VersionedBuffers::begin() {
   const base::MutexLock lock(mutex_);
-  while ((writing_ = find_free()) == kNone) {
+  while ((writing_ = find_free()) == kNoBuffer) {
     if (memory_->grow()) {
       holds_.resize(memory_->buffers());
     } else {
@@ -82,7 +82,7 @@ std::shared_ptr<const VersionedBuffers::Hold> VersionedBuffers::commit(uint64_t 
   memory_->commit({version, buffer, ledger});
   auto copy = std::make_shared<const std::vector<std::byte>>(ledger.begin(), ledger.end());
   const base::MutexLock lock(mutex_);
-  previous_ = std::exchange(current_, std::exchange(writing_, kNone));
+  previous_ = std::exchange(current_, std::exchange(writing_, kNoBuffer));
   version_ = version;
   ledger_ = std::move(copy);
   return hold_current();

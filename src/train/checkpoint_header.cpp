@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int64_t kLargest = int64_t{1} << 53;  // what JSON numbers hold exactly
 constexpr uint64_t kMostValues = uint64_t{1} << 40;
@@ -22,7 +22,7 @@ constexpr size_t kMostRanges = size_t{1} << 24;
 /// A value of the header with its path, so that what is wrong can be named.
 class Field {
  public:
-  Field(const json& value, std::string path, const std::string& file)
+  Field(const Json& value, std::string path, const std::string& file)
       : value_(value), path_(std::move(path)), file_(file) {}
 
   [[nodiscard]] Field operator[](const char* key) const {
@@ -86,22 +86,22 @@ class Field {
   }
 
   [[noreturn]] void reject(const std::string& expected) const {
-    std::string seen = value_.dump(-1, ' ', true, json::error_handler_t::replace);
+    std::string seen = value_.dump(-1, ' ', true, Json::error_handler_t::replace);
     if (seen.size() > 40) seen = seen.substr(0, 40) + "...";
     throw DataError(fmt::format("checkpoint {}: header has {} for '{}', expected {}", file_, seen, path_, expected));
   }
 
  private:
-  const json& value_;
+  const Json& value_;
   std::string path_;
   const std::string& file_;
 };
 
-json shape_json(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
+Json shape_json(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
 
-json number_json(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-json eval_json(const std::optional<EvalRecord>& eval) {
+Json eval_json(const std::optional<EvalRecord>& eval) {
   if (!eval) return nullptr;
   return {{"step", eval->step},
           {"epoch", eval->epoch},
@@ -116,10 +116,10 @@ std::optional<EvalRecord> read_eval(const Field& field) {
                     field["examples"].whole()};
 }
 
-json remainder_json(const data::Remainder& left) {
-  json parts = json::array();
+Json remainder_json(const data::Remainder& left) {
+  Json parts = Json::array();
   for (const data::PassPart& part : left.parts) {
-    json ranges = json::array();
+    Json ranges = Json::array();
     for (const base::Range& range : part.ranges) ranges.push_back({range.begin, range.end});
     parts.push_back({{"pass", part.pass}, {"ranges", std::move(ranges)}});
   }
@@ -171,7 +171,7 @@ data::Remainder read_position(const Field& state, const CheckpointHeader& header
   return data::remainder_after(pass, batches, size, header.train_examples);
 }
 
-json state_json(const TrainingState& state) {
+Json state_json(const TrainingState& state) {
   return {{"step", state.step},
           {"examples", state.examples},
           {"epochs", state.epochs},
@@ -228,11 +228,11 @@ std::vector<ParameterEntry> read_parameters(const Field& field) {
 }  // namespace
 
 std::string header_to_json(const CheckpointHeader& header) {
-  json parameters = json::array();
+  Json parameters = Json::array();
   for (const ParameterEntry& entry : header.parameters) {
     parameters.push_back({{"name", entry.name}, {"shape", shape_json(entry.shape)}});
   }
-  const json all = {{"model", header.model},
+  const Json all = {{"model", header.model},
                     {"options", header.options},
                     {"image", shape_json(header.image)},
                     {"classes", header.classes},
@@ -244,11 +244,11 @@ std::string header_to_json(const CheckpointHeader& header) {
                     {"settings", header.settings},
                     {"state", state_json(header.state)},
                     {"version", header.version}};
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 CheckpointHeader header_from_json(std::string_view text, const std::string& file) {
-  const json all = json::parse(text.begin(), text.end(), nullptr, false);
+  const Json all = Json::parse(text.begin(), text.end(), nullptr, false);
   if (all.is_discarded()) throw DataError("checkpoint " + file + ": header is not valid JSON");
   const Field root(all, "", file);
   CheckpointHeader header;

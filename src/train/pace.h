@@ -1,11 +1,15 @@
-// For what is worth doing at evaluations, though not where they follow each other closely: a small model's epoch takes
-// a few milliseconds. The first is done, then one every few seconds, and the last.
+// When things are done that are not done at every step. A Pace is for what is worth doing at evaluations, though not
+// where they follow each other closely: a small model's epoch takes a few milliseconds. The first is done, then one
+// every few seconds, and the last.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 namespace lockstep::train {
+
+/// Of what is done every so many steps: whether it is due now; never where `every` is 0.
+inline bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
 
 class Pace {
  public:

@@ -13,7 +13,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int64_t kImages = 32;
+constexpr int64_t kMostPictures = 32;
 constexpr int kPairsPerRow = 4;
 constexpr int kMostSide = 512;
 
@@ -45,7 +45,7 @@ PictureWriter::PictureWriter(const ModelSpec& spec, const backend::Backend& back
       folder_(std::move(folder)),
       sink_(std::move(sink)),
       shape_(examples.shape),
-      count_(std::min(kImages, examples.count())),
+      count_(std::min(kMostPictures, examples.count())),
       images_(first_images(examples, pixels, count_)) {}
 
 void PictureWriter::on_eval(const EvalEvent& event) {

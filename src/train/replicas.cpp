@@ -14,13 +14,13 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kSpinInProcess{50};
 
 collective::GroupOptions group_options(const Settings& settings) {
   collective::GroupOptions options;
   options.deadline = collective::Seconds(settings.patience);
   const bool fits = settings.threads * settings.replicas <= base::available_cores();
-  if (fits && settings.wait_policy != "block") options.spin = kSpin;
+  if (fits && settings.wait_policy != "block") options.spin = kSpinInProcess;
   return options;
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int64_t kImages = 32;
+constexpr int64_t kMostSamples = 32;
 constexpr data::Colour kRight = {110, 231, 135};
 constexpr data::Colour kWrong = {255, 138, 128};
 
@@ -18,7 +18,7 @@ SampleWriter::SampleWriter(const ModelSpec& spec, const backend::Backend& backen
                            std::vector<std::string> class_names, PictureSink sink)
     : programs_(spec, Purpose::prediction, backend, parameters, nullptr),
       shape_(examples.shape),
-      count_(std::min(kImages, examples.stored())),
+      count_(std::min(kMostSamples, examples.stored())),
       images_(first_images(examples, pixels, count_)),
       shown_(images_),
       labels_(examples.labels.begin(), examples.labels.begin() + count_),

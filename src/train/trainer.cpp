@@ -11,6 +11,7 @@
 
 #include "optim/update_kernels.h"
 #include "train/non_finite.h"
+#include "train/pace.h"
 
 namespace lockstep::train {
 namespace {
@@ -20,8 +21,6 @@ double seconds_since(RunClock::Clock::time_point start) {
 }
 
 /// Whether a multiple of `every` lies behind `before`, up to `step`.
-bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
-
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)

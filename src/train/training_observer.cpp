@@ -11,6 +11,7 @@
 
 #include "lockstep/error.h"
 #include "train/configuration.h"
+#include "train/pace.h"
 
 namespace lockstep::train {
 namespace {
@@ -32,8 +33,6 @@ observe::HParam as_hparam(const Settings& settings, const SettingDef& def) {
   if (error == std::errc() && end == text.data() + text.size()) return number;
   return text;
 }
-
-bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{20};  // between looks at whether the peer has hung up
+constexpr std::chrono::milliseconds kLookAtPeer{20};  // between looks at whether the peer has hung up
 
 constexpr std::chrono::milliseconds kHurry{100};
 
@@ -45,7 +45,7 @@ ServerHost::~ServerHost() {
 }
 
 bool ServerHost::turn(bool& success) {
-  const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(kLook), nullptr);
+  const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(kLookAtPeer), nullptr);
   success = event.type == GRPC_OP_COMPLETE && event.success != 0;
   return event.type == GRPC_OP_COMPLETE;
 }

@@ -6,6 +6,7 @@
 
 #include "output.h"
 #include "phase_shares.h"
+#include "records/statistics.h"
 #include "table.h"
 #include "text.h"
 
@@ -13,18 +14,10 @@ namespace lockstep::tools {
 namespace {
 
 using cluster::RoleEvent;
+using records::known;
 using Kind = RoleEvent::Kind;
 
-constexpr std::chrono::milliseconds kRedraw{100};
-constexpr std::chrono::milliseconds kLine{10'000};
-
-bool known(double value) { return !std::isnan(value); }
-
 std::string count_text(double value) { return known(value) && value >= 0 ? grouped(static_cast<uint64_t>(value)) : ""; }
-
-bool is_member(const cluster::Task& task) {
-  return task.role == cluster::Role::chief || task.role == cluster::Role::worker;
-}
 
 void take_larger(double& value, double other) {
   if (known(other) && !(value >= other)) value = other;
@@ -191,7 +184,7 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
     take_larger(whole.steps, status.steps);
     take_larger(whole.epoch, status.epoch);
     take_larger(whole.epochs, status.epochs);
-    if (!is_member(row.task)) continue;
+    if (!row.task.trains()) continue;
     if (known(status.examples_per_s)) whole.rate += status.examples_per_s;
     if (!known(status.loss)) continue;
     loss_sum += status.loss;
@@ -264,7 +257,7 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
 void ClusterDisplay::draw_when_due() {
   if (quiet_) return;
   const Clock::time_point now = Clock::now();
-  if (now - drawn_ < (terminal_.interactive ? kRedraw : kLine)) return;
+  if (now - drawn_ < terminal_.redraw_every()) return;
   if (terminal_.interactive) {
     draw();
   } else {

@@ -8,9 +8,9 @@
 namespace lockstep::tools {
 namespace {
 
-using nlohmann::json;
+using PlainJson = nlohmann::json;
 
-double number(const json& object, const char* key) {
+double reported_number(const PlainJson& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return kUnknown;
   const double value = found->get<double>();
@@ -18,20 +18,20 @@ double number(const json& object, const char* key) {
 }
 
 /// A text may hold what a terminal would obey.
-std::string text(const json& object, const char* key) {
+std::string text(const PlainJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? cluster::printable(found->get<std::string>()) : "";
 }
 
-json parse_object(const std::string& text) {
-  json object = json::parse(text, nullptr, false);
-  return object.is_object() ? object : json::object();
+PlainJson parse_object(const std::string& text) {
+  PlainJson object = PlainJson::parse(text, nullptr, false);
+  return object.is_object() ? object : PlainJson::object();
 }
 
 }  // namespace
 
 std::optional<Report> parse_report(const std::string& line) {
-  const json object = parse_object(line);
+  const PlainJson object = parse_object(line);
   Report report;
   report.event = text(object, "event");
   if (report.event.empty()) return std::nullopt;
@@ -39,18 +39,18 @@ std::optional<Report> parse_report(const std::string& line) {
   report.state = text(object, "state");
   report.level = text(object, "level");
   report.text = text(object, "text");
-  report.step = number(object, "step");
-  report.steps = number(object, "steps");
-  report.epoch = number(object, "epoch");
-  report.epochs = number(object, "epochs");
-  report.examples_per_s = number(object, "examples_per_s");
-  report.loss = number(object, "loss");
-  report.accuracy = number(object, "accuracy");
-  report.staleness = number(object, "staleness");
-  report.wait_share = number(object, "wait_share");
+  report.step = reported_number(object, "step");
+  report.steps = reported_number(object, "steps");
+  report.epoch = reported_number(object, "epoch");
+  report.epochs = reported_number(object, "epochs");
+  report.examples_per_s = reported_number(object, "examples_per_s");
+  report.loss = reported_number(object, "loss");
+  report.accuracy = reported_number(object, "accuracy");
+  report.staleness = reported_number(object, "staleness");
+  report.wait_share = reported_number(object, "wait_share");
   if (const auto phases = object.find("phases"); phases != object.end() && phases->is_object()) {
     for (size_t i = 0; i < report.phases.size(); ++i) {
-      const double share = number(*phases, name(static_cast<train::Phase>(i)).data());
+      const double share = reported_number(*phases, name(static_cast<train::Phase>(i)).data());
       report.phases[i] = share >= 0 && share <= 1 ? share : 0;
     }
   }
@@ -61,15 +61,15 @@ std::optional<Report> parse_report(const std::string& line) {
 
 std::vector<WorkerResult> parse_workers(const std::string& summary_json) {
   std::vector<WorkerResult> results;
-  const json summary = parse_object(summary_json);
+  const PlainJson summary = parse_object(summary_json);
   const auto workers = summary.find("workers");
   if (workers == summary.end() || !workers->is_array()) return results;
-  for (const json& worker : *workers) {
+  for (const PlainJson& worker : *workers) {
     if (!worker.is_object()) continue;
-    results.push_back({text(worker, "role"), number(worker, "iterations"), number(worker, "examples"),
-                       number(worker, "finished_seconds"), number(worker, "staleness_mean"),
-                       number(worker, "staleness_max"), number(worker, "wait_share"), number(worker, "dropped"),
-                       number(worker, "accuracy")});
+    results.push_back({text(worker, "role"), reported_number(worker, "iterations"), reported_number(worker, "examples"),
+                       reported_number(worker, "finished_seconds"), reported_number(worker, "staleness_mean"),
+                       reported_number(worker, "staleness_max"), reported_number(worker, "wait_share"),
+                       reported_number(worker, "dropped"), reported_number(worker, "accuracy")});
   }
   return results;
 }

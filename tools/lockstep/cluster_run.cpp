@@ -18,7 +18,7 @@
 namespace lockstep::tools {
 namespace {
 
-using nlohmann::json;
+using PlainJson = nlohmann::json;
 using train::Outcome;
 using train::StopReason;
 
@@ -35,17 +35,17 @@ std::string read_text(const std::string& path) {
   }
 }
 
-double number(const json& summary, const char* key) {
+double number(const PlainJson& summary, const char* key) {
   const auto found = summary.find(key);
   return found != summary.end() && found->is_number() ? found->get<double>() : kUnknown;
 }
 
-uint64_t count(const json& summary, const char* key) {
+uint64_t count(const PlainJson& summary, const char* key) {
   const double value = number(summary, key);
   return value >= 0 && value < 1e18 ? static_cast<uint64_t>(value) : 0;
 }
 
-std::optional<train::EvalEvent> evaluation(const json& summary, const std::string& which) {
+std::optional<train::EvalEvent> evaluation(const PlainJson& summary, const std::string& which) {
   if (std::isnan(number(summary, (which + "_loss").c_str()))) return std::nullopt;
   train::EvalEvent event;
   event.loss = number(summary, (which + "_loss").c_str());
@@ -54,7 +54,7 @@ std::optional<train::EvalEvent> evaluation(const json& summary, const std::strin
   return event;
 }
 
-StopReason stop_reason(const json& summary) {
+StopReason stop_reason(const PlainJson& summary) {
   const auto found = summary.find("stop_reason");
   if (found == summary.end() || !found->is_string()) return StopReason::none;
   for (int i = 0; i <= static_cast<int>(StopReason::error); ++i) {
@@ -63,7 +63,7 @@ StopReason stop_reason(const json& summary) {
   return StopReason::none;
 }
 
-void read_communication(const json& summary, Outcome& outcome) {
+void read_communication(const PlainJson& summary, Outcome& outcome) {
   const auto found = summary.find("communication");
   if (found == summary.end() || !found->is_object()) return;
   const auto or_zero = [&](const char* key) {
@@ -79,14 +79,14 @@ void read_communication(const json& summary, Outcome& outcome) {
   outcome.communication.overlapped = or_zero("overlapped");
   const auto lines = summary.find("stragglers");
   if (lines == summary.end() || !lines->is_array()) return;
-  for (const json& line : *lines) {
+  for (const PlainJson& line : *lines) {
     if (line.is_string()) outcome.stragglers.push_back(line.get<std::string>());
   }
 }
 
 /// From summary.json, which the chief wrote; nothing where there is none.
 std::optional<Outcome> read_outcome(const std::string& summary_text, const std::string& run_dir) {
-  const json summary = json::parse(summary_text, nullptr, false);
+  const PlainJson summary = PlainJson::parse(summary_text, nullptr, false);
   if (!summary.is_object()) return std::nullopt;
   Outcome outcome;
   outcome.run_dir = run_dir;

@@ -24,7 +24,7 @@ std::vector<emulate::NodeSpec> specs_of(const std::string& text, size_t nodes) {
   return specs;
 }
 
-std::string rate_text(double rate) {
+std::string bit_rate_text(double rate) {
   for (const auto& [unit, factor] : {std::pair("G", 1e9), std::pair("M", 1e6)}) {
     if (rate >= factor) return fmt::format("{:.4g} {}bit/s", rate / factor, unit);
   }
@@ -34,7 +34,7 @@ std::string rate_text(double rate) {
 std::string node_text(const emulate::NodeSpec& spec) {
   std::string text = fmt::format("{:.3g} cores", spec.cores);
   if (spec.memory_bytes > 0) text += ", " + bytes_text(static_cast<uint64_t>(spec.memory_bytes));
-  if (spec.rate > 0) text += ", " + rate_text(spec.rate);
+  if (spec.rate > 0) text += ", " + bit_rate_text(spec.rate);
   if (spec.delay_seconds > 0) text += fmt::format(", {:.3g} ms delay", spec.delay_seconds * 1e3);
   if (spec.loss > 0) text += fmt::format(", {:.3g} % loss", spec.loss * 100);
   return text;

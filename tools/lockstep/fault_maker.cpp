@@ -15,9 +15,9 @@ namespace lockstep::tools {
 namespace {
 
 using emulate::Fault;
-using Kind = Fault::Kind;
+using FaultKind = Fault::Kind;
 
-bool of_node(const Fault& fault) { return fault.kind == Kind::cut || fault.kind == Kind::slow; }
+bool of_node(const Fault& fault) { return fault.kind == FaultKind::cut || fault.kind == FaultKind::slow; }
 
 /// The place of "node2"; it is known to be one.
 size_t node_index(const std::string& name) { return std::stoul(name.substr(4)) - 1; }
@@ -74,22 +74,22 @@ std::vector<std::string> FaultMaker::make_due(const std::string& file) {
 }
 
 std::string FaultMaker::make(const Fault& fault) {
-  if (fault.kind == Kind::cut) cluster_->cut(node_index(fault.target));
-  if (fault.kind == Kind::slow) cluster_->slow(node_index(fault.target), fault.share);
+  if (fault.kind == FaultKind::cut) cluster_->cut(node_index(fault.target));
+  if (fault.kind == FaultKind::slow) cluster_->slow(node_index(fault.target), fault.share);
   if (of_node(fault)) return fault.text();
   const auto found = pids_.find(fault.target);
   if (found == pids_.end()) return fault.text() + ": it is not running";
-  kill(-found->second, fault.kind == Kind::kill ? SIGKILL : SIGSTOP);
-  if (fault.kind == Kind::stop) stopped_[fault.target] = found->second;
+  kill(-found->second, fault.kind == FaultKind::kill ? SIGKILL : SIGSTOP);
+  if (fault.kind == FaultKind::stop) stopped_[fault.target] = found->second;
   return fault.text();
 }
 
 std::string FaultMaker::undo(const Fault& fault) {
-  if (fault.kind == Kind::cut) {
+  if (fault.kind == FaultKind::cut) {
     cluster_->restore(node_index(fault.target));
     return fault.target + " is back";
   }
-  if (fault.kind == Kind::slow) {
+  if (fault.kind == FaultKind::slow) {
     cluster_->slow(node_index(fault.target), 1);
     return fault.target + " is as fast as before";
   }

@@ -10,7 +10,7 @@
 namespace lockstep::tools {
 namespace {
 
-using Kind = lab::RunnerEvent::Kind;
+using lab::RunnerEvent;
 
 size_t digits(size_t number) { return std::to_string(number).size(); }
 
@@ -33,9 +33,9 @@ void LabDisplay::end() {
 void LabDisplay::draw(const lab::RunnerEvent& event) {
   const size_t width = Terminal::width();
   const std::string bar = terminal_.bar(std::clamp(event.share, 0.0, 1.0), std::min<size_t>(20, width / 5));
-  std::string text =
-      fmt::format("{}  run {} of {}  {}{}  {}", bar, event.number, event.count,
-                  event.kind == Kind::warming ? "warming up " : "", event.plan->key, duration_text(event.seconds));
+  std::string text = fmt::format("{}  run {} of {}  {}{}  {}", bar, event.number, event.count,
+                                 event.kind == RunnerEvent::Kind::warming ? "warming up " : "", event.plan->key,
+                                 duration_text(event.seconds));
   if (event.left > 0) text += fmt::format("  about {} left", duration_text(event.left));
   print("\r{}\x1b[K", clipped(text, width - 1));
   flush_out();
@@ -46,7 +46,7 @@ void LabDisplay::line(const lab::RunnerEvent& event) {
   end();
   const std::string number =
       fmt::format("[{}/{}]", padded_left(std::to_string(event.number), digits(event.count)), event.count);
-  if (event.kind == Kind::failed) {
+  if (event.kind == RunnerEvent::Kind::failed) {
     print("{} {}  {}: {}\n", number, event.plan->key, terminal_.red("failed"), event.text);
   } else {
     print("{} {}  {}  {}\n", number, event.plan->key, result_text(event.measured->values),
@@ -57,14 +57,14 @@ void LabDisplay::line(const lab::RunnerEvent& event) {
 
 void LabDisplay::show(const lab::RunnerEvent& event) {
   if (quiet_) return;
-  if (event.kind == Kind::note) {
+  if (event.kind == RunnerEvent::Kind::note) {
     end();
     print_note(terminal_, "warning", event.text);
-  } else if (event.kind == Kind::done || event.kind == Kind::failed) {
+  } else if (event.kind == RunnerEvent::Kind::done || event.kind == RunnerEvent::Kind::failed) {
     line(event);
   } else if (terminal_.interactive) {
     draw(event);
-  } else if (event.kind == Kind::started) {
+  } else if (event.kind == RunnerEvent::Kind::started) {
     print("run {} of {}: {}, {}, about {} left for all\n", event.number, event.count, event.plan->key,
           length_text(*event.plan), duration_text(event.left));
     flush_out();

@@ -85,10 +85,10 @@ class Faults {
 
   [[nodiscard]] bool empty() const { return maker_.empty(); }
   void on_event(const RoleEvent& event) {
-    using Kind = RoleEvent::Kind;
-    if (event.kind == Kind::started || event.kind == Kind::restarted) maker_.started(event.task.str(), event.pid);
-    if (event.kind == Kind::died || event.kind == Kind::ended) maker_.ended(event.task.str());
-    if (event.kind == Kind::started && ++started_ == roles_) maker_.begin();
+    if (event.kind == RoleEvent::Kind::started || event.kind == RoleEvent::Kind::restarted)
+      maker_.started(event.task.str(), event.pid);
+    if (event.kind == RoleEvent::Kind::died || event.kind == RoleEvent::Kind::ended) maker_.ended(event.task.str());
+    if (event.kind == RoleEvent::Kind::started && ++started_ == roles_) maker_.begin();
   }
   std::vector<std::string> make_due(const std::string& file) { return maker_.make_due(file); }
 

@@ -7,15 +7,9 @@
 #include "text.h"
 
 namespace lockstep::tools {
-namespace {
-
-constexpr std::chrono::milliseconds kRedraw{100};
-constexpr std::chrono::milliseconds kLine{10'000};
-
-}  // namespace
 
 Progress::Progress(const Terminal& terminal, const std::string& split)
-    : terminal_(terminal), split_(split.substr(0, 5)), ticker_(terminal.interactive ? kRedraw : kLine) {}
+    : terminal_(terminal), split_(split.substr(0, 5)), ticker_(terminal.redraw_every()) {}
 
 void Progress::on_start(const train::StartEvent& event) {
   start_ = event;

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 constexpr std::chrono::milliseconds kJsonInterval{500};
 constexpr std::chrono::milliseconds kTextInterval{10000};
 
-ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+ordered_json finite_number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 std::string line(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -90,10 +90,10 @@ void RoleReporter::on_step(const train::StepEvent& event) {
               {"steps", start_.total_steps},
               {"epoch", event.epoch},
               {"epochs", epochs_},
-              {"examples_per_s", number(rate)},
-              {"loss", number(event.loss)},
-              {"staleness", number(stale)},
-              {"wait_share", number(share)},
+              {"examples_per_s", finite_number(rate)},
+              {"loss", finite_number(event.loss)},
+              {"staleness", finite_number(stale)},
+              {"wait_share", finite_number(share)},
               {"phases", shares}}));
 }
 
@@ -103,9 +103,9 @@ void RoleReporter::on_eval(const train::EvalEvent& event) {
                        {"role", role_},
                        {"step", event.step},
                        {"epoch", event.epoch},
-                       {"loss", number(event.loss)},
-                       {"accuracy", number(event.accuracy)},
-                       {"seconds", number(event.seconds)},
+                       {"loss", finite_number(event.loss)},
+                       {"accuracy", finite_number(event.accuracy)},
+                       {"seconds", finite_number(event.seconds)},
                        {"best", event.best}}));
   }
   if (quiet_) return;
@@ -123,10 +123,10 @@ void RoleReporter::on_end(const train::Outcome& outcome) {
                    {"steps", outcome.steps},
                    {"epochs", outcome.epochs},
                    {"examples", outcome.examples},
-                   {"seconds", number(outcome.seconds)}};
+                   {"seconds", finite_number(outcome.seconds)}};
   if (outcome.last_eval) {
-    end["loss"] = number(outcome.last_eval->loss);
-    end["accuracy"] = number(outcome.last_eval->accuracy);
+    end["loss"] = finite_number(outcome.last_eval->loss);
+    end["accuracy"] = finite_number(outcome.last_eval->accuracy);
   }
   write(line(end));
 }

@@ -1,6 +1,7 @@
 // What standard output can show: a terminal's width, colours and characters.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -18,6 +19,11 @@ struct Terminal {
   [[nodiscard]] static size_t width();
   /// Lines now; 24 where there is no terminal.
   [[nodiscard]] static size_t height();
+
+  /// How often what goes on is told: a line that is drawn again, or one more line.
+  [[nodiscard]] std::chrono::milliseconds redraw_every() const {
+    return std::chrono::milliseconds(interactive ? 100 : 10'000);
+  }
 
   [[nodiscard]] std::string bold(std::string_view text) const { return styled(text, "1"); }
   [[nodiscard]] std::string dim(std::string_view text) const { return styled(text, "2"); }

@@ -5,6 +5,7 @@
 #include "allreduce/elastic/visit.h"
 #include "lockstep/error.h"
 #include "wire/frames.h"
+#include "wire/liveness.h"
 
 namespace lockstep::allreduce {
 namespace {
@@ -15,8 +16,6 @@ using std::chrono::milliseconds;
 
 constexpr double kWorthALine = 5;
 constexpr double kGone = 60;  ///< seconds without any member, after one was there: all are gone
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -74,7 +73,7 @@ bool CheckpointFollower::Impl::reach() {
 }
 
 std::optional<uint64_t> CheckpointFollower::Impl::next(uint64_t after, std::span<float> parameters) {
-  double heard = now();
+  auto heard = wire::Clock::now();
   bool told = false;
   int tries = 0;
   while (!watchdog_.interrupted()) {
@@ -83,12 +82,12 @@ std::optional<uint64_t> CheckpointFollower::Impl::next(uint64_t after, std::span
     if (answer == Answer::parameters) return step;
     if (answer == Answer::ended) return std::nullopt;
     if (answer == Answer::none) {
-      heard = now();
+      heard = wire::Clock::now();
       told = false;
       tries = 0;
       continue;
     }
-    const double silent = now() - heard;
+    const double silent = std::chrono::duration<double>(wire::Clock::now() - heard).count();
     if (silent > (met_ ? std::min(kGone, options_.patience) : options_.patience)) {
       if (met_) return std::nullopt;  // they ended while nobody listened
       throw Error(

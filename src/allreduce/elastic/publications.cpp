@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kLookAtPeers{200};
 constexpr std::chrono::seconds kStarting{10};        ///< that an evaluator may come later than this member
 constexpr std::chrono::milliseconds kLongest{2000};  ///< without an answer: who asks must know that this member lives
 
@@ -100,7 +100,7 @@ base::Result<bool> Publications::answer_follow(transport::Stream& stream, uint64
       if (newer != published_.end()) {
         found = *newer;
       } else if (now.here && !now.ended && !late && !stopping_) {
-        changed_.wait_for(mutex_, kLook);
+        changed_.wait_for(mutex_, kLookAtPeers);
         continue;
       }
     }

@@ -5,7 +5,7 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kLookAtClock{100};
 
 }  // namespace
 
@@ -31,7 +31,8 @@ void Watchdog::watch(transport::Stream* stream, std::chrono::milliseconds at_mos
 void Watchdog::pause(std::chrono::milliseconds at_most) const {
   const auto until = std::chrono::steady_clock::now() + at_most;
   while (!interrupted() && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, until - std::chrono::steady_clock::now()));
+    std::this_thread::sleep_for(
+        std::min<std::chrono::nanoseconds>(kLookAtClock, until - std::chrono::steady_clock::now()));
   }
 }
 
@@ -42,7 +43,7 @@ void Watchdog::run() {
       wake_.wait(mutex_);
       continue;
     }
-    wake_.wait_for(mutex_, kLook);
+    wake_.wait_for(mutex_, kLookAtClock);
     if (stream_ == nullptr) continue;
     const bool late = std::chrono::steady_clock::now() > until_;
     if (!late && !interrupted()) continue;

@@ -11,7 +11,7 @@ using Tag = dnnl::memory::format_tag;
 
 namespace {
 
-memory::data_type convert(DType type) {
+memory::data_type data_type_of(DType type) {
   switch (type) {
     case DType::f32:
       return memory::data_type::f32;
@@ -34,7 +34,7 @@ memory::dims dims_of(const Shape& shape) { return {shape.dims().begin(), shape.d
 
 memory::desc describe(const graph::Output& output) {
   const Shape& shape = output.type.shape;
-  return {dims_of(shape), convert(output.type.dtype), tag_of(shape, output.layout)};
+  return {dims_of(shape), data_type_of(output.type.dtype), tag_of(shape, output.layout)};
 }
 
 Prepared::Prepared(const OneDnn& dnn, const dnnl::primitive_desc_base& desc,

@@ -10,8 +10,6 @@ namespace {
 using dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 
-constexpr auto kF32 = memory::data_type::f32;
-
 }  // namespace
 
 memory::desc plain_weights(const Shape& weights) { return {dims_of(weights), kF32, Tag::oihw}; }

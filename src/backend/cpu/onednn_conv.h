@@ -11,6 +11,8 @@ inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 dnnl::memory::desc plain_weights(const Shape& weights);
 
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
 /// The convolution between two values. Weights, which are always kept as float32, are computed with in `weights_type`.
 ConvolutionSpec convolution(const graph::Window& window, const graph::Output& src, const Shape& weights,
                             dnnl::memory::data_type weights_type, const graph::Output& dst, bool bias);

@@ -12,7 +12,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kF32 = memory::data_type::f32;
 /// Images unfolded together at most; their number divides the batch.
 constexpr int64_t kMostImages = 8;
 

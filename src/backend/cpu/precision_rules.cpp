@@ -46,7 +46,7 @@ std::optional<PrecisionChoice> matmul_precisions(const KernelRequest& request) {
   return PrecisionChoice{std::move(inputs), {DType::f32}};
 }
 
-std::optional<PrecisionChoice> follow_first(const KernelRequest& request) {
+std::optional<PrecisionChoice> as_the_first(const KernelRequest& request) {
   if (request.input(0).type.dtype != DType::bf16) return std::nullopt;
   return PrecisionChoice{std::vector<DType>(request.node.inputs.size(), DType::bf16), {DType::bf16}};
 }
@@ -68,7 +68,7 @@ std::optional<PrecisionChoice> choose_precisions(const KernelRequest& request) {
     case Op::avg_pool:
     case Op::avg_pool_grad:
     case Op::reshape:
-      return follow_first(request);
+      return as_the_first(request);
     default:
       return std::nullopt;
   }

@@ -8,18 +8,18 @@ namespace lockstep::observe {
 namespace {
 
 constexpr double kPerOctave = 64;
-constexpr int16_t kZero = std::numeric_limits<int16_t>::min();
+constexpr int16_t kZeroExponent = std::numeric_limits<int16_t>::min();
 constexpr double kMostOctaves = 100;
 
 int16_t place_of(double value) {
-  if (value <= 0) return kZero;
+  if (value <= 0) return kZeroExponent;
   const double octaves = std::clamp(std::log2(value), -kMostOctaves, kMostOctaves);
   return static_cast<int16_t>(std::floor(octaves * kPerOctave));
 }
 
 double middle_of(int16_t place) {
   constexpr double kHalf = 0.5;
-  return place == kZero ? 0 : std::exp2((place + kHalf) / kPerOctave);
+  return place == kZeroExponent ? 0 : std::exp2((place + kHalf) / kPerOctave);
 }
 
 }  // namespace

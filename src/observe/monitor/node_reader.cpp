@@ -16,7 +16,7 @@ std::string first_or(const std::string& folder, const char* first, const char* s
 
 std::string in(const std::string& folder, const char* name) { return folder.empty() ? "" : folder + "/" + name; }
 
-std::optional<uint64_t> number(std::string_view text) {
+std::optional<uint64_t> leading_number(std::string_view text) {
   uint64_t value = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
@@ -26,7 +26,7 @@ std::optional<uint64_t> number(std::string_view text) {
 std::optional<uint64_t> number_after(std::string_view text, std::string_view key) {
   for (size_t at = 0; at < text.size();) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
-    if (line.starts_with(key)) return number(line.substr(key.size()));
+    if (line.starts_with(key)) return leading_number(line.substr(key.size()));
     at += line.size() + 1;
   }
   return std::nullopt;
@@ -45,9 +45,9 @@ GroupReader::GroupReader(const base::OwnNode& node)
 
 std::optional<GroupReader::Used> GroupReader::used() {
   constexpr uint64_t kMicrosecond = 1000;
-  const std::optional<uint64_t> all = number(usage_.read());
-  const std::optional<uint64_t> user = number(user_.read());
-  const std::optional<uint64_t> system = number(system_.read());
+  const std::optional<uint64_t> all = leading_number(usage_.read());
+  const std::optional<uint64_t> user = leading_number(user_.read());
+  const std::optional<uint64_t> system = leading_number(system_.read());
   if (all && user && system) return Used{*all, *user, *system};
   const std::string_view text = cpu_stat_.read();
   const std::optional<uint64_t> all_usec = number_after(text, "usage_usec ");
@@ -76,7 +76,7 @@ std::optional<NodeStat> GroupReader::stat() {
 }
 
 std::optional<uint64_t> GroupReader::memory_used() {
-  const std::optional<uint64_t> all = number(memory_.read());
+  const std::optional<uint64_t> all = leading_number(memory_.read());
   if (!all) return std::nullopt;
   const std::string_view text = memory_stat_.read();
   std::optional<uint64_t> cache = number_after(text, "total_inactive_file ");

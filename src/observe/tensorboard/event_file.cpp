@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr std::string_view kFilePrefix = "events.out.tfevents.";
 constexpr size_t kHead = sizeof(uint64_t) + sizeof(uint32_t);
 constexpr size_t kFrame = kHead + sizeof(uint32_t);
 constexpr size_t kFirstCapacity = 32UL << 10U;
@@ -38,9 +38,9 @@ std::string host_part() {
 
 /// The seconds in the name of an event file; 0: it is none.
 int64_t seconds_of(const std::string& name) {
-  if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + kDigits) return 0;
+  if (!name.starts_with(kFilePrefix) || name.size() < kFilePrefix.size() + kDigits) return 0;
   int64_t seconds = 0;
-  const char* begin = name.data() + kPrefix.size();
+  const char* begin = name.data() + kFilePrefix.size();
   const auto [end, error] = std::from_chars(begin, begin + kDigits, seconds);
   return error == std::errc() && end == begin + kDigits ? seconds : 0;
 }
@@ -84,7 +84,7 @@ EventFile::EventFile(const std::string& folder, Warn warn) : path_(folder), warn
 
 void EventFile::create(const std::string& folder) {
   const std::string stem =
-      fmt::format("{}/{}{:010}.{}.{}", folder, kPrefix, next_second(folder), host_part(), ::getpid());
+      fmt::format("{}/{}{:010}.{}.{}", folder, kFilePrefix, next_second(folder), host_part(), ::getpid());
   for (int n = 0;; ++n) {
     path_ = fmt::format("{}.{}", stem, n);
     constexpr mode_t kMode = 0666;

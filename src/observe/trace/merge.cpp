@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr size_t kLongestLine = size_t{1} << 20;
 constexpr int kDeepest = 16;                            ///< values in values of a line
-constexpr double kMost = 1e15;                          ///< of a time in an event or between clocks, in microseconds
+constexpr double kMostTime = 1e15;                      ///< of a time in an event or between clocks, in microseconds
 constexpr int64_t kLatest = 4'000'000'000'000'000'000;  ///< in nanoseconds since 1970; half of what fits
 
 /// One role's trace, open behind its first line.
@@ -46,7 +46,7 @@ bool next_line(std::ifstream& file, std::string& line) {
 }
 
 /// Discarded where it is no JSON, or so deep that nobody of us wrote it: some who handle it need stack for every level.
-json parse(const std::string& line) {
+json parse_event(const std::string& line) {
   int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -64,7 +64,7 @@ json parse(const std::string& line) {
 double number(const json& from, const char* key) {
   const auto found = from.find(key);
   const double value = found != from.end() && found->is_number() ? found->get<double>() : 0;
-  return value > -kMost && value < kMost ? value : 0;
+  return value > -kMostTime && value < kMostTime ? value : 0;
 }
 
 std::string text(const json& from, const char* key) {
@@ -86,7 +86,7 @@ Part open_part(const std::string& path) {
   part.file.open(path);
   std::string line;
   if (!part.file || !next_line(part.file, line)) throw DataError("it cannot be read, or is empty");
-  const json head = parse(line + "]}");
+  const json head = parse_event(line + "]}");
   const auto other = head.is_object() ? head.find("otherData") : head.end();
   if (!head.is_object() || other == head.end() || !other->is_object() || text(*other, "role").empty()) {
     throw DataError("its first line does not say whose trace it is");
@@ -143,7 +143,7 @@ void find_offsets(std::vector<Part>& parts) {
   }
   for (Part& part : parts) {
     const auto at = found.find(part.role);
-    part.offset = at == found.end() ? 0 : std::clamp(at->second, -kMost * 1000, kMost * 1000);
+    part.offset = at == found.end() ? 0 : std::clamp(at->second, -kMostTime * 1000, kMostTime * 1000);
   }
 }
 
@@ -179,7 +179,7 @@ std::optional<size_t> copy(Part& part, double shift, bool& first, base::WholeFil
     const bool more = next_line(part.file, line);
     if (more && line == "]}") break;
     if (!line.empty() && line.back() == ',') line.pop_back();
-    json event = more ? parse(line) : json();
+    json event = more ? parse_event(line) : json();
     if (!event.is_object()) {
       damaged = lines;
       break;
