@@ -71,7 +71,7 @@ std::vector<RoleProcess> ssh_roles(const SshJob& job) {
   std::vector<RoleProcess> roles;
   for (const Node& node : job.cluster.nodes) {
     for (const Task& task : node.tasks) {
-      RoleProcess role{task, {}, true};
+      RoleProcess role{task, {}, true, node.ssh};
       role.command.argv = ssh_words(job, node);
       role.command.argv.push_back(in_folder(node, remote_script(job, node, task)));
       roles.push_back(std::move(role));
@@ -80,8 +80,8 @@ std::vector<RoleProcess> ssh_roles(const SshJob& job) {
   return roles;
 }
 
-std::vector<Collection> ssh_collections(const SshJob& job, const std::string& folder) {
-  std::vector<Collection> collections;
+std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& folder) {
+  std::vector<HostCommand> collections;
   const Task chief = job.cluster.spec.chief_task();
   for (const bool last : {false, true}) {
     for (const Node& node : job.cluster.nodes) {
@@ -90,13 +90,24 @@ std::vector<Collection> ssh_collections(const SshJob& job, const std::string& fo
       std::vector<std::string> fetch = ssh_words(job, node);
       fetch.push_back(
           in_folder(node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", shell_quoted(job.run_dir))));
-      Collection collection{node.host, {}};
+      HostCommand collection{node.host, {}};
       collection.command.argv = {
           "sh", "-c", fmt::format("{} | tar -xf - --no-same-owner -C {}", quoted_words(fetch), shell_quoted(folder))};
       collections.push_back(std::move(collection));
     }
   }
   return collections;
+}
+
+std::vector<HostCommand> ssh_removals(const SshJob& job) {
+  std::vector<HostCommand> removals;
+  for (const Node& node : job.cluster.nodes) {
+    HostCommand removal{node.host, {}};
+    removal.command.argv = ssh_words(job, node);
+    removal.command.argv.push_back(in_folder(node, "exec rm -rf -- " + shell_quoted(job.run_dir)));
+    removals.push_back(std::move(removal));
+  }
+  return removals;
 }
 
 }  // namespace lockstep::cluster

@@ -28,11 +28,13 @@ std::string tf_config_text(const Spec& spec, const Task& task);
 
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
 
-/// A command per host that copies the host's run folder into `folder`, the chief's last: what it wrote stands.
-struct Collection {
+struct HostCommand {
   std::string host;
   Command command;
 };
-std::vector<Collection> ssh_collections(const SshJob& job, const std::string& folder);
+/// A command per host that copies the host's run folder into `folder`, the chief's last: what it wrote stands.
+std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& folder);
+/// Likewise, to remove the run's folder there.
+std::vector<HostCommand> ssh_removals(const SshJob& job);
 
 }  // namespace lockstep::cluster

@@ -24,8 +24,9 @@ using Kind = RoleEvent::Kind;
 constexpr int kWrongUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr int kHopeless = 3;  // a role that fails by itself, quickly and with the same words as often as this
-constexpr Time kLook{500};    // between two looks at who is stopped, and signs of life to wrappers
+constexpr int kNoConnection = 255;  // of ssh itself
+constexpr int kHopeless = 3;        // a role that fails by itself, quickly and with the same words as often as this
+constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
 constexpr Time kErrorKept{300};    // a line of standard error may be the last word of a role that is about to end
 constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
@@ -54,6 +55,8 @@ struct RoleState {
   std::string failure = {};             ///< what it said when it last failed by itself, and how often in a row
   int same_failures = 0;
   Moment error_at = {};
+  bool heard = false;        ///< of a remote one: it has said something
+  bool unreachable = false;  ///< its host was, when it last died
 };
 
 /// Standard streams that the caller has closed would become pipes of children.
@@ -187,7 +190,10 @@ void Supervisor::Impl::wait_and_read() {
 
 void Supervisor::Impl::read(RoleState& role, Stream stream, bool rest) {
   const LineReader::Sink sink = [&](const std::string& line) {
-    if (stream == Stream::out) return tell(Kind::out_line, role, line);
+    if (stream == Stream::out) {
+      role.heard = true;
+      return tell(Kind::out_line, role, line);
+    }
     if (line.empty()) return;
     tell_error(role);
     role.error = line;
@@ -283,6 +289,11 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
   const bool same = !ending.signalled && !said.empty() && said == role.failure;
   role.same_failures = same ? role.same_failures + 1 : 1;
   role.failure = ending.signalled ? "" : said;
+  role.unreachable = role.process.remote && !role.heard && !ending.signalled && ending.number == kNoConnection;
+  if (role.unreachable) {
+    return on_death(
+        role, fmt::format("host {} cannot be reached: {}", role.process.host, said.empty() ? ending.text() : said));
+  }
   on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
@@ -290,9 +301,9 @@ void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   if (phase_ != Phase::running) return tell(Kind::died, role, reason);
   const Moment now = Clock::now();
   role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
-  // Over ssh the one before may still be on its way out, and hold what this one needs.
-  const bool hopeless =
-      !role.process.remote && role.same_failures >= kHopeless && role.quick_deaths >= role.same_failures;
+  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
+  const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
+  const bool hopeless = role.same_failures >= kHopeless && (quick || role.unreachable);
   if (hopeless || role.restarts >= options_.restarts) return give_up(role, reason, hopeless);
   Time delay{0};
   if (role.quick_deaths > 1) {
@@ -310,6 +321,7 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
   const std::string why =
       hopeless ? "fails in the same way each time" : fmt::format("has no restarts left of {}", options_.restarts);
   if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
+  if (role.unreachable) return fail(1, fmt::format("{}: {}", role.process.name(), reason));
   fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
 }
 

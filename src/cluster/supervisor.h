@@ -24,6 +24,7 @@ struct RoleProcess {
   Command command;
   /// It is run by a wrapper on another host, which takes signals as words on its standard input (under_launcher.h).
   bool remote = false;
+  std::string host = {};  ///< of a remote one, as it is connected to
   /// It starts all roles of the job itself; this is what it is called: "mpirun". Empty: it is its task.
   std::string group = {};
   int interrupt = SIGINT;  ///< asks it to stop where it is

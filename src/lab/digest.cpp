@@ -61,6 +61,7 @@ std::string digest_of(const RunPlan& plan) {
     hash.add(value);
   }
   for (const std::string& part : {plan.cluster.emulate, plan.cluster.faults, plan.cluster.hosts}) hash.add(part);
+  if (!plan.cluster.hosts.empty()) add_content(hash, plan.cluster.hosts);
   if (const std::string model = value_of(plan.settings, "model"); is_file(model)) add_content(hash, model);
   if (const std::string data = value_of(plan.settings, "dataset"); is_file(data)) add_size_and_time(hash, data);
   return hash.text();

@@ -235,7 +235,8 @@ void drop_cluster_settings(Layer& all, const ClusterPlan& cluster, const Layer& 
   std::erase_if(all, [&](const GivenSetting& g) { return is_of_cluster(g.name) && !gives(own, g.name); });
 }
 
-Variation combine(const GroupSource& group, const Case& chosen, const std::vector<size_t>& places) {
+Variation combine(const Reader& reader, const GroupSource& group, const Case& chosen,
+                  const std::vector<size_t>& places) {
   Layer own;
   for (size_t d = 0; d < places.size(); ++d) lay(own, group.grid[d].values[places[d]]);
   lay(own, chosen.settings);
@@ -245,6 +246,9 @@ Variation combine(const GroupSource& group, const Case& chosen, const std::vecto
   made.at = chosen.at;
   made.cluster = chosen.cluster;
   made.plan.cluster = group.local ? local_of(chosen.cluster.plan) : chosen.cluster.plan;
+  if (group.local && !chosen.cluster.plan.hosts.empty()) {
+    lay(all, {{"layout", layout_of(reader, chosen.cluster), chosen.cluster.hosts}});
+  }
   drop_cluster_settings(all, made.plan.cluster, own);
   made.plan.group = group.name;
   made.plan.label = chosen.label;
@@ -257,12 +261,12 @@ Variation combine(const GroupSource& group, const Case& chosen, const std::vecto
   return made;
 }
 
-std::vector<Variation> variations_of(const GroupSource& group) {
+std::vector<Variation> variations_of(const Reader& reader, const GroupSource& group) {
   std::vector<Variation> made;
   for (const Case& chosen : group.cases) {
     std::vector<size_t> places(group.grid.size(), 0);
     for (bool more = true; more;) {
-      made.push_back(combine(group, chosen, places));
+      made.push_back(combine(reader, group, chosen, places));
       more = false;
       for (size_t d = places.size(); d > 0 && !more; --d) {
         more = ++places[d - 1] < group.grid[d - 1].values.size();
@@ -348,7 +352,7 @@ Expansion expand(const Reader& reader, const YamlNode& file, const Common& commo
   size_t runs = 0;
   for (const GroupSource& source : read_groups(reader, file, common)) {
     check_count(reader, source, runs);
-    std::vector<Variation> variations = variations_of(source);
+    std::vector<Variation> variations = variations_of(reader, source);
     check_different(reader, variations);
     name_runs(variations);
     Group group{source.name, source.title, {}, source.warm_up};

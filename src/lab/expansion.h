@@ -57,6 +57,8 @@ struct Expansion {
 Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides = {});
 /// Lays `cluster:` of a map over what holds above it.
 GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluster above);
+/// The nodes of its cluster file as `layout` has them: "PW-W".
+std::string layout_of(const Reader& reader, const GivenCluster& given);
 /// On processes of this machine, without the faults that need nodes.
 ClusterPlan local_of(const ClusterPlan& cluster);
 Common read_common(const Reader& reader, const YamlNode& file, bool local);

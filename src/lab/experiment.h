@@ -26,6 +26,10 @@ struct ClusterPlan {
   std::string emulate;  ///< as --emulate takes it; empty: this machine's processes
   std::string faults;   ///< as --faults takes it
   std::string hosts;    ///< a cluster file for `lockstep launch`; empty: this machine
+  /// Of hosts: the command that reaches them and the program there, where they are not what `launch` takes by itself.
+  /// The training is the same whatever they are.
+  std::string ssh = {};
+  std::string program = {};
 };
 
 /// One training to make.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "records/statistics.h"
 #include "train/settings.h"
@@ -22,6 +23,17 @@ double as_number(std::string_view text) {
 
 bool same(const std::string& a, const std::string& b) {
   return a == b || as_number(a) == as_number(b);  // NaN is never the same
+}
+
+/// On hosts the cluster file says how many there are: those that the run had; empty where none is known.
+std::string roles_text(const RunResult& run, std::string_view field) {
+  const auto& roles = run.measured.roles;
+  if (roles.empty()) return "";
+  const auto count = std::count_if(roles.begin(), roles.end(), [&](const RoleMeasured& role) {
+    const bool server = role.role.starts_with("ps:");
+    return field == "ps" ? server : !server && !role.role.starts_with("evaluator:");
+  });
+  return std::to_string(count);
 }
 
 /// A setting that the file does not give has its default.
@@ -56,6 +68,7 @@ std::string RunResult::text(std::string_view field) const {
   if (field == "faults") return plan.cluster.faults;
   if (field == "hosts") return plan.cluster.hosts;
   if (const std::string tag = value_of(plan.tags, field); !tag.empty()) return tag;
+  if (!plan.cluster.hosts.empty() && (field == "workers" || field == "ps")) return roles_text(*this, field);
   if (const train::SettingDef* def = train::find_setting(field)) return value_of(plan.settings, def->name);
   return value_of(plan.settings, field);
 }
@@ -63,6 +76,16 @@ std::string RunResult::text(std::string_view field) const {
 double RunResult::number(std::string_view field) const {
   const auto found = measured.values.find(field);
   return found != measured.values.end() ? found->second : as_number(text(field));
+}
+
+std::string log_of(const Results& results, const RunResult& run) {
+  if (run.folder.empty()) return "";
+  return fmt::format("{}/logs/{}.log", results.folder, std::filesystem::path(run.folder).filename().string());
+}
+
+int restarts(const RunResult& run) {
+  const auto found = run.measured.values.find("restarts");
+  return found == run.measured.values.end() ? 0 : static_cast<int>(found->second);
 }
 
 bool passes(const RunResult& run, const Filter& filter) {

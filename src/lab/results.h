@@ -54,4 +54,9 @@ struct Results {
   std::string command;  ///< how to run it again
 };
 
+/// What the run printed; empty where it was never started.
+std::string log_of(const Results& results, const RunResult& run);
+/// How often its roles were started again; the setting of this name is how often they may be.
+int restarts(const RunResult& run);
+
 }  // namespace lockstep::lab

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <sstream>
 
+#include "cluster/cluster_file.h"
 #include "emulate/faults.h"
 #include "lab/expansion.h"
 #include "lockstep/error.h"
@@ -125,6 +127,15 @@ std::string faults_text(const Reader& reader, const YamlNode& node) {
   return result;
 }
 
+/// Lays one key of a cluster over what holds above it; `off` takes that away.
+template <class Text>
+void lay_part(const YamlNode& map, const char* key, const YamlNode*& place, std::string& value, const Text& text) {
+  const YamlNode* node = map.find(key);
+  if (node == nullptr || node->is(Kind::null)) return;
+  place = node;
+  value = Reader::find(map, key) == nullptr ? "" : text(*node);
+}
+
 /// What is no fault is refused later.
 bool needs_nodes(const std::string& fault) {
   try {
@@ -159,32 +170,50 @@ GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluste
   const YamlNode* node = map.find("cluster");
   if (node == nullptr || node->is(Kind::null)) return above;
   if (node->is(Kind::scalar) && node->text == "off") return {};
-  reader.check_map(*node, "cluster", {"emulate", "faults", "hosts"});
+  reader.check_map(*node, "cluster", {"emulate", "faults", "hosts", "ssh", "program"});
   const YamlNode* hosts = Reader::find(*node, "hosts");
-  if (hosts != nullptr) {
-    if (Reader::find(*node, "emulate") != nullptr) {
-      reader.fail(*hosts, "hosts and emulate do not go together: nodes are real or emulated");
-    }
-    above = {};
-    above.hosts = hosts;
-    above.plan.hosts = found_beside(reader.file(), reader.text(*hosts, "hosts"));
+  const YamlNode* emulate = Reader::find(*node, "emulate");
+  if (hosts != nullptr && emulate != nullptr) {
+    reader.fail(*hosts, "hosts and emulate do not go together: nodes are real or emulated");
   }
-  if (const YamlNode* emulate = node->find("emulate"); emulate != nullptr && !emulate->is(Kind::null)) {
-    above.emulate = emulate;
-    above.plan.emulate = Reader::find(*node, "emulate") == nullptr ? "" : emulate_text(reader, *emulate);
-    if (!above.plan.emulate.empty()) above.plan.hosts.clear();
+  if (hosts != nullptr) {  // neither nodes nor faults of this machine
+    above.emulate = above.faults = nullptr;
+    above.plan.emulate = above.plan.faults = "";
   }
-  if (const YamlNode* faults = node->find("faults"); faults != nullptr && !faults->is(Kind::null)) {
-    above.faults = faults;
-    above.plan.faults = Reader::find(*node, "faults") == nullptr ? "" : faults_text(reader, *faults);
+  if (emulate != nullptr) above.plan.hosts.clear();
+  lay_part(*node, "hosts", above.hosts, above.plan.hosts,
+           [&](const YamlNode& given) { return found_beside(reader.file(), reader.text(given, "hosts")); });
+  lay_part(*node, "emulate", above.emulate, above.plan.emulate,
+           [&](const YamlNode& given) { return emulate_text(reader, given); });
+  lay_part(*node, "faults", above.faults, above.plan.faults,
+           [&](const YamlNode& given) { return faults_text(reader, given); });
+  if (above.plan.hosts.empty()) above.plan.ssh = above.plan.program = "";
+  for (const auto& [key, value] : {std::pair("ssh", &above.plan.ssh), std::pair("program", &above.plan.program)}) {
+    const YamlNode* given = nullptr;
+    lay_part(*node, key, given, *value, [&](const YamlNode& text) { return reader.text(text, key); });
+    if (given != nullptr && above.plan.hosts.empty())
+      reader.fail(*given, fmt::format("{} is of hosts; there are none", key));
   }
   return above;
 }
 
+std::string layout_of(const Reader& reader, const GivenCluster& given) {
+  std::string layout;
+  try {
+    for (const cluster::Node& node : cluster::load_cluster_file(given.plan.hosts).nodes) {
+      if (!layout.empty()) layout += '-';
+      for (const cluster::Task& task : node.tasks) {
+        layout += static_cast<char>(std::toupper(static_cast<unsigned char>(cluster::name(task.role).front())));
+      }
+    }
+  } catch (const Error& error) {
+    reader.fail(*given.hosts, error.what());
+  }
+  return layout;
+}
+
 ClusterPlan local_of(const ClusterPlan& cluster) {
-  ClusterPlan local = cluster;
-  local.emulate.clear();
-  local.faults.clear();
+  ClusterPlan local;
   std::istringstream pieces(cluster.faults);
   for (std::string piece; std::getline(pieces, piece, ';');) {
     piece.erase(0, piece.find_first_not_of(' '));

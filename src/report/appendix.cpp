@@ -1,8 +1,10 @@
 #include "report/appendix.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "chart/chart.h"
@@ -57,7 +59,18 @@ lab::Values all_settings(const lab::RunResult& run) {
   return values;
 }
 
-std::string run_row(const lab::RunResult& run) {
+/// What is worth knowing of a run that others did not have.
+std::string incidents_html(const lab::Results& results, const lab::RunResult& run) {
+  std::string html;
+  if (!run.reason.empty()) html += "<span class=\"reason\">" + escape_html(run.reason) + "</span><br>";
+  if (const std::string log = log_of(results, run); run.state == lab::RunState::failed && !log.empty())
+    html += "What it printed: <code>" + escape_html(log) + "</code><br>";
+  if (const int count = lab::restarts(run); count > 0)
+    html += fmt::format("Roles were started again {}.<br>", count == 1 ? "once" : fmt::format("{} times", count));
+  return html;
+}
+
+std::string run_row(const lab::Results& results, const lab::RunResult& run) {
   std::string html = fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td>",
                                  escape_html(run.plan.group), escape_html(title_of(run)), run.plan.repeat);
   html += fmt::format("<td class=\"text\"><span class=\"badge {}\">{}</span></td>", state_class(run.state),
@@ -66,8 +79,7 @@ std::string run_row(const lab::RunResult& run) {
     const double value = run.number(field);
     html += fmt::format("<td>{}</td>", records::known(value) ? figure_text(value, unit_of(field)) : "–");
   }
-  html += "<td class=\"text wrap\">";
-  if (!run.reason.empty()) html += "<span class=\"reason\">" + escape_html(run.reason) + "</span><br>";
+  html += "<td class=\"text wrap\">" + incidents_html(results, run);
   html += fmt::format(
       "<code>{}</code><details><summary class=\"small soft\">Settings</summary><pre>{}</pre></details></td></tr>",
       escape_html(run.folder.empty() ? run.plan.key : run.folder), escape_html(settings_text(all_settings(run))));
@@ -116,7 +128,7 @@ std::string runs_html(const lab::Results& results) {
       "class=\"text\">folder</th></tr></thead><tbody>";
   std::string failed;
   for (const lab::RunResult& run : results.runs) {
-    table += run_row(run);
+    table += run_row(results, run);
     if (run.state == lab::RunState::failed)
       failed += fmt::format("<li><code>{}</code>: {}</li>", escape_html(run.plan.key), escape_html(run.reason));
   }
@@ -142,6 +154,14 @@ std::string environment_html(const lab::Results& results) {
   std::set<std::string> clusters;
   for (const lab::RunResult& run : results.runs) clusters.insert(run.plan.cluster.emulate);
   for (const std::string& cluster : clusters) add_fact(html, "Emulated nodes", cluster);
+  std::map<std::string, std::set<std::string>> hosts;  // those that were there, by cluster file
+  for (const lab::RunResult& run : results.runs) {
+    if (run.plan.cluster.hosts.empty()) continue;
+    for (const lab::RoleMeasured& role : run.measured.roles) hosts[run.plan.cluster.hosts].insert(role.node);
+  }
+  for (const auto& [file, names] : hosts) {
+    add_fact(html, "Hosts", fmt::format("{} ({})", fmt::join(names, ", "), file));
+  }
   return html + "</dl></div>";
 }
 

@@ -110,6 +110,25 @@ TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
+TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
+  RoleProcess far = worker(0, {"err=role_helper: no route", "exit=255"});
+  far.remote = true;
+  far.host = "north";
+  const JobOutcome outcome = run({ps(0, {"wait"}), far});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error, "worker:0: host north cannot be reached: no route");
+  EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
+}
+
+TEST_F(Supervisor, AConnectionThatIsLostIsNotAHostThatCannotBeReached) {
+  RoleProcess far = worker(0, {"out=here", "err=role_helper: broken pipe", "exit=255"});
+  far.remote = true;
+  SupervisorOptions options = quick();
+  options.restarts = 4;
+  const JobOutcome outcome = run({ps(0, {"wait"}), far}, options);
+  EXPECT_EQ(outcome.error, "worker:0 died (exit code 255: broken pipe) and has no restarts left of 4");
+}
+
 TEST_F(Supervisor, WrongUsageEndsAllAtOnceWithItsLine) {
   const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: --lr: no number", "exit=2"})});
   EXPECT_EQ(outcome.code, 2);

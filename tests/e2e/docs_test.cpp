@@ -1,4 +1,6 @@
 // The parts of docs/ that are made from the code are as the code is now.
+#include <tuple>
+
 #include "e2e/support.h"
 
 namespace lockstep::testing {
@@ -42,6 +44,22 @@ TEST_F(Docs, TheExperimentFileShownIsOne) {
   put_file(folder / "my-study.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   EXPECT_THAT(succeed({"lab", "run", "my-study.yaml", "--dry-run"}).out, HasSubstr("quick"));
   (void)succeed({"lab", "run", "my-study.yaml", "--dry-run", "--scale", "full", "--only", "lenet-*"});
+}
+
+/// The examples of docs/experiments.md and docs/cluster-spec.md.
+TEST_F(Docs, TheExperimentOnHostsIsOne) {
+  for (const auto& [from, begins, file] :
+       {std::tuple("docs/experiments.md", "# on-hosts.yaml", "on-hosts.yaml"),
+        std::tuple("docs/cluster-spec.md", "# cluster.yaml\nport: 5000", "cluster.yaml")}) {
+    const std::string page = source_file(from);
+    const size_t begin = page.find(begins);
+    ASSERT_NE(begin, std::string::npos) << from;
+    const std::string text = page.substr(begin, page.find("```", begin) - begin);
+    put_file(folder / file, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  }
+  EXPECT_THAT(source_file("docs/experiments.md"), HasSubstr("lockstep lab run on-hosts.yaml --dry-run"));
+  EXPECT_THAT(succeed({"lab", "run", "on-hosts.yaml", "--dry-run"}).out,
+              AllOf(HasSubstr("hosts of cluster.yaml"), HasSubstr("9 runs to make")));
 }
 
 /// The example of docs/models.md.

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "e2e/support.h"
+#include "e2e/sshd.h"
 
 namespace lockstep::testing {
 namespace {
@@ -17,24 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using Seconds = Process::Seconds;
 
-constexpr const char* kServer = "/usr/sbin/sshd";
-
-void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-
 bool alive(const std::string& pid) {
   const std::string stat = get_file("/proc/" + pid + "/stat");
   const size_t name_end = stat.rfind(')');
   return name_end != std::string::npos && stat[name_end + 2] != 'Z';
-}
-
-template <class F>
-bool eventually(F&& condition, Seconds patience = Seconds(30)) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
 }
 
 /// The line without the end of one.
@@ -43,51 +29,11 @@ std::string line_of(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-/// An ssh server of our own, with its own keys, on a port that was free.
-class Sshd {
- public:
-  explicit Sshd(const std::string& folder) : folder_(folder) {
-    for (const char* key : {"host", "user"}) {
-      Process("/usr/bin/ssh-keygen", {"-q", "-t", "ed25519", "-N", "", "-f", folder + "/" + key}).finish();
-    }
-    if (geteuid() == 0) fs::create_directories("/run/sshd");
-    for (int attempt = 0; attempt < 20 && !server_; ++attempt) start(20000 + (getpid() + attempt * 997) % 12000);
-  }
-
-  [[nodiscard]] bool running() const { return server_ != nullptr; }
-  /// For --ssh: a client that knows the hosts a and b and no others.
-  [[nodiscard]] std::string client() const { return "ssh -F " + folder_ + "/client"; }
-
- private:
-  void start(int port) {
-    write_text(folder_ + "/server", "Port " + std::to_string(port) + "\nListenAddress 127.0.0.1\nHostKey " + folder_ +
-                                        "/host\n" + "AuthorizedKeysFile " + folder_ +
-                                        "/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n" +
-                                        "PermitRootLogin yes\nMaxStartups 100\n");
-    write_text(folder_ + "/client", "Host a b\n  HostName 127.0.0.1\n  Port " + std::to_string(port) +
-                                        "\nHost nobody\n  HostName 127.0.0.1\n" + "  Port 1\nHost *\n  IdentityFile " +
-                                        folder_ + "/user\n  IdentitiesOnly yes\n" +
-                                        "  UserKnownHostsFile /dev/null\n  StrictHostKeyChecking no\n");
-    auto server = std::make_unique<Process>(kServer, Words{"-D", "-e", "-f", folder_ + "/server"});
-    const auto answers = [&] {
-      return lockstep::testing::Process("/usr/bin/ssh", {"-F", folder_ + "/client", "-o", "BatchMode=yes", "a", "true"})
-                 .finish()
-                 .code == 0;
-    };
-    if (eventually(answers, Seconds(5))) server_ = std::move(server);
-  }
-
-  std::string folder_;
-  std::unique_ptr<Process> server_;
-};
-
-class Launch : public ProgramTest {
+class Launch : public SshTest {
  protected:
   void SetUp() override {
-    if (!fs::exists(kServer)) GTEST_SKIP() << "no " << kServer << "; the package openssh-server has it";
-    fs::create_directories(folder / "keys");
-    sshd_ = std::make_unique<Sshd>(folder / "keys");
-    ASSERT_TRUE(sshd_->running());
+    SshTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     for (const char* host : {"a", "b"}) fs::create_directories(folder / host);
     write_text(folder / "cluster.yaml",
                "nodes:\n  - host: 127.0.0.1\n    ssh: a\n    dir: " + (folder / "a") + "\n    roles: [ps]\n" +
@@ -99,8 +45,8 @@ class Launch : public ProgramTest {
   }
   void play(const std::string& script) const { write_text(folder / "play", script); }
   [[nodiscard]] Words words(const Words& more = {}) const {
-    Words result{"launch", "--ssh", sshd_->client(), "--program", folder / "program", "cluster.yaml", "--",
-                 "train",  "lr",    "--dataset",     "synthetic"};
+    Words result{"launch", "--ssh", ssh(), "--program", folder / "program", "cluster.yaml",
+                 "--",     "train", "lr",  "--dataset", "synthetic"};
     result.insert(result.end(), more.begin(), more.end());
     return result;
   }
@@ -132,9 +78,6 @@ echo $$ > "$top/$role.new" && mv "$top/$role.new" "$top/$role.pid"
 . "$top/play"
 )sh";
   static constexpr const char* kWait = "trap 'exit 130' INT; while :; do sleep 0.05; done\n";
-
- private:
-  std::unique_ptr<Sshd> sshd_;
 };
 
 TEST_F(Launch, RunsTheRolesShowsThemAndCollectsTheirFiles) {
@@ -176,6 +119,15 @@ TEST_F(Launch, AResumedRunGoesOnInItsFoldersOnTheHosts) {
   EXPECT_EQ(runs.substr(0, runs.size() / 2), runs.substr(runs.size() / 2)) << "the same folder twice";
 }
 
+TEST_F(Launch, WhatWasCollectedCanBeRemovedFromTheHosts) {
+  play("exit 0\n");
+  Words removing = words();
+  removing.insert(removing.begin() + 1, "--remove");
+  EXPECT_EQ(run(removing).code, 0);
+  EXPECT_TRUE(fs::exists(folder / "runs/lr-1/worker-1/arguments"));
+  for (const char* host : {"a", "b"}) EXPECT_TRUE(fs::is_empty(folder / (std::string(host) + "/runs"))) << host;
+}
+
 TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {
   play(R"sh(
 if [ $role = worker-0 ]; then while [ ! -e "$top/back" ]; do sleep 0.02; done; fi
@@ -206,10 +158,11 @@ TEST_F(Launch, AKilledLauncherLeavesNobodyOnTheHosts) {
 TEST_F(Launch, AHostThatCannotBeReachedIsOneClearLine) {
   play("exit 0\n");
   write_text(folder / "cluster.yaml", "nodes:\n  - {host: 127.0.0.1, ssh: nobody, roles: [ps, worker]}\n");
-  const Ended ended = run(words({"--restarts", "0"}));
+  const Ended ended = run(words());
   EXPECT_EQ(ended.code, 1);
+  expect_one_line(ended.err);
   EXPECT_THAT(ended.err,
-              AllOf(StartsWith("lockstep: "), HasSubstr("Connection refused"), HasSubstr("no restarts left")));
+              HasSubstr("host nobody cannot be reached: connect to host 127.0.0.1 port 1: Connection refused"));
 }
 
 TEST_F(Launch, AProgramThatIsNotThereEndsTheJob) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct Arguments {
   std::string file;
   std::string ssh = "ssh";
   std::string program;
+  bool remove = false;
   std::vector<std::string> words;
 };
 
@@ -82,11 +84,13 @@ std::string remote_folder(const std::string& run_dir, bool resume) {
   return folder;
 }
 
-/// Runs a command to its end; its last line on standard error where it failed.
+/// Runs a command to its end; its first line on standard error where it failed: what others say follows from that.
 std::string run_command(const cluster::Command& command) {
   cluster::Child child(command);
-  std::string last;
-  const auto keep = [&](const std::string& line) { last = line; };
+  std::string first;
+  const auto keep = [&](const std::string& line) {
+    if (first.empty()) first = line;
+  };
   const auto ignore = [](const std::string&) {};
   std::optional<cluster::Ending> ending;
   while (!(ending = child.reap())) {
@@ -99,16 +103,23 @@ std::string run_command(const cluster::Command& command) {
   }
   child.read_rest(cluster::Stream::err, keep);
   if (ending->ok()) return "";
-  return last.empty() ? ending->text() : last;
+  return first.empty() ? ending->text() : first;
 }
 
-/// The folders of all hosts into the run here. Gives what went wrong.
-std::string collect(const cluster::SshJob& job, const std::string& run_dir) {
+/// The folders of all hosts into the run here. Hosts may share one, so that none goes before all are here. Gives what
+/// went wrong.
+std::string collect(const cluster::SshJob& job, const std::string& run_dir, bool remove) {
   std::string problems;
-  for (const cluster::Collection& collection : cluster::ssh_collections(job, run_dir)) {
-    const std::string problem = run_command(collection.command);
-    if (!problem.empty()) problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", collection.host, problem);
-  }
+  std::set<std::string> failed;
+  const auto run = [&](const cluster::HostCommand& each) {
+    const std::string problem = failed.contains(each.host) ? "" : run_command(each.command);
+    if (problem.empty()) return;
+    failed.insert(each.host);
+    problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", each.host, problem);
+  };
+  for (const cluster::HostCommand& each : cluster::ssh_collections(job, run_dir)) run(each);
+  if (!remove) return problems;
+  for (const cluster::HostCommand& each : cluster::ssh_removals(job)) run(each);
   return problems;
 }
 
@@ -158,7 +169,7 @@ int run_launch(const Arguments& arguments, const Invocation& invocation) {
   run.program = invocation.program;
   run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
-  run.collect = [&] { problems = collect(job, directory.path()); };
+  run.collect = [&] { problems = collect(job, directory.path(), arguments.remove); };
   const int code = run_cluster(run);
   if (!problems.empty()) throw IoError("cannot collect the run's files: " + problems);
   return code;
@@ -184,6 +195,7 @@ void add_launch(const Command& program, Invocation& invocation) {
   app.add_option("--ssh", arguments->ssh, "The ssh command, with options of its own [ssh]").type_name("COMMAND");
   app.add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
       .type_name("PATH");
+  app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files are here");
   app.footer(kExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };

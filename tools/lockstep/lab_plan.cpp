@@ -71,7 +71,7 @@ std::string cluster_text(const lab::RunPlan& plan) {
   const bool cluster = !layout.empty() || (!workers.empty() && workers != "0");
   if (setting("strategy") == "allreduce") {
     text += ", all-reduce";
-  } else if (cluster) {
+  } else if (cluster || setting("mode") == "async") {
     text += setting("mode") == "async" ? ", async" : ", sync";
   }
   if (!plan.cluster.emulate.empty()) text += "; emulated: " + plan.cluster.emulate;
