@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/cores.h"
-#include "base/parallel.h"
+#include "emulate/claims.h"
 #include "emulate/network.h"
 #include "emulate/owner.h"
 #include "lockstep/error.h"
@@ -45,7 +44,10 @@ std::vector<LinkSpec> links_of(const std::vector<NodeSpec>& nodes) {
 class EmulatedCluster::Impl {
  public:
   explicit Impl(const std::vector<NodeSpec>& nodes)
-      : specs(checked(nodes)), prefix(free_prefix()), network(prefix, links_of(specs)) {
+      : specs(checked(nodes)),
+        claim(specs, ClaimFile::Cores::choose),
+        prefix(free_prefix()),
+        network(prefix, links_of(specs)) {
     const std::string own = owner_prefix();
     for (size_t node = 0; node < specs.size(); ++node) {
       const std::string name = fmt::format("{}node{}", prefix.substr(own.size()), node + 1);
@@ -55,8 +57,7 @@ class EmulatedCluster::Impl {
   }
 
   std::vector<NodeSpec> specs;
-  int host_cores = base::available_cores();
-  std::vector<size_t> places = place_on_cores(specs, static_cast<size_t>(host_cores));
+  ClaimFile claim;
   std::string prefix;
   Network network;
   std::vector<std::unique_ptr<ControlGroup>> groups;
@@ -76,8 +77,7 @@ Seat EmulatedCluster::seat(size_t node) const {
   Seat seat;
   seat.network_namespace = impl_->network.namespace_path(node);
   seat.groups = group.files();
-  if (!impl_->places.empty())
-    seat.cores = base::share_of_cores(static_cast<int>(impl_->places[node]), impl_->host_cores);
+  if (const std::vector<int>& cores = impl_->claim.cores(); !cores.empty()) seat.cores = {cores[node]};
   seat.environment = {{"LOCKSTEP_NODE", name(node)},
                       {"LOCKSTEP_NODE_CORES", fmt::format("{}", spec.cores)},
                       {"LOCKSTEP_NODE_MEMORY", spec.memory_bytes > 0 ? fmt::format("{:.0f}", spec.memory_bytes) : ""},
@@ -94,6 +94,7 @@ void EmulatedCluster::slow(size_t node, double share) {
 }
 
 void remove_leftovers() {
+  remove_leftover_claims();
   remove_leftover_networks();
   remove_leftover_groups();
 }

@@ -36,7 +36,8 @@ void share_cores(std::vector<NodeSpec>& nodes, double host_cores);
 
 /// The core that each node is kept to, so many there are: the system hands out a quota core by core, and what one of
 /// them holds is lost to the others. Empty where nodes of more than a core, or more than fit so, must share them all.
-std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores);
+/// `load`: what others have of each; empty: nothing.
+std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores, std::vector<double> load = {});
 
 /// What a process needs to be on a node: to be done in the child, before it becomes the program.
 struct Seat {
@@ -48,7 +49,8 @@ struct Seat {
 
 class EmulatedCluster {
  public:
-  /// Every node with cores. Throws UsageError without root, or naming what the system lacks.
+  /// Every node with cores. Throws UsageError without root, where other such clusters leave too little (claims.h), or
+  /// naming what the system lacks.
   explicit EmulatedCluster(const std::vector<NodeSpec>& nodes);
   ~EmulatedCluster();
   EmulatedCluster(const EmulatedCluster&) = delete;
@@ -70,7 +72,7 @@ class EmulatedCluster {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Removes namespaces and groups of processes that are gone.
+/// Removes namespaces, groups and claims of processes that are gone.
 void remove_leftovers();
 
 }  // namespace lockstep::emulate

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 
 #include "base/suggest.h"
+#include "emulate/claims.h"
 #include "emulate/cluster.h"
 #include "emulate/quantities.h"
 #include "lockstep/error.h"
@@ -116,17 +118,66 @@ std::string sum_text(const std::vector<double>& parts, const std::string& unit) 
   return text + unit;
 }
 
-void check_sum(const std::vector<double>& parts, double host, const std::string& unit) {
-  constexpr double kRounding = 1e-9;
-  double all = 0;
-  for (const double part : parts) all += part;
-  if (all <= host * (1 + kRounding)) return;
-  if (parts.size() == 1) {
-    throw UsageError(
-        fmt::format("emulate: a node of {}{}, and this machine has {}", number_text(all), unit, number_text(host)));
+constexpr double kRounding = 1e-9;
+constexpr double kGigabyte = 1e9;
+
+double sum_of(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
+
+/// What nodes say of something, in that unit; those that say nothing are left out.
+std::vector<double> given_of(const std::vector<NodeSpec>& nodes, double NodeSpec::*member, double unit = 1) {
+  std::vector<double> given;
+  for (const NodeSpec& node : nodes) {
+    if (node.*member > 0) given.push_back(node.*member / unit);
   }
-  throw UsageError(fmt::format("emulate: {} = {}{}, and this machine has {}", sum_text(parts, unit), number_text(all),
-                               unit, number_text(host)));
+  return given;
+}
+
+/// "a node of 0.5 cores", "3 nodes x 0.5 cores = 1.5 cores".
+std::string need_text(const std::vector<double>& parts, const std::string& unit) {
+  if (parts.size() == 1) return fmt::format("a node of {}{}", number_text(parts.front()), unit);
+  return fmt::format("{} = {}{}", sum_text(parts, unit), number_text(sum_of(parts)), unit);
+}
+
+void check_sum(const std::vector<double>& parts, double host, const std::string& unit) {
+  if (sum_of(parts) <= host * (1 + kRounding)) return;
+  throw UsageError(fmt::format("emulate: {}, and this machine has {}", need_text(parts, unit), number_text(host)));
+}
+
+/// What a cluster that runs already has of something.
+struct Taken {
+  const Claim* claim;
+  double amount;
+};
+
+/// Those who have some, without what is a part of another's.
+std::vector<Taken> taken_by(const std::vector<Claim>& others, double ClaimedNode::*member) {
+  std::vector<Taken> all;
+  for (const Claim& claim : others) {
+    const bool part =
+        std::any_of(others.begin(), others.end(), [&](const Claim& other) { return other.process == claim.within; });
+    double amount = 0;
+    for (const ClaimedNode& node : claim.nodes) amount += node.*member;
+    if (!part && amount > 0) all.push_back({&claim, amount});
+  }
+  return all;
+}
+
+void check_sum_beside(const std::vector<double>& parts, const std::vector<Taken>& others, double host,
+                      const std::string& unit) {
+  double taken = 0;
+  std::string names;
+  std::string processes;
+  for (const Taken& other : others) {
+    taken += other.amount;
+    names += fmt::format("{}process {} ({}) has {}", names.empty() ? "" : ", ", other.claim->process,
+                         other.claim->command, number_text(other.amount));
+    processes += fmt::format(" {}", other.claim->process);
+  }
+  if (taken == 0 || parts.empty() || sum_of(parts) + taken <= host * (1 + kRounding)) return;
+  throw UsageError(
+      fmt::format("emulate: {}, and of the {}{} of this machine other emulated clusters have {}: {}; wait until they "
+                  "have ended, or end them with `kill -INT{}` (`ip netns` shows the nodes of all)",
+                  need_text(parts, unit), number_text(host), unit, number_text(taken), names, processes));
 }
 
 }  // namespace
@@ -160,9 +211,8 @@ void share_cores(std::vector<NodeSpec>& nodes, double host_cores) {
   }
 }
 
-std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores) {
-  constexpr double kRounding = 1e-9;
-  std::vector<double> load(cores, 0);
+std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t cores, std::vector<double> load) {
+  load.resize(cores, 0);
   std::vector<size_t> places;
   for (const NodeSpec& node : nodes) {
     // The emptiest; of several the one of the node before, so that the first, whose roles do most, is least disturbed.
@@ -178,24 +228,25 @@ std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t co
 }
 
 void check_fits(const std::vector<NodeSpec>& nodes, double host_cores, double host_memory) {
-  constexpr double kGigabyte = 1e9;
-  std::vector<double> cores;
-  std::vector<double> memory;
-  for (const NodeSpec& node : nodes) {
-    if (node.cores > 0) cores.push_back(node.cores);
-    if (node.memory_bytes > 0) memory.push_back(node.memory_bytes / kGigabyte);
-  }
+  const std::vector<double> cores = given_of(nodes, &NodeSpec::cores);
   check_sum(cores, host_cores, " cores");
-  check_sum(memory, host_memory / kGigabyte, " GB");
+  check_sum(given_of(nodes, &NodeSpec::memory_bytes, kGigabyte), host_memory / kGigabyte, " GB");
   const auto open =
       static_cast<size_t>(std::count_if(nodes.begin(), nodes.end(), [](auto& n) { return n.cores <= 0; }));
-  double given = 0;
-  for (const double part : cores) given += part;
+  const double given = sum_of(cores);
   constexpr double kLeast = 0.01;
   if (open > 0 && host_cores - given < kLeast * static_cast<double>(open)) {
     throw UsageError(fmt::format("emulate: {} = {} cores, and this machine has {}: none are left for {} of the nodes",
                                  sum_text(cores, ""), number_text(given), number_text(host_cores), open));
   }
+}
+
+void check_beside(const std::vector<NodeSpec>& nodes, const std::vector<Claim>& others, double host_cores,
+                  double host_memory) {
+  check_sum_beside(given_of(nodes, &NodeSpec::cores), taken_by(others, &ClaimedNode::cores), host_cores, " cores");
+  std::vector<Taken> memory = taken_by(others, &ClaimedNode::memory_bytes);
+  for (Taken& other : memory) other.amount /= kGigabyte;
+  check_sum_beside(given_of(nodes, &NodeSpec::memory_bytes, kGigabyte), memory, host_memory / kGigabyte, " GB");
 }
 
 }  // namespace lockstep::emulate

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "lockstep-";
 
-/// Clock ticks after the machine's start at which a process began; nothing where there is none.
+/// Clock ticks after the machine's start at which a process began; nothing where there is none, or only its remains.
 std::optional<uint64_t> start_of(uint64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
@@ -22,7 +22,9 @@ std::optional<uint64_t> start_of(uint64_t pid) {
   if (name_end == std::string::npos || name_end + 2 > stat.size()) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 2));
   std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
+  fields >> skipped;
+  if (skipped == "Z" || skipped == "X") return std::nullopt;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
   uint64_t start = 0;
   if (!(fields >> start)) return std::nullopt;
   return start;
@@ -38,6 +40,20 @@ std::optional<uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
+struct Owner {
+  uint64_t pid = 0;
+  uint64_t start = 0;
+};
+
+std::optional<Owner> owner_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const std::optional<uint64_t> pid = take_number(name);
+  const std::optional<uint64_t> start = pid ? take_number(name) : std::nullopt;
+  if (!start) return std::nullopt;
+  return Owner{*pid, *start};
+}
+
 }  // namespace
 
 std::string owner_prefix() {
@@ -45,12 +61,11 @@ std::string owner_prefix() {
   return fmt::format("{}{}-{}-", kPrefix, pid, start_of(pid).value_or(0));
 }
 
+bool is_owned(std::string_view name) { return owner_of(name).has_value(); }
+
 bool owner_is_gone(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
-  const std::optional<uint64_t> pid = take_number(name);
-  const std::optional<uint64_t> start = pid ? take_number(name) : std::nullopt;
-  return start && start_of(*pid) != *start;
+  const std::optional<Owner> owner = owner_of(name);
+  return owner && start_of(owner->pid) != owner->start;
 }
 
 }  // namespace lockstep::emulate

@@ -10,6 +10,8 @@ namespace lockstep::emulate {
 /// "lockstep-PID-START-": how all names of this process begin.
 std::string owner_prefix();
 
+/// Whether the name is of such a thing.
+bool is_owned(std::string_view name);
 /// Whether the name is of a process that is gone; a number that another process has got meanwhile does not deceive.
 bool owner_is_gone(std::string_view name);
 

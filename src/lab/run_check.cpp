@@ -107,9 +107,9 @@ void check_cluster(const Variation& variation, const train::Settings& settings, 
     at(variation.cluster.faults, [&] {
       if (!plan.cluster.faults.empty()) throw UsageError("faults: not on hosts");
     });
-    at(variation.cluster.hosts, [&] {
-      if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
-    });
+    if (!machine) return;
+    at(variation.cluster.hosts,
+       [&] { train::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec); });
     return;
   }
   const size_t nodes = nodes_of(settings);
@@ -142,6 +142,27 @@ size_t nodes_of(const train::Settings& settings) {
   if (!settings.layout.empty()) return cluster::parse_layout(settings.layout).size();
   if (settings.workers == 0) return 1;
   return static_cast<size_t>(settings.workers + (settings.strategy == "allreduce" ? 0 : settings.ps));
+}
+
+std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,
+                                               std::span<const nn::ModelDef> models) {
+  const auto sum = [](const std::vector<emulate::NodeSpec>& nodes, double emulate::NodeSpec::*member) {
+    double all = 0;
+    for (const emulate::NodeSpec& node : nodes) all += node.*member;
+    return all;
+  };
+  std::vector<emulate::NodeSpec> largest;
+  double memory = 0;
+  for (const RunPlan* plan : plans) {
+    if (plan->cluster.emulate.empty()) continue;
+    std::vector<emulate::NodeSpec> nodes =
+        emulate::parse_nodes(plan->cluster.emulate, nodes_of(resolved(*plan, models)));
+    emulate::share_cores(nodes, base::available_cores());
+    memory = std::max(memory, sum(nodes, &emulate::NodeSpec::memory_bytes));
+    if (sum(nodes, &emulate::NodeSpec::cores) > sum(largest, &emulate::NodeSpec::cores)) largest = std::move(nodes);
+  }
+  if (!largest.empty()) largest.front().memory_bytes += memory - sum(largest, &emulate::NodeSpec::memory_bytes);
+  return largest;
 }
 
 void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
+#include "emulate/cluster.h"
 #include "lab/expansion.h"
 #include "lockstep/nn.h"
 #include "train/settings.h"
@@ -14,6 +16,10 @@ namespace lockstep::lab {
 train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
 /// Machines of a run on an emulated cluster, at least 1. Throws UsageError for a layout that is none.
 size_t nodes_of(const train::Settings& settings);
+/// The nodes of the emulated cluster with most cores among these runs, and with as much memory as any; none where no
+/// run has one.
+std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,
+                                               std::span<const nn::ModelDef> models);
 /// Throws UsageError at the run's place. `machine`: also what this machine has and which files are there.
 void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine);
 

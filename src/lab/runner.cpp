@@ -17,6 +17,8 @@
 #include "base/file.h"
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
+#include "emulate/claims.h"
+#include "lab/run_check.h"
 #include "lockstep/error.h"
 
 namespace lockstep::lab {
@@ -72,6 +74,7 @@ class Runner {
   void prepare();
   void finish_moves() const;
   void choose();
+  void claim_nodes();
   void put_in_place(const std::string& key, const std::string& fresh) const;
   void make(const RunPlan& plan);
   void warm_up(const Group& group, const RunPlan& plan);
@@ -96,8 +99,9 @@ class Runner {
   std::unique_ptr<Clock> clock_;
   std::set<std::string> finished_;    ///< keys of those that were done before
   std::vector<const RunPlan*> left_;  ///< the one under way first
-  Steady::time_point began_;          ///< the one under way
-  double passed_ = 0;                 ///< seconds of those that ended here
+  std::optional<emulate::ClaimFile> claim_;
+  Steady::time_point began_;  ///< the one under way
+  double passed_ = 0;         ///< seconds of those that ended here
   size_t count_ = 0;
   RunnerOutcome outcome_;
 };
@@ -200,6 +204,12 @@ void Runner::choose() {
   left_ = to_make(finished_);
   count_ = left_.size();
   outcome_.before = options_.keys.size() - count_;
+}
+
+/// For all runs at once: who came between two of them would leave the next without nodes.
+void Runner::claim_nodes() {
+  const std::vector<emulate::NodeSpec> nodes = largest_cluster(left_, options_.models);
+  if (!nodes.empty()) claim_.emplace(nodes, emulate::ClaimFile::Cores::leave);
 }
 
 int Runner::read_signal() const {
@@ -320,6 +330,7 @@ RunnerOutcome Runner::run() {
   check_root();
   prepare();
   choose();
+  claim_nodes();
   began_ = Steady::now();
   remove_folder(folder_ + "/warm-up");
   for (const Group& group : experiment_.groups) {
@@ -346,7 +357,12 @@ std::string experiment_folder(const std::string& lab_dir, const Experiment& expe
 std::vector<std::string> run_words(const RunPlan& plan, const std::string& run_dir, const std::string& data,
                                    bool warm_up) {
   std::vector<std::string> words;
-  if (!plan.cluster.hosts.empty()) words = {"launch", plan.cluster.hosts, "--"};
+  if (!plan.cluster.hosts.empty()) {
+    words = {"launch", "--remove"};  // nobody would go on with it there
+    if (!plan.cluster.ssh.empty()) words.push_back("--ssh=" + plan.cluster.ssh);
+    if (!plan.cluster.program.empty()) words.push_back("--program=" + plan.cluster.program);
+    words.insert(words.end(), {plan.cluster.hosts, "--"});
+  }
   words.insert(words.end(), {"train", value_of(plan.settings, "model")});
   for (const auto& [name, value] : plan.settings) {
     if (name == "model" || (warm_up && (name == "steps" || name == "seconds"))) continue;

@@ -23,6 +23,9 @@ std::vector<std::string> left(const std::string& prefix) {
   for (const auto& entry : fs::directory_iterator("/run/netns", error)) {
     if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
   }
+  for (const auto& entry : fs::directory_iterator("/run/lockstep", error)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
+  }
   fs::recursive_directory_iterator at("/sys/fs/cgroup", error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     std::error_code ignored;
@@ -31,6 +34,8 @@ std::vector<std::string> left(const std::string& prefix) {
   }
   return found;
 }
+
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 class Emulate : public ProgramTest {
  protected:
@@ -189,6 +194,45 @@ TEST_F(Emulate, NothingIsLeftOfOneThatIsEndedWhileItMakesItsNodes) {
   process.signal(SIGTERM);
   (void)process.finish();
   EXPECT_THAT(left(prefix), IsEmpty());
+}
+
+/// The part of this machine's cores, as --emulate takes it.
+std::string part_of_cores(double part) { return fmt::format("cores={}", part * std::thread::hardware_concurrency()); }
+
+TEST_F(Emulate, TrainingsAtTheSameTimeAreAddedUp) {
+  const double host = std::thread::hardware_concurrency();
+  const Words two{"--epochs", "1", "--workers", "2", "--strategy", "allreduce", "--emulate", part_of_cores(0.25)};
+  Process first(program_path(), train("lr", {"--epochs", "100000", "--emulate", part_of_cores(0.75)}), options());
+  ASSERT_TRUE(first.wait_for("2/100000"));
+  EXPECT_THAT(fail(train("lr", two), 2),
+              AllOf(HasSubstr(fmt::format("emulate: 2 nodes x {} cores = {} cores, and of the {} cores of this machine "
+                                          "other emulated clusters have {}: process {} (",
+                                          0.25 * host, 0.5 * host, host, 0.75 * host, first.pid())),
+                    HasSubstr("train lr --dataset synthetic"), HasSubstr(fmt::format("`kill -INT {}`", first.pid()))));
+  (void)succeed(train("lr", {"--epochs", "1", "--emulate", part_of_cores(0.25)}));
+  put_file(folder / "tiny.yaml", bytes_of(fmt::format("name: tiny\nbase: {{model: lr, dataset: synthetic}}\n"
+                                                      "cluster: {{emulate: {{cores: {}}}}}\n",
+                                                      0.5 * host)));
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml"}, 2), HasSubstr(fmt::format("process {} (", first.pid())));
+  first.signal(SIGINT);
+  EXPECT_EQ(first.finish().code, 130);
+  (void)succeed(train("lr", two));
+}
+
+TEST_F(Emulate, ALabHasItsNodesFromTheFirstRunToTheLast) {
+  put_file(folder / "tiny.yaml",
+           bytes_of(fmt::format("name: tiny\nbase: {{model: lr, dataset: synthetic, epochs: 0, seconds: 1}}\n"
+                                "cluster: {{emulate: {}}}\ncases: [{{label: small}}, {{label: large, workers: 2, "
+                                "strategy: allreduce}}]\n",
+                                part_of_cores(0.5))));
+  Process lab(program_path(), {"lab", "run", "tiny.yaml"}, options());
+  ASSERT_TRUE(lab.wait_for("run 1 of 2"));
+  // The first run has half of the machine; the lab has all of it.
+  EXPECT_THAT(fail(train("lr", {"--epochs", "1", "--emulate", part_of_cores(0.5)}), 2),
+              AllOf(HasSubstr(fmt::format("process {} (", lab.pid())), HasSubstr("lab run tiny.yaml")));
+  const Ended ended = lab.finish();
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(left(fmt::format("lockstep-{}-", lab.pid())), IsEmpty());
 }
 
 TEST_F(Emulate, ARefusedRunLeavesTheOneThatIsThereAsItIs) {

@@ -21,8 +21,10 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/parallel.h"
 #include "base/temp_dir.h"
 #include "cluster/process.h"
+#include "emulate/claims.h"
 #include "emulate/owner.h"
 #include "lockstep/error.h"
 
@@ -48,6 +50,9 @@ std::vector<std::string> left_by(const std::string& prefix) {
   std::vector<std::string> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/run/netns", error)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
+  }
+  for (const auto& entry : fs::directory_iterator("/run/lockstep", error)) {
     if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path().string());
   }
   fs::recursive_directory_iterator at("/sys/fs/cgroup", error);
@@ -176,8 +181,8 @@ TEST(EmulatedCluster, NodesReachEachOtherAndNobodyElse) {
 
 TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
   ROOT_OR_SKIP();
-  const EmulatedCluster one({{.cores = 0.5}, {.cores = 0.5}});
-  const EmulatedCluster other({{.cores = 0.5}, {.cores = 0.5}});
+  const EmulatedCluster one({{.cores = 0.25}, {.cores = 0.25}});
+  const EmulatedCluster other({{.cores = 0.25}, {.cores = 0.25}});
   // The same address, and each reaches its own.
   OnNode taking(one.seat(1), [&] { return take(one.address(1), 1000); });
   OnNode taking_too(other.seat(1), [&] { return take(other.address(1), 2000); });
@@ -187,6 +192,46 @@ TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
   EXPECT_EQ(giving_too.wait(), 0);
   EXPECT_EQ(taking.wait(), 0);
   EXPECT_EQ(taking_too.wait(), 0);
+}
+
+TEST(EmulatedCluster, TwoAtOnceAreAddedUpAndHaveCoresOfTheirOwn) {
+  ROOT_OR_SKIP();
+  const double host = base::available_cores();
+  const auto make = [&](double part) { EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = part * host}}); };
+  {
+    const EmulatedCluster one({{.cores = 0.5 * host}, {.cores = 0.25 * host}});
+    const std::string said = message_of<UsageError>([&] { make(0.5); });
+    EXPECT_THAT(said, HasSubstr(fmt::format("process {} (", getpid())));
+    EXPECT_THAT(said, HasSubstr(fmt::format("`kill -INT {}`", getpid())));
+    EXPECT_NO_THROW(make(0.25));
+  }
+  EXPECT_NO_THROW(make(0.5));
+  if (host < 2) return;
+  const EmulatedCluster one(std::vector<NodeSpec>{{.cores = 1}});
+  const EmulatedCluster other(std::vector<NodeSpec>{{.cores = 1}});
+  ASSERT_EQ(one.seat(0).cores.size(), 1U);
+  ASSERT_EQ(other.seat(0).cores.size(), 1U);
+  EXPECT_NE(one.seat(0).cores, other.seat(0).cores);
+}
+
+TEST(EmulatedCluster, IsAPartOfWhatItsParentClaimed) {
+  ROOT_OR_SKIP();
+  const std::vector<NodeSpec> all{{.cores = static_cast<double>(base::available_cores())}};
+  const emulate::ClaimFile claim(all, emulate::ClaimFile::Cores::leave);
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 1;
+    {
+      const EmulatedCluster cluster(all);
+      const std::vector<emulate::Claim> both = emulate::claims();
+      code = both.size() == 2 && both.back().within == getppid() ? 0 : 2;
+    }
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(emulate::claims().size(), 1U);
 }
 
 TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {

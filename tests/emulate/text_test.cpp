@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temp_dir.h"
+#include "emulate/claims.h"
 #include "emulate/cluster.h"
 #include "emulate/faults.h"
 #include "emulate/owner.h"
@@ -99,6 +100,33 @@ TEST(Nodes, SmallOnesAreKeptToACoreEach) {
   EXPECT_THAT(places({1, 0.3, 0.3, 0.4}, 2), ElementsAre(0, 1, 1, 1));
   EXPECT_THAT(places({1.5, 0.5}, 2), IsEmpty()) << "more than a core";
   EXPECT_THAT(places({0.6, 0.6, 0.6}, 2), IsEmpty()) << "two of them are more than one";
+}
+
+TEST(Nodes, AreKeptToCoresThatOthersLeave) {
+  const std::vector<NodeSpec> one{{.cores = 1}};
+  EXPECT_THAT(emulate::place_on_cores(one, 2, {1, 0}), ElementsAre(1));
+  EXPECT_THAT(emulate::place_on_cores(one, 2, {0.5, 0.5}), IsEmpty());
+  const std::vector<NodeSpec> halves(2, {.cores = 0.5});
+  EXPECT_THAT(emulate::place_on_cores(halves, 2, {0.5, 0.5}), ElementsAre(0, 1));
+}
+
+TEST(Nodes, AreAddedToThoseOfOtherClusters) {
+  const std::vector<NodeSpec> nodes(3, {.cores = 0.5, .memory_bytes = 1e9});
+  const auto refusal = [&](const std::vector<emulate::Claim>& others, double cores = 2) {
+    return message_of<UsageError>([&] { emulate::check_beside(nodes, others, cores, 4e9); });
+  };
+  EXPECT_NO_THROW(emulate::check_beside(nodes, {}, 1, 1e9)) << "what one alone needs is looked at elsewhere";
+  EXPECT_NO_THROW(emulate::check_beside(nodes, {{7, 0, "lockstep train lr", {{0.5, 0, 0}}}}, 2, 4e9));
+  EXPECT_EQ(refusal({{7, 0, "lockstep train lr", {{0.5, 0, 0}, {0.25, 0, 1}}}}),
+            "emulate: 3 nodes x 0.5 cores = 1.5 cores, and of the 2 cores of this machine other emulated clusters have "
+            "0.75: process 7 (lockstep train lr) has 0.75; wait until they have ended, or end them with `kill -INT 7` "
+            "(`ip netns` shows the nodes of all)");
+  EXPECT_THAT(refusal({{7, 0, "a", {{0.1, 1e9, -1}}}, {8, 0, "b", {{0.1, 1e9, -1}}}}),
+              HasSubstr("= 3 GB, and of the 4 GB of this machine other emulated clusters have 2: process 7 (a) has 1, "
+                        "process 8 (b) has 1; wait until they have ended, or end them with `kill -INT 7 8`"));
+  // A lab has what its runs have, one after the other.
+  EXPECT_THAT(refusal({{7, 0, "lab", {{1, 0, -1}}}, {8, 7, "train", {{1, 0, 0}}}}),
+              HasSubstr("have 1: process 7 (lab)"));
 }
 
 TEST(Faults, AreReadInTheOrderOfTime) {
