@@ -126,6 +126,26 @@ void add_span(std::string& json, const Span& span) {
   json += '}';
 }
 
+/// A chart has these, and what can be chosen instead.
+template <typename Data>
+void add_data(std::string& json, const Data& data) {
+  add_key(json, "series");
+  add_list(json, data.series, add_series);
+  add_key(json, "marks");
+  add_list(json, data.marks, add_mark);
+  add_key(json, "rows");
+  add_list(json, data.rows, add_text);
+  add_key(json, "spans");
+  add_list(json, data.spans, add_span);
+}
+
+void add_choice(std::string& json, const Choice& choice) {
+  json += '{';
+  add_pair(json, "name", choice.name);
+  add_data(json, choice);
+  json += '}';
+}
+
 }  // namespace
 
 std::string to_json(const Chart& chart) {
@@ -137,14 +157,12 @@ std::string to_json(const Chart& chart) {
   add_axis(json, "x", chart.x);
   add_axis(json, "y", chart.y);
   add_axis(json, "y2", chart.y2);
-  add_key(json, "series");
-  add_list(json, chart.series, add_series);
-  add_key(json, "marks");
-  add_list(json, chart.marks, add_mark);
-  add_key(json, "rows");
-  add_list(json, chart.rows, add_text);
-  add_key(json, "spans");
-  add_list(json, chart.spans, add_span);
+  add_data(json, chart);
+  if (!chart.choice.empty()) add_pair(json, "choice", chart.choice);
+  if (!chart.choices.empty()) {
+    add_key(json, "choices");
+    add_list(json, chart.choices, add_choice);
+  }
   json += '}';
   return json;
 }

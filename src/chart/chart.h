@@ -43,6 +43,15 @@ struct Span {
   std::string name;  ///< spans of one name share a colour: that of the series of this name, where there is one
 };
 
+/// Other data for the same chart, which the reader can choose: of another repeat of a run.
+struct Choice {
+  std::string name;
+  std::vector<Series> series = {};
+  std::vector<Mark> marks = {};
+  std::vector<std::string> rows = {};
+  std::vector<Span> spans = {};
+};
+
 enum class Kind : uint8_t { line, bar, stack, timeline };
 
 struct Chart {
@@ -57,6 +66,8 @@ struct Chart {
   std::vector<Mark> marks = {};
   std::vector<std::string> rows = {};  ///< of a timeline
   std::vector<Span> spans = {};
+  std::string choice = {};           ///< names what is drawn first, where it is one of several
+  std::vector<Choice> choices = {};  ///< the others
 };
 
 /// As chart.js takes it (docs/formats.md). NaN and infinities are null; y values have six digits, x nine.

@@ -20,21 +20,30 @@ bool from_folders(PlotKind kind) {
   return kind == PlotKind::curves || kind == PlotKind::usage || kind == PlotKind::phases || kind == PlotKind::timeline;
 }
 
-/// The same y axis for all facets of the same thing, so that they can be compared.
-void share_axes(std::vector<chart::Chart>& charts) {
+/// Adds the smallest and the largest values of these on the first axis.
+void add_extremes(const std::vector<chart::Series>& list, std::vector<double>& all) {
+  for (const chart::Series& series : list) {
+    if (series.second_axis) continue;
+    for (const auto* values : {&series.y, &series.low, &series.high}) {
+      const std::vector<double> some = records::known_of(*values);
+      if (some.empty()) continue;
+      const auto [low, high] = std::minmax_element(some.begin(), some.end());
+      all.insert(all.end(), {*low, *high});
+    }
+  }
+}
+
+/// The same y axis for all facets of the same thing, and for all repeats, so that they can be compared.
+void share_axes(std::vector<chart::Chart>& charts, bool facets) {
   for (chart::Chart& chart : charts) {
+    if (!facets && chart.choices.empty()) continue;
     std::vector<double> all;
     for (const chart::Chart& other : charts) {
+      if (&other != &chart && !facets) continue;
       if (other.y.label != chart.y.label || other.y.unit != chart.y.unit || other.kind != chart.kind) continue;
-      for (const chart::Series& series : other.series) {
-        if (series.second_axis || other.kind == chart::Kind::stack) continue;
-        for (const auto* values : {&series.y, &series.low, &series.high}) {
-          const std::vector<double> some = records::known_of(*values);
-          if (some.empty()) continue;
-          const auto [low, high] = std::minmax_element(some.begin(), some.end());
-          all.insert(all.end(), {*low, *high});
-        }
-      }
+      if (other.kind == chart::Kind::stack) continue;
+      add_extremes(other.series, all);
+      for (const chart::Choice& choice : other.choices) add_extremes(choice.series, all);
     }
     if (all.empty()) continue;
     const auto [low, high] = std::minmax_element(all.begin(), all.end());
@@ -125,7 +134,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
     name_charts(spec, id, facet_name(material, spec.facets, facet.key), begin, plot);
   }
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more were left out.", left_out));
-  if (spec.facets.size() > 0) share_axes(plot.charts);
+  share_axes(plot.charts, !spec.facets.empty());
   std::sort(plot.notes.begin(), plot.notes.end());
   plot.notes.erase(std::unique(plot.notes.begin(), plot.notes.end()), plot.notes.end());
   return plot;

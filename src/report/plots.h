@@ -26,6 +26,18 @@ void add_field_charts(const lab::PlotSpec& spec, const Observations& observation
                       const lab::Filter& facet, Plot& plot);
 /// curves, usage, phases and timeline: from the folders of runs (plots_runs.cpp).
 void add_run_charts(const lab::PlotSpec& spec, const Observations& observations, RunFolders& folders, Plot& plot);
+// Those that show one repeat, of which the reader chooses (plots_repeats.cpp).
+void add_usage(const lab::PlotSpec& spec, const Observations& observations, RunFolders& folders, Plot& plot);
+void add_timelines(const lab::PlotSpec& spec, const Observations& observations, RunFolders& folders, Plot& plot);
+
+struct ReadRun {
+  const lab::RunResult* run = nullptr;
+  const records::RunRecord* record = nullptr;
+};
+/// Those whose folder is still there; of the others a note.
+std::vector<ReadRun> read_runs(const Observations& members, RunFolders& folders, Plot& plot);
+/// With a comma between them where both say something.
+std::string joined(const std::string& a, const std::string& b);
 
 /// What a series of these fields is called; without fields, what tells the runs apart.
 std::string series_name(const Fields& fields, const Case& each, bool with_group);

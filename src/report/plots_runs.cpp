@@ -1,4 +1,4 @@
-// Plots of what is within runs: curves, usage, phases, timelines. They need the runs' folders.
+// Plots of what is within runs, over all repeats: curves and phases. They need the runs' folders.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,25 +23,6 @@ using records::RoleRecord;
 using records::RunRecord;
 
 constexpr size_t kGridPoints = 200;
-
-struct ReadRun {
-  const lab::RunResult* run = nullptr;
-  const RunRecord* record = nullptr;
-};
-
-/// Those whose folder is still there; of the others a note.
-std::vector<ReadRun> read_runs(const Observations& members, RunFolders& folders, Plot& plot) {
-  std::vector<ReadRun> runs;
-  for (const Observation& member : members) {
-    const RunRecord* record = folders.record(*member.run);
-    if (record == nullptr) {
-      plot.notes.push_back(fmt::format("The folder of {} is gone, so it is not drawn.", member.run->plan.key));
-    } else {
-      runs.push_back({member.run, record});
-    }
-  }
-  return runs;
-}
 
 Curve known_points(const Curve& curve) { return records::downsampled(curve.x, curve.y, curve.x.size() + 2); }
 
@@ -103,8 +84,6 @@ chart::Over over_of(const std::string& x) {
   return x == "step" ? chart::Over::step : x == "seconds" ? chart::Over::seconds : chart::Over::epoch;
 }
 
-std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + ", " + b; }
-
 void add_worker_curves(const PlotSpec& spec, const std::string& y, const std::string& name,
                        const std::vector<ReadRun>& runs, Chart& chart) {
   std::vector<std::pair<std::string, std::vector<Curve>>> by_role;
@@ -157,53 +136,6 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
     } else if (most > 0) {
       plot.notes.push_back(fmt::format("No {} was recorded.", y));
     }
-  }
-}
-
-/// The first repeat of each: usage over time is not averaged.
-std::vector<ReadRun> first_of_each(const std::vector<Case>& cases, RunFolders& folders, Plot& plot) {
-  std::vector<ReadRun> runs;
-  for (const Case& each : cases) {
-    const std::vector<ReadRun> some = read_runs({each.members.front()}, folders, plot);
-    runs.insert(runs.end(), some.begin(), some.end());
-  }
-  return runs;
-}
-
-void add_usage(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
-  const std::vector<Case> cases = series_cases(spec.series, members);
-  const std::vector<ReadRun> runs = first_of_each(cases, folders, plot);
-  std::vector<std::vector<std::string>> axes;  // columns of one unit share a chart
-  for (const std::string& column : spec.y) {
-    const auto found = std::find_if(axes.begin(), axes.end(), [&](const auto& columns) {
-      return chart::column_text(columns.front()).unit == chart::column_text(column).unit;
-    });
-    found == axes.end() ? axes.push_back({column}) : found->push_back(column);
-  }
-  for (const std::vector<std::string>& columns : axes) {
-    Chart chart{
-        .id = "", .title = "", .text = "", .x = chart::axis_of(chart::Over::seconds), .y = {}, .y2 = {}, .series = {}};
-    chart.y = {columns.size() == 1 ? chart::column_text(columns[0]).title : "", chart::column_text(columns[0]).unit,
-               spec.log_y};
-    for (size_t i = 0; i < runs.size(); ++i) {
-      for (const std::string& column : columns) {
-        const Chart one = chart::usage(*runs[i].record, column, spec.roles);
-        for (Series series : one.series) {
-          const std::string run = runs.size() > 1 ? series_name(spec.series, cases[i], several_groups(members)) : "";
-          const bool alone = runs.size() > 1 && one.series.size() == 1 && spec.roles.size() == 1;
-          series.name =
-              joined(joined(run, alone ? "" : series.name), columns.size() > 1 ? chart::column_text(column).title : "");
-          chart.series.push_back(std::move(series));
-        }
-        if (runs.size() == 1) chart.marks = one.marks;
-      }
-    }
-    if (chart.series.empty()) {
-      if (!runs.empty()) plot.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
-      continue;
-    }
-    if (axes.size() > 1) chart.title = chart.y.label;
-    plot.charts.push_back(std::move(chart));
   }
 }
 
@@ -282,20 +214,22 @@ void add_phases(const PlotSpec& spec, const Observations& members, RunFolders& f
   plot.charts.push_back(std::move(chart));
 }
 
-void add_timelines(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
-  const std::vector<Case> cases = series_cases(spec.series, members);
-  for (const ReadRun& read : first_of_each(cases, folders, plot)) {
-    Chart chart = chart::timeline(*read.record);
-    chart.title = cases.size() > 1 ? title_of(*read.run, several_groups(members)) : "";
-    if (chart.spans.empty()) {
-      plot.notes.push_back(fmt::format("{} recorded no times.", read.run->plan.key));
+}  // namespace
+
+std::vector<ReadRun> read_runs(const Observations& members, RunFolders& folders, Plot& plot) {
+  std::vector<ReadRun> runs;
+  for (const Observation& member : members) {
+    const RunRecord* record = folders.record(*member.run);
+    if (record == nullptr) {
+      plot.notes.push_back(fmt::format("The folder of {} is gone, so it is not drawn.", member.run->plan.key));
     } else {
-      plot.charts.push_back(std::move(chart));
+      runs.push_back({member.run, record});
     }
   }
+  return runs;
 }
 
-}  // namespace
+std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + ", " + b; }
 
 void add_run_charts(const PlotSpec& spec, const Observations& observations, RunFolders& folders, Plot& plot) {
   switch (spec.kind) {

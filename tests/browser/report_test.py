@@ -5,6 +5,7 @@ Two small trainings are made, then a page with every kind of plot, which is open
 
 import json
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -27,13 +28,23 @@ def train(folder, name, *more):
     return next(pathlib.Path(folder).glob(name + "-*"))
 
 
+def shortened(run):
+    """The run as another repeat: what was watched ends earlier."""
+    other = run.with_name("second")
+    shutil.copytree(run, other)
+    for monitor in other.rglob("monitor.csv"):
+        lines = monitor.read_text().splitlines(keepends=True)
+        monitor.write_text("".join(lines[:1 + len(lines) * 2 // 3]))
+    return other
+
+
 def setUpModule():
     global FOLDER, FILE, BROWSER
     FOLDER = tempfile.TemporaryDirectory(prefix="lockstep-report-")
     single = train(FOLDER.name, "single")
     cluster = train(FOLDER.name, "cluster", "--workers", "2", "--ps", "1", "--mode", "sync")
     FILE = pathlib.Path(FOLDER.name, "report.html")
-    subprocess.run([WRITE_REPORT, FILE, single, cluster], check=True)
+    subprocess.run([WRITE_REPORT, FILE, single, cluster, shortened(cluster)], check=True)
     BROWSER = page.Browser(FOLDER.name)
 
 
@@ -159,6 +170,41 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(len(rows), 3)
         self.assertIn("17 s", rows[0].text)
 
+    def test_another_repeat_can_be_chosen(self):
+        spec = next(spec for spec in self.specs() if spec["id"] == "plot-cpu-2")
+        self.assertEqual([choice["name"] for choice in spec["choices"]], ["repeat 2", "repeat 3"])
+
+        def drawn():
+            return self.browser.script("return [...document.querySelectorAll('#plot-cpu-2 svg.plot .line')].map((line) => line.getAttribute('d'))")
+
+        first, ticks = drawn(), self.ticks("plot-cpu-2")
+        select = self.browser.one("#plot-cpu-2 .chart-choice select")
+        self.assertEqual(self.browser.script("return [...arguments[0].options].map((option) => option.text)", select), ["repeat 1", "repeat 2", "repeat 3"])
+        self.browser.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'}); arguments[0].focus()", select)
+        self.browser.press(Keys.ARROW_DOWN)
+        self.browser.wait(lambda: drawn() != first)
+        self.assertEqual([text for text in self.ticks("plot-cpu-2") if "%" in text], [text for text in ticks if "%" in text], "the same axis")
+        self.assertIn("(repeat 2)", self.plot("plot-cpu-2").get_attribute("aria-label"))
+        self.screenshot("repeat")
+        self.browser.one("#plot-cpu-2 [aria-label='Save as SVG']").click()
+        self.assertIn(b"(repeat 2)", self.browser.saved("plot-cpu-2.svg"))
+        self.browser.media("light", "print")
+        self.assertFalse(select.is_displayed())
+        self.assertEqual(self.browser.one("#plot-cpu-2 .chart-choice").text, "Shown: repeat 2, one of 3")
+
+    def test_the_repeat_of_a_timeline_can_be_chosen(self):
+        def drawn():
+            return self.browser.script("return [...document.querySelectorAll('#plot-timeline-1 svg.plot rect.bar')].map((bar) => bar.getAttribute('width'))")
+
+        first = drawn()
+        select = self.browser.one("#plot-timeline-1 .chart-choice select")
+        self.browser.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'}); arguments[0].focus()", select)
+        self.browser.press(Keys.ARROW_DOWN)
+        self.browser.wait(lambda: drawn() != first)
+
+    def test_charts_of_all_repeats_have_nothing_to_choose(self):
+        self.assertFalse(self.browser.one("#plot-accuracy-1 .chart-choice").is_displayed())
+
     def test_charts_can_be_saved(self):
         def click(label):
             self.browser.one(f"#plot-epoch-1 [aria-label='{label}']").click()
@@ -170,7 +216,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn("Time of an epoch", text)
         self.assertIn("all-reduce", text)
         fills = {element.get("style", "") for element in drawing.iter("{http://www.w3.org/2000/svg}path")}
-        self.assertTrue(any("fill:rgb(11, 107, 179)" in style.replace("fill: ", "fill:") for style in fills), fills)
+        self.assertTrue(any("fill:rgb(0, 110, 205)" in style.replace("fill: ", "fill:") for style in fills), fills)
         click("Save as PNG")
         picture = self.browser.saved("plot-epoch-1.png")
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")

@@ -1,5 +1,6 @@
-// write_report OUT SINGLE CLUSTER: a report with every kind of table, plot and finding. Its runs' folders are those of
-// two real trainings, one of a process and one of a cluster; its figures are made up, so that they never change.
+// write_report OUT SINGLE CLUSTER SECOND: a report with every kind of table, plot and finding. Its runs' folders are
+// those of real trainings: of a process, of a cluster, and of the second repeat of a cluster; its figures are made up,
+// so that they never change.
 #include <cstdio>
 #include <string>
 
@@ -118,7 +119,7 @@ void measure(lab::RunResult& run) {
   if (server) run.measured.roles.push_back({"ps:0", "node1", {}});
 }
 
-lab::Results results(const std::string& single, const std::string& cluster) {
+lab::Results results(const std::string& single, const std::string& cluster, const std::string& second) {
   const lab::Values reported{{"reported.csv", kReported}};
   lab::Results made;
   made.experiment = lab::parse_experiment(kExperiment, "sample.yaml", "", {.models = {}, .reported = &reported});
@@ -137,7 +138,8 @@ lab::Results results(const std::string& single, const std::string& cluster) {
       run.started = at;
       run.ended = at += 28;
       measure(run);
-      run.folder = plan.group == "batch" ? "/nowhere/" + plan.key : run.number("nodes") > 1 ? cluster : single;
+      run.folder = run.number("nodes") < 2 ? single : plan.repeat == 2 ? second : cluster;
+      if (plan.group == "batch") run.folder = "/nowhere/" + plan.key;
       if (plan.group == "batch" && run.text("batch") == "256" && plan.repeat == 3) {
         run.state = lab::RunState::failed;
         run.reason = "worker:2 was killed by signal 9 <see its log>";
@@ -152,12 +154,12 @@ lab::Results results(const std::string& single, const std::string& cluster) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "write_report OUT SINGLE CLUSTER\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "write_report OUT SINGLE CLUSTER SECOND\n");
     return 2;
   }
   try {
-    const std::string page = report::html(results(argv[2], argv[3]));
+    const std::string page = report::html(results(argv[2], argv[3], argv[4]));
     base::write_whole_file(argv[1], page);
     return 0;
   } catch (const Error& error) {

@@ -304,6 +304,44 @@ TEST_F(PlotsOfFolders, TimelinesHaveARowForEachRole) {
   EXPECT_THAT(charts[0]["rows"], SizeIs(3));
 }
 
+TEST_F(PlotsOfFolders, OtherRepeatsOfUsageAndTimelinesCanBeChosen) {
+  const std::string second(testing::kMonitorCsv);
+  testing::put_text(dir_.path() + "/two/monitor.csv", second.substr(0, second.find("1794787201.5")) +
+                                                          "1794787201.5,1.5,390,93000000,3000000,1000000,70,\n");
+  const nlohmann::json usage = charts_of(page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"})))[0];
+  EXPECT_EQ(usage["choice"], "repeat 1");
+  ASSERT_THAT(usage["choices"], SizeIs(1));
+  EXPECT_EQ(usage["choices"][0]["name"], "repeat 2");
+  EXPECT_EQ(usage["series"][0]["y"][2], 90);
+  EXPECT_EQ(usage["choices"][0]["series"][0]["y"][2], 390);
+  EXPECT_EQ(usage["choices"][0]["series"][0]["name"], usage["series"][0]["name"]);
+  EXPECT_EQ(usage["y"]["shows"], nlohmann::json({80, 390})) << "the axis is the same for both";
+  const nlohmann::json timeline = charts_of(page_of(plot(lab::PlotKind::timeline, "", {})))[0];
+  ASSERT_THAT(timeline["choices"], SizeIs(1));
+  EXPECT_THAT(timeline["choices"][0]["rows"], SizeIs(3));
+  EXPECT_THAT(timeline["choices"][0]["spans"], SizeIs(timeline["spans"].size()));
+}
+
+TEST_F(PlotsOfFolders, TheRepeatThatMostRunsHaveIsDrawnFirst) {
+  results_.runs[0].state = lab::RunState::failed;
+  results_.runs[2].plan.repeat = 2;
+  const nlohmann::json usage = charts_of(page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"})))[0];
+  EXPECT_EQ(usage["choice"], "repeat 2");
+  EXPECT_FALSE(usage.contains("choices"));
+}
+
+TEST_F(PlotsOfFolders, WithManyRepeatsNotAllComeAlong) {
+  results_ = made_results({});
+  for (int repeat = 1; repeat <= 30; ++repeat) {
+    lab::RunResult run = testing::made_run(batch(64, 0.9, repeat));
+    run.folder = dir_.path() + "/one";
+    results_.runs.push_back(run);
+  }
+  const std::string page = page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"}));
+  EXPECT_THAT(charts_of(page)[0]["choices"], SizeIs(9));
+  EXPECT_TRUE(has(page, "Of 30 repeats 10 can be chosen here."));
+}
+
 TEST_F(PlotsOfFolders, AreThereWithoutBeingAskedFor) {
   const auto charts = charts_of(html(results_));
   std::vector<std::string> titles;

@@ -110,6 +110,7 @@ std::string results_csv(const lab::Results& results, bool per_role) {
       text += row_text(cells);
     };
     if (!per_role) add_row({}, run.measured.values);
+    if (per_role && run.measured.roles.empty()) add_row({"", ""}, {});  // that it failed is seen here, too
     for (const lab::RoleMeasured& role : run.measured.roles) {
       if (per_role) add_row({role.role, role.node}, role.values);
     }

@@ -37,6 +37,16 @@ std::string system_text() {
   return name.empty() ? kernel : name + ", " + kernel;
 }
 
+void print_failures(const lab::Results& results, const Terminal& terminal) {
+  size_t failed = 0;
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state != lab::RunState::failed) continue;
+    print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", run.plan.key, terminal.red("failed"), run.reason);
+    if (const std::string log = log_of(results, run); !log.empty()) print("  what it printed: {}\n", log);
+  }
+  if (failed > 0 && !results.command.empty()) print("made again by: {}\n", results.command);
+}
+
 }  // namespace
 
 lab::Environment environment() {
@@ -103,7 +113,8 @@ void print_results(const lab::Results& results) {
                {"CPU", kRight},
                {"memory", kRight},
                {"network", kRight},
-               {"waited", kRight}});
+               {"waited", kRight},
+               {"restarts", kRight}});
   size_t gone = 0;
   for (const lab::RunResult& run : results.runs) {
     std::error_code ignored;
@@ -114,13 +125,12 @@ void print_results(const lab::Results& results) {
                               "memory", "network_per_second", "wait_share"}) {
       cells.push_back(field_text(run.measured.values, field));
     }
+    cells.push_back(lab::restarts(run) > 0 ? std::to_string(lab::restarts(run)) : "");
     table.add(std::move(cells));
   }
   table.drop_empty_columns();
   write_out(table.text(terminal, Terminal::width(), 1));
-  for (const lab::RunResult& run : results.runs) {
-    if (run.state == lab::RunState::failed) print("{} failed: {}\n", run.plan.key, run.reason);
-  }
+  print_failures(results, terminal);
   if (gone > 0) print("{} gone: their curves are lost, what was measured is kept\n", counted(gone, "run folder"));
 }
 

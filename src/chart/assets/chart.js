@@ -53,23 +53,49 @@ const lockstepChart = (() => {
     build() {
       this.title = html("h3");
       this.text = html("p", {class: "chart-text"});
+      this.select = html("select", {"aria-label": "Which to show", onchange: () => this.choose(this.select.value)});
+      this.chosenText = html("span", {class: "chart-chosen"});
+      this.choice = html("label", {class: "chart-choice"}, "Shown: ", this.select, this.chosenText);
       this.legend = html("div", {class: "legend", role: "group", "aria-label": "Series"});
       this.tip = html("div", {class: "chart-tip", role: "status", hidden: true});
       this.frame = html("div", {class: "chart-frame"}, this.tip);
       this.table = html("details", {class: "chart-data", ontoggle: () => this.fillTable()}, html("summary", {}, "Data"));
       const button = (text, label, action) => html("button", {type: "button", class: "small", "aria-label": label, title: label, onclick: action}, text);
-      const save = (type) => lockstepSave.save(this.figure, this.spec.title, this.spec.id, type);
+      const save = (type) => lockstepSave.save(this.figure, this.heading(), this.spec.id, type);
       this.reset = button("Reset zoom", "Show the whole chart again", () => this.setZoom(null));
       this.reset.hidden = true;
       this.buttons = html("div", {class: "chart-buttons"}, this.reset,
         button("SVG", "Save as SVG", () => save("svg")), button("PNG", "Save as PNG", () => save("png")));
       this.figure = html("figure", {class: "chart"},
-        html("figcaption", {}, html("div", {}, this.title, this.text), this.buttons), this.legend, this.frame, this.table);
+        html("figcaption", {}, html("div", {}, this.title, this.text, this.choice), this.buttons), this.legend, this.frame, this.table);
       this.element.replaceChildren(this.figure);
     }
 
     update(spec) {
-      this.spec = {x: {}, y: {}, y2: {}, marks: [], rows: [], spans: [], ...spec};
+      this.given = {x: {}, y: {}, y2: {}, marks: [], rows: [], spans: [], ...spec};
+      const {choice: name = "", series, marks, rows, spans} = this.given;
+      this.choices = [{name, series, marks, rows, spans}, ...(this.given.choices || [])];
+      this.drawChoices();
+      this.show(this.choices.find((choice) => choice.name === this.chosen) || this.choices[0]);
+    }
+
+    // Another one of the data that the chart has: a repeat of the run.
+    choose(name) {
+      this.setZoom(null);
+      this.show(this.choices.find((choice) => choice.name === name));
+    }
+
+    drawChoices() {
+      const names = this.choices.map((choice) => choice.name).sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+      this.choice.hidden = !names[0];
+      this.select.hidden = names.length < 2;
+      this.select.replaceChildren(...names.map((name) => html("option", {value: name}, name)));
+    }
+
+    show({name, ...data}) {
+      this.chosen = this.select.value = name;
+      this.chosenText.textContent = this.select.hidden ? name : `${name}, one of ${this.choices.length}`;
+      this.spec = {...this.given, ...data};
       this.series = seriesOf(this.spec);
       this.title.textContent = this.spec.title || "";
       this.text.textContent = this.spec.text || "";
@@ -79,6 +105,10 @@ const lockstepChart = (() => {
       this.drawLegend();
       if (this.table.open) this.fillTable();
       this.render();
+    }
+
+    heading() {
+      return this.chosen ? `${this.spec.title} (${this.chosen})` : this.spec.title;
     }
 
     destroy() {
@@ -261,7 +291,7 @@ const lockstepChart = (() => {
     describe() {
       const names = this.series.map((series) => series.name).filter(Boolean);
       const axes = [this.spec.y.label, this.spec.y2.label].filter(Boolean).join(" and ");
-      return [this.spec.title, axes && `${axes} over ${this.spec.x.label || "x"}`, names.length && `Series: ${names.join(", ")}`]
+      return [this.heading(), axes && `${axes} over ${this.spec.x.label || "x"}`, names.length && `Series: ${names.join(", ")}`]
         .filter(Boolean).join(". ") + ".";
     }
 
@@ -338,7 +368,7 @@ const lockstepChart = (() => {
     return {
       update: (next) => chart.update(next),
       destroy: () => chart.destroy(),
-      blob: (type) => lockstepSave.blob(chart.figure, chart.spec.title, type),
+      blob: (type) => lockstepSave.blob(chart.figure, chart.heading(), type),
     };
   };
 })();

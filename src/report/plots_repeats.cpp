@@ -1,0 +1,190 @@
+// Plots of what is not averaged over repeats: usage over time and timelines. One repeat is drawn, the others come with
+// it for the reader to choose.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "chart/columns.h"
+#include "chart/run_charts.h"
+#include "records/statistics.h"
+#include "report/plots.h"
+
+namespace lockstep::report {
+namespace {
+
+using chart::Chart;
+using chart::Choice;
+using chart::Series;
+using lab::PlotSpec;
+
+// What may come besides what is drawn first, so that a page stays small.
+constexpr size_t kMostRepeats = 10;
+constexpr size_t kPointsOfOthers = 150;       ///< of a series
+constexpr size_t kMostPointsOfPlot = 40'000;  ///< about 600 kB
+
+std::string repeat_name(int repeat) { return fmt::format("repeat {}", repeat); }
+
+/// First the one that most cases have, then the others in order.
+std::vector<int> repeats_of(const std::vector<Case>& cases) {
+  std::map<int, std::set<const Case*>> having;
+  for (const Case& each : cases) {
+    for (const Observation& member : each.members) having[member.run->plan.repeat].insert(&each);
+  }
+  std::vector<int> repeats;
+  for (const auto& [repeat, of] : having) repeats.push_back(repeat);
+  const auto first = std::max_element(repeats.begin(), repeats.end(),
+                                      [&](int a, int b) { return having[a].size() < having[b].size(); });
+  if (first != repeats.end()) std::rotate(repeats.begin(), first, first + 1);
+  return repeats;
+}
+
+/// A case with its run of one repeat.
+struct Drawn {
+  const Case* of = nullptr;
+  ReadRun read;
+};
+
+std::vector<Drawn> drawn_of(const std::vector<Case>& cases, int repeat, RunFolders& folders, Plot& plot) {
+  std::vector<Drawn> drawn;
+  for (const Case& each : cases) {
+    const auto member = std::find_if(each.members.begin(), each.members.end(),
+                                     [&](const Observation& m) { return m.run->plan.repeat == repeat; });
+    if (member == each.members.end()) continue;
+    for (const ReadRun& read : read_runs({*member}, folders, plot)) drawn.push_back({&each, read});
+  }
+  return drawn;
+}
+
+size_t points_of_choices(const Plot& plot) {
+  size_t points = 0;
+  for (const Chart& chart : plot.charts) {
+    for (const Choice& choice : chart.choices) {
+      points += choice.spans.size();
+      for (const Series& series : choice.series) points += series.x.size();
+    }
+  }
+  return points;
+}
+
+/// What another repeat has to show in a chart.
+Choice choice_of(Chart chart, int repeat) {
+  Choice choice{repeat_name(repeat), std::move(chart.series), std::move(chart.marks), std::move(chart.rows),
+                std::move(chart.spans)};
+  for (Series& series : choice.series) {
+    records::Curve points = records::downsampled(series.x, series.y, kPointsOfOthers);
+    series.x = std::move(points.x);
+    series.y = std::move(points.y);
+  }
+  return choice;
+}
+
+bool has_data(const Chart& chart) {
+  return chart.kind == chart::Kind::timeline ? !chart.spans.empty() : !chart.series.empty();
+}
+
+/// Adds the charts that `make` gives of the first repeat, with those of the others as choices. It gives as many each
+/// time, some perhaps without data.
+template <class Make>
+void add_with_choices(const std::vector<Case>& cases, const Make& make, Plot& plot) {
+  const std::vector<int> repeats = repeats_of(cases);
+  if (repeats.empty()) return;
+  std::vector<Chart> charts = make(repeats.front(), plot);
+  const bool several = repeats.size() > 1 || repeats.front() > 1;
+  size_t points = points_of_choices(plot);
+  size_t offered = 1;
+  Plot ignored;  // what is gone of the others is not missed
+  for (size_t i = 1; i < repeats.size() && i < kMostRepeats && points < kMostPointsOfPlot; ++i, ++offered) {
+    std::vector<Chart> others = make(repeats[i], ignored);
+    for (size_t k = 0; k < std::min(charts.size(), others.size()); ++k) {
+      if (!has_data(others[k])) continue;
+      charts[k].choices.push_back(choice_of(std::move(others[k]), repeats[i]));
+      for (const Series& series : charts[k].choices.back().series) points += series.x.size();
+    }
+  }
+  if (offered < repeats.size()) {
+    plot.notes.push_back(fmt::format("Of {} repeats {} can be chosen here.", repeats.size(), offered));
+  }
+  for (Chart& chart : charts) {
+    if (!has_data(chart)) continue;
+    if (several) chart.choice = repeat_name(repeats.front());
+    plot.charts.push_back(std::move(chart));
+  }
+}
+
+/// Columns of one unit share a chart.
+std::vector<std::vector<std::string>> columns_by_unit(const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> axes;
+  for (const std::string& column : columns) {
+    const auto found = std::find_if(axes.begin(), axes.end(), [&](const auto& some) {
+      return chart::column_text(some.front()).unit == chart::column_text(column).unit;
+    });
+    found == axes.end() ? axes.push_back({column}) : found->push_back(column);
+  }
+  return axes;
+}
+
+/// `several`: there are others than these, so that they need names.
+Chart usage_chart(const PlotSpec& spec, const std::vector<std::string>& columns, const std::vector<Drawn>& runs,
+                  bool several, bool groups) {
+  Chart chart{
+      .id = "", .title = "", .text = "", .x = chart::axis_of(chart::Over::seconds), .y = {}, .y2 = {}, .series = {}};
+  chart.y = {columns.size() == 1 ? chart::column_text(columns[0]).title : "", chart::column_text(columns[0]).unit,
+             spec.log_y};
+  for (const Drawn& drawn : runs) {
+    for (const std::string& column : columns) {
+      const Chart one = chart::usage(*drawn.read.record, column, spec.roles);
+      for (Series series : one.series) {
+        const std::string run = several ? series_name(spec.series, *drawn.of, groups) : "";
+        const bool alone = several && one.series.size() == 1 && spec.roles.size() == 1;
+        series.name =
+            joined(joined(run, alone ? "" : series.name), columns.size() > 1 ? chart::column_text(column).title : "");
+        chart.series.push_back(std::move(series));
+      }
+      if (runs.size() == 1) chart.marks = one.marks;
+    }
+  }
+  return chart;
+}
+
+}  // namespace
+
+void add_usage(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
+  const std::vector<Case> cases = series_cases(spec.series, members);
+  const std::vector<std::vector<std::string>> axes = columns_by_unit(spec.y);
+  const bool groups = several_groups(members);
+  const auto make = [&](int repeat, Plot& into) {
+    const std::vector<Drawn> runs = drawn_of(cases, repeat, folders, into);
+    std::vector<Chart> charts;
+    for (const std::vector<std::string>& columns : axes) {
+      charts.push_back(usage_chart(spec, columns, runs, cases.size() > 1, groups));
+      if (axes.size() > 1) charts.back().title = charts.back().y.label;
+      if (charts.back().series.empty() && !runs.empty()) {
+        into.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
+      }
+    }
+    return charts;
+  };
+  add_with_choices(cases, make, plot);
+}
+
+void add_timelines(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
+  const std::vector<Case> cases = series_cases(spec.series, members);
+  for (const Case& each : cases) {
+    const auto make = [&](int repeat, Plot& into) {
+      std::vector<Chart> charts;
+      for (const Drawn& drawn : drawn_of({each}, repeat, folders, into)) {
+        charts.push_back(chart::timeline(*drawn.read.record));
+        charts.back().title = cases.size() > 1 ? title_of(*drawn.read.run, several_groups(members)) : "";
+        if (charts.back().spans.empty()) {
+          into.notes.push_back(fmt::format("{} recorded no times.", drawn.read.run->plan.key));
+        }
+      }
+      return charts;
+    };
+    add_with_choices({each}, make, plot);
+  }
+}
+
+}  // namespace lockstep::report
