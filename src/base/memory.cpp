@@ -19,9 +19,10 @@ void require_memory(size_t bytes) {
   const double machine = machine_memory();
   const auto needed = static_cast<double>(bytes);
   if (machine <= 0 || needed <= machine) return;
+  const bool node = own_node().has_value();
   std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), "needs %.1f GB of memory at once; this machine has %.1f GB", needed / 1e9,
-                machine / 1e9);
+  std::snprintf(text.data(), text.size(), "needs %.1f GB of memory at once; this %s has %.1f GB", needed / 1e9,
+                node ? "emulated node" : "machine", machine / 1e9);
   throw MemoryError(text.data());
 }
 

@@ -275,6 +275,11 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
   if (!trained.ending->ok()) {
     const bool told = !trained.ending->signalled && !trained.last_error.empty();
     reason = told ? reason_of(trained.last_error) : trained.ending->text();
+    // Where its folder is the lab knows, and says.
+    if (const size_t rest = reason.find("; what there is lies in " + run_dir); rest != std::string::npos) {
+      reason.erase(rest);
+    }
+    if (!plan.cluster.faults.empty()) reason += "; faults on schedule: " + plan.cluster.faults;
   } else {
     try {
       const records::RunRecord record = records::read_run(run_dir);

@@ -188,12 +188,15 @@ GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluste
   lay_part(*node, "faults", above.faults, above.plan.faults,
            [&](const YamlNode& given) { return faults_text(reader, given); });
   if (above.plan.hosts.empty()) above.plan.ssh = above.plan.program = "";
-  for (const auto& [key, value] : {std::pair("ssh", &above.plan.ssh), std::pair("program", &above.plan.program)}) {
+  const auto lay_of_hosts = [&](const char* key, std::string& value) {
     const YamlNode* given = nullptr;
-    lay_part(*node, key, given, *value, [&](const YamlNode& text) { return reader.text(text, key); });
-    if (given != nullptr && above.plan.hosts.empty())
+    lay_part(*node, key, given, value, [&](const YamlNode& text) { return reader.text(text, key); });
+    if (given != nullptr && above.plan.hosts.empty()) {
       reader.fail(*given, fmt::format("{} is of hosts; there are none", key));
-  }
+    }
+  };
+  lay_of_hosts("ssh", above.plan.ssh);
+  lay_of_hosts("program", above.plan.program);
   return above;
 }
 

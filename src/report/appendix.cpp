@@ -71,7 +71,7 @@ std::string incidents_html(const lab::Results& results, const lab::RunResult& ru
 }
 
 std::string run_row(const lab::Results& results, const lab::RunResult& run) {
-  std::string html = fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td>",
+  std::string html = fmt::format("<tr><td class=\"text\">{}</td><td class=\"text wrap\">{}</td><td>{}</td>",
                                  escape_html(run.plan.group), escape_html(title_of(run)), run.plan.repeat);
   html += fmt::format("<td class=\"text\"><span class=\"badge {}\">{}</span></td>", state_class(run.state),
                       lab::name(run.state));
@@ -84,6 +84,40 @@ std::string run_row(const lab::Results& results, const lab::RunResult& run) {
       "<code>{}</code><details><summary class=\"small soft\">Settings</summary><pre>{}</pre></details></td></tr>",
       escape_html(run.folder.empty() ? run.plan.key : run.folder), escape_html(settings_text(all_settings(run))));
   return html;
+}
+
+/// Repeats that failed for the same reason are told together.
+std::string failures_html(const lab::Results& results) {
+  struct Failure {
+    std::string name;
+    std::string reason;
+    std::vector<int> repeats;
+  };
+  const bool groups = std::any_of(results.runs.begin(), results.runs.end(), [&](const lab::RunResult& run) {
+    return run.plan.group != results.runs.front().plan.group;
+  });
+  std::vector<Failure> failures;
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state != lab::RunState::failed) continue;
+    const std::string name = title_of(run, groups);
+    const auto same = std::find_if(failures.begin(), failures.end(),
+                                   [&](const Failure& f) { return f.name == name && f.reason == run.reason; });
+    if (same == failures.end()) {
+      failures.push_back({name, run.reason, {run.plan.repeat}});
+    } else {
+      same->repeats.push_back(run.plan.repeat);
+    }
+  }
+  if (failures.empty()) return "";
+  std::string html;
+  for (const Failure& failure : failures) {
+    html += fmt::format("<li>{}, repeat{} {}: <span class=\"reason\">{}</span></li>", escape_html(failure.name),
+                        failure.repeats.size() == 1 ? "" : "s", fmt::join(failure.repeats, ", "),
+                        escape_html(failure.reason));
+  }
+  return "<h3>Failed</h3><ul class=\"failed\">" + html +
+         "</ul><p class=\"small soft\">What they printed is named beside each below. The command under \"To run it "
+         "again\" makes them again; what is done stays.</p>";
 }
 
 void add_fact(std::string& html, const char* name, const std::string& value) {
@@ -126,17 +160,11 @@ std::string runs_html(const lab::Results& results) {
       "class=\"text\">run</th>"
       "<th>repeat</th><th class=\"text\">state</th><th>test accuracy</th><th>test loss</th><th>time</th><th "
       "class=\"text\">folder</th></tr></thead><tbody>";
-  std::string failed;
-  for (const lab::RunResult& run : results.runs) {
-    table += run_row(results, run);
-    if (run.state == lab::RunState::failed)
-      failed += fmt::format("<li><code>{}</code>: {}</li>", escape_html(run.plan.key), escape_html(run.reason));
-  }
+  for (const lab::RunResult& run : results.runs) table += run_row(results, run);
   table += "</tbody></table></div>";
   if (results.runs.size() > kMany)
     table = fmt::format("<details><summary>All {} runs</summary>{}</details>", results.runs.size(), table);
-  if (!failed.empty()) failed = "<h3>Failed</h3><ul class=\"failed\">" + failed + "</ul>";
-  return "<div class=\"card\">" + failed + table + "</div>";
+  return "<div class=\"card\">" + failures_html(results) + table + "</div>";
 }
 
 std::string environment_html(const lab::Results& results) {

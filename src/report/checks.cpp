@@ -167,6 +167,8 @@ std::string what_is_missing(const Material& material, const lab::Filter& filter,
   const std::string which = describe({{}, filter.where}, {});
   const std::string of = which.empty() ? "" : " with " + which;
   if (done == 0 && missing == 0) return fmt::format("there is no run{} in this experiment", of);
+  if (done == 0 && material.failed(filter) == missing)
+    return fmt::format("{}{} failed", missing == 1 ? "the run" : fmt::format("all {} runs", missing), of);
   if (done == 0)
     return fmt::format("{}{} not done", missing == 1 ? "the run" : fmt::format("all {} runs", missing),
                        of + (missing == 1 ? " is" : " are"));

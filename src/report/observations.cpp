@@ -128,6 +128,33 @@ size_t Material::missing(const lab::Filter& filter) const {
   }));
 }
 
+size_t Material::failed(const lab::Filter& filter) const {
+  return static_cast<size_t>(std::count_if(results_.runs.begin(), results_.runs.end(), [&](const lab::RunResult& run) {
+    return run.state == lab::RunState::failed && lab::passes(run, filter);
+  }));
+}
+
+std::string Material::missing_text(const lab::Filter& filter) const {
+  constexpr size_t kMostNames = 4;
+  const size_t all = missing(filter);
+  if (all == 0) return "";
+  std::vector<std::string> names;
+  for (const lab::RunResult& run : results_.runs) {
+    if (run.state != lab::RunState::failed || !lab::passes(run, filter)) continue;
+    const std::string name = run.plan.label.empty() ? title_of(run) : run.plan.label;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (names.size() > kMostNames) {
+    const size_t more = names.size() - kMostNames;
+    names.resize(kMostNames);
+    names.push_back(fmt::format("{} more", more));
+  }
+  const size_t broken = failed(filter);
+  std::string why = broken > 0 ? fmt::format("{} failed ({})", broken, fmt::join(names, "; ")) : "";
+  if (all > broken) why += fmt::format("{}{} not made yet", why.empty() ? "" : ", ", all - broken);
+  return fmt::format("{} not in it: {}.", all == 1 ? "1 run is" : fmt::format("{} runs are", all), why);
+}
+
 std::vector<Case> cases_by(const Observations& observations, const Fields& fields) {
   std::vector<Case> cases;
   for (const Observation& observation : observations) {

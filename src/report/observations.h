@@ -69,6 +69,9 @@ class Material {
   [[nodiscard]] std::string group_title(const std::string& group) const;
   /// How many of those that pass are not done.
   [[nodiscard]] size_t missing(const lab::Filter& filter) const;
+  [[nodiscard]] size_t failed(const lab::Filter& filter) const;
+  /// "3 runs are not in it: 2 failed (async), 1 not made yet."; empty where none is missing.
+  [[nodiscard]] std::string missing_text(const lab::Filter& filter) const;
 
  private:
   const lab::Results& results_;

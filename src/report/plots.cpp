@@ -115,9 +115,8 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
   const bool of_workers = !from_folders(spec.kind) && (spec.per_worker || of_worker(spec.x));
   const Observations all = material.observations(spec.filter, of_workers);
   if (all.empty()) {
-    const size_t missing = material.missing(spec.filter);
-    plot.notes.push_back(missing == 0 ? "No run of this experiment is meant for it."
-                                      : fmt::format("None of its {} is done.", counted(missing, "run")));
+    plot.notes.push_back(material.missing(spec.filter) == 0 ? "No run of this experiment is meant for it."
+                                                            : material.missing_text(spec.filter));
     return plot;
   }
   const Reported reported(lab::value_of(material.results().experiment.reported, spec.reported), spec.reported_columns,
@@ -135,6 +134,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
   }
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more were left out.", left_out));
   share_axes(plot.charts, !spec.facets.empty());
+  if (const std::string missing = material.missing_text(spec.filter); !missing.empty()) plot.notes.push_back(missing);
   std::sort(plot.notes.begin(), plot.notes.end());
   plot.notes.erase(std::unique(plot.notes.begin(), plot.notes.end()), plot.notes.end());
   return plot;

@@ -152,11 +152,10 @@ std::string pooled_note(const std::vector<Case>& cases) {
   return pooled.empty() ? "" : fmt::format("Means and ± are over {}, not over repeats alone. ", pooled);
 }
 
-std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported, size_t missing) {
+std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
+                  const std::string& missing) {
   std::string text;
-  if (missing > 0)
-    text +=
-        fmt::format("{} not in it: not done or failed. ", counted(missing, "run") + (missing == 1 ? " is" : " are"));
+  if (!missing.empty()) text += missing + " ";
   if (!reported.empty()) {
     std::set<size_t> used;
     for (const Row& row : rows) used.insert(row.reported.begin(), row.reported.end());
@@ -181,14 +180,17 @@ std::string table_html(const Material& material, const lab::TableSpec& spec, con
   std::string html = fmt::format("<div class=\"card\" id=\"{0}\"><h3 id=\"{0}-title\">{1}</h3>", escape_html(id),
                                  escape_html(spec.title.empty() ? capital(spec.name) : spec.title));
   if (!spec.text.empty()) html += "<p class=\"soft\">" + escape_html(spec.text) + "</p>";
-  if (rows.empty()) return html + "<p class=\"soft\">No run of this table is done yet.</p></div>";
+  const std::string missing = material.missing_text(spec.filter);
+  if (rows.empty()) {
+    return html + "<p class=\"soft\">No run of this table is done yet. " + escape_html(missing) + "</p></div>";
+  }
   const std::vector<Column> columns = columns_of(spec, rows, reported, has_ratios(material));
   html += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"" + escape_html(id) +
           "-title\"><table class=\"data\" aria-labelledby=\"" + escape_html(id) + "-title\">" + head(spec, columns) +
           "<tbody>";
   for (const Row& row : rows) html += row_html(row, columns, reported);
   html += "</tbody></table></div>";
-  const std::string below = pooled_note(cases) + notes(spec, rows, reported, material.missing(spec.filter));
+  const std::string below = pooled_note(cases) + notes(spec, rows, reported, missing);
   if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
   return html + "</div>";
 }

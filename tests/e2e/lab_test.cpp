@@ -230,6 +230,13 @@ TEST_F(Lab, AFailedRunIsRecordedTheRestGoesOnAndItIsRepeated) {
     EXPECT_EQ(each["state"], each["label"] == "bad" ? "failed" : "done");
     EXPECT_THAT(each["reason"].get<std::string>(), HasSubstr(each["label"] == "bad" ? "missing.npz" : ""));
   }
+  const std::string shown = succeed({"lab", "show", "tiny"}).out;
+  EXPECT_THAT(shown, AllOf(HasSubstr("bad failed: "), HasSubstr("what it printed: lab/tiny/logs/"),
+                           HasSubstr("made again by: lockstep lab run tiny.yaml")));
+  EXPECT_THAT(shown, Not(HasSubstr(kLastKey))) << "labels are enough, and short";
+  const std::string roles = succeed({"lab", "export", "tiny", "--workers"}).out;
+  EXPECT_EQ(std::count(roles.begin(), roles.end(), '\n'), 4) << roles;
+  EXPECT_THAT(roles, HasSubstr(",failed,"));
   EXPECT_THAT(run({"lab", "run", "tiny.yaml"}).out, HasSubstr("0 runs done, 2 done before, 1 failed"));
 }
 

@@ -86,7 +86,7 @@ TEST(Ratio, SaysWhichRunsAreMissing) {
   results.runs.back().state = lab::RunState::failed;
   const Finding finding = check(results, {ratio(0.42)});
   EXPECT_EQ(finding.verdict, Verdict::unknown);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr("the run with nodes 1 is not done: cannot be said."));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("the run with nodes 1 failed: cannot be said."));
   EXPECT_THAT(finding.reasons, IsEmpty());
 }
 

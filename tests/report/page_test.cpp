@@ -64,7 +64,24 @@ TEST(Page, SaysWhatIsNotDoneAndWhyRunsFailed) {
   const std::string page = html(results);
   EXPECT_TRUE(has(page, "3 runs are planned; 1 done, 1 failed, 1 not started."));
   EXPECT_TRUE(has(page, "it ran out of &lt;memory&gt;"));
-  EXPECT_TRUE(has(page, "2 runs are not in it"));
+  EXPECT_TRUE(has(page, "2 runs are not in it: 1 failed (batch 32), 1 not made yet."));
+}
+
+TEST(Page, TellsRepeatsThatFailedAlikeTogetherAndWhereTheirLogsAre) {
+  lab::Results results = made_results({batch(32, 0.9, 1), batch(32, 0.9, 2), batch(64, 0.9), batch(128, 0.9)});
+  results.folder = "lab/made";
+  for (lab::RunResult& run : results.runs) run.folder = "lab/made/runs/" + run.plan.key;
+  for (size_t i = 0; i < 3; ++i) {
+    results.runs[i].state = lab::RunState::failed;
+    results.runs[i].reason = i < 2 ? "worker:1 died" : "no data";
+    results.runs[i].measured = {};
+  }
+  results.runs[3].measured.values["restarts"] = 2;
+  const std::string page = html(results);
+  EXPECT_TRUE(has(page, "<li>batch 32, repeats 1, 2: <span class=\"reason\">worker:1 died</span></li>"));
+  EXPECT_TRUE(has(page, "<li>batch 64, repeat 1: <span class=\"reason\">no data</span></li>"));
+  EXPECT_TRUE(has(page, "<code>lab/made/logs/g--batch=32-r2.log</code>"));
+  EXPECT_TRUE(has(page, "Roles were started again 2 times."));
 }
 
 TEST(Page, SaysThatItIsTheQuickForm) {

@@ -37,11 +37,26 @@ std::string system_text() {
   return name.empty() ? kernel : name + ", " + kernel;
 }
 
+/// Its label where that is enough, else its key.
+std::string short_name(const lab::Results& results, const lab::RunResult& run) {
+  if (run.plan.label.empty()) return run.plan.key;
+  bool groups = false;
+  bool repeats = false;
+  for (const lab::RunResult& other : results.runs) {
+    groups = groups || other.plan.group != run.plan.group;
+    repeats = repeats || other.plan.repeat > 1;
+    const bool same = other.plan.group == run.plan.group && other.plan.label == run.plan.label;
+    if (&other != &run && same && other.plan.repeat == run.plan.repeat) return run.plan.key;
+  }
+  const std::string name = groups ? run.plan.group + ": " + run.plan.label : run.plan.label;
+  return repeats ? fmt::format("{}, r{}", name, run.plan.repeat) : name;
+}
+
 void print_failures(const lab::Results& results, const Terminal& terminal) {
   size_t failed = 0;
   for (const lab::RunResult& run : results.runs) {
     if (run.state != lab::RunState::failed) continue;
-    print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", run.plan.key, terminal.red("failed"), run.reason);
+    print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", short_name(results, run), terminal.red("failed"), run.reason);
     if (const std::string log = log_of(results, run); !log.empty()) print("  what it printed: {}\n", log);
   }
   if (failed > 0 && !results.command.empty()) print("made again by: {}\n", results.command);
@@ -120,7 +135,7 @@ void print_results(const lab::Results& results) {
     std::error_code ignored;
     const bool done = run.state == lab::RunState::done;
     if (done && !std::filesystem::exists(run.folder, ignored)) ++gone;
-    std::vector<std::string> cells{run.plan.key, std::string(name(run.state))};
+    std::vector<std::string> cells{short_name(results, run), std::string(name(run.state))};
     for (const char* field : {"accuracy", "loss", "seconds", "epoch_seconds", "examples_per_second", "cpu_percent",
                               "memory", "network_per_second", "wait_share"}) {
       cells.push_back(field_text(run.measured.values, field));
