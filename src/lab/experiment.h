@@ -154,7 +154,7 @@ struct Experiment {
 /// What the caller wants otherwise than the file.
 struct Overrides {
   Values settings = {};  ///< of all runs; none that the file varies
-  bool local = false;    ///< processes of this machine instead of emulated nodes
+  bool local = false;    ///< processes of this machine instead of emulated nodes and hosts
 };
 
 struct ParseOptions {
