@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/suggest.h"
 #include "base/yaml_tree.h"
@@ -84,7 +85,7 @@ class Reader {
       const std::string where = fmt::format("{}[{}]", key.text, result_.spec.of(role).size());
       const std::string address = text_of(item, where, "an address, HOST:PORT");
       try {
-        add(node_of(parse_address(address).host), role, address, item, where);
+        add(node_of(base::parse_address(address).host), role, address, item, where);
       } catch (const UsageError& error) {
         reject(file_, item, where + ": " + error.what());
       }
@@ -148,7 +149,7 @@ class Reader {
   void add_at_next_port(Node& node, Role role, const YamlNode& at, const std::string& where) {
     const int port = next_port_[node.host]++;
     if (port > 65535) reject(file_, at, where + ": there is no port left after 65535");
-    add(node, role, join_address(node.host, port), at, where);
+    add(node, role, base::join_address(node.host, port), at, where);
   }
 
   void add(Node& node, Role role, const std::string& address, const YamlNode& at, const std::string& where) {
@@ -186,7 +187,7 @@ class Reader {
   std::string host_of(const YamlNode& node, const std::string& where) const {
     std::string host = text_of(node, where, "a host");
     if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    if (is_host(host)) return host;
+    if (base::is_host(host)) return host;
     reject(
         file_, node,
         fmt::format("{}: '{}' is not a host; it takes a name or an address, without port", where, base::shown(host)));

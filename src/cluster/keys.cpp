@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/yaml_tree.h"
-#include "cluster/spec.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
@@ -86,7 +86,7 @@ class Batch {
 
 void check_name(const std::string& name) {
   const bool taken = name == kAuthorityFile || name == kAuthorityKeyFile || name == kNodeFile || name == kNodeKeyFile;
-  if (is_host(name) && name.size() <= kLongestName && name.find('%') == std::string::npos && !taken) return;
+  if (base::is_host(name) && name.size() <= kLongestName && name.find('%') == std::string::npos && !taken) return;
   throw UsageError(
       fmt::format("--node: '{}' is not a name for a node; it takes a host name or address of at most {} "
                   "letters",

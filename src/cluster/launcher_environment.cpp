@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <numeric>
 
+#include "base/address.h"
 #include "base/yaml_tree.h"
 #include "lockstep/error.h"
 
@@ -177,7 +178,7 @@ std::vector<std::string> addresses(const Ranks& ranks, int begin, int end, std::
   for (int rank = begin; rank < end; ++rank) {
     const std::string& host = ranks.hosts[static_cast<size_t>(rank)];
     list[static_cast<size_t>(rank - begin)] =
-        join_address(one_machine ? "127.0.0.1" : host, ranks.first_port + used[host]++);
+        base::join_address(one_machine ? "127.0.0.1" : host, ranks.first_port + used[host]++);
   }
   return list;
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "cluster/cluster_file.h"
@@ -51,7 +52,7 @@ class FreePorts {
       const int port = begin_ + static_cast<int>(random_.below(static_cast<uint32_t>(end_ - begin_)));
       if (taken_.contains(port) || !is_free(host, port)) continue;
       taken_.insert(port);
-      return join_address(host, port);
+      return base::join_address(host, port);
     }
     throw IoError(fmt::format("found no free port on {} from {} to {}", host, begin_, end_ - 1));
   }
@@ -105,7 +106,7 @@ ClusterFile local_cluster(const LocalCluster& wanted) {
       std::vector<std::string>& addresses = cluster.spec.of(role);
       const auto port = kFirstPort + static_cast<int>(here.tasks.size());
       here.tasks.push_back({role, static_cast<int>(addresses.size())});
-      addresses.push_back(own ? join_address(here.host, port) : ports.next(here.host));
+      addresses.push_back(own ? base::join_address(here.host, port) : ports.next(here.host));
     }
   }
   if (const std::optional<Problem> problem = find_problem(cluster.spec)) {

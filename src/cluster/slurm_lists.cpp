@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/address.h"
 #include "base/yaml_tree.h"
 #include "cluster/launcher_environment.h"
 #include "lockstep/error.h"
@@ -85,7 +86,7 @@ std::vector<std::string> expand_node_list(const std::string& text) {
   while (true) {
     const size_t end = end_of_name(rest);
     for (std::string& name : expand_name(rest.substr(0, end), text)) {
-      if (!is_host(name)) reject_nodes(text, "has a name that is no host");
+      if (!base::is_host(name)) reject_nodes(text, "has a name that is no host");
       nodes.push_back(std::move(name));
     }
     if (nodes.size() > kMostTasks) reject_nodes(text, "has too many nodes");

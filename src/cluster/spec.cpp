@@ -1,6 +1,5 @@
 #include "cluster/spec.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/address.h"
 #include "base/suggest.h"
 #include "lockstep/error.h"
 
@@ -16,7 +16,6 @@ namespace lockstep::cluster {
 namespace {
 
 constexpr std::array<Role, 4> kRoles{Role::chief, Role::worker, Role::ps, Role::evaluator};
-constexpr size_t kLongestHost = 253;
 constexpr size_t kShown = 80;
 
 /// A number without sign, or -1.
@@ -27,17 +26,6 @@ int parse_number(std::string_view text, int most) {
   return whole && number <= most ? number : -1;
 }
 
-bool is_ipv6(std::string_view host) {
-  const std::string plain(host.substr(0, host.find('%')));  // a zone, as in fe80::1%eth0
-  in6_addr address{};
-  return ::inet_pton(AF_INET6, plain.c_str(), &address) == 1;
-}
-
-bool is_ipv4(std::string_view host) {
-  in_addr address{};
-  return ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
-}
-
 void append(std::vector<Task>& tasks, Role role, size_t count) {
   for (size_t i = 0; i < count; ++i) tasks.push_back({role, static_cast<int>(i)});
 }
@@ -46,12 +34,8 @@ void append(std::vector<Task>& tasks, Role role, size_t count) {
 std::string normal(const std::string& address) {
   std::string text = address;
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  const Address parts = parse_address(text);
-  return join_address(parts.host, parts.port);
-}
-
-[[noreturn]] void reject_address(std::string_view text, const char* what) {
-  throw UsageError(fmt::format("'{}' {}; an address is HOST:PORT, for IPv6 [HOST]:PORT", text.substr(0, kShown), what));
+  const base::Address parts = base::parse_address(text);
+  return base::join_address(parts.host, parts.port);
 }
 
 }  // namespace
@@ -161,50 +145,14 @@ bool Spec::loopback_only() const {
   const std::vector<Task> all = tasks();
   return std::all_of(all.begin(), all.end(), [&](const Task& task) {
     const std::string& text = address(task);
-    return text.empty() || is_loopback(parse_address(text).host);
+    return text.empty() || base::is_loopback(base::parse_address(text).host);
   });
 }
 
-bool is_host(std::string_view host) {
-  if (host.empty() || host.size() > kLongestHost) return false;
-  if (host.find(':') != std::string_view::npos) return is_ipv6(host);
-  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
-  if (!std::all_of(host.begin(), host.end(), allowed) || host.front() == '-' || host.front() == '.') return false;
-  // Names do not end in a number; what does is meant as an IPv4 address.
-  const std::string_view last = host.substr(host.rfind('.') + 1);
-  const bool number = host.find('.') != std::string_view::npos && parse_number(last, 1 << 30) >= 0;
-  return !number || is_ipv4(host);
-}
-
-bool is_loopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_ipv4(host));
-}
-
-Address parse_address(std::string_view text, int least_port) {
-  const bool bracketed = text.starts_with('[');
-  const size_t colon = bracketed ? text.find("]:") + 1 : text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) {
-    reject_address(text, text.starts_with(':') ? "has no host" : "has no port");
-  }
-  const std::string_view host = bracketed ? text.substr(1, colon - 2) : text.substr(0, colon);
-  if (!bracketed && host.find(':') != std::string_view::npos) reject_address(text, "has more than one colon");
-  if (!is_host(host) || bracketed != (host.find(':') != std::string_view::npos))
-    reject_address(text, "has no valid host");
-  const int port = parse_number(text.substr(colon + 1), 65535);
-  if (port < least_port)
-    reject_address(text, least_port == 0 ? "has no port from 0 to 65535" : "has no port from 1 to 65535");
-  return {std::string(host), port};
-}
-
 std::string listen_address(std::string_view address) {
-  const Address parts = parse_address(address);
-  const bool exact = is_loopback(parts.host) || is_ipv4(parts.host) || is_ipv6(parts.host);
-  return exact ? join_address(parts.host, parts.port) : join_address("::", parts.port);
-}
-
-std::string join_address(std::string_view host, int port) {
-  const bool bracketed = host.find(':') != std::string_view::npos;
-  return fmt::format("{}{}{}:{}", bracketed ? "[" : "", host, bracketed ? "]" : "", port);
+  const base::Address parts = base::parse_address(address);
+  const bool exact = base::is_loopback(parts.host) || base::is_ip_address(parts.host);
+  return exact ? base::join_address(parts.host, parts.port) : base::join_address("::", parts.port);
 }
 
 std::optional<Problem> find_problem(const Spec& spec) {

@@ -1,7 +1,7 @@
 // The cluster: which role listens where. The same structure whether it comes from flags (local processes), a YAML file,
 // TF_CONFIG, Slurm or an MPI launcher. A plain value that its reader has checked (`find_problem`); any thread.
 //
-// An address is "host:port", an IPv6 one "[::1]:4000". Where the reader was not told one it is "": in the sparse form
+// An address is "host:port" (base/address.h). Where the reader was not told one it is "": in the sparse form
 // of TF_CONFIG a worker knows the ps and itself, and of MPI ranks nobody says where they run. Such a spec is `partial`.
 #pragma once
 
@@ -62,22 +62,9 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-struct Address {
-  std::string host;  ///< without the brackets of an IPv6 address
-  int port = 0;
-};
-/// Throws UsageError: '10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT.
-/// A least port of 0 is for those who listen at any free one.
-Address parse_address(std::string_view text, int least_port = 1);
-/// Whether it is a name or address that a machine has for itself alone.
-bool is_loopback(std::string_view host);
 /// Where the process of that address listens: there. But a name other than localhost may stand for an address that is
 /// not this machine's (a service), or be known only later: for it, on that port of all interfaces, "[::]:4000".
 std::string listen_address(std::string_view address);
-/// "host:port", with brackets where the host has colons.
-std::string join_address(std::string_view host, int port);
-/// Whether the host is a name or address that a connection can be made to; says nothing of whether it exists.
-bool is_host(std::string_view host);
 
 /// What is wrong with a spec, for its reader, who knows how to name the place.
 struct Problem {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/address.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
@@ -78,7 +79,7 @@ std::string checked_address(const Json& value, const std::string& key) {
   if (!value.is_string()) reject(key, shown(value) + " is not an address; it takes text, \"HOST:PORT\"");
   const auto& text = value.get_ref<const std::string&>();
   try {
-    parse_address(text);
+    base::parse_address(text);
   } catch (const UsageError& error) {
     reject(key, error.what());
   }

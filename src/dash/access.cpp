@@ -8,9 +8,9 @@
 #include <cctype>
 #include <cerrno>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/host.h"
-#include "cluster/spec.h"
 #include "dash/dash.h"
 #include "lockstep/error.h"
 
@@ -60,7 +60,7 @@ std::string make_token() {
   return token;
 }
 
-bool is_loopback(const std::string& host) { return cluster::is_loopback(host); }
+bool is_loopback(const std::string& host) { return base::is_loopback(host); }
 
 Access::Access(const std::string& host, std::string token, int port)
     : host_(host), token_(std::move(token)), port_(port), loopback_(is_loopback(host)) {
@@ -91,7 +91,7 @@ std::optional<Response> Access::refusal(const Request& request) const {
 std::string Access::url() const {
   const bool everywhere = host_ == "0.0.0.0" || host_ == "::";
   const std::string name = everywhere ? base::host_name() : host_;
-  const std::string address = fmt::format("http://{}/", cluster::join_address(name, port_));
+  const std::string address = fmt::format("http://{}/", base::join_address(name, port_));
   return token_.empty() ? address : address + "?token=" + token_;
 }
 

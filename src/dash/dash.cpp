@@ -1,12 +1,10 @@
 #include "dash/dash.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 #include "base/mutex.h"
+#include "base/signals.h"
 #include "dash/http_server.h"
 #include "dash/site.h"
 #include "lockstep/error.h"
@@ -20,12 +18,8 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 class Watcher {
  public:
   Watcher(Site& site, HttpServer& server) : site_(site), server_(server) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);  // signals are for the threads that were there before
+    const base::SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Watcher() {
     {

@@ -12,13 +12,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <deque>
 #include <list>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/signals.h"
 #include "lockstep/error.h"
 
 namespace lockstep::dash {
@@ -75,12 +75,8 @@ class HttpServer::Impl {
  public:
   Impl(FileHandle listener, Handler handler)
       : listener_(std::move(listener)), handler_(std::move(handler)), bell_(make_event()) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);  // signals are for the threads that were there before
+    const base::SignalsBlocked blocked;
     for (size_t i = 0; i < kWorkers; ++i) workers_.emplace_back([this] { work(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Impl() {
     {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "cluster/spec.h"
+#include "base/address.h"
 #include "dash/http_server.h"
 #include "lockstep/error.h"
 
@@ -30,7 +30,7 @@ base::FileHandle try_listen(const addrinfo& at, int& error) {
 }  // namespace
 
 base::FileHandle listen_at(const std::string& host, int port) {
-  const std::string text = cluster::join_address(host, port);
+  const std::string text = base::join_address(host, port);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/host.h"
 #include "base/yaml_tree.h"
-#include "cluster/spec.h"
 #include "dash/json_values.h"
 #include "lockstep/error.h"
 
@@ -41,8 +41,8 @@ NodeRecord& node_called(std::vector<NodeRecord>& nodes, const std::string& name)
 /// "10.0.0.2:7001" is the node 10.0.0.2; an address of loopback is this machine.
 std::string node_at(const std::string& address) {
   try {
-    const std::string host = cluster::parse_address(address, 0).host;
-    return cluster::is_loopback(host) ? base::host_name() : host;
+    const std::string host = base::parse_address(address, 0).host;
+    return base::is_loopback(host) ? base::host_name() : host;
   } catch (const Error&) {
     return base::host_name();
   }

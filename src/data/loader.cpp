@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <span>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals.h"
 #include "data/chunk_ring.h"
 #include "data/image_copier.h"
 #include "lockstep/error.h"
@@ -46,22 +46,6 @@ size_t aligned_count(size_t count) {
   constexpr size_t kStep = kAlignment / sizeof(T);
   return (count + kStep - 1) / kStep * kStep;
 }
-
-/// Signals are for the threads that expect them: a thread started within its life has all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 LoaderOptions checked(const Examples& examples, LoaderOptions options) {
   const auto reject_negative = [](int64_t value, const char* what) {
@@ -186,7 +170,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
   for (Chunk& chunk : chunks_) chunk.batches.resize(batches_per_chunk_);
   allocate(options_.batch);
   ring_.request(rounds_);
-  const SignalsBlocked blocked;
+  const base::SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {

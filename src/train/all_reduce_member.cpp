@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "allreduce/static_membership.h"
+#include "base/address.h"
 #include "base/parallel.h"
 #include "base/wait_policy.h"
 #include "collective/gloo/gloo_engine.h"
@@ -166,7 +167,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.start_wait = settings_.start_wait;
   options.group = group_options(settings_, group_);
-  const std::string host = cluster::parse_address(group_.spec.address(group_.task)).host;
+  const std::string host = base::parse_address(group_.spec.address(group_.task)).host;
   options.engine = [host, group = options.group](int rank, int size) {
     return collective::join_over_gloo(host, rank, size, group);
   };

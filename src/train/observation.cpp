@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "cluster/spec.h"
+#include "base/address.h"
 #include "lockstep/error.h"
 
 namespace lockstep::train {
@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, which would grow large
 
-cluster::Address metrics_place(const std::string& text) {
+base::Address metrics_place(const std::string& text) {
   try {
-    return cluster::parse_address(text);
+    return base::parse_address(text);
   } catch (const UsageError& error) {
     throw UsageError(std::string("metrics: ") + error.what());
   }
@@ -124,14 +124,14 @@ std::string events_folder(const Settings& settings, const ObservedRole& role) {
 
 std::string metrics_address(const Settings& settings, int position) {
   if (settings.metrics.empty()) return "";
-  const cluster::Address address = metrics_place(settings.metrics);
-  if (!cluster::is_loopback(address.host) && !settings.insecure) {
+  const base::Address address = metrics_place(settings.metrics);
+  if (!base::is_loopback(address.host) && !settings.insecure) {
     throw UsageError(fmt::format("metrics: {} can be reached from beyond this machine; give --insecure to allow that",
                                  settings.metrics));
   }
   const int port = address.port + position;
   if (port > 65535) throw UsageError(fmt::format("metrics: port {} of {} is above 65535", port, settings.metrics));
-  return cluster::join_address(address.host, port);
+  return base::join_address(address.host, port);
 }
 
 }  // namespace lockstep::train

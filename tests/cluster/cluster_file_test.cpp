@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
 
@@ -138,7 +139,7 @@ TEST(LocalSpec, PortsDifferAndLieBelowThoseOfOutgoingConnections) {
   int outgoing = 32768;
   range >> outgoing;
   for (const Task& task : spec.tasks()) {
-    const Address address = parse_address(spec.address(task));
+    const base::Address address = base::parse_address(spec.address(task));
     EXPECT_EQ(address.host, "127.0.0.1");
     EXPECT_GE(address.port, 1024);
     EXPECT_TRUE(outgoing < 2024 || address.port < outgoing) << address.port;
@@ -147,10 +148,10 @@ TEST(LocalSpec, PortsDifferAndLieBelowThoseOfOutgoingConnections) {
 
 TEST(LocalSpec, EachNodeOfALayoutHasItsLoopbackAddress) {
   const Spec spec = local_spec({.workers = 2, .ps = 1, .evaluator = true, .layout = "PW-W"});
-  EXPECT_EQ(parse_address(spec.ps.at(0)).host, "127.0.0.1");
-  EXPECT_EQ(parse_address(spec.workers.at(0)).host, "127.0.0.1");
-  EXPECT_EQ(parse_address(spec.workers.at(1)).host, "127.0.0.2");
-  EXPECT_EQ(parse_address(spec.evaluator.at(0)).host, "127.0.0.2");
+  EXPECT_EQ(base::parse_address(spec.ps.at(0)).host, "127.0.0.1");
+  EXPECT_EQ(base::parse_address(spec.workers.at(0)).host, "127.0.0.1");
+  EXPECT_EQ(base::parse_address(spec.workers.at(1)).host, "127.0.0.2");
+  EXPECT_EQ(base::parse_address(spec.evaluator.at(0)).host, "127.0.0.2");
 }
 
 TEST(LocalSpec, NodesWithANetworkOfTheirOwnHaveItsAddresses) {

@@ -65,38 +65,11 @@ TEST(Spec, KnowsWhetherItStaysOnThisMachine) {
   EXPECT_FALSE((Spec{{}, {"127.evil.example:1"}, {}, {}}.loopback_only()));
 }
 
-TEST(Address, EveryFormIsRead) {
-  EXPECT_EQ(parse_address("host:4000").host, "host");
-  EXPECT_EQ(parse_address("host:4000").port, 4000);
-  EXPECT_EQ(parse_address("[::1]:4000").host, "::1");
-  EXPECT_EQ(parse_address("[fe80::1%eth0]:65535").host, "fe80::1%eth0");
-  EXPECT_EQ(parse_address("job-worker-0.ns.svc.cluster.local:1").host, "job-worker-0.ns.svc.cluster.local");
-  for (const char* text : {"10.0.0.1:80", "[2001:db8::7]:4000", "node01:4000"}) {
-    const Address address = parse_address(text);
-    EXPECT_EQ(join_address(address.host, address.port), text);
-  }
-}
-
-TEST(Address, AProcessListensWhereItIsOrOnAllInterfaces) {
+TEST(Spec, AProcessListensWhereItIsOrOnAllInterfaces) {
   for (const char* exact : {"127.0.0.2:1", "localhost:1", "[::1]:1", "10.0.0.7:1", "[2001:db8::7]:1"}) {
     EXPECT_EQ(listen_address(exact), exact);
   }
   EXPECT_EQ(listen_address("job-ps-0.ns.svc:2222"), "[::]:2222");
-}
-
-TEST(Address, AWrongOneSaysWhatIsMissing) {
-  const auto said = [](const std::string& text) { return message_of<UsageError>([&] { parse_address(text); }); };
-  EXPECT_EQ(said("10.0.0.1"), "'10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT");
-  EXPECT_THAT(said(":4000"), HasSubstr("has no host"));
-  EXPECT_THAT(said("::1:4000"), HasSubstr("more than one colon"));
-  EXPECT_THAT(said("h:0"), HasSubstr("port from 1 to 65535"));
-  EXPECT_THAT(said("h:65536"), HasSubstr("port from 1 to 65535"));
-  EXPECT_THAT(said("h:"), HasSubstr("port from 1 to 65535"));
-  for (const char* text : {"", "[::1]", "[::1]4000", "[]:1", "[h]:1", "[1.2.3.4]:1", "a b:1", "h:-1", "h:+1", "1.2.3:1",
-                           "1.2.3.999:1", "-h:1", "http://h:1", "[::1]:4:5", "[", "]:1", "[::g]:1"}) {
-    EXPECT_THAT(said(text), HasSubstr("HOST:PORT")) << text;
-  }
-  EXPECT_LT(said(std::string(100000, 'x') + ":1").size(), 200U);
 }
 
 TEST(FindProblem, AGoodSpecHasNone) {

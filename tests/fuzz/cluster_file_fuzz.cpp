@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/address.h"
 #include "cluster/cluster_file.h"
 #include "lockstep/error.h"
 
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     size_t placed = 0;
     for (const Node& node : file.nodes) {
       for (const Task& task : node.tasks) {
-        if (parse_address(file.spec.address(task)).host != node.host) std::abort();
+        if (lockstep::base::parse_address(file.spec.address(task)).host != node.host) std::abort();
         ++placed;
       }
     }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/address.h"
 #include "cluster/launcher_environment.h"
 #include "lockstep/error.h"
 
@@ -31,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto hosts = expand_node_list(nodes);
     if (hosts.empty() || hosts.size() > kMostTasks) std::abort();
     for (const std::string& host : hosts) {
-      if (!is_host(host)) std::abort();
+      if (!lockstep::base::is_host(host)) std::abort();
     }
   });
   attempt([&] {

@@ -14,13 +14,13 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <list>
 #include <thread>
 
+#include "base/address.h"
 #include "base/file.h"
-#include "cluster/spec.h"
+#include "base/signals.h"
 #include "lockstep/error.h"
 #include "observe/metrics/http_request.h"
 
@@ -67,7 +67,7 @@ FileHandle try_listen(const addrinfo& at, int& error) {
   return {};
 }
 
-FileHandle listen_at(const std::string& text, const cluster::Address& address) {
+FileHandle listen_at(const std::string& text, const base::Address& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -93,9 +93,9 @@ int port_of(const FileHandle& socket) {
   return ntohs(port);
 }
 
-cluster::Address parse(const std::string& address) {
+base::Address parse(const std::string& address) {
   try {
-    return cluster::parse_address(address, 0);
+    return base::parse_address(address, 0);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("metrics: {}", error.what()));
   }
@@ -103,7 +103,7 @@ cluster::Address parse(const std::string& address) {
 
 }  // namespace
 
-bool is_loopback_address(const std::string& address) { return cluster::is_loopback(parse(address).host); }
+bool is_loopback_address(const std::string& address) { return base::is_loopback(parse(address).host); }
 
 class MetricsServer::Impl {
  public:
@@ -113,12 +113,8 @@ class MetricsServer::Impl {
         stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         port_(port_of(listener_)) {
     if (!stop_.open()) base::throw_io_error("serve", address, errno);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);  // signals are for the threads that were there before
+    const base::SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Impl() {
     const uint64_t one = 1;

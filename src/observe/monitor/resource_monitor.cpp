@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <csignal>
 #include <exception>
 #include <thread>
 
 #include "base/host.h"
 #include "base/mutex.h"
+#include "base/signals.h"
 #include "lockstep/error.h"
 #include "observe/monitor/column_statistics.h"
 #include "observe/monitor/gpu_reader.h"
@@ -31,22 +31,6 @@ constexpr double kLongestEvery = 86400;
 double now_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-/// Signals are for the threads that were there before.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 MonitorOptions checked(MonitorOptions options) {
   const double every = options.every.count();
@@ -103,7 +87,7 @@ ResourceMonitor::Impl::Impl(MonitorOptions options)
       csv_(options_.csv_file, sampler_.columns(), [this](const std::string& text) { warn_once(text); }),
       statistics_(sampler_.columns().size()) {
   latest_.values.assign(sampler_.columns().size(), std::nan(""));
-  const NoSignals no_signals;
+  const base::SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
 }
 

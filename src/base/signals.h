@@ -1,0 +1,26 @@
+// Keeps signals from threads that do not expect them.
+#pragma once
+
+#include <pthread.h>
+
+#include <csignal>
+
+namespace lockstep::base {
+
+/// A thread that is started within its life has all signals blocked: they are for the threads that were there before.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace lockstep::base
