@@ -60,10 +60,8 @@ std::string make_token() {
   return token;
 }
 
-bool is_loopback(const std::string& host) { return base::is_loopback(host); }
-
 Access::Access(const std::string& host, std::string token, int port)
-    : host_(host), token_(std::move(token)), port_(port), loopback_(is_loopback(host)) {
+    : host_(host), token_(std::move(token)), port_(port), loopback_(base::is_loopback(host)) {
   if (token_.empty() && !loopback_) throw UsageError(fmt::format("dash: host '{}' needs a token", host));
   if (!token_.empty() && !is_token(token_)) {
     throw UsageError(
@@ -72,17 +70,17 @@ Access::Access(const std::string& host, std::string token, int port)
   }
 }
 
-std::optional<Response> Access::refusal(const Request& request) const {
-  if (loopback_ && !is_loopback(host_part(request.header("host")))) {
-    return plain_response(403, "this page is only served as localhost");
+std::optional<http::Response> Access::refusal(const http::Request& request) const {
+  if (loopback_ && !base::is_loopback(host_part(request.header("host")))) {
+    return http::plain_response(403, "this page is only served as localhost");
   }
   if (token_.empty()) return std::nullopt;
   if (equal_in_constant_time(request.cookie(cookie_name(port_)), token_)) return std::nullopt;
   if (!equal_in_constant_time(request.parameter("token"), token_)) {
-    return plain_response(401, "a token is needed: open the address that `lockstep dash` printed");
+    return http::plain_response(401, "a token is needed: open the address that `lockstep dash` printed");
   }
   if (!request.path.empty()) return std::nullopt;
-  Response onward = plain_response(303, "");
+  http::Response onward = http::plain_response(303, "");
   onward.headers = {{"Location", "/"},
                     {"Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Lax", cookie_name(port_), token_)}};
   return onward;

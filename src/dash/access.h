@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "dash/http.h"
+#include "http/message.h"
 
 namespace lockstep::dash {
 
@@ -18,7 +18,7 @@ class Access {
   Access(const std::string& host, std::string token, int port);
 
   /// What to answer instead of the page: a refusal, or the way on once the cookie is set.
-  [[nodiscard]] std::optional<Response> refusal(const Request& request) const;
+  [[nodiscard]] std::optional<http::Response> refusal(const http::Request& request) const;
 
   /// The page's address, with the token.
   [[nodiscard]] std::string url() const;

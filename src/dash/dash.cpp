@@ -1,23 +1,28 @@
 #include "dash/dash.h"
 
+#include <poll.h>
+
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include "base/mutex.h"
 #include "base/signals.h"
-#include "dash/http_server.h"
 #include "dash/site.h"
+#include "http/listen.h"
+#include "http/server.h"
 #include "lockstep/error.h"
 
 namespace lockstep::dash {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr size_t kWorkers = 4;
 
 /// Looks at the folders twice a second while a page is open, and tells the pages what changed.
 class Watcher {
  public:
-  Watcher(Site& site, HttpServer& server) : site_(site), server_(server) {
+  Watcher(Site& site, http::Server& server) : site_(site), server_(server) {
     const base::SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
   }
@@ -48,24 +53,32 @@ class Watcher {
   }
 
   Site& site_;
-  HttpServer& server_;
+  http::Server& server_;
   base::Mutex mutex_;
   base::Condition end_;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
+void wait_until_readable(int descriptor) {
+  pollfd waits{descriptor, POLLIN, 0};
+  while (::poll(&waits, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 void serve(const Options& options, const std::function<void(const std::string& url)>& ready) {
   const Access checked(options.host, options.token, options.port);  // before anything listens
-  base::FileHandle listener = listen_at(options.host, options.port);
-  const Access access(options.host, options.token, port_of(listener));
+  base::FileHandle listener =
+      http::listen_at({options.host, options.port}, "dash", "; `lockstep dash --port 0` takes a free one");
+  const Access access(options.host, options.token, http::port_of(listener));
   Site site(options, access);
-  HttpServer server(std::move(listener), [&site](const Request& request) { return site.answer(request); });
+  http::Server server(std::move(listener), {.name = "dash", .workers = kWorkers},
+                      [&site](const http::Request& request) { return site.answer(request); });
   const Watcher watcher(site, server);
   if (ready) ready(access.url());
-  server.run(options.stop);
+  wait_until_readable(options.stop);
 }
 
 }  // namespace lockstep::dash

@@ -20,9 +20,6 @@ struct Options {
 /// 128 random bits, for a token.
 std::string make_token();
 
-/// Whether only this machine reaches it, by its name.
-bool is_loopback(const std::string& host);
-
 /// `ready` is called with the page's address once it listens. Throws UsageError, IoError.
 void serve(const Options& options, const std::function<void(const std::string& url)>& ready);
 

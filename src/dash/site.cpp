@@ -30,11 +30,11 @@ constexpr const char* kReportPolicy =
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-Response json_response(std::string body) {
+http::Response json_response(std::string body) {
   return {.type = "application/json", .body = std::move(body), .headers = {{"Content-Security-Policy", kPagePolicy}}};
 }
 
-Response not_found(std::string_view what) { return plain_response(404, what); }
+http::Response not_found(std::string_view what) { return http::plain_response(404, what); }
 
 std::string_view type_of(std::string_view name) {
   if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
@@ -43,7 +43,7 @@ std::string_view type_of(std::string_view name) {
   return "text/html; charset=utf-8";
 }
 
-Response asset_response(std::string_view name) {
+http::Response asset_response(std::string_view name) {
   const std::string_view text = web_asset(name);
   if (text.empty()) return not_found("there is no such page");
   return {.type = std::string(type_of(name)),
@@ -58,7 +58,7 @@ std::vector<std::string> ids_in(std::string_view list) {
   while (!list.empty()) {
     const std::string_view part = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), part.size() + 1));
-    const std::optional<std::string> id = url_decoded(part);
+    const std::optional<std::string> id = http::url_decoded(part);
     if (id && !id->empty() && seen.insert(*id).second) ids.push_back(*id);
   }
   return ids;
@@ -78,8 +78,8 @@ Site::Site(const Options& options, Access access)
       access_(std::move(access)),
       store_(options.runs_dir, options.lab_dir) {}
 
-Response Site::answer(const Request& request) {
-  if (const std::optional<Response> refused = access_.refusal(request)) return *refused;
+http::Response Site::answer(const http::Request& request) {
+  if (const std::optional<http::Response> refused = access_.refusal(request)) return *refused;
   const std::vector<std::string>& path = request.path;
   if (!path.empty() && path[0] == "api") return api(request);
   if (path.size() == 1 && path[0] == "events") {
@@ -89,13 +89,13 @@ Response Site::answer(const Request& request) {
   return page(request);
 }
 
-Response Site::page(const Request& request) {
+http::Response Site::page(const http::Request& request) {
   if (request.path.empty()) return asset_response("index.html");
   if (request.path.size() == 2 && request.path[0] == "static") return asset_response(request.path[1]);
   return not_found("there is no such page");
 }
 
-Response Site::api(const Request& request) {
+http::Response Site::api(const http::Request& request) {
   const std::vector<std::string>& path = request.path;
   const std::string what = path.size() > 1 ? path[1] : "";
   if (path.size() == 2 && what == "runs") return runs();
@@ -107,7 +107,7 @@ Response Site::api(const Request& request) {
   return not_found("there is no such page");
 }
 
-Response Site::runs() {
+http::Response Site::runs() {
   std::string list;
   for (const RowPtr& row : store_.rows()) list += (list.empty() ? "" : ",") + row->json;
   std::error_code ignored;
@@ -116,7 +116,7 @@ Response Site::runs() {
                                    std::filesystem::is_directory(runs_dir_, ignored), list));
 }
 
-Response Site::one_run(const Request& request) {
+http::Response Site::one_run(const http::Request& request) {
   const std::string& id = request.path[2];
   const RunPtr run = store_.find(id);
   if (!run) return not_found("there is no such run");
@@ -124,13 +124,13 @@ Response Site::one_run(const Request& request) {
   return json_response(run_json(id, *run, now()));
 }
 
-Response Site::compare(const Request& request) {
+http::Response Site::compare(const http::Request& request) {
   const auto list = request.query.find("runs");
   const std::vector<std::string> ids = list == request.query.end() ? std::vector<std::string>() : ids_in(list->second);
-  if (ids.empty()) return plain_response(400, "runs: ids of runs are needed, with commas between them");
+  if (ids.empty()) return http::plain_response(400, "runs: ids of runs are needed, with commas between them");
   if (ids.size() > kMostCompared) {
-    return plain_response(400,
-                          fmt::format("runs: {} are too many; at most {} are compared", ids.size(), kMostCompared));
+    return http::plain_response(
+        400, fmt::format("runs: {} are too many; at most {} are compared", ids.size(), kMostCompared));
   }
   std::vector<std::pair<std::string, RunPtr>> chosen;
   std::vector<RunPtr> found;
@@ -148,7 +148,7 @@ Response Site::compare(const Request& request) {
                                    compare_json(chosen), compare_charts_json(found, request.parameter("over"))));
 }
 
-Response Site::experiment(const std::string& text) {
+http::Response Site::experiment(const std::string& text) {
   int64_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error != std::errc() || end != text.data() + text.size()) return not_found("there is no such experiment");
@@ -156,7 +156,7 @@ Response Site::experiment(const std::string& text) {
   return json ? json_response(std::move(*json)) : not_found("there is no such experiment");
 }
 
-Response Site::nodes() {
+http::Response Site::nodes() {
   std::string list;
   for (const RowPtr& row : store_.rows()) {
     if (row->state != records::RunState::running) continue;
@@ -166,7 +166,7 @@ Response Site::nodes() {
   return json_response("{\"runs\":[" + list + "]}");
 }
 
-Response Site::report(const std::string& folder) {
+http::Response Site::report(const std::string& folder) {
   std::optional<std::string> html = read_report(store_, folder);
   if (!html) return not_found("there is no such report");
   return {.type = "text/html; charset=utf-8",

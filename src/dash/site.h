@@ -10,8 +10,8 @@
 #include "base/mutex.h"
 #include "dash/access.h"
 #include "dash/dash.h"
-#include "dash/http.h"
 #include "dash/run_store.h"
+#include "http/message.h"
 
 namespace lockstep::dash {
 
@@ -19,20 +19,20 @@ class Site {
  public:
   Site(const Options& options, Access access);
 
-  Response answer(const Request& request);
+  http::Response answer(const http::Request& request);
 
   /// What changed since the last call, as an event for the page; empty where nothing did.
   std::string changes();
 
  private:
-  Response page(const Request& request);
-  Response api(const Request& request);
-  Response runs();
-  Response one_run(const Request& request);
-  Response compare(const Request& request);
-  Response experiment(const std::string& id);
-  Response nodes();
-  Response report(const std::string& folder);
+  http::Response page(const http::Request& request);
+  http::Response api(const http::Request& request);
+  http::Response runs();
+  http::Response one_run(const http::Request& request);
+  http::Response compare(const http::Request& request);
+  http::Response experiment(const std::string& id);
+  http::Response nodes();
+  http::Response report(const std::string& folder);
 
   const std::string runs_dir_;
   const std::string lab_dir_;

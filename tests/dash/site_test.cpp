@@ -24,14 +24,14 @@ using ::testing::HasSubstr;
 
 class SiteTest : public ::testing::Test {
  protected:
-  Response answer(const std::string& target) {
-    Response refused;
-    const std::optional<Request> request =
-        parse_request("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n", refused);
+  http::Response answer(const std::string& target) {
+    http::Response refused;
+    const std::optional<http::Request> request =
+        http::parse_request("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n", refused);
     return request ? site_.answer(*request) : refused;
   }
   json asked(const std::string& target) {
-    const Response response = answer(target);
+    const http::Response response = answer(target);
     EXPECT_EQ(response.status, 200) << target << response.body;
     return json::parse(response.body);
   }
@@ -45,7 +45,7 @@ class SiteTest : public ::testing::Test {
 TEST_F(SiteTest, ThePageAndItsPartsAreThere) {
   EXPECT_THAT(answer("/").body, HasSubstr("<title>Lockstep</title>"));
   for (const char* name : {"app.js", "chart.js", "page.js", "runs_view.js", "cluster_view.js"}) {
-    const Response response = answer(std::string("/static/") + name);
+    const http::Response response = answer(std::string("/static/") + name);
     EXPECT_EQ(response.status, 200) << name;
     EXPECT_EQ(response.type, "text/javascript; charset=utf-8");
   }

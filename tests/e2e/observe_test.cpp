@@ -1,8 +1,5 @@
 // What every run leaves behind besides its results: event files, resources, phases; and figures while it goes on.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -14,6 +11,9 @@
 #include <thread>
 
 #include "e2e/cluster.h"
+#include "http/client.h"
+#include "http/listen.h"
+#include "lockstep/error.h"
 #include "observe/event_reader.h"
 
 namespace lockstep::testing {
@@ -89,26 +89,6 @@ std::set<std::string> phases_of(const nlohmann::json& summary) {
   return names;
 }
 
-/// The answer to GET /metrics; empty where nobody listens.
-std::string scrape(int port) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
-    (void)!::write(socket, request.data(), request.size());
-    char buffer[4096];
-    for (ssize_t got = 0; (got = ::read(socket, buffer, sizeof buffer)) > 0;) {
-      answer.append(buffer, static_cast<size_t>(got));
-    }
-  }
-  ::close(socket);
-  return answer;
-}
-
 /// The value of a line that begins so; NaN where there is none.
 double figure(const std::string& answer, const std::string& beginning) {
   const size_t at = answer.find("\n" + beginning);
@@ -118,17 +98,11 @@ double figure(const std::string& answer, const std::string& beginning) {
 
 int free_ports(int count) {
   for (int port = 20000 + static_cast<int>(::getpid() % 20000); port < 60000; port += count) {
-    bool all = true;
-    for (int i = 0; i < count && all; ++i) {
-      const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(static_cast<uint16_t>(port + i));
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      all = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-      ::close(socket);
+    try {
+      for (int i = 0; i < count; ++i) http::listen_at({"127.0.0.1", port + i}, "test");
+      return port;
+    } catch (const IoError&) {  // one is taken
     }
-    if (all) return port;
   }
   return 0;
 }
@@ -251,7 +225,7 @@ TEST_F(Observe, MetricsOfEveryRoleCanBeReadWhileItTrains) {
   std::map<std::string, double> steps;
   for (int attempt = 0; attempt < 600 && steps.size() < 3; ++attempt) {
     for (int i = 0; i < 3; ++i) {
-      const std::string answer = scrape(port + i);
+      const std::string answer = get(port + i, "/metrics");
       for (const char* role : {"ps:0", "worker:0", "worker:1"}) {
         const double step = figure(answer, std::string("lockstep_step{role=\"") + role + "\"}");
         if (step > 0 && figure(answer, std::string("lockstep_rss_bytes{role=\"") + role + "\"}") > 0)
@@ -264,7 +238,8 @@ TEST_F(Observe, MetricsOfEveryRoleCanBeReadWhileItTrains) {
   const double before = steps["worker:1"];
   double after = before;
   for (int attempt = 0; attempt < 600 && !(after > before); ++attempt) {
-    for (int i = 0; i < 3; ++i) after = std::fmax(after, figure(scrape(port + i), "lockstep_step{role=\"worker:1\"}"));
+    for (int i = 0; i < 3; ++i)
+      after = std::fmax(after, figure(get(port + i, "/metrics"), "lockstep_step{role=\"worker:1\"}"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_GT(after, before);
@@ -282,17 +257,9 @@ TEST_F(Observe, BadMetricsAddressesAreRefusedInOneLine) {
 }
 
 TEST_F(Observe, TrainingGoesOnWhereTheMetricsPortIsTaken) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(socket, 1), 0);
-  ASSERT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string port = std::to_string(ntohs(address.sin_port));
+  const base::FileHandle taken = http::listen_at({"127.0.0.1", 0}, "test");
+  const std::string port = std::to_string(http::port_of(taken));
   const Ended ended = run(quick_train("lr", {"--metrics", "127.0.0.1:" + port}));
-  ::close(socket);
   EXPECT_EQ(ended.code, 0);
   expect_one_line(ended.err);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("warning"), HasSubstr(port)));

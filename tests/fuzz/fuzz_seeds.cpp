@@ -277,6 +277,16 @@ scales:
   put_file(folder + "/study.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
+void write_http(const std::string& folder) {
+  const auto put = [&](const char* name, std::string_view text) {
+    put_file(folder + "/" + name, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  };
+  put("page", "GET / HTTP/1.1\r\nHost: localhost:6007\r\nCookie: a=1; lockstep-dash-6007=0123456789abcdef\r\n\r\n");
+  put("query", "GET /api/compare?runs=lr%2D1,b%20c&over=step&token=x HTTP/1.0\nHost: [::1]:6007\n\n");
+  put("head", "HEAD /api/run/a%20b/charts HTTP/1.1\r\nAccept: */*\r\nX-Empty:\r\n\r\n");
+  put("outside", "GET /static/..%2f../x HTTP/1.1\r\n\r\n");
+}
+
 std::string made(const std::string& folder) {
   std::filesystem::create_directories(folder);
   return folder;
@@ -297,6 +307,7 @@ int main(int argc, char** argv) {
     write_experiment(made(folder + "/experiment"));
     write_records(made(folder + "/records"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
+    write_http(made(folder + "/http"));
     write_frame(made(folder + "/frame"));
     write_ps_messages(made(folder + "/ps_messages"));
     write_allreduce_messages(made(folder + "/allreduce_messages"));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/address.h"
 #include "cluster/supervisor.h"
 #include "command.h"
 #include "command_line.h"
@@ -45,7 +46,7 @@ int run_dash(const Arguments& arguments) {
   options.port = static_cast<int>(arguments.port);
   options.token = arguments.token;
   options.stop = signals.fd();
-  if (options.token.empty() && !dash::is_loopback(options.host)) options.token = dash::make_token();
+  if (options.token.empty() && !base::is_loopback(options.host)) options.token = dash::make_token();
   dash::serve(options, [&](const std::string& url) {
     print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
     flush_out();

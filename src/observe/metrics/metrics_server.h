@@ -1,6 +1,7 @@
-// A small web server that answers GET /metrics with figures in Prometheus' text format. It has one thread of its own,
-// which asks for the figures when someone asks. Nobody who connects can hold it up: a request is at most 8 kB, a
-// connection is there for one request and at most 5 s, and the oldest goes when there are too many.
+// A small web server (http/server.h) that answers GET /metrics with figures in Prometheus' text format. It has one
+// thread of its own, which asks for the figures when someone asks. Nobody who connects can hold it up: a request is at
+// most 8 kB and must be there within 5 s, its answer must be taken within 5 s, and the oldest goes when there are too
+// many.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::observe {
+namespace lockstep::http {
+class Server;
+}
 
-/// Whether the host of "host:port" is this machine's own, so that nobody else can ask. Throws UsageError for what is no
-/// address.
-bool is_loopback_address(const std::string& address);
+namespace lockstep::observe {
 
 /// One figure: lockstep_steps_total{role="worker:1"} 1200.
 struct Metric {
@@ -42,11 +43,11 @@ class MetricsServer {
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  [[nodiscard]] int port() const;
+  [[nodiscard]] int port() const { return port_; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  int port_ = 0;
+  std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace lockstep::observe

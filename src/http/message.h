@@ -1,5 +1,5 @@
-// The HTTP that the dashboard speaks: requests of one header without a body, responses after which the connection ends.
-// Pure functions over texts; any thread.
+// The HTTP that is spoken here: requests of one header without a body, responses after which the connection ends. Pure
+// functions over texts; any thread.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::dash {
+namespace lockstep::http {
 
 struct Request {
   std::string method;
@@ -46,4 +46,4 @@ std::optional<std::string> url_decoded(std::string_view text);
 /// With the security headers, and without its body where `head`.
 std::string response_text(const Response& response, bool head);
 
-}  // namespace lockstep::dash
+}  // namespace lockstep::http

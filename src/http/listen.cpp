@@ -1,3 +1,5 @@
+#include "http/listen.h"
+
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -6,12 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string>
 
-#include "base/address.h"
-#include "dash/http_server.h"
 #include "lockstep/error.h"
 
-namespace lockstep::dash {
+namespace lockstep::http {
 namespace {
 
 constexpr int kBacklog = 64;
@@ -29,23 +30,24 @@ base::FileHandle try_listen(const addrinfo& at, int& error) {
 
 }  // namespace
 
-base::FileHandle listen_at(const std::string& host, int port) {
-  const std::string text = base::join_address(host, port);
+base::FileHandle listen_at(const base::Address& address, std::string_view who, std::string_view advice) {
+  const std::string text = base::join_address(address.host, address.port);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (failed != 0) throw IoError(fmt::format("dash: cannot listen at {}: {}", text, gai_strerror(failed)));
+  const int failed = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (failed != 0) throw IoError(fmt::format("{}: cannot listen at {}: {}", who, text, gai_strerror(failed)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
   int error = 0;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     base::FileHandle made = try_listen(*at, error);
     if (made.open()) return made;
   }
-  const char* hint = error == EADDRINUSE ? "; `lockstep dash --port 0` takes a free one" : "";
   // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is safe
-  throw IoError(fmt::format("dash: cannot listen at {}: {}{}", text, strerror(error), hint));
+  const std::string reason = strerror(error);
+  throw IoError(fmt::format("{}: cannot listen at {}: {}{}", who, text, reason,
+                            error == EADDRINUSE ? advice : std::string_view()));
 }
 
 int port_of(const base::FileHandle& listener) {
@@ -57,4 +59,4 @@ int port_of(const base::FileHandle& listener) {
   return ntohs(port);
 }
 
-}  // namespace lockstep::dash
+}  // namespace lockstep::http

@@ -1,11 +1,11 @@
-#include "dash/http.h"
+#include "http/message.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 
-namespace lockstep::dash {
+namespace lockstep::http {
 namespace {
 
 std::string_view reason(int status) {
@@ -42,7 +42,7 @@ int hex_digit(char c) {
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 
@@ -54,6 +54,14 @@ std::string_view take_until(std::string_view& text, char end) {
   return part;
 }
 
+std::string_view take_line(std::string_view& text) {
+  std::string_view line = take_until(text, '\n');
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+bool is_visible(char c) { return c > ' ' && c <= '~'; }
+
 /// Nothing that could be another folder, or a file that is not meant to be seen.
 bool is_plain_part(std::string_view part) {
   return !part.empty() && part.front() != '.' && std::none_of(part.begin(), part.end(), [](unsigned char c) {
@@ -62,9 +70,12 @@ bool is_plain_part(std::string_view part) {
 }
 
 bool read_path(std::string_view text, Request& request, Response& refused) {
-  text.remove_prefix(1);
+  if (text == "/") return true;
   while (!text.empty()) {
-    const std::optional<std::string> part = url_decoded(take_until(text, '/'));
+    text.remove_prefix(1);
+    const std::string_view encoded = text.substr(0, text.find('/'));
+    text.remove_prefix(encoded.size());
+    const std::optional<std::string> part = url_decoded(encoded);
     if (!part) {
       refused = plain_response(400, "the path is wrongly encoded");
       return false;
@@ -78,17 +89,27 @@ bool read_path(std::string_view text, Request& request, Response& refused) {
   return true;
 }
 
-/// False where a header is none, or `host` stands twice.
+/// "Host: localhost" into `request`; false where it is no header, or `host` stands twice.
+bool read_header(std::string_view line, Request& request) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  std::string name(line.substr(0, colon));
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  const auto control = [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; };
+  if (!std::all_of(name.begin(), name.end(), is_visible) || std::any_of(value.begin(), value.end(), control)) {
+    return false;
+  }
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool added = request.headers.emplace(name, value).second;
+  return added || name != "host";
+}
+
+/// Up to the empty line that ends them.
 bool read_headers(std::string_view text, Request& request) {
   while (!text.empty()) {
-    const std::string_view line = trimmed(take_until(text, '\n'));
+    const std::string_view line = take_line(text);
     if (line.empty()) return true;
-    const size_t colon = line.find(':');
-    if (colon == std::string_view::npos || colon == 0) return false;
-    std::string name(line.substr(0, colon));
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const bool added = request.headers.emplace(name, trimmed(line.substr(colon + 1))).second;
-    if (!added && name == "host") return false;
+    if (!read_header(line, request)) return false;
   }
   return true;
 }
@@ -101,9 +122,8 @@ bool read_first_line(std::string_view line, std::string_view& method, std::strin
   target = line.substr(first + 1, second - first - 1);
   const std::string_view version = line.substr(second + 1);
   const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
-  const auto plain = [](char c) { return c > ' ' && c <= '~'; };
   return !method.empty() && std::all_of(method.begin(), method.end(), letter) && target.starts_with('/') &&
-         std::all_of(target.begin(), target.end(), plain) && (version == "HTTP/1.0" || version == "HTTP/1.1");
+         std::all_of(target.begin(), target.end(), is_visible) && (version == "HTTP/1.0" || version == "HTTP/1.1");
 }
 
 }  // namespace
@@ -133,7 +153,7 @@ Response plain_response(int status, std::string_view line) {
 }
 
 bool is_whole_request(std::string_view text) {
-  return text.find("\r\n\r\n") != std::string_view::npos || text.find("\n\n") != std::string_view::npos;
+  return text.find("\n\r\n") != std::string_view::npos || text.find("\n\n") != std::string_view::npos;
 }
 
 std::optional<std::string> url_decoded(std::string_view text) {
@@ -158,7 +178,7 @@ std::optional<Request> parse_request(std::string_view text, Response& refused) {
   std::string_view method;
   std::string_view target;
   refused = plain_response(400, "this is no HTTP request");
-  if (!read_first_line(trimmed(take_until(text, '\n')), method, target)) return std::nullopt;
+  if (!read_first_line(take_line(text), method, target)) return std::nullopt;
   if (!read_headers(text, request)) return std::nullopt;
   request.method = method;
   if (!read_path(take_until(target, '?'), request, refused)) return std::nullopt;
@@ -181,4 +201,4 @@ std::string response_text(const Response& response, bool head) {
   return head ? text : text + response.body;
 }
 
-}  // namespace lockstep::dash
+}  // namespace lockstep::http
