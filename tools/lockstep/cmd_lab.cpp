@@ -32,7 +32,8 @@ void add_run(const Command& lab, Invocation& invocation) {
   app.add_option("--set", arguments->set, "A setting of all runs that the file does not vary, as dataset=fashion-mnist")
       .type_name("NAME=VALUE")
       .repeated();
-  app.add_flag("--local", arguments->local, "Processes of this machine instead of emulated nodes and hosts (needs no root)");
+  app.add_flag("--local", arguments->local,
+               "Processes of this machine instead of emulated nodes and hosts (needs no root)");
   app.add_flag("--dry-run", arguments->dry_run, "Only check the file, list its runs and estimate their time");
   app.add_flag("--again", arguments->again, "Make finished runs again, too");
   app.add_option("--lab-dir", arguments->lab_dir, "Where experiments are kept [lab]").type_name("DIR");
