@@ -174,11 +174,19 @@ void ControlGroup::set_cores(double cores) {
       static_cast<int64_t>(std::clamp<double>(least_period, kPeriodMicroseconds, kLongestPeriodMicroseconds));
   const auto quota =
       std::max<int64_t>(kLeastQuotaMicroseconds, static_cast<int64_t>(static_cast<double>(period) * cores));
-  if (second_) return must_write(cpu_ + "/cpu.max", fmt::format("{} {}", quota, period));
-  // In between no limit holds, so that no order of the two is refused.
-  must_write(cpu_ + "/cpu.cfs_quota_us", "-1");
-  must_write(cpu_ + "/cpu.cfs_period_us", std::to_string(period));
-  must_write(cpu_ + "/cpu.cfs_quota_us", std::to_string(quota));
+  // What a group leaves of a period while it waits for others it may use later: a slower machine would not lose it
+  // either. Kernels before 5.14 do not have this. It must not exceed the quota, so it is none while that changes.
+  const std::string burst = cpu_ + (second_ ? "/cpu.max.burst" : "/cpu.cfs_burst_us");
+  write_text(burst, "0");
+  if (second_) {
+    must_write(cpu_ + "/cpu.max", fmt::format("{} {}", quota, period));
+  } else {
+    // In between no limit holds, so that no order of the two is refused.
+    must_write(cpu_ + "/cpu.cfs_quota_us", "-1");
+    must_write(cpu_ + "/cpu.cfs_period_us", std::to_string(period));
+    must_write(cpu_ + "/cpu.cfs_quota_us", std::to_string(quota));
+  }
+  write_text(burst, std::to_string(quota));
 }
 
 std::vector<std::string> ControlGroup::files() const {

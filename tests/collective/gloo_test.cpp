@@ -66,7 +66,7 @@ constexpr GroupOptions kSpinning{.spin = std::chrono::microseconds(20)};
 
 void expect_sums(const Group& group) {
   const int size = group[0]->size();
-  for (const size_t count : {0UL, 1UL, 3UL, 1000UL, 4097UL, 62500UL, 77777UL, 1000003UL}) {
+  for (const size_t count : {0UL, 1UL, 3UL, 1000UL, 4097UL, 62500UL, 77777UL, 98304UL, 98305UL, 1000003UL}) {
     for (const Element element : {Element::float32, Element::bfloat16, Element::float16}) {
       const Bytes expected = expected_sum(count, size, element);
       in_threads(size, [&](int rank) {

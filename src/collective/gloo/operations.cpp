@@ -95,7 +95,9 @@ class Pipeline {
  public:
   Pipeline(Links& links, std::span<std::byte> data, Element element) : links_(links), data_(data), element_(element) {
     const auto members = static_cast<size_t>(links.size());
-    rounds_ = (data.size() + members * kQuarter - 1) / (members * kQuarter);
+    // In a single round there are never more than two unread messages between two members, so they may be larger.
+    const size_t single = members * kPiece;
+    rounds_ = data.size() <= single ? 1 : (data.size() + members * kQuarter - 1) / (members * kQuarter);
     const size_t unit = 16 * members;
     round_bytes_ = ((data.size() + rounds_ - 1) / rounds_ + unit - 1) / unit * unit;
   }
