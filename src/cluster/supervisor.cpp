@@ -10,14 +10,13 @@
 #include <csignal>
 #include <optional>
 
+#include "cluster/finishing.h"
 #include "cluster/watchman.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Moment = Clock::time_point;
 using Time = SupervisorOptions::Time;
 using Kind = RoleEvent::Kind;
 
@@ -39,25 +38,6 @@ std::string without_name(const std::string& line, const Command& command) {
   const std::string prefix = name.substr(name.rfind('/') + 1) + ": ";
   return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
 }
-
-struct RoleState {
-  RoleProcess process;
-  std::unique_ptr<Child> child = nullptr;  ///< while it runs
-  bool done = false;                       ///< ended well
-  int restarts = 0;
-  int quick_deaths = 0;
-  Moment started = {};
-  std::optional<Moment> start_at = {};
-  std::optional<Moment> stopped_since = {};
-  std::optional<Moment> deadline = {};  ///< for its end
-  int asked = 0;                        ///< the signal it was last asked to end with
-  std::string error = {};               ///< the last line of standard error, not told yet
-  std::string failure = {};             ///< what it said when it last failed by itself, and how often in a row
-  int same_failures = 0;
-  Moment error_at = {};
-  bool heard = false;        ///< of a remote one: it has said something
-  bool unreachable = false;  ///< its host was, when it last died
-};
 
 /// Standard streams that the caller has closed would become pipes of children.
 void ensure_standard_streams() {
@@ -99,7 +79,6 @@ class Supervisor::Impl {
   /// No restart can help: the end of the job, unless it can be done without.
   void give_up(RoleState& role, const std::string& reason, bool hopeless);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
-  [[nodiscard]] bool trained() const;
   void finish_when_trained();
   void fail(int code, const std::string& error);
   void ask_all(int signal, Time patience);
@@ -112,7 +91,6 @@ class Supervisor::Impl {
   [[nodiscard]] Time time_to_wait() const;
   [[nodiscard]] Time look_every() const { return std::clamp(options_.stopped / 4, Time(10), kLook); }
   [[nodiscard]] bool anyone_left() const;
-  [[nodiscard]] const RoleState* chief() const;
 
   SupervisorOptions options_;
   Callback callback_;
@@ -132,6 +110,7 @@ JobOutcome Supervisor::Impl::run() {
     wait_and_read();
     for (RoleState& role : roles_) check_end(role);
     finish_when_trained();
+    if (phase_ == Phase::finishing) hurry_servers(roles_, options_);
     look();
   }
   return outcome_;
@@ -273,7 +252,8 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
   role.child.reset();
   role.deadline.reset();
   role.asked = 0;
-  if (ending.ok() || (asked && ending.code() > 128) || (asked && phase_ == Phase::failed)) {
+  const bool over = phase_ == Phase::failed || phase_ == Phase::finishing;
+  if (ending.ok() || (asked && ending.code() > 128) || (asked && over)) {
     role.done = ending.ok();
     if (ending.ok()) tell_error(role);
     tell(Kind::ended, role, ending.ok() ? "" : ending.text());
@@ -340,35 +320,14 @@ void Supervisor::Impl::fail(int code, const std::string& error) {
   ask_all(SIGTERM, options_.terminate);
 }
 
-/// Training has ended when the chief has ended well, where it leaves last of those that train. Without one, when all
-/// have.
-bool Supervisor::Impl::trained() const {
-  const auto member_done = [](const RoleState& role) { return role.process.task.trains() && role.done; };
-  if (options_.enough_members > 0) return std::any_of(roles_.begin(), roles_.end(), member_done);
-  if (const RoleState* const last = chief()) return last->done;
-  const auto is_done = [](const RoleState& role) { return !role.process.task.trains() || role.done; };
-  return std::any_of(roles_.begin(), roles_.end(), member_done) && std::all_of(roles_.begin(), roles_.end(), is_done);
-}
-
 void Supervisor::Impl::finish_when_trained() {
-  if (phase_ != Phase::running || !trained()) return;
+  if (phase_ != Phase::running || !trained(roles_, options_)) return;
   phase_ = Phase::finishing;
   const Moment now = Clock::now();
   for (RoleState& role : roles_) {
     role.start_at.reset();
-    const bool evaluator = role.process.task.role == Role::evaluator;
-    if (role.child) role.deadline = now + (evaluator ? options_.finish_evaluator : options_.finish);
+    if (role.child) role.deadline = now + time_to_finish(role, roles_, options_);
   }
-}
-
-/// The one who closes the run for all: the chief, or worker:0 where none is named.
-const RoleState* Supervisor::Impl::chief() const {
-  const RoleState* found = nullptr;
-  for (const RoleState& role : roles_) {
-    if (role.process.task.role == Role::chief) return &role;
-    if (role.process.task == Task{Role::worker, 0}) found = &role;
-  }
-  return found;
 }
 
 void Supervisor::Impl::look() {

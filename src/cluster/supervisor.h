@@ -54,9 +54,11 @@ struct RoleEvent {
 struct SupervisorOptions {
   using Time = std::chrono::milliseconds;
   /// Of each role. One that fails by itself three times in a row, quickly and with the same words, gets no more.
-  int restarts = 10;    ///< of each role
-  Time stopped{5000};   ///< a role that is stopped this long is killed
-  Time finish{30'000};  ///< after the last worker's end, for the servers
+  int restarts = 10;         ///< of each role
+  Time stopped{5000};        ///< a role that is stopped this long is killed
+  Time finish{30'000};       ///< after the end of training, for the servers
+  Time finish_member{5000};  ///< the same for workers: what counts is written
+  Time finish_last{2000};    ///< for the servers, once nobody is left whom they may wait for
   Time finish_evaluator{600'000};
   Time interrupt{30'000};   ///< after Ctrl-C, for all
   Time terminate{10'000};   ///< after SIGTERM, before SIGKILL

@@ -192,6 +192,30 @@ TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
   EXPECT_EQ(pids.size(), 2U);
 }
 
+TEST_F(Supervisor, AWorkerThatDoesNotEndWithTheTrainingIsAskedTo) {
+  SupervisorOptions options = quick();
+  options.finish_member = Time(50);
+  const JobOutcome outcome = run({worker(0, {"exit=0"}), worker(1, {"on=15:1", "wait"})}, options);
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 has not ended though the training has; asking it to"));
+  EXPECT_THAT(texts(Kind::died), IsEmpty()) << "it did what it was asked to";
+}
+
+TEST_F(Supervisor, ServersThatAreLeftAloneNeedNotWait) {
+  SupervisorOptions options = quick();
+  options.finish = Time(1'000'000);
+  options.finish_last = Time(50);
+  EXPECT_EQ(run({ps(0, {"wait"}), worker(0, {}), worker(1, {})}, options).code, 0);
+}
+
+TEST_F(Supervisor, AServerEndsWellOnlyAfterTheTraining) {
+  SupervisorOptions options = quick();
+  options.finish_member = Time(50);
+  const JobOutcome outcome = run({ps(0, {}), worker(0, {"wait"})}, options);
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(texts(Kind::died), IsEmpty());
+}
+
 TEST_F(Supervisor, TheEvaluatorsDeathNeverEndsTheJob) {
   const std::string file = folder / "f";
   SupervisorOptions options = quick();
