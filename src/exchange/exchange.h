@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -58,6 +59,7 @@ struct StepInfo {
   bool applied = true;
   train::StopReason stop = train::StopReason::none;  ///< everyone ends
   std::string stopped_by;                            ///< who said so first, where that is known
+  bool missed = false;                               ///< they have ended, without this process
   std::optional<data::Plan> plan;                    ///< the data from the next batch on
   int64_t batches_per_step = 0;                      ///< with a plan: how many of its batches make a step; 0: as set
   BatchReport group;                                 ///< of all whose gradients are in the update
@@ -87,6 +89,14 @@ struct Farewell {
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of its own evaluation
   double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
+
+/// How a training ended that this process had no part in at its end.
+struct Ending {
+  train::StopReason reason = train::StopReason::none;
+  uint64_t step = 0;
+};
+/// Looks for signs that training has ended, for one who cannot reach the others; nothing: there are none.
+using LookForEnding = std::function<std::optional<Ending>()>;
 
 class Exchange {
  public:

@@ -131,10 +131,6 @@ bool Coordinator::needed_again(int number) const {
   return !others && data_left();
 }
 
-bool Coordinator::expects_someone() const {
-  return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.presence == Presence::absent; });
-}
-
 std::vector<int> Coordinator::expire(double now, bool someone_here) {
   std::vector<int> late;
   if (now < expected_until_ || !someone_here) return late;

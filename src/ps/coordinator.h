@@ -125,8 +125,6 @@ class Coordinator {
   /// Expected members that took too long are gone; their names for a message.
   std::vector<int> expire(double now, bool someone_here = true);
   [[nodiscard]] Presence presence(int member) const { return at(member).presence; }
-  /// Whether someone has not come yet who may still come.
-  [[nodiscard]] bool expects_someone() const;
   [[nodiscard]] bool finished(int member) const { return at(member).finished; }
   [[nodiscard]] int active() const;
   /// Counts the changes of who takes part.

@@ -84,6 +84,9 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
     drop(connected.failure().message);
     const std::string what = fmt::format("{} at {}: {} while waiting for {}", options_.server, options_.address,
                                          connected.failure().message, awaited);
+    if (const auto ending = options_.look_for_ending ? options_.look_for_ending() : std::nullopt) {
+      note_end(ending->reason);
+    }
     if (leaving()) return base::Failure{what};
     if (seconds_since(start) > options_.patience) {
       return base::Failure{fmt::format("{} for {:.0f} s", what, options_.patience)};
@@ -93,6 +96,11 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
       told = true;
     }
   }
+}
+
+void Link::note_end(train::StopReason why) {
+  why_ended_ = why;
+  ended_ = true;
 }
 
 void Link::drop(const std::string& why) {
@@ -170,9 +178,10 @@ void Link::listen(transport::Stream& stream) {
       heard_ = Clock::now();
     }
     try {
-      if (kind_of(frame.value()) == Kind::notice && parse<wire::Notice>(frame.value()).ended()) {
-        ended_ = true;
-        if (!stream.write(header(Kind::notice))) return;
+      if (kind_of(frame.value()) == Kind::notice) {
+        const auto notice = parse<wire::Notice>(frame.value());
+        if (notice.ended()) note_end(stop_reason(notice.stop()));
+        if (notice.ended() && !stream.write(header(Kind::notice))) return;
       }
       if (kind_of(frame.value()) == Kind::welcome) compare(parse<wire::Welcome>(frame.value()).incarnation());
     } catch (const Error&) {

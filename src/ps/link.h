@@ -29,6 +29,8 @@ struct LinkOptions {
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
   base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
+  /// Asked by the thread that waits for the server while that cannot be reached; may be absent.
+  exchange::LookForEnding look_for_ending;
   /// The server is gone: its connection closed or it is silent. Called by a thread of the link.
   std::function<void()> on_lost;
 };
@@ -53,8 +55,10 @@ class Link {
   /// The data stream as it is: a failure when it was lost, for answers to what was sent on it.
   base::Result<transport::Stream*> current();
   [[nodiscard]] bool intact() { return current().ok(); }
-  /// Whether the server said that training has ended.
+  /// Whether training has ended: the server said so, or there are signs of it.
   [[nodiscard]] bool ended() const { return ended_; }
+  /// Why it has, where that is known.
+  [[nodiscard]] train::StopReason why_ended() const { return why_ended_; }
   [[nodiscard]] const std::string& name() const { return options_.server; }
   [[nodiscard]] const std::string& address() const { return options_.address; }
   [[nodiscard]] transport::Traffic traffic() const;
@@ -69,6 +73,7 @@ class Link {
   /// end.
   void compare(uint64_t process);
   void watch();
+  void note_end(train::StopReason why);
   [[nodiscard]] bool leaving() const;
 
   LinkOptions options_;
@@ -76,6 +81,7 @@ class Link {
   uint64_t connections_ = 0;
   transport::Traffic traffic_before_;
   std::atomic<bool> ended_ = false;
+  std::atomic<train::StopReason> why_ended_ = train::StopReason::none;
   std::atomic<bool> stopping_ = false;
 
   base::Mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/tracer.h"
@@ -168,6 +169,10 @@ void check(const wire::Reply& reply) {
   const double waited = reply.waited_seconds();
   if (std::isfinite(waited) && waited >= 0) return;
   throw DataError(fmt::format("a reply that waited {} s; 0 or more is allowed", waited));
+}
+
+train::StopReason stop_reason(uint32_t number) {
+  return static_cast<train::StopReason>(std::min(number, static_cast<uint32_t>(train::StopReason::error)));
 }
 
 }  // namespace lockstep::ps

@@ -91,5 +91,7 @@ std::vector<graph::ParameterRange> ranges_of(const google::protobuf::RepeatedPtr
 void check(const wire::JobConfig& job);
 /// Checks times, which are added up.
 void check(const wire::Reply& reply);
+/// A number that is none is an error's.
+train::StopReason stop_reason(uint32_t number);
 
 }  // namespace lockstep::ps

@@ -56,6 +56,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     link.log = options_.log;
     link.interrupt = options_.interrupt;
     link.meter = options_.meter;
+    link.look_for_ending = [this] { return look_for_ending(); };
     if (i > 0 && options_.coordination.sync) {
       link.on_lost = [this, name = server.str()] {
         if (waits_for_all_) parts_.front()->link->lose(name + " is gone");
@@ -245,8 +246,8 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   spent_.push = seconds_between(before, pushed_);
   rejoined_ = false;
   base::Result<StepInfo> answered = await_answers();
-  if (!answered) return answered;
-  StepInfo info = std::move(answered.value());
+  if (!answered && !ended()) return answered;
+  StepInfo info = answered ? std::move(answered.value()) : miss_the_end();
   info.entered = entered;
   if (rejoined_) {
     spent_.others = seconds_between(pushed_, Clock::now());
@@ -290,6 +291,32 @@ base::Result<StepInfo> PsExchange::await_answers() {
     if (!levelled) return levelled.failure();
   }
   return info_from(reply.value());
+}
+
+bool PsExchange::ended() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->link->ended(); });
+}
+
+/// The first server knows first, and stays longest.
+std::optional<exchange::Ending> PsExchange::look_for_ending() const {
+  const Link& first = *parts_.front()->link;
+  if (first.ended()) return exchange::Ending{first.why_ended(), 0};
+  return options_.look_for_ending ? options_.look_for_ending() : std::nullopt;
+}
+
+StepInfo PsExchange::miss_the_end() {
+  over_ = rejoined_ = true;
+  StepInfo info;
+  info.step = parts_.front()->version;
+  info.applied = false;
+  info.missed = true;
+  info.stop = train::StopReason::data;
+  for (const auto& part : parts_) {
+    const train::StopReason why = part->link->why_ended();
+    if (why == train::StopReason::interrupted || why == train::StopReason::not_finite) info.stop = why;
+  }
+  options_.log("warning", "training is over: it ended without this worker");
+  return info;
 }
 
 base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {

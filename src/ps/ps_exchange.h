@@ -51,6 +51,7 @@ struct PsOptions {
   base::TraceTrack* trace = nullptr;    ///< of the training thread; may be absent
   /// The chief: called when a server holds nothing; the spans live until the next call.
   std::function<Initial()> initial;
+  exchange::LookForEnding look_for_ending;  ///< while a server cannot be reached; may be absent
 };
 
 class PsExchange final : public exchange::Exchange {
@@ -63,6 +64,8 @@ class PsExchange final : public exchange::Exchange {
   void ready(graph::ParameterRange range, exchange::Event event) override;
   base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override;
   base::Result<std::optional<exchange::StepInfo>> leave(const exchange::Farewell& farewell) override;
+  /// Not after an end without it: then all is written.
+  [[nodiscard]] bool leads() const override { return !over_; }
   [[nodiscard]] std::vector<std::string> slot_names() const override;
   base::Result<exchange::Snapshot> snapshot() override;
 
@@ -106,6 +109,11 @@ class PsExchange final : public exchange::Exchange {
   base::Result<exchange::StepInfo> try_to_join();
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.
   base::Result<exchange::StepInfo> rejoin(const wire::Reply& reply);
+  [[nodiscard]] std::optional<exchange::Ending> look_for_ending() const;
+  /// Whether training has ended for all.
+  [[nodiscard]] bool ended() const;
+  /// It has, and this process was not there.
+  exchange::StepInfo miss_the_end();
   void clip();
   void note(const base::Failure& failure);
   base::Result<wire::Ledger> hold();
@@ -125,6 +133,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t generation_ = 0;                  ///< of the parameters that it took part with; 0: none yet
   std::string noted_;                        ///< the latest failure that was told
   bool given_up_ = false;                    ///< a server did not come back within the patience
+  bool over_ = false;                        ///< training ended without this process
   std::atomic<bool> waits_for_all_ = false;  ///< for the first server's answer, which needs the others
 
   // The push under way.

@@ -97,13 +97,7 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
     base::Result<StepInfo> joined = try_to_join();
     if (joined) return std::optional<StepInfo>(joined.value());
     if (interrupted()) return base::Failure{"interrupted"};
-    if (parts_.front()->link->ended()) {
-      // It came when all was over: there is nothing left for it.
-      StepInfo over;
-      over.step = parts_.front()->version;
-      over.stop = train::StopReason::data;
-      return std::optional<StepInfo>(over);
-    }
+    if (ended()) return std::optional<StepInfo>(miss_the_end());
     if (given_up_) return joined.failure();
     note(joined.failure());
   }
@@ -212,7 +206,7 @@ StepInfo PsExchange::info_from(const wire::Reply& reply) {
   info.learning_rate = reply.learning_rate();
   info.gradient_norm = reply.gradient_norm();
   info.applied = reply.applied();
-  info.stop = static_cast<train::StopReason>(std::min(reply.stop(), static_cast<uint32_t>(train::StopReason::error)));
+  info.stop = stop_reason(reply.stop());
   info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
   info.examples_total = reply.examples_total();
   info.staleness = reply.staleness();

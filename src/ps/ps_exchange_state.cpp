@@ -11,6 +11,7 @@ namespace lockstep::ps {
 using exchange::StepInfo;
 
 base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell& farewell) {
+  if (over_) return std::optional<StepInfo>();
   ServerPart& coordinator = *parts_.front();
   wire::Leave leave;
   leave.set_stop(static_cast<uint32_t>(farewell.reason));
@@ -20,7 +21,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
   for (;;) {
     base::Result<transport::Stream*> stream = coordinator.link->stream("the end of all");
     if (!stream) {
-      if (coordinator.link->ended()) return std::optional<StepInfo>();
+      if (ended()) return std::optional<StepInfo>();
       return stream.failure();
     }
     const auto attempt = [&]() -> base::Result<bool> {
@@ -53,7 +54,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
     rounds_ = 0;
     for (const auto& part : parts_) {
       base::Result<bool> pulled = pull(*part, 0);
-      if (!pulled && !coordinator.link->ended()) return pulled.failure();
+      if (!pulled && !ended()) return pulled.failure();
     }
     return std::optional<StepInfo>();
   }

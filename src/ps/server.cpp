@@ -20,7 +20,8 @@ Server::Server(ServerOptions options)
     : options_(std::move(options)),
       incarnation_(wire::new_incarnation()),
       trace_(options_.tracer, options_.index),
-      alone_since_(now()) {
+      alone_since_(now()),
+      evaluator_heard_(now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
@@ -145,13 +146,18 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     const base::MutexLock lock(mutex_);
     if (!send(stream, header(Kind::welcome), welcome())) return;
     if (server && coordinator_ && !welcome_server(stream, hello)) return;
+    if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now();
     entry.emplace(peers_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
   }
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
     entry->heard();
-    if (kind_of(frame.value()) == Kind::notice) entry->knows_end();
+    if (kind_of(frame.value()) == Kind::notice) {
+      entry->knows_end();
+      const base::MutexLock lock(mutex_);
+      know_end_.insert(hello.member());
+    }
     if (kind_of(frame.value()) != Kind::received || !server) continue;
     const transport::Header& h = frame.value().header;
     const base::MutexLock lock(mutex_);
@@ -186,6 +192,7 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
   if (hello.member() >= 0 && coordinator_) {
     const bool finished = coordinator_->finished(hello.member());
     counted = coordinator_->depart(hello.member(), hello.incarnation()) && !finished;
+    if (counted) lost_at_[hello.member()] = now();
     commit_if_ready();
   }
   const auto session = sessions_.find(hello.member());

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -203,6 +204,8 @@ class Server {
   void watch_until_the_end();
   /// Whether everyone is gone who should go before this server, after the end.
   [[nodiscard]] bool alone_after_the_end();
+  /// After the end: whether someone may come who should hear of it, or take the last snapshot.
+  [[nodiscard]] bool may_come() LOCKSTEP_REQUIRES(mutex_);
   void look_after() LOCKSTEP_REQUIRES(mutex_);
   void expire_and_warn() LOCKSTEP_REQUIRES(mutex_);
   void end(const std::string& error) LOCKSTEP_REQUIRES(mutex_);
@@ -250,7 +253,11 @@ class Server {
   };
   std::deque<Kept> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
   bool evaluator_came_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the newest that the evaluator has
+  bool evaluator_knows_end_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  double evaluator_heard_ LOCKSTEP_GUARDED_BY(mutex_);         ///< a process of it said hello, or this server began
+  std::map<int, double> lost_at_ LOCKSTEP_GUARDED_BY(mutex_);  ///< members that had not finished
+  std::set<int> know_end_ LOCKSTEP_GUARDED_BY(mutex_);         ///< members that have heard of it
+  uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;    ///< the newest that the evaluator has
   bool server_lost_state_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool finishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;

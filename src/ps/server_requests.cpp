@@ -354,6 +354,7 @@ void Server::on_follow(const SessionPtr& session, const transport::Frame& frame)
       return !snapshots_.empty() || finishing_;
     });
     if (snapshots_.empty()) {
+      evaluator_knows_end_ = true;
       static_cast<void>(session->stream.write(header(Kind::end)));
       return;
     }

@@ -223,6 +223,7 @@ void Server::on_join(const SessionPtr& session, const transport::Frame& frame) {
     });
     count_lost(frame.header);
     coordinator_->join(member, session->hello.incarnation());
+    lost_at_.erase(member);
     commit_if_ready();
     changed_.notify_all();
     wait_until(session, [&] {

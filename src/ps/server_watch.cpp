@@ -10,6 +10,8 @@ namespace {
 constexpr double kStraggler = 5;      ///< seconds after which a wait for someone is worth a line
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
 constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
+constexpr double kReborn = 10;        ///< seconds after its loss in which a worker may come and should hear of the end
+constexpr double kStarting = 5;       ///< seconds that the evaluator may come later than this server
 
 }  // namespace
 
@@ -56,19 +58,34 @@ void Server::look_after() {
   }
 }
 
+bool Server::may_come() {
+  // Who is still starting should hear that all is over, not wait for a server that is gone.
+  for (int member = 0; coordinator_ && member < coordinator_->options().members; ++member) {
+    if (know_end_.contains(member)) continue;
+    const auto lost = lost_at_.find(member);
+    if (coordinator_->presence(member) == Coordinator::Presence::absent) return true;
+    if (lost != lost_at_.end() && now() - lost->second < kReborn) return true;
+  }
+  const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
+  const bool evaluator = !options_.spec.evaluator.empty() && !evaluator_knows_end_ && (coordinates() || behind);
+  return evaluator && now() - evaluator_heard_ < kStarting;
+}
+
 bool Server::alone_after_the_end() {
   wire::Notice notice;
   notice.set_ended(true);
+  {
+    const base::MutexLock lock(mutex_);
+    if (coordinator_) notice.set_stop(static_cast<uint32_t>(coordinator_->stopped()));
+  }
   peers_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
   const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
   // Who has not heard of the end would look for this server long after it is gone.
   const bool unaware = peers_.any([](const Peer& peer) { return !peer.role.starts_with("ps:") && !peer.knows_end; });
   const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
   const base::MutexLock lock(mutex_);
-  // Who is still starting should hear that all is over, not wait for a server that is gone.
-  const bool expected = coordinator_ && coordinator_->expects_someone();
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
-  const bool wait = (coordinates() && others) || expected || unaware || (evaluator && behind);
+  const bool wait = (coordinates() && others) || may_come() || unaware || (evaluator && behind);
   return !wait || now() - finishing_since_ > kFarewell;
 }
 

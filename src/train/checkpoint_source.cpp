@@ -33,6 +33,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.log = group.log;
       link.interrupt = interrupt;
       link.meter = group.meter;
+      link.look_for_ending = group.look_for_ending;
       links_.push_back(std::make_unique<ps::Link>(std::move(link)));
     }
     ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(settings.placement));

@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "train/all_reduce_member.h"
 #include "train/ps_member.h"
+#include "train/run_end.h"
 
 namespace lockstep::train {
 namespace {
@@ -106,6 +107,10 @@ void check_cluster_settings(const Settings& settings, const cluster::Spec& spec)
   } else {
     check_ps_settings(settings, spec);
   }
+}
+
+exchange::LookForEnding look_in(const std::string& run) {
+  return [end = std::make_shared<RunEnd>(run)] { return end->look(); };
 }
 
 transport::Security security_of(const Settings& settings) { return {settings.tls}; }

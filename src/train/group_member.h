@@ -28,9 +28,12 @@ struct Group {
   bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
   /// What the user types to go on with a run; absent where a launcher starts it again by itself.
   std::function<std::string(const std::string& run)> resume_command = {};
-  base::TrafficMeter* meter = nullptr;  ///< of what this process exchanges with the others; borrowed
+  base::TrafficMeter* meter = nullptr;           ///< of what this process exchanges with the others; borrowed
+  exchange::LookForEnding look_for_ending = {};  ///< once the run's folder is known
 };
 
+/// Signs of the run's end in its folder, from now on.
+exchange::LookForEnding look_in(const std::string& run);
 /// A digest of what all roles of a job must agree on. `settings` as the user gave them, resolved but not changed.
 std::string job_digest(const Settings& settings, const cluster::Spec& spec);
 /// Rules about cluster settings that no single one shows; throws UsageError.
@@ -48,6 +51,10 @@ struct MemberStart {
   std::function<ps::Initial()> initial;
   /// All-reduce, who leads: training begins at this step, whatever had been written beyond it.
   std::function<void(uint64_t step, uint64_t examples)> began;
+  /// All-reduce, who led: its group made way for another one, which is at this step.
+  std::function<void(uint64_t step)> went_back;
+  /// All-reduce, who ends alone: whether nothing of a later step is kept.
+  std::function<bool(uint64_t step)> is_newest;
   /// All-reduce, who leads: from here on another one may.
   std::function<void()> regrouping;
   /// All-reduce, who leads: this many bytes per bucket were found to be best.
@@ -69,6 +76,8 @@ class GroupMember {
   /// Examples per batch of this worker.
   [[nodiscard]] int64_t batch() const;
 
+  /// Where the whole run lies.
+  void set_run(const std::string& run) { group_.look_for_ending = look_in(run); }
   /// The folder of the whole run where the settings do not say: asks the others, and waits for them.
   virtual std::string find_run(const std::string& model_name) = 0;
   /// Whether another one than the chief may come to lead.

@@ -63,6 +63,7 @@ ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const
   options.log = group_.log;
   options.interrupt = interrupt_;
   options.meter = group_.meter;
+  options.look_for_ending = group_.look_for_ending;
   ps::CoordinatorOptions& coordination = options.coordination;
   coordination.members = members();
   coordination.servers = static_cast<int>(group_.spec.ps.size());
@@ -129,11 +130,11 @@ Shown PsMember::shown(const graph::ParameterStore& parameters) const {
 }
 
 void PsMember::end() {
-  if (exchange_ != nullptr && chief()) exchange_->end();
+  if (exchange_ != nullptr && leads()) exchange_->end();
 }
 
 void PsMember::report(Outcome& outcome) const {
-  if (exchange_ == nullptr || !chief()) return;
+  if (exchange_ == nullptr || !leads()) return;
   const std::vector<cluster::Task> tasks = group_.spec.members();
   const std::vector<ps::MemberRecord>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {

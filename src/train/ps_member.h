@@ -17,6 +17,7 @@ class PsMember final : public GroupMember {
   using GroupMember::GroupMember;
 
   std::string find_run(const std::string& model_name) override;
+  [[nodiscard]] bool leads() const override { return chief() && (exchange_ == nullptr || exchange_->leads()); }
   [[nodiscard]] Together together(MemberStart start) override;
   [[nodiscard]] TrainerOptions adapted(TrainerOptions options) const override;
   [[nodiscard]] Shown shown(const graph::ParameterStore& parameters) const override;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "observe/trace/role_trace.h"
 #include "train/all_reduce_member.h"
 #include "train/checkpoint_source.h"
+#include "train/checkpoint_store.h"
 #include "train/data_options.h"
 #include "train/machine.h"
 #include "train/role_observer.h"
@@ -97,6 +99,19 @@ EvalEvent to_event(uint64_t step, const Metrics& metrics, double seconds, double
   return event;
 }
 
+/// Those who had the last checkpoint may have gone before it was asked for: then it is in the run's folder, where that
+/// is shared. Its step, with the parameters in place; nothing where the evaluator has had it.
+std::optional<uint64_t> take_last(const std::string& run, uint64_t after, graph::ParameterStore& parameters) {
+  const CheckpointStore store(run + "/checkpoints");
+  const std::vector<CheckpointStore::File> files = store.list();
+  if (files.empty() || files.back().step <= after) return std::nullopt;
+  std::string path;
+  const Checkpoint last = store.load_newest(path);
+  if (last.parameters().size() != parameters.count()) return std::nullopt;
+  std::copy(last.parameters().begin(), last.parameters().end(), parameters.values().begin());
+  return last.header.state.step;
+}
+
 }  // namespace
 
 void run_server(Configuration configuration, const RoleOptions& options) {
@@ -157,9 +172,10 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
   Prepared prepared = prepare(configuration, group);
   const Settings& settings = prepared.settings;
   const nn::ModelDef& model = configuration.model(settings.model);
+  if (prepared.run.empty()) prepared.run = find_run_of(settings, group, prepared.job, options.interrupt);
+  group.look_for_ending = look_in(prepared.run);
   const data::Dataset dataset =
       data::load(settings.dataset, data_options(settings, model.image), options.fetch_progress);
-  if (prepared.run.empty()) prepared.run = find_run_of(settings, group, prepared.job, options.interrupt);
   const RunDirectory folder = RunDirectory::share(prepared.run + "/" + group.task.folder(), group.task.folder());
   const auto backend = make_backend(settings.backend, resolve_threads(settings),
                                     {.exact_conv = settings.exact_conv, .precision = settings.precision});
@@ -180,9 +196,7 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
   const auto source = follow_checkpoints(settings, group, prepared.job, options.interrupt, parameters);
   const RunClock clock;
   std::optional<double> best;
-  uint64_t step = 0;
-  while (const std::optional<uint64_t> found = source->next(step)) {
-    step = *found;
+  const auto evaluate = [&](uint64_t step) {
     const double before = clock.seconds();
     const Metrics metrics = evaluator.run();
     const EvalEvent event = to_event(step, metrics, clock.seconds(), clock.seconds() - before, best);
@@ -191,9 +205,17 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
     for (Hooks* hook : options.hooks) hook->on_eval(event);
     TrainingState state;
     state.last_eval = EvalRecord{step, 0, metrics.loss, metrics.accuracy, metrics.examples};
-    const StopReason goal = rules.check_goals(state);
+    return rules.check_goals(state);
+  };
+  uint64_t step = 0;
+  while (const std::optional<uint64_t> found = source->next(step)) {
+    step = *found;
+    const StopReason goal = evaluate(step);
     if (goal != StopReason::none) source->stop(goal);
   }
+  const bool interrupted = options.interrupt != nullptr && options.interrupt->load();
+  if (interrupted) return;
+  if (const auto last = take_last(prepared.run, step, parameters)) static_cast<void>(evaluate(*last));
 }
 
 }  // namespace lockstep::train

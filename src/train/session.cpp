@@ -14,6 +14,7 @@
 #include "train/machine.h"
 #include "train/replicas.h"
 #include "train/run_checkpointer.h"
+#include "train/run_end.h"
 #include "train/run_log.h"
 #include "train/setup.h"
 #include "train/summary.h"
@@ -21,6 +22,8 @@
 
 namespace lockstep::train {
 namespace {
+
+constexpr std::chrono::seconds kSummaryPatience{10};
 
 data::Dataset load_data(const Settings& settings, const nn::ModelDef& model, const SessionOptions& session) {
   if (session.dataset != nullptr) return *session.dataset;
@@ -52,6 +55,9 @@ class Session::Impl {
   std::optional<Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
   /// All-reduce: training begins at this step, whatever had been written beyond it.
   void began(uint64_t step, uint64_t examples);
+  /// All-reduce: whether nobody has kept anything of a later step in the run's folder.
+  [[nodiscard]] bool is_newest(uint64_t step) const { return kept_step(whole_run().path()) <= step; }
+  [[nodiscard]] const RunDirectory& whole_run() const { return run_ ? *run_ : *directory; }
   /// All-reduce: another one may lead after this.
   void regrouping();
   /// All-reduce: keeps the bucket size that was found, for when the run is resumed.
@@ -140,6 +146,8 @@ std::optional<Together> Session::Impl::join_others(const nn::ModelDef& model, co
   if (member_) {
     start.initial = [this] { return initial(); };
     start.began = [this](uint64_t step, uint64_t examples) { began(step, examples); };
+    start.went_back = [this](uint64_t step) { store_->abandon_after(step); };
+    start.is_newest = [this](uint64_t step) { return is_newest(step); };
     start.regrouping = [this] { regrouping(); };
     return member_->together(std::move(start));
   }
@@ -152,6 +160,8 @@ void Session::Impl::began(uint64_t step, uint64_t examples) {
   settings.checkpoint.clear();  // what the user named counts once; then it is the newest
   store_->remove_leftovers();
   store_->abandon_after(step);
+  std::error_code ignored;
+  std::filesystem::remove(whole_run().summary_file(), ignored);  // it says nothing of now
   if (leaders_log_) leaders_log_->go_back(step, examples);
 }
 
@@ -162,7 +172,7 @@ void Session::Impl::regrouping() {
 void Session::Impl::tuned(size_t bytes) {
   settings.bucket_mb = static_cast<double>(bytes) / kBucketMegabyte;
   settings.autotune = false;
-  base::write_whole_file((run_ ? *run_ : *directory).config_file(), to_yaml(settings));
+  base::write_whole_file(whole_run().config_file(), to_yaml(settings));
 }
 
 void Session::Impl::open_member_run(Configuration& configuration) {
@@ -182,6 +192,7 @@ void Session::Impl::open_member_run(Configuration& configuration) {
   settings.batch = member_->batch();
   if (run.empty()) run = settings.run_dir;
   if (run.empty()) run = member_->find_run(configuration.model(settings.model).name);
+  member_->set_run(run);
   directory = RunDirectory::share(member_->folder(run), group.task.folder());
   if (member_->leadership_moves() && !member_->chief()) run_ = RunDirectory::share(run, group.task.folder());
   // A role that was here before goes on in its files.
@@ -219,7 +230,7 @@ void Session::Impl::open_outputs() {
     directory = RunDirectory::create_for(settings, models_.find(settings.model).name);
     models_.keep_copy(settings.model, directory->path());
   }
-  if (!store_) store_.emplace((run_ ? *run_ : *directory).checkpoints(), settings.keep);
+  if (!store_) store_.emplace(whole_run().checkpoints(), settings.keep);
   if (resumed_ && !member_) store_->abandon_after(start_.step);
   const bool alone = !member_ || !member_->leadership_moves();  // in the run's folder
   if (chief() && alone) store_->remove_leftovers();
@@ -241,7 +252,7 @@ void Session::Impl::open_outputs() {
   const PictureSink sink = [this](const std::string& name, uint64_t step, const EncodedPicture& picture) {
     observer_->show(name, step, picture);
   };
-  if (may_lead()) pictures_ = setup_->picture_writer((run_ ? *run_ : *directory).pictures(), sink);
+  if (may_lead()) pictures_ = setup_->picture_writer(whole_run().pictures(), sink);
   if (pictures_) hooks_.push_back(pictures_.get());
   if (observer_->shows()) samples_ = setup_->sample_writer(sink);
   if (samples_) hooks_.push_back(samples_.get());
@@ -278,7 +289,7 @@ void Session::Impl::open_run(Configuration& configuration) {
 std::optional<Checkpoint> Session::Impl::load_checkpoint() {
   const bool all_reduce = member_ && member_->leadership_moves();
   if (!resumed_ && !all_reduce) return std::nullopt;
-  store_.emplace((run_ ? *run_ : *directory).checkpoints(), settings.keep);
+  store_.emplace(whole_run().checkpoints(), settings.keep);
   if (member_ && store_->list().empty()) return std::nullopt;
   if (settings.checkpoint.empty() && store_->list().empty()) {
     throw UsageError(fmt::format("run {} ended before its first checkpoint; start anew with --config {}",
@@ -346,9 +357,16 @@ void Session::Impl::write_summary(const Outcome& outcome, const std::string& err
   if (member_) summary.role = member_->task().str();
   if (observer_) summary.resources = observer_->stop();
   // The chief's folder is the run's: there the one who leads writes.
-  const bool own = run_ || !member_ || !member_->leadership_moves() || leads();
-  if (own) base::write_whole_file(directory->summary_file(), to_json(summary));
-  if (run_ && leads()) base::write_whole_file(run_->summary_file(), to_json(summary));
+  const std::string json = to_json(summary);
+  if (!chief()) base::write_whole_file(directory->summary_file(), json);
+  if (!leads()) return;
+  std::optional<base::LockFile> lock;
+  if (member_ && member_->leadership_moves()) {
+    // Another one may have gone on without this one, and have ended.
+    lock = base::LockFile::lock(whole_run().path() + "/.summary.lock", kSummaryPatience);
+    if (!is_newest(outcome.steps)) return;
+  }
+  base::write_whole_file(whole_run().summary_file(), json);
 }
 
 void Session::Impl::end_with_error(Trainer& trainer, StopReason reason, const std::string& error) noexcept {

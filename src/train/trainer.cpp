@@ -61,6 +61,7 @@ void Trainer::follow(const exchange::StepInfo& info) {
   take_plan(info);
   parts_.programs->parameters_changed();
   group_stop_ = info.stop;
+  missed_end_ = info.missed;
 }
 
 void Trainer::take_plan(const exchange::StepInfo& info) {
@@ -101,7 +102,8 @@ StopReason Trainer::train_share(const RunClock& clock) {
 bool Trainer::leave(StopReason reason, const RunClock& clock) {
   exchange::Farewell farewell{reason};
   // Whoever does not close for all tells what it has at its end, also where all evaluate on the way.
-  const bool own_result = parts_.checkpointer == nullptr && parts_.evaluator != nullptr && !evaluated_here();
+  const bool own_result =
+      parts_.checkpointer == nullptr && parts_.evaluator != nullptr && !evaluated_here() && !missed_end_;
   if (own_result && reason != StopReason::interrupted) evaluate(clock);
   if (state_.last_eval) {
     farewell.loss = state_.last_eval->loss;

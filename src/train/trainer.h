@@ -143,6 +143,7 @@ class Trainer {
   const data::Batch* dropped_ = nullptr;  ///< to be computed again, on newer parameters
   exchange::Snapshot snapshot_;
   StopReason group_stop_ = StopReason::none;
+  bool missed_end_ = false;  ///< the group ended without this process
   bool led_ = false;
   PhaseSeconds phases_ = {};  ///< since hooks were told of a step
   double closed_ = 0;         ///< of these, what lies before `ended_`

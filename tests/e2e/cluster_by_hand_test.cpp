@@ -1,6 +1,7 @@
 // A cluster whose roles are started by hand or by a scheduler, in any order, with TF_CONFIG or a file; its keys.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -35,6 +36,15 @@ class ByHand : public ClusterTest {
       const Ended ended = process->finish();
       EXPECT_EQ(ended.code, 0) << task << ": " << ended.out << ended.err;
     }
+  }
+  /// Waits until a role has logged so much.
+  void wait_for_lines(const std::string& file, int lines) const {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string text = get_file(folder / file);
+      if (std::count(text.begin(), text.end(), '\n') >= lines) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ADD_FAILURE() << file << " never had " << lines << " lines";
   }
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(700)); }
 
@@ -84,6 +94,60 @@ TEST_F(ByHand, AWorkerThatComesWhenAllIsOverEndsToo) {
   EXPECT_EQ(running["worker:0"]->finish().code, 0);
   start("worker:1", {"--epochs", "0", "--async", "--seconds", "0.2"});
   expect_all_end();
+}
+
+const Words kOneSecond{"--epochs", "0", "--async", "--seconds", "1", "--patience", "30"};
+
+TEST_F(ByHand, AWorkerThatIsContinuedWhenAllAreGoneEndsToo) {
+  make_cluster({{"ps", 1}, {"worker", 2}});
+  for (const char* task : {"worker:0", "worker:1", "ps:0"}) start(task, kOneSecond);
+  wait_for_lines("runs/lr-1/worker-1/config.yaml", 1);
+  running["worker:1"]->signal(SIGSTOP);
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  running["ps:0"]->signal(SIGTERM);  // it would stay a while, for who may come
+  EXPECT_EQ(running["ps:0"]->finish().code, 0);
+  running["worker:1"]->signal(SIGCONT);
+  const Ended late = running["worker:1"]->finish();
+  EXPECT_EQ(late.code, 0) << late.out << late.err;
+  EXPECT_EQ(late.err, "");
+  EXPECT_THAT(late.out, HasSubstr("worker:1: training is over: it ended without this worker\n"));
+  EXPECT_EQ(result("runs/lr-1").summary["role"], "worker:0");
+}
+
+TEST_F(ByHand, AWorkerThatDiedBeforeTheEndAndComesAfterItHearsOfIt) {
+  make_cluster({{"ps", 2}, {"worker", 2}});
+  for (const char* task : {"worker:0", "worker:1", "ps:0", "ps:1"}) start(task, kOneSecond);
+  wait_for_lines("runs/lr-1/worker-1/config.yaml", 1);
+  pause();
+  running["worker:1"]->signal(SIGKILL);
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  start("worker:1", kOneSecond);
+  expect_all_end();
+}
+
+TEST_F(ByHand, AnEvaluatorThatComesAfterAShortTrainingEvaluatesItsEnd) {
+  make_cluster({{"ps", 2}, {"worker", 1}, {"evaluator", 1}});
+  for (const char* task : {"worker:0", "ps:0", "ps:1"}) start(task);
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  start("evaluator:0", {"--patience", "30"});
+  expect_all_end();
+  EXPECT_THAT(get_file(folder / "runs/lr-1/evaluator-0/evals.csv"), HasSubstr("\n24,"));
+}
+
+TEST_F(ByHand, AnEvaluatorThatIsContinuedWhenAllAreGoneEvaluatesTheEnd) {
+  make_cluster({{"ps", 1}, {"worker", 1}, {"evaluator", 1}});
+  start("ps:0", kOneSecond);
+  start("evaluator:0", kOneSecond);
+  wait_for_lines("runs/lr-1/evaluator-0/evals.csv", 1);
+  running["evaluator:0"]->signal(SIGSTOP);
+  start("worker:0", kOneSecond);
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  running["ps:0"]->signal(SIGTERM);
+  EXPECT_EQ(running["ps:0"]->finish().code, 0);
+  running["evaluator:0"]->signal(SIGCONT);
+  EXPECT_EQ(running["evaluator:0"]->finish().code, 0);
+  const std::string evals = get_file(folder / "runs/lr-1/evaluator-0/evals.csv");
+  EXPECT_THAT(evals, HasSubstr(fmt::format("\n{},", result("runs/lr-1").steps)));
 }
 
 TEST_F(ByHand, WithAFileAndATask) {
