@@ -53,6 +53,10 @@ struct AllReduceOptions {
   std::function<void(uint64_t step, uint64_t examples)> began;
   /// The leader: from here on another one may lead.
   std::function<void()> regrouping;
+  /// Who led a group that made way for another: training goes on at this step, whatever it had written beyond it.
+  std::function<void(uint64_t step)> went_back;
+  /// Of one who ends without a group: whether nothing of a later step is kept. May be absent.
+  std::function<bool(uint64_t step)> is_newest;
   /// The leader: this many bytes per bucket are best.
   std::function<void(size_t bytes)> tuned;
 };
@@ -130,6 +134,7 @@ class AllReduceExchange final : public exchange::Exchange {
   // The group.
   [[nodiscard]] Standing standing() const;
   base::Result<exchange::StepInfo> regroup();
+  base::Result<exchange::StepInfo> end_without_group(base::Failure failure);
   void adopt(Formed formed);
   base::Result<bool> transfer_records();
   base::Result<bool> transfer_state();

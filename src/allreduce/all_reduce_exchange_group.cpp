@@ -44,6 +44,8 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
 /// Until a group stands in which everyone has the same state.
 base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
+  const bool led = leads_ && live_;
+  const uint64_t had = step_;
   if (leads_ && options_.regrouping) options_.regrouping();
   for (;;) {
     if (group_.collective) {
@@ -54,19 +56,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     group_.collective.reset();
     base::Result<Formed> formed = membership_->form(before);
     options_.initial = before;  // where it is, until it is in a group again
-    if (!formed) {
-      info.step = step_;
-      info.applied = false;
-      if (!whole_) leads_ = false;  // half a state is nothing to keep
-      if (membership_->over()) {
-        info.stop = train::StopReason::data;
-        leads_ = false;  // another one has written it all
-      }
-      if (interrupted()) info.stop = train::StopReason::interrupted;
-      if (info.stop == train::StopReason::none) return formed.failure();
-      agreed_ = info.stop;
-      return info;
-    }
+    if (!formed) return end_without_group(formed.failure());
     adopt(std::move(formed.value()));
     if (!group_.transfer) break;
     const base::Result<bool> moved = transfer_state();
@@ -77,10 +67,31 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   const bool begins = !group_.standing.live;
   whole_ = live_ = true;
   if (begins && leads_ && options_.began) options_.began(step_, examples_);
+  // Its group made way for another: what it kept of later steps does not count. Nobody has made a step since.
+  if (led && step_ < had && options_.went_back) options_.went_back(step_);
   info.step = step_;
   info.examples_total = examples_;
   info.plan = plan_;
   info.batches_per_step = options_.accumulate;
+  return info;
+}
+
+/// The first one of the latest group who is left keeps what it has, where it is whole and nothing newer is kept.
+base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failure) {
+  const bool over = membership_->over();
+  const bool ended_by_user = interrupted() || membership_->interrupted();
+  if (!over && !ended_by_user) {
+    if (!whole_) leads_ = false;
+    return failure;
+  }
+  leads_ = !over && whole_ && live_ && membership_->foremost() && (!options_.is_newest || options_.is_newest(step_));
+  if (over) options_.log("warning", "training is over: it ended without this worker");
+  StepInfo info;
+  info.step = step_;
+  info.applied = false;
+  info.missed = over;
+  info.stop = ended_by_user ? train::StopReason::interrupted : train::StopReason::data;
+  agreed_ = info.stop;
   return info;
 }
 
@@ -166,7 +177,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
     if (step_ < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
   }
   if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
-  base::Result<bool> closes = membership_->close();
+  base::Result<bool> closes = membership_->close(agreed_);
   if (!closes && !interrupted()) return closes.failure();
   if (closes) leads_ = closes.value();
   parted_ = closes && !leads_;
@@ -174,6 +185,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
 }
 
 void AllReduceExchange::end() {
+  if (!group_.collective) return;  // it ended alone: who trains on is not told that all is over
   membership_->end();
   parted_ = true;
 }

@@ -54,13 +54,17 @@ class Membership {
   /// Whether someone waits to get in. Cheap; asked of rank 0 before each step, who tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 
-  /// Training is over by the word of all. Rank 0 returns at once and closes for all; the others wait until it has
-  /// called `end`. True: this member leads (now) and has to close.
-  virtual base::Result<bool> close() = 0;
+  /// Training is over by the word of all, for that reason. Rank 0 returns at once and closes for all; the others wait
+  /// until it has called `end`. True: this member leads (now) and has to close.
+  virtual base::Result<bool> close(train::StopReason why) = 0;
   /// The leader, when all is written: everyone may go.
   virtual void end() = 0;
   /// Whether training was over before this member came: form() fails then, and it has nothing to do.
   [[nodiscard]] virtual bool over() const { return false; }
+  /// Whether a user has ended another member, and so all: form() fails then.
+  [[nodiscard]] virtual bool interrupted() const { return false; }
+  /// After form() failed: whether this is the first of the latest group that is left.
+  [[nodiscard]] virtual bool foremost() const = 0;
 
   /// The leader has written a checkpoint: for the evaluator, who follows them. The values are copied.
   virtual void publish(uint64_t /*step*/, std::span<const float> /*parameters*/) {}

@@ -63,7 +63,7 @@ base::Result<Formed> StaticMembership::form(const Standing& standing) {
   return formed;
 }
 
-base::Result<bool> StaticMembership::close() {
+base::Result<bool> StaticMembership::close(train::StopReason /*why*/) {
   if (collective_->rank() == 0) return true;
   base::Result<bool> ended = collective_->barrier();
   if (!ended) return ended;

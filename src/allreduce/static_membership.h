@@ -14,8 +14,9 @@ class StaticMembership final : public Membership {
   StaticMembership(std::shared_ptr<collective::Collective> collective, std::string advice);
 
   base::Result<Formed> form(const Standing& standing) override;
-  base::Result<bool> close() override;
+  base::Result<bool> close(train::StopReason why) override;
   void end() override;
+  [[nodiscard]] bool foremost() const override { return collective_->rank() == 0; }
 
  private:
   std::shared_ptr<collective::Collective> collective_;

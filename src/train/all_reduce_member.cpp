@@ -73,6 +73,8 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
   options.autotune = settings.autotune;
   options.top_k = settings.top_k;
   options.began = start.began;
+  options.went_back = start.went_back;
+  options.is_newest = start.is_newest;
   options.regrouping = start.regrouping;
   options.tuned = start.tuned;
   options.trace = start.trace;
@@ -130,6 +132,7 @@ allreduce::ElasticOptions elastic_options(const Settings& settings, const Group&
   options.log = group.log;
   options.interrupt = interrupt;
   options.meter = group.meter;
+  options.look_for_ending = group.look_for_ending;
   return options;
 }
 

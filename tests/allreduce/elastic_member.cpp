@@ -72,7 +72,7 @@ int take_part(allreduce::Membership& membership) {
     if (steps(membership, *formed.value().collective, standing, state) == Outcome::stop) break;
     formed.value().collective->abort("the group is made anew");
   }
-  const base::Result<bool> leads = membership.close();
+  const base::Result<bool> leads = membership.close(train::StopReason::data);
   if (!leads) return 1;
   if (leads.value()) {
     say("led");

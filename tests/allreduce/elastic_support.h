@@ -58,7 +58,7 @@ class Trainee {
   }
   /// As if the process were gone: its connections end, and nobody listens at its address.
   void vanish() {
-    interrupt = true;
+    gone_ = interrupt = true;
     {
       const std::lock_guard lock(mutex_);
       if (collective_) collective_->abort("the test ends");
@@ -95,7 +95,7 @@ class Trainee {
   void run() {
     Standing standing;
     standing.data.next_pass = 7;
-    while (true) {
+    while (!gone_) {
       base::Result<Formed> formed = membership->form(standing);
       if (!formed) {
         const std::lock_guard lock(mutex_);
@@ -134,13 +134,14 @@ class Trainee {
     return false;
   }
   void close() {
-    const base::Result<bool> leads = membership->close();
+    const base::Result<bool> leads = membership->close(train::StopReason::data);
     if (!leads || !leads.value()) return;
     led = true;
     while (hold_end && !interrupt) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (!interrupt) membership->end();
   }
 
+  std::atomic<bool> gone_ = false;
   std::mutex mutex_;
   std::vector<int> members_;
   uint64_t number_ = 0;

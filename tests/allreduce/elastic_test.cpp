@@ -132,6 +132,32 @@ TEST_F(Cluster, AnInterruptEndsTheWaitForOthers) {
   EXPECT_THAT(at(1).failure(), HasSubstr("interrupted"));
 }
 
+TEST_F(Cluster, WhereOneIsEnoughAnInterruptEndsAllNevertheless) {
+  change = [](ElasticOptions& options) { options.min_workers = 1; };
+  make(3);
+  start_all();
+  ASSERT_TRUE(trains({0, 1, 2}));
+  at(0).interrupt = true;  // its step is not made: it leaves while the next group is made
+  for (int i = 0; i < 3; ++i) at(i).wait();
+  EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while a group was being made"));
+  for (const int i : {1, 2}) {
+    EXPECT_THAT(at(i).failure(), HasSubstr("another member was interrupted"));
+    EXPECT_TRUE(at(i).membership->interrupted());
+  }
+}
+
+TEST_F(Cluster, WhoFindsSignsOfTheEndAndNobodyElseEnds) {
+  change = [](ElasticOptions& options) {
+    options.look_for_ending = [] { return exchange::Ending{train::StopReason::interrupted, 900}; };
+  };
+  make(2);
+  start(1);
+  at(1).wait();
+  EXPECT_THAT(at(1).failure(), HasSubstr("training is over"));
+  EXPECT_TRUE(at(1).membership->over());
+  EXPECT_TRUE(at(1).membership->interrupted());
+}
+
 TEST_F(Cluster, AMemberOfAnotherJobIsRefusedAndToldWhy) {
   make(2);
   start(0);

@@ -123,8 +123,9 @@ class MeetingMember final : public Membership {
   MeetingMember(Meeting& meeting, int member) : meeting_(meeting), member_(member) {}
   base::Result<Formed> form(const Standing& standing) override { return meeting_.form(member_, standing); }
   [[nodiscard]] bool wants_regroup() const override { return meeting_.someone_waits(); }
-  base::Result<bool> close() override { return member_ == 0; }
+  base::Result<bool> close(StopReason /*why*/) override { return member_ == 0; }
   void end() override {}
+  [[nodiscard]] bool foremost() const override { return member_ == 0; }
 
  private:
   Meeting& meeting_;
@@ -297,8 +298,9 @@ class Widowed final : public Membership {
     formed.standing.live = true;
     return formed;
   }
-  base::Result<bool> close() override { return true; }
+  base::Result<bool> close(StopReason /*why*/) override { return true; }
   void end() override {}
+  [[nodiscard]] bool foremost() const override { return true; }
 
   Standing after;
 
@@ -323,6 +325,110 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
+
+/// A group of one that makes way for another, which is where this one began.
+class Dissolved final : public Membership {
+ public:
+  base::Result<Formed> form(const Standing& standing) override {
+    if (!first_) first_ = standing;
+    Formed formed;
+    formed.number = ++number_;
+    formed.members = {0};
+    collective = formed.collective = std::move(collective::make_in_process_group(1).front());
+    formed.standing = *first_;
+    formed.standing.live = true;
+    formed.transfer = false;
+    return formed;
+  }
+  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  void end() override {}
+  [[nodiscard]] bool foremost() const override { return true; }
+
+  std::shared_ptr<collective::Collective> collective;
+
+ private:
+  std::optional<Standing> first_;
+  uint64_t number_ = 0;
+};
+
+TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
+  std::vector<uint64_t> back;
+  AllReduceOptions options = make_options(1);
+  options.went_back = [&](uint64_t step) { back.push_back(step); };
+  graph::ParameterStore store = make_store();
+  auto membership = std::make_unique<Dissolved>();
+  const Dissolved& group = *membership;
+  AllReduceExchange exchange(store, std::move(options), std::move(membership));
+  ASSERT_TRUE(exchange.join());
+  exchange.begin({0, 10, 1});
+  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  EXPECT_THAT(back, testing::IsEmpty());
+  group.collective->abort("it makes way");
+  exchange.begin({1, 10, 1});
+  EXPECT_EQ(exchange.finish({1, 1, 10}).value_or_throw().step, 0U);
+  EXPECT_THAT(back, ElementsAre(0U));
+}
+
+/// A group of one that breaks, and no other comes of it: a user has ended it.
+class Ended final : public Membership {
+ public:
+  Ended(bool over, bool foremost) : over_(over), foremost_(foremost) {}
+
+  base::Result<Formed> form(const Standing& standing) override {
+    if (formed_) return base::Failure{"another member was interrupted"};
+    Formed formed;
+    formed.number = 1;
+    formed.members = {0};
+    collective = formed.collective = std::move(collective::make_in_process_group(1).front());
+    formed.standing = standing;
+    formed_ = true;
+    return formed;
+  }
+  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  void end() override { ended = true; }
+  [[nodiscard]] bool over() const override { return over_; }
+  [[nodiscard]] bool interrupted() const override { return formed_; }
+  [[nodiscard]] bool foremost() const override { return foremost_; }
+
+  std::shared_ptr<collective::Collective> collective;
+  bool ended = false;
+
+ private:
+  bool over_;
+  bool foremost_;
+  bool formed_ = false;
+};
+
+/// Whether it writes for all in the end, where what is kept is of step `kept`.
+bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
+  AllReduceOptions options = make_options(1);
+  options.is_newest = [kept](uint64_t step) { return kept <= step; };
+  graph::ParameterStore store = make_store();
+  auto membership = std::make_unique<Ended>(over, foremost);
+  Ended& group = *membership;
+  AllReduceExchange exchange(store, std::move(options), std::move(membership));
+  EXPECT_TRUE(exchange.join());
+  exchange.begin({0, 10, 1});
+  EXPECT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  EXPECT_TRUE(exchange.leads());
+  group.collective->abort("the test says so");
+  exchange.begin({1, 10, 1});
+  const StepInfo info = exchange.finish({1, 1, 10}).value_or_throw();
+  EXPECT_EQ(info.stop, StopReason::interrupted);
+  EXPECT_EQ(info.missed, over);
+  EXPECT_FALSE(exchange.leave({info.stop}).value_or_throw());
+  exchange.end();
+  EXPECT_FALSE(group.ended) << "nobody is told that all is over";
+  return exchange.leads();
+}
+
+TEST(EndWithoutAGroup, IsWrittenByTheFirstWhoIsLeftWhereNothingNewerIs) {
+  EXPECT_TRUE(writes_in_the_end(false, true, 0));
+  EXPECT_TRUE(writes_in_the_end(false, true, 1));
+  EXPECT_FALSE(writes_in_the_end(false, true, 2)) << "another one has gone on";
+  EXPECT_FALSE(writes_in_the_end(false, false, 0)) << "another one writes";
+  EXPECT_FALSE(writes_in_the_end(true, true, 0)) << "all is written";
+}
 
 class Sent : public testing::TestWithParam<std::pair<collective::Element, double>> {};
 

@@ -229,6 +229,30 @@ TEST_F(AllReduceByHand, AnEvaluatorFollowsTheCheckpoints) {
   EXPECT_EQ(goal.summary["stop_reason"], "accuracy");
 }
 
+TEST_F(AllReduceByHand, AnEvaluatorThatComesAfterAShortTrainingEvaluatesItsEnd) {
+  make_cluster({{"worker", 1}, {"evaluator", 1}});
+  start("worker:0");
+  wait_for_lines("runs/lr-1/summary.json", 1);
+  start("evaluator:0", {"--patience", "30"});
+  expect_all_end();
+  EXPECT_THAT(get_file(folder / "runs/lr-1/evaluator-0/evals.csv"), HasSubstr("\n24,"));
+}
+
+TEST_F(AllReduceByHand, AnEvaluatorThatIsContinuedWhenAllAreGoneEvaluatesTheEnd) {
+  make_cluster({{"worker", 1}, {"evaluator", 1}});
+  const Words patient{"--epochs", "0", "--seconds", "2", "--patience", "30"};
+  for (const char* task : {"worker:0", "evaluator:0"}) start(task, patient);
+  wait_for_lines("runs/lr-1/evaluator-0/evals.csv", 1);
+  running["evaluator:0"]->signal(SIGSTOP);
+  wait_for_lines("runs/lr-1/summary.json", 1);
+  running["worker:0"]->signal(SIGTERM);  // it waits for the evaluator
+  EXPECT_EQ(running["worker:0"]->finish().code, 0);
+  running["evaluator:0"]->signal(SIGCONT);
+  EXPECT_EQ(running["evaluator:0"]->finish().code, 0);
+  const std::string evals = get_file(folder / "runs/lr-1/evaluator-0/evals.csv");
+  EXPECT_THAT(evals, HasSubstr(fmt::format("\n{},", result("runs/lr-1").steps)));
+}
+
 // Who is slow.
 
 TEST_F(AllReduceByHand, AWorkerThatIsHeldUpIsNamed) {

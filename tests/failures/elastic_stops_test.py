@@ -65,14 +65,13 @@ class StartedByHand(ClusterTest):
         before = self.step()
         eventually(lambda: self.step() > before + 500, "all go on")
 
-    def finish(self, together=True):
-        """Where one is enough, whoever hears of it later makes some steps alone: then the records are not of one moment."""
-        for job in self.jobs:
+    def finish(self, *jobs):
+        jobs = jobs or self.jobs
+        for job in jobs:
             job.process.send_signal(signal.SIGINT)
-        for job in self.jobs:
+        for job in jobs:
             self.assertEqual(job.finish(), 130, job.told())
-        if together:
-            self.expect_accounted(self.run, EXAMPLES)
+        self.expect_accounted(self.run, EXAMPLES)
 
     def test_a_worker_and_the_leader(self):
         self.begin(3)
@@ -106,7 +105,34 @@ class StartedByHand(ClusterTest):
         os.kill(pid, signal.SIGCONT)
         self.jobs[0].wait_for("of worker:0, worker:1 goes on from")
         self.expect_progress()
-        self.finish(together=False)
+        self.finish()
+
+    def leave_behind(self):
+        """The leader is stopped, the other one goes on without it, and has kept a checkpoint."""
+        self.begin(2, "--min-workers", "1", "--checkpoint-every", "200")
+        pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
+        before = self.run.checkpoints()
+        self.jobs[1].wait_for("of worker:1 goes on from", 30)
+        eventually(lambda: self.run.checkpoints()[-1:] > before[-1:], "a newer checkpoint")
+        return pid
+
+    def test_who_is_continued_when_all_is_over_ends_too(self):
+        pid = self.leave_behind()
+        self.finish(self.jobs[1])
+        before = self.run.summary()
+        os.kill(pid, signal.SIGCONT)
+        self.assertEqual(self.jobs[0].finish(), 130, self.jobs[0].told())
+        self.assertIn("worker:0: training is over: it ended without this worker", self.jobs[0].told())
+        self.assertEqual(self.run.summary(), before)
+
+    def test_a_leader_who_is_interrupted_on_its_way_back_replaces_nothing(self):
+        pid = self.leave_behind()
+        self.jobs[0].process.send_signal(signal.SIGINT)
+        os.kill(pid, signal.SIGCONT)
+        self.assertEqual(self.jobs[0].finish(), 130, self.jobs[0].told())
+        self.assertFalse(os.path.exists(self.run.file("summary.json")), "the other one trains on")
+        self.expect_progress()
+        self.finish(self.jobs[1])
 
 
 if __name__ == "__main__":

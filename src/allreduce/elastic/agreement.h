@@ -43,11 +43,12 @@ struct Status {
   bool whole = true;  ///< as in Standing
   bool live = false;
   uint64_t step = 0;
-  uint64_t seen = 0;       ///< the highest number of a group that it has heard of
-  uint64_t left = 0;       ///< of groups up to this number it will be no part (any more)
-  bool knows_end = false;  ///< it has heard that everything is written
-  Group group;             ///< the latest that it was connected in
-  std::vector<int> reach;  ///< whom it has a connection with, ascending
+  uint64_t seen = 0;         ///< the highest number of a group that it has heard of
+  uint64_t left = 0;         ///< of groups up to this number it will be no part (any more)
+  bool knows_end = false;    ///< it has heard that everything is written
+  bool interrupted = false;  ///< a user has ended it, or another one of its group
+  Group group;               ///< the latest that it was connected in
+  std::vector<int> reach;    ///< whom it has a connection with, ascending
 
   friend bool operator==(const Status&, const Status&) = default;
 };

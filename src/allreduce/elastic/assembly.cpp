@@ -29,6 +29,7 @@ Status Assembly::status() const {
   status.seen = seen_;
   status.left = left_;
   status.knows_end = knows_end_;
+  status.interrupted = interrupted_;
   status.group = group_;
   for (int member = 0; member < rules_.members; ++member) {
     if (at(member).here) status.reach.push_back(member);
@@ -74,8 +75,13 @@ void Assembly::arrived(int member, const Status& status, double now) {
 void Assembly::take_status(int member, const Status& status, double now) {
   at(member).status = status;
   note_seen(std::max(status.seen, status.group.number));
-  if ((status.phase == Phase::ended || status.knows_end) && !knows_end_) {
-    knows_end_ = true;
+  const bool ended = ends_all(status);
+  const bool concerns = ended || in_group(group_, {member, status.incarnation});
+  const bool interrupted = status.interrupted && concerns && !interrupted_;
+  if (interrupted && !ended) say("info", fmt::format("{} was interrupted: all end", name(member)));
+  if ((ended && !knows_end_) || interrupted) {
+    knows_end_ = knows_end_ || ended;
+    interrupted_ = interrupted_ || interrupted;
     tell();
   }
   react(now);

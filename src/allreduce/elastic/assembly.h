@@ -78,10 +78,12 @@ class Assembly {
   [[nodiscard]] const std::string& failure() const { return failure_; }
   /// Training was over when it wanted to take part.
   [[nodiscard]] bool over() const { return over_; }
-  /// Wants to be in no group any more.
-  void withdraw();
-  void close(double now);
+  /// Wants to be in no group any more; `interrupted`: because a user has ended it, and so all.
+  void withdraw(bool interrupted = false);
+  void close(double now, bool interrupted = false);
   void end(double now);
+  /// There are signs that training has ended at that step: it has, where nobody knows better.
+  void found_ending(uint64_t step, bool interrupted, double now);
 
   // What comes from others.
   void arrived(int peer, const Status& status, double now);
@@ -108,6 +110,12 @@ class Assembly {
   [[nodiscard]] bool knows_end() const { return knows_end_; }
   /// Whether everyone has heard of the end who can be expected to.
   [[nodiscard]] bool may_go(double now) const;
+  /// Whether a user has ended this member or another one of its latest group.
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  /// Whether all others of that group who are here know it, or have come to its end.
+  [[nodiscard]] bool parted() const;
+  /// Whether this is the first of that group who is here.
+  [[nodiscard]] bool foremost() const;
   /// "group 4 of worker:0, worker:2 goes on from step 120, without worker:1"
   [[nodiscard]] const std::string& announced() const { return announced_; }
 
@@ -184,6 +192,8 @@ class Assembly {
   void fail(std::string why, bool over);
 
   // assembly_running.cpp
+  /// Whether a member has heard of the end, and that of the newest group: one that was left behind may close its own.
+  [[nodiscard]] bool ends_all(const Status& status) const;
   void watch_group(double now);
   void break_group(const std::string& why);
   [[nodiscard]] bool dissolves_for(const Group& other) const;
@@ -197,6 +207,7 @@ class Assembly {
   uint64_t seen_ = 0;
   uint64_t left_ = 0;
   bool knows_end_ = false;
+  bool interrupted_ = false;
   Group group_;
   bool dissolved_ = false;  ///< its group made way for another: its state counts no more
   std::string broken_;

@@ -71,7 +71,7 @@ bool Assembly::must_wait_for_others(double now) {
     const Peer& peer = at(member);
     if (!peer.here) continue;
     const Status& status = peer.status;
-    if (status.phase == Phase::ended || status.knows_end) {
+    if (ends_all(status)) {
       fail("training is over", true);
       return true;
     }

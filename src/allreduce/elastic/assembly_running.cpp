@@ -8,9 +8,11 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kGrace = 2;    ///< seconds to finish a step that another one has finished
-constexpr double kReturn = 3;   ///< seconds for a leader whose connection broke, while closing
-constexpr double kReborn = 10;  ///< seconds after its death in which a member may come and should hear of the end
+constexpr double kGrace = 2;      ///< seconds to finish a step that another one has finished
+constexpr double kReturn = 3;     ///< seconds for a leader whose connection broke, while closing
+constexpr double kReborn = 10;    ///< seconds after its death in which a member may come and should hear of the end
+constexpr double kStarting = 10;  ///< seconds after the start in which one may come for the first time, and should, too
+constexpr double kAlone = 2;      ///< seconds for others to show up, before signs of the end are believed
 
 }  // namespace
 
@@ -104,7 +106,8 @@ void Assembly::announce(const Group& before) {
   if (!come.empty() && before.number > 0) announced_ += ", with " + names_of(come) + " anew";
 }
 
-void Assembly::withdraw() {
+void Assembly::withdraw(bool interrupted) {
+  interrupted_ = interrupted_ || interrupted;
   if (promise_) drop_promise();
   if (coming_) left_ = std::max(left_, coming_->group.number);
   coming_.reset();
@@ -112,7 +115,8 @@ void Assembly::withdraw() {
   tell();
 }
 
-void Assembly::close(double now) {
+void Assembly::close(double now, bool interrupted) {
+  interrupted_ = interrupted_ || interrupted;
   phase_ = Phase::closing;
   wants_regroup_ = false;
   tell();
@@ -140,9 +144,47 @@ int Assembly::leader(double now) const {
   return -1;
 }
 
+bool Assembly::ends_all(const Status& status) const {
+  if (status.phase != Phase::ended && !status.knows_end) return false;
+  return status.group.number >= group_.number && std::none_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+           return peer.here && peer.status.group.number > status.group.number;
+         });
+}
+
+bool Assembly::parted() const {
+  return std::all_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
+    if (seat.member == rules_.me || !alive(seat)) return true;
+    const Status& status = at(seat.member).status;
+    return status.interrupted || status.knows_end || status.phase == Phase::closing || status.phase == Phase::ended;
+  });
+}
+
+bool Assembly::foremost() const {
+  const auto first =
+      std::find_if(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) { return alive(seat); });
+  return first != group_.seats.end() && first->member == rules_.me;
+}
+
+void Assembly::found_ending(uint64_t step, bool interrupted, double now) {
+  const bool waits = phase_ == Phase::forming || phase_ == Phase::connecting;
+  if (!waits || !failure_.empty()) return;
+  if (standing_.live ? standing_.step > step : now - forming_since_ < kAlone) return;
+  for (const Peer& peer : peers_) {
+    const bool trains = peer.status.phase != Phase::starting && peer.status.phase != Phase::forming;
+    const bool further = peer.status.live && peer.status.step > step;
+    if (peer.here && (trains || further)) return;
+  }
+  knows_end_ = true;
+  interrupted_ = interrupted_ || interrupted;
+  fail("training is over", true);
+  tell();
+}
+
 bool Assembly::may_go(double now) const {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
+    const bool expected = member != rules_.me && !peer.came && start_ >= 0 && now - start_ < kStarting;
+    if (expected) return false;
     if (!peer.here && peer.asked_at >= 0 && now - peer.asked_at < kReborn) return false;
     if (member == rules_.me || !peer.came) continue;
     const bool in_mine = in_group(group_, {member, peer.status.incarnation});

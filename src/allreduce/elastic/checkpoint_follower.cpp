@@ -15,6 +15,7 @@ using elastic::kind_of;
 using std::chrono::milliseconds;
 
 constexpr double kWorthALine = 5;
+constexpr double kAlone = 2;  ///< seconds without any member, before signs of the end are believed
 constexpr double kGone = 60;  ///< seconds without any member, after one was there: all are gone
 
 }  // namespace
@@ -88,6 +89,7 @@ std::optional<uint64_t> CheckpointFollower::Impl::next(uint64_t after, std::span
       continue;
     }
     const double silent = std::chrono::duration<double>(wire::Clock::now() - heard).count();
+    if (silent > kAlone && options_.look_for_ending && options_.look_for_ending()) return std::nullopt;
     if (silent > (met_ ? std::min(kGone, options_.patience) : options_.patience)) {
       if (met_) return std::nullopt;  // they ended while nobody listened
       throw Error(

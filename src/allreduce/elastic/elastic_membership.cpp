@@ -54,9 +54,9 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   ~Impl() override;
 
   base::Result<Formed> form(const Standing& standing);
-  base::Result<bool> close();
+  base::Result<bool> close(train::StopReason why);
   void end();
-  [[nodiscard]] bool over();
+  [[nodiscard]] bool says(bool (elastic::Assembly::*what)() const);
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
   elastic::Publications& publications() { return publications_; }
 
@@ -76,7 +76,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   template <class Change>
   void act(const Change& change);
   void send_all() LOCKSTEP_REQUIRES(mutex_);
-  /// Something for the thread that forms a group to do; a failure ends the forming.
+  /// What the thread that forms a group has to do; after a while, if only to look again. A failure ends the forming.
   struct Errand {
     std::optional<Preparation> preparation;
     std::optional<Decision> decision;
@@ -85,6 +85,9 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   base::Result<bool> prepare(const Preparation& preparation);
   base::Result<Formed> connect(const Decision& decision);
   [[nodiscard]] bool give_up(double until);
+  void look_for_ending();
+  /// Until the others of the group know that this member was interrupted.
+  void await_parting();
   /// Until everyone has heard of the end.
   void say_farewell(double at_most, bool to_evaluator);
   [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
@@ -173,32 +176,46 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
   });
   base::Failure failure;
   while (failure.message.empty()) {
+    look_for_ending();
     base::Result<Errand> errand = next_errand();
     if (!errand) {
       failure = errand.failure();
     } else if (errand.value().preparation) {
       const base::Result<bool> prepared = prepare(*errand.value().preparation);
       if (!prepared) failure = prepared.failure();
-    } else {
+    } else if (errand.value().decision) {
       base::Result<Formed> formed = connect(*errand.value().decision);
       if (formed) return formed;
     }
   }
-  act([](elastic::Assembly& assembly) { assembly.withdraw(); });
+  act([this](elastic::Assembly& assembly) { assembly.withdraw(interrupted()); });
+  await_parting();
   return std::move(failure).because(options_.task.str());
+}
+
+void ElasticMembership::Impl::look_for_ending() {
+  const auto ending = options_.look_for_ending ? options_.look_for_ending() : std::nullopt;
+  if (!ending) return;
+  const bool ended_by_user = ending->reason == train::StopReason::interrupted;
+  act([&](elastic::Assembly& assembly) { assembly.found_ending(ending->step, ended_by_user, now()); });
+}
+
+void ElasticMembership::Impl::await_parting() {
+  const double until = now() + kShortFarewell;
+  const base::MutexLock lock(mutex_);
+  while (assembly_.interrupted() && !assembly_.parted() && now() < until) wake_.wait_for(mutex_, kLook);
 }
 
 base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
   const base::MutexLock lock(mutex_);
-  for (;;) {
-    if (interrupted()) return base::Failure{"interrupted while a group was being made"};
-    if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
-    if (!refusal_.empty()) return base::Failure{refusal_, true};
-    Errand errand{assembly_.take_preparation(), {}};
-    if (!errand.preparation) errand.decision = assembly_.take_decision();
-    if (errand.preparation || errand.decision) return errand;
-    wake_.wait_for(mutex_, kLook);
-  }
+  if (interrupted()) return base::Failure{"interrupted while a group was being made"};
+  if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
+  if (assembly_.interrupted()) return base::Failure{"another member was interrupted"};
+  if (!refusal_.empty()) return base::Failure{refusal_, true};
+  Errand errand{assembly_.take_preparation(), {}};
+  if (!errand.preparation) errand.decision = assembly_.take_decision();
+  if (!errand.preparation && !errand.decision) wake_.wait_for(mutex_, kLook);
+  return errand;
 }
 
 base::Result<bool> ElasticMembership::Impl::prepare(const Preparation& preparation) try {
@@ -251,15 +268,18 @@ base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) 
 
 // The end.
 
-base::Result<bool> ElasticMembership::Impl::close() {
-  act([](elastic::Assembly& assembly) { assembly.close(now()); });
+base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
+  act([why](elastic::Assembly& assembly) { assembly.close(now(), why == train::StopReason::interrupted); });
+  const double until = now() + kShortFarewell;
   {
     const base::MutexLock lock(mutex_);
     for (;;) {
       if (assembly_.knows_end()) break;
       const int leader = assembly_.leader(now());
       if (leader < 0 || leader == options_.spec.member_index(options_.task)) return true;
-      if (interrupted()) return base::Failure{"interrupted while the leader was closing"};
+      // Whoever goes before all have heard of the end breaks the step that tells them.
+      const bool may_go = assembly_.parted() || now() > until;
+      if (interrupted() && may_go) return base::Failure{"interrupted while the leader was closing"};
       wake_.wait_for(mutex_, kLook);
     }
   }
@@ -273,8 +293,10 @@ void ElasticMembership::Impl::end() {
 }
 
 void ElasticMembership::Impl::say_farewell(double at_most, bool to_evaluator) {
-  const double until = now() + at_most;
+  double until = now() + at_most;
+  const bool was_interrupted = interrupted();
   while (now() < until) {
+    if (interrupted() && !was_interrupted) until = std::min(until, now() + kShortFarewell / 2);
     const bool evaluator = publications_.awaited() || (to_evaluator && publications_.expected());
     const base::MutexLock lock(mutex_);
     if (assembly_.may_go(now()) && !evaluator) return;
@@ -282,9 +304,9 @@ void ElasticMembership::Impl::say_farewell(double at_most, bool to_evaluator) {
   }
 }
 
-bool ElasticMembership::Impl::over() {
+bool ElasticMembership::Impl::says(bool (elastic::Assembly::*what)() const) {
   const base::MutexLock lock(mutex_);
-  return assembly_.over();
+  return (assembly_.*what)();
 }
 
 // What the mesh tells.
@@ -354,9 +376,11 @@ ElasticMembership::ElasticMembership(ElasticOptions options) : impl_(std::make_u
 ElasticMembership::~ElasticMembership() = default;
 base::Result<Formed> ElasticMembership::form(const Standing& standing) { return impl_->form(standing); }
 bool ElasticMembership::wants_regroup() const { return impl_->wants_regroup(); }
-base::Result<bool> ElasticMembership::close() { return impl_->close(); }
+base::Result<bool> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
 void ElasticMembership::end() { impl_->end(); }
-bool ElasticMembership::over() const { return impl_->over(); }
+bool ElasticMembership::over() const { return impl_->says(&elastic::Assembly::over); }
+bool ElasticMembership::interrupted() const { return impl_->says(&elastic::Assembly::interrupted); }
+bool ElasticMembership::foremost() const { return impl_->says(&elastic::Assembly::foremost); }
 train::StopReason ElasticMembership::evaluators_word() const { return impl_->publications().word(); }
 void ElasticMembership::publish(uint64_t step, std::span<const float> parameters) {
   impl_->publications().publish(step, parameters);

@@ -11,6 +11,7 @@
 
 #include "allreduce/membership.h"
 #include "cluster/spec.h"
+#include "exchange/exchange.h"
 #include "transport/stream.h"
 
 namespace lockstep::allreduce {
@@ -34,7 +35,8 @@ struct ElasticOptions {
   std::function<std::unique_ptr<collective::Joining>(int rank, int size)> engine;
   Log log;
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed; ends every wait
-  base::TrafficMeter* meter = nullptr;  ///< of what members tell each other; the groups have their own; borrowed
+  base::TrafficMeter* meter = nullptr;      ///< of what members tell each other; the groups have their own; borrowed
+  exchange::LookForEnding look_for_ending;  ///< of who waits for a group; may be absent
 };
 
 class ElasticMembership final : public Membership {
@@ -47,9 +49,11 @@ class ElasticMembership final : public Membership {
 
   base::Result<Formed> form(const Standing& standing) override;
   [[nodiscard]] bool wants_regroup() const override;
-  base::Result<bool> close() override;
+  base::Result<bool> close(train::StopReason why) override;
   void end() override;
   [[nodiscard]] bool over() const override;
+  [[nodiscard]] bool interrupted() const override;
+  [[nodiscard]] bool foremost() const override;
   void publish(uint64_t step, std::span<const float> parameters) override;
   [[nodiscard]] train::StopReason evaluators_word() const override;
 

@@ -70,6 +70,7 @@ wire::Status made(const Status& status) {
   to.set_seen(status.seen);
   to.set_left(status.left);
   to.set_knows_end(status.knows_end);
+  to.set_interrupted(status.interrupted);
   to.mutable_group()->set_number(status.group.number);
   to.mutable_group()->set_id(status.group.id);
   put_seats(status.group.seats, *to.mutable_group()->mutable_seats());
@@ -88,6 +89,7 @@ Status read(const wire::Status& from, int members) {
   status.seen = checked_number(from.seen());
   status.left = checked_number(from.left());
   status.knows_end = from.knows_end();
+  status.interrupted = from.interrupted();
   status.group = {checked_number(from.group().number()), from.group().id(), take_seats(from.group().seats(), members)};
   const bool grouped = status.group.number > 0;
   const bool needed = status.phase == Phase::running || status.phase == Phase::closing;
