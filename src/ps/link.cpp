@@ -28,17 +28,19 @@ Link::~Link() {
   watch_thread_.join();
 }
 
-bool Link::leaving() const {
-  return stopping_ || ended_ || (options_.interrupt != nullptr && options_.interrupt->load());
-}
+bool Link::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
+
+bool Link::leaving() const { return stopping_ || ended_ || interrupted(); }
 
 base::Result<bool> Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.spin = options_.spin;
   connect.meter = options_.meter;
+  // Who only asks may get its answer after the end, too.
+  const bool trains = options_.hello.member() >= 0;
   base::Result<std::unique_ptr<transport::Stream>> made =
-      transport::connect(options_.address, connect, [this] { return leaving(); });
+      transport::connect(options_.address, connect, [&] { return stopping_ || interrupted() || (trains && ended_); });
   if (!made) return made.failure();
   const std::shared_ptr<transport::Stream> stream = std::move(made.value());
   {

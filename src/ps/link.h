@@ -74,6 +74,8 @@ class Link {
   void compare(uint64_t process);
   void watch();
   void note_end(train::StopReason why);
+  [[nodiscard]] bool interrupted() const;
+  /// No more tries to reach the server.
   [[nodiscard]] bool leaving() const;
 
   LinkOptions options_;
