@@ -1,6 +1,8 @@
 // Who lives: a server's heartbeats and deadlines, and the connection of the other servers to ps:0.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/error.h"
 #include "ps/server.h"
 
@@ -10,7 +12,7 @@ namespace {
 constexpr double kStraggler = 5;      ///< seconds after which a wait for someone is worth a line
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
 constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
-constexpr double kReborn = 10;        ///< seconds after its loss in which a worker may come and should hear of the end
+constexpr double kReborn = 10;        ///< seconds in which a worker that was lost shortly before the end may come
 constexpr double kStarting = 5;       ///< seconds that the evaluator may come later than this server
 
 }  // namespace
@@ -62,9 +64,11 @@ bool Server::may_come() {
   // Who is still starting should hear that all is over, not wait for a server that is gone.
   for (int member = 0; coordinator_ && member < coordinator_->options().members; ++member) {
     if (know_end_.contains(member)) continue;
-    const auto lost = lost_at_.find(member);
     if (coordinator_->presence(member) == Coordinator::Presence::absent) return true;
-    if (lost != lost_at_.end() && now() - lost->second < kReborn) return true;
+    // The end itself may have waited for its last gradient.
+    const auto lost = lost_at_.find(member);
+    const bool lately = lost != lost_at_.end() && finishing_since_ - lost->second < kReborn + kLostGradient;
+    if (lately && now() - std::max(lost->second, finishing_since_) < kReborn) return true;
   }
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
   const bool evaluator = !options_.spec.evaluator.empty() && !evaluator_knows_end_ && (coordinates() || behind);
