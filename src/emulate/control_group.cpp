@@ -174,8 +174,8 @@ void ControlGroup::set_cores(double cores) {
       static_cast<int64_t>(std::clamp<double>(least_period, kPeriodMicroseconds, kLongestPeriodMicroseconds));
   const auto quota =
       std::max<int64_t>(kLeastQuotaMicroseconds, static_cast<int64_t>(static_cast<double>(period) * cores));
-  // What a group leaves of a period while it waits for others it may use later: a slower machine would not lose it
-  // either. Kernels before 5.14 do not have this. It must not exceed the quota, so it is none while that changes.
+  // Groups that wait for each other rest at different times. What one leaves of a period for that reason it may use
+  // later (kernels from 5.14 on). It must not exceed the quota, so it is none while that changes.
   const std::string burst = cpu_ + (second_ ? "/cpu.max.burst" : "/cpu.cfs_burst_us");
   write_text(burst, "0");
   if (second_) {

@@ -32,7 +32,6 @@ constexpr size_t kStageAlignment = 64;
 constexpr size_t kAlwaysFits = 4096;
 /// What Linux lets anyone ask for by default; it then gives twice as much, of which it counts a little for itself.
 constexpr int kRoomWanted = 212'992;
-constexpr int kRoomNeeded = 400'000;
 
 std::string make_token() {
   std::random_device random;
@@ -112,7 +111,7 @@ void make_room(int socket) {
   int room = 0;
   socklen_t length = sizeof(room);
   getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, &length);
-  if (room >= kRoomNeeded) return;
+  if (room >= static_cast<int>(kRoom)) return;
   throw LinkError(fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); {} are needed", room / 2,
                               kRoomWanted));
 }

@@ -40,6 +40,7 @@ class LinkError : public Error {
 /// between two members must find room in a socket's send buffer: Linux gives 416 kB unless told otherwise.
 constexpr size_t kPiece = 128 * 1024;
 constexpr size_t kQuarter = 80 * 1024;
+constexpr size_t kRoom = 400'000;
 
 /// Where a message goes at its receiver.
 enum class Lane : uint8_t { stage, place };

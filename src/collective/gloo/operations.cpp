@@ -95,7 +95,9 @@ class Pipeline {
  public:
   Pipeline(Links& links, std::span<std::byte> data, Element element) : links_(links), data_(data), element_(element) {
     const auto members = static_cast<size_t>(links.size());
-    // In a single round there are never more than two unread messages between two members, so they may be larger.
+    // A single round leaves one message unread, so that it may be larger: a member that is ahead has at most that and
+    // the last two of a sum before or after it on their way to another.
+    static_assert(kPiece + 2 * kQuarter <= kRoom && 4 * kQuarter <= kRoom);
     const size_t single = members * kPiece;
     rounds_ = data.size() <= single ? 1 : (data.size() + members * kQuarter - 1) / (members * kQuarter);
     const size_t unit = 16 * members;
