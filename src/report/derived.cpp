@@ -14,8 +14,9 @@ using records::known;
 using records::kUnknown;
 
 /// What the cluster is made of; a baseline may have others.
-constexpr std::array<std::string_view, 9> kClusterSettings = {"workers",  "ps",        "layout",  "mode", "strategy",
-                                                              "replicas", "evaluator", "emulate", "seed"};
+constexpr std::array<std::string_view, 12> kClusterSettings = {"workers",  "ps",       "layout",    "mode",
+                                                               "strategy", "replicas", "evaluator", "emulate",
+                                                               "hosts",    "tls",      "insecure",  "seed"};
 
 bool of_cluster(std::string_view setting) {
   return std::find(kClusterSettings.begin(), kClusterSettings.end(), setting) != kClusterSettings.end();

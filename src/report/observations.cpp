@@ -24,7 +24,8 @@ double measured(const lab::Measured& values, std::string_view field) {
 /// What a case's label stands for.
 bool told_by_label(std::string_view setting) {
   return setting == "layout" || setting == "mode" || setting == "workers" || setting == "ps" || setting == "strategy" ||
-         setting == "threads" || setting == "replicas";
+         setting == "threads" || setting == "replicas" || setting == "hosts" || setting == "tls" ||
+         setting == "insecure";
 }
 
 /// In the order of their first value.

@@ -332,6 +332,13 @@ TEST(SpeedUp, IsAgainstTheRunOfOneTrainerThatIsElseTheSame) {
   EXPECT_EQ(check(results, {at_least("speed_up", 8, 1)}).verdict, Verdict::unknown);
 }
 
+TEST(SpeedUp, OfRunsOnHostsIsAgainstOneProcess) {
+  MadeRun hosts = crew(3, 32, 6);
+  for (const char* setting : {"hosts", "tls", "insecure"}) hosts.varied.emplace_back(setting, "some");
+  lab::Results results = made_results({crew(1, 32, 3), hosts});
+  EXPECT_THAT(check(results, {at_least("speed_up", 32, 2)}).sentences.at(0), HasSubstr("2.00, at least 2.00: holds."));
+}
+
 TEST(SpeedUp, OfRepeatsIsTheirMeanRateOverTheBaselines) {
   lab::Results results = made_results({crew(1, 32, 1), crew(1, 32, 3, 2), crew(3, 32, 1), crew(3, 32, 9, 2)});
   EXPECT_THAT(check(results, {at_least("speed_up", 32, 2)}).sentences.at(0), HasSubstr("2.50, at least 2.00: holds."));
