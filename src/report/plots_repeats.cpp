@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "chart/columns.h"
 #include "chart/run_charts.h"
@@ -26,11 +28,15 @@ constexpr size_t kMostPointsOfPlot = 40'000;  ///< about 600 kB
 
 std::string repeat_name(int repeat) { return fmt::format("repeat {}", repeat); }
 
-/// First the one that most cases have, then the others in order.
+/// First the one that most cases have a folder of, then the others in order.
 std::vector<int> repeats_of(const std::vector<Case>& cases) {
   std::map<int, std::set<const Case*>> having;
   for (const Case& each : cases) {
-    for (const Observation& member : each.members) having[member.run->plan.repeat].insert(&each);
+    for (const Observation& member : each.members) {
+      std::set<const Case*>& of = having[member.run->plan.repeat];
+      std::error_code ignored;
+      if (std::filesystem::exists(member.run->folder, ignored)) of.insert(&each);
+    }
   }
   std::vector<int> repeats;
   for (const auto& [repeat, of] : having) repeats.push_back(repeat);
@@ -84,32 +90,49 @@ bool has_data(const Chart& chart) {
   return chart.kind == chart::Kind::timeline ? !chart.spans.empty() : !chart.series.empty();
 }
 
-/// Adds the charts that `make` gives of the first repeat, with those of the others as choices. It gives as many each
-/// time, some perhaps without data.
+/// The charts of a repeat: one without a chart yet is drawn, else it is a choice. Gives the points of the choices.
+size_t add_repeat(std::vector<Chart>&& made, int repeat, bool several, std::vector<Chart>& charts) {
+  size_t points = 0;
+  if (charts.size() < made.size()) charts.resize(made.size());
+  for (size_t k = 0; k < made.size(); ++k) {
+    if (!has_data(made[k])) continue;
+    if (!has_data(charts[k])) {
+      charts[k] = std::move(made[k]);
+      if (several) charts[k].choice = repeat_name(repeat);
+      continue;
+    }
+    charts[k].choices.push_back(choice_of(std::move(made[k]), repeat));
+    for (const Series& series : charts[k].choices.back().series) points += series.x.size();
+  }
+  return points;
+}
+
+/// Adds the charts that `make` gives of the first repeat that has data, with those of the others as choices. It gives
+/// them in the same order each time, some perhaps without data, or none where the folder is gone.
 template <class Make>
 void add_with_choices(const std::vector<Case>& cases, const Make& make, Plot& plot) {
   const std::vector<int> repeats = repeats_of(cases);
   if (repeats.empty()) return;
-  std::vector<Chart> charts = make(repeats.front(), plot);
   const bool several = repeats.size() > 1 || repeats.front() > 1;
+  std::vector<Chart> charts;
   size_t points = points_of_choices(plot);
-  size_t offered = 1;
-  Plot ignored;  // what is gone of the others is not missed
-  for (size_t i = 1; i < repeats.size() && i < kMostRepeats && points < kMostPointsOfPlot; ++i, ++offered) {
-    std::vector<Chart> others = make(repeats[i], ignored);
-    for (size_t k = 0; k < std::min(charts.size(), others.size()); ++k) {
-      if (!has_data(others[k])) continue;
-      charts[k].choices.push_back(choice_of(std::move(others[k]), repeats[i]));
-      for (const Series& series : charts[k].choices.back().series) points += series.x.size();
-    }
+  size_t offered = 0;
+  Plot of_first;  // its notes, until one is drawn; what is gone of the others is not missed
+  bool drawn = false;
+  for (; offered < repeats.size() && offered < kMostRepeats && (!drawn || points < kMostPointsOfPlot); ++offered) {
+    Plot notes;
+    std::vector<Chart> made = make(repeats[offered], notes);
+    const bool first = !drawn && std::any_of(made.begin(), made.end(), has_data);
+    if (first || offered == 0) of_first = std::move(notes);
+    drawn = drawn || first;
+    points += add_repeat(std::move(made), repeats[offered], several, charts);
   }
+  plot.notes.insert(plot.notes.end(), of_first.notes.begin(), of_first.notes.end());
   if (offered < repeats.size()) {
     plot.notes.push_back(fmt::format("Of {} repeats {} can be chosen here.", repeats.size(), offered));
   }
   for (Chart& chart : charts) {
-    if (!has_data(chart)) continue;
-    if (several) chart.choice = repeat_name(repeats.front());
-    plot.charts.push_back(std::move(chart));
+    if (has_data(chart)) plot.charts.push_back(std::move(chart));
   }
 }
 

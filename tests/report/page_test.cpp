@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "made_results.h"
@@ -345,6 +346,26 @@ TEST_F(PlotsOfFolders, TheRepeatThatMostRunsHaveIsDrawnFirst) {
   const nlohmann::json usage = charts_of(page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"})))[0];
   EXPECT_EQ(usage["choice"], "repeat 2");
   EXPECT_FALSE(usage.contains("choices"));
+}
+
+TEST_F(PlotsOfFolders, ARepeatWhoseFolderIsThereIsDrawnInPlaceOfOneThatIsGone) {
+  std::filesystem::remove_all(dir_.path() + "/one");
+  for (const lab::PlotKind kind : {lab::PlotKind::usage, lab::PlotKind::timeline}) {
+    const auto charts = charts_of(page_of(plot(kind, "", {"cpu_percent"})));
+    ASSERT_THAT(charts, SizeIs(1));
+    EXPECT_EQ(charts[0]["choice"], "repeat 2");
+    EXPECT_FALSE(charts[0].contains("choices"));
+  }
+}
+
+TEST_F(PlotsOfFolders, ARepeatWithDataIsDrawnInPlaceOfOneWithout) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_.path() + "/one")) {
+    if (entry.path().filename().string().starts_with("monitor")) std::filesystem::remove(entry.path());
+  }
+  const std::string page = page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"}));
+  ASSERT_THAT(charts_of(page), SizeIs(1));
+  EXPECT_EQ(charts_of(page)[0]["choice"], "repeat 2");
+  EXPECT_FALSE(has(page, "No monitor recorded"));
 }
 
 TEST_F(PlotsOfFolders, WithManyRepeatsNotAllComeAlong) {
