@@ -94,6 +94,17 @@ TEST_F(Lab, OnlyChoosesRunsByTheirKeys) {
               HasSubstr("no run is called 'tiny-batch=11-r1' (did you mean 'tiny-batch=10-r1'?)"));
 }
 
+TEST_F(Lab, OnlyChoosesRunsByTheLabelsThatAreShown) {
+  put(kTiny + "cases: [{label: in one go, batch: 10}, {label: all of it, batch: 20}]\n");
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--only", "in one go"}).out, HasSubstr("1 run done"));
+  EXPECT_EQ(states(),
+            (std::map<std::string, std::string>{{"tiny-batch=10-r1", "done"}, {"tiny-batch=20-r1", "planned"}}));
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml", "--only", "two hosts"}, 2),
+              HasSubstr("no run is called 'two hosts' (there are 'tiny-batch=10-r1', 'in one go', 'tiny-batch=20-r1', "
+                        "...)"));
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml", "--only", "all of*"}, 2), HasSubstr("no run is called 'all of*'"));
+}
+
 TEST_F(Lab, RunsThatAreNotChosenKeepTheirResults) {
   put(kThree);
   (void)succeed({"lab", "run", "tiny.yaml"});

@@ -23,18 +23,43 @@ using Json = nlohmann::ordered_json;
 /// Without the repeat's number.
 std::string variation_of(const lab::RunPlan& plan) { return plan.key.substr(0, plan.key.rfind("-r")); }
 
+/// By a pattern of its key, or by its label, as `lab show` prints it.
+bool is_called(const lab::RunPlan& plan, const std::string& name) {
+  if (fnmatch(name.c_str(), plan.key.c_str(), 0) == 0) return true;
+  if (plan.label.empty()) return false;
+  const std::string repeat = fmt::format(", r{}", plan.repeat);
+  const std::string in_group = plan.group + ": " + plan.label;
+  return name == plan.label || name == plan.label + repeat || name == in_group || name == in_group + repeat;
+}
+
+/// What there is in place of a name that no run has: the nearest, or some.
+std::string instead_text(const std::string& name, const std::vector<std::string>& names) {
+  constexpr size_t kSome = 3;
+  if (const std::string nearest = base::nearest(name, names); !nearest.empty()) {
+    return fmt::format(" (did you mean '{}'?)", nearest);
+  }
+  std::string some;
+  for (size_t i = 0; i < std::min(names.size(), kSome); ++i) {
+    some += fmt::format("{}'{}'", some.empty() ? "" : ", ", names[i]);
+  }
+  return some.empty() ? "" : fmt::format(" (there are {}{})", some, names.size() > kSome ? ", ..." : "");
+}
+
 }  // namespace
 
 std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, const std::vector<std::string>& only) {
   std::vector<const lab::RunPlan*> chosen;
   std::vector<bool> matched(only.size(), false);
-  std::vector<std::string> keys;
+  std::vector<std::string> names;
   for (const lab::Group& group : experiment.groups) {
     for (const lab::RunPlan& plan : group.runs) {
-      keys.push_back(plan.key);
+      names.push_back(plan.key);
+      if (!plan.label.empty() && std::find(names.begin(), names.end(), plan.label) == names.end()) {
+        names.push_back(plan.label);
+      }
       bool wanted = only.empty();
       for (size_t i = 0; i < only.size(); ++i) {
-        if (fnmatch(only[i].c_str(), plan.key.c_str(), 0) != 0) continue;
+        if (!is_called(plan, only[i])) continue;
         wanted = matched[i] = true;
       }
       if (wanted) chosen.push_back(&plan);
@@ -43,10 +68,8 @@ std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, 
   const auto missing = std::find(matched.begin(), matched.end(), false);
   if (missing != matched.end()) {
     const std::string& pattern = only[static_cast<size_t>(missing - matched.begin())];
-    const std::string nearest = base::nearest(pattern, keys);
     throw UsageError(fmt::format("--only: no run is called '{}'{}; `lockstep lab run {} --dry-run` lists them", pattern,
-                                 nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                                 experiment.file));
+                                 instead_text(pattern, names), experiment.file));
   }
   return chosen;
 }
