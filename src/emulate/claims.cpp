@@ -52,6 +52,7 @@ Claim read_claim(const std::string& path) {
     words >> key;
     if (key == "process") words >> claim.process;
     if (key == "within") words >> claim.within;
+    if (key == "frame") claim.frame = true;
     if (key == "command") std::getline(words >> std::ws, claim.command);
     ClaimedNode node;
     if (key == "node" && words >> node.cores >> node.memory_bytes >> node.core) claim.nodes.push_back(node);
@@ -61,6 +62,7 @@ Claim read_claim(const std::string& path) {
 
 std::string text_of(const Claim& claim) {
   std::string text = fmt::format("process {}\nwithin {}\ncommand {}\n", claim.process, claim.within, claim.command);
+  if (claim.frame) text += "frame\n";
   for (const ClaimedNode& node : claim.nodes) {
     text += fmt::format("node {} {:.0f} {}\n", node.cores, node.memory_bytes, node.core);
   }
@@ -75,7 +77,7 @@ std::vector<std::string> claim_files() {
   return names;
 }
 
-/// The system's core for each node, beside what others keep to theirs.
+/// The system's core for each node, beside what others have of them.
 std::vector<int> choose_cores(const std::vector<NodeSpec>& nodes, const std::vector<Claim>& others) {
   const int count = base::available_cores();
   std::vector<int> cores;
@@ -84,15 +86,8 @@ std::vector<int> choose_cores(const std::vector<NodeSpec>& nodes, const std::vec
     if (share.size() != 1) return {};
     cores.push_back(share.front());
   }
-  std::vector<double> load(cores.size(), 0);
-  for (const Claim& other : others) {
-    for (const ClaimedNode& node : other.nodes) {
-      const auto found = std::find(cores.begin(), cores.end(), node.core);
-      if (found != cores.end()) load[static_cast<size_t>(found - cores.begin())] += node.cores;
-    }
-  }
   std::vector<int> chosen;
-  for (const size_t place : place_on_cores(nodes, cores.size(), load)) chosen.push_back(cores[place]);
+  for (const size_t place : place_on_cores(nodes, cores.size(), load_of(others, cores))) chosen.push_back(cores[place]);
   return chosen;
 }
 
@@ -108,10 +103,24 @@ std::vector<Claim> claims() {
   return found;
 }
 
+std::vector<double> load_of(const std::vector<Claim>& others, const std::vector<int>& cores) {
+  std::vector<double> load(cores.size(), 0);
+  for (const Claim& other : others) {
+    if (other.frame) continue;
+    for (const ClaimedNode& node : other.nodes) {
+      for (size_t i = 0; i < cores.size(); ++i) {
+        if (node.core == cores[i]) load[i] += node.cores;
+        if (node.core < 0) load[i] += node.cores / static_cast<double>(cores.size());
+      }
+    }
+  }
+  return load;
+}
+
 ClaimFile::ClaimFile(const std::vector<NodeSpec>& nodes, Cores cores) {
   const base::LockFile held = lock();
   const std::vector<Claim> others = claims();
-  Claim claim{getpid(), 0, own_command(), {}};
+  Claim claim{getpid(), 0, own_command(), {}, cores == Cores::leave};
   for (const Claim& other : others) {
     if (other.process == getppid()) claim.within = other.process;
   }

@@ -25,6 +25,7 @@ struct Claim {
   pid_t within = 0;  ///< the process of whose claim it is a part; 0: none
   std::string command;
   std::vector<ClaimedNode> nodes;
+  bool frame = false;  ///< for clusters with claims of their own within it: by itself it runs nothing
 };
 
 /// Of all processes that live; also those of this one.
@@ -34,6 +35,9 @@ std::vector<Claim> claims();
 /// than the host has.
 void check_beside(const std::vector<NodeSpec>& nodes, const std::vector<Claim>& others, double host_cores,
                   double host_memory);
+
+/// What the nodes of others have of each of these cores of the system; those kept to none have an equal part of each.
+std::vector<double> load_of(const std::vector<Claim>& others, const std::vector<int>& cores);
 
 class ClaimFile {
  public:

@@ -110,6 +110,15 @@ TEST(Nodes, AreKeptToCoresThatOthersLeave) {
   EXPECT_THAT(emulate::place_on_cores(halves, 2, {0.5, 0.5}), ElementsAre(0, 1));
 }
 
+TEST(Nodes, OfOthersHaveAPartOfEveryCoreWhereTheyAreKeptToNone) {
+  using emulate::load_of;
+  EXPECT_THAT(load_of({}, {4, 6}), ElementsAre(0, 0));
+  EXPECT_THAT(load_of({{7, 0, "a", {{0.5, 0, 6}, {0.25, 0, 5}}}}, {4, 6}), ElementsAre(0, 0.5));
+  EXPECT_THAT(load_of({{7, 0, "a", {{1.5, 0, -1}}}, {8, 0, "b", {{0.25, 0, 4}}}}, {4, 6}), ElementsAre(1, 0.75));
+  const emulate::Claim lab{.process = 7, .within = 0, .command = "lab", .nodes = {{2, 0, -1}}, .frame = true};
+  EXPECT_THAT(load_of({lab, {8, 7, "train", {{1, 0, 4}}}}, {4, 6}), ElementsAre(1, 0)) << "its run counts, once";
+}
+
 TEST(Nodes, AreAddedToThoseOfOtherClusters) {
   const std::vector<NodeSpec> nodes(3, {.cores = 0.5, .memory_bytes = 1e9});
   const auto refusal = [&](const std::vector<emulate::Claim>& others, double cores = 2) {
