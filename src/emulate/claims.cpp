@@ -1,9 +1,11 @@
 #include "emulate/claims.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -25,10 +27,19 @@ namespace fs = std::filesystem;
 constexpr const char* kFolder = "/run/lockstep";
 constexpr size_t kLongestCommand = 120;
 
+/// Of this user alone: who may read a file may lock it, and so keep everybody waiting.
+void make_folder() {
+  base::make_directories(kFolder);
+  struct stat status {};
+  if (::stat(kFolder, &status) != 0) base::throw_io_error("look at", kFolder, errno);
+  if (status.st_uid != geteuid() || (status.st_mode & 0777) == S_IRWXU) return;
+  if (::chmod(kFolder, S_IRWXU) != 0) base::throw_io_error("change the mode of", kFolder, errno);
+}
+
 /// While it is held nobody else looks and claims.
 base::LockFile lock() {
   constexpr std::chrono::seconds kPatience{10};
-  base::make_directories(kFolder);
+  make_folder();
   return base::LockFile::lock(fmt::format("{}/lock", kFolder), kPatience);
 }
 

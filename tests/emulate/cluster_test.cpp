@@ -235,6 +235,16 @@ TEST(EmulatedCluster, IsAPartOfWhatItsParentClaimed) {
   EXPECT_EQ(emulate::claims().size(), 1U);
 }
 
+TEST(EmulatedCluster, NobodyElseCanLockWhatItsClaimIsWrittenUnder) {
+  ROOT_OR_SKIP();
+  namespace fs = std::filesystem;
+  const fs::path claims = "/run/lockstep";
+  fs::create_directories(claims);
+  fs::permissions(claims, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const emulate::ClaimFile claim({{.cores = 0.01}}, emulate::ClaimFile::Cores::leave);
+  EXPECT_EQ(fs::status(claims).permissions(), fs::perms::owner_all);
+}
+
 TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
   ROOT_OR_SKIP();
   constexpr double kRate = 16e6;
