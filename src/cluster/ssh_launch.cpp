@@ -90,7 +90,7 @@ std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& f
       std::vector<std::string> fetch = ssh_words(job, node);
       fetch.push_back(
           in_folder(node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", shell_quoted(job.run_dir))));
-      HostCommand collection{node.host, {}};
+      HostCommand collection{node.ssh, {}};
       collection.command.argv = {
           "sh", "-c", fmt::format("{} | tar -xf - --no-same-owner -C {}", quoted_words(fetch), shell_quoted(folder))};
       collections.push_back(std::move(collection));
@@ -102,7 +102,7 @@ std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& f
 std::vector<HostCommand> ssh_removals(const SshJob& job) {
   std::vector<HostCommand> removals;
   for (const Node& node : job.cluster.nodes) {
-    HostCommand removal{node.host, {}};
+    HostCommand removal{node.ssh, {}};
     removal.command.argv = ssh_words(job, node);
     removal.command.argv.push_back(in_folder(node, "exec rm -rf -- " + shell_quoted(job.run_dir)));
     removals.push_back(std::move(removal));

@@ -29,7 +29,7 @@ std::string tf_config_text(const Spec& spec, const Task& task);
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
 
 struct HostCommand {
-  std::string host;
+  std::string host;  ///< as it is connected to
   Command command;
 };
 /// A command per host that copies the host's run folder into `folder`, the chief's last: what it wrote stands.

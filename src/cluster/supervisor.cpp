@@ -300,8 +300,9 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
   tell(Kind::died, role, reason);
   const std::string why =
       hopeless ? "fails in the same way each time" : fmt::format("has no restarts left of {}", options_.restarts);
-  if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
+  // What is there could not be brought home from a host that was never reached, however the training goes.
   if (role.unreachable) return fail(1, fmt::format("{}: {}", role.process.name(), reason));
+  if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
   fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
 }
 

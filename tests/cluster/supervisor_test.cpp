@@ -120,6 +120,19 @@ TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
+TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneWithout) {
+  SupervisorOptions options = quick();
+  options.enough_members = 1;
+  for (const Task& task : {Task{Role::worker, 1}, Task{Role::evaluator, 0}}) {
+    RoleProcess far = role(task.role, task.index, {"err=role_helper: no route", "exit=255"});
+    far.remote = true;
+    far.host = "north";
+    const JobOutcome outcome = run({worker(0, {"wait"}), far}, options);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.error, task.str() + ": host north cannot be reached: no route");
+  }
+}
+
 TEST_F(Supervisor, AConnectionThatIsLostIsNotAHostThatCannotBeReached) {
   RoleProcess far = worker(0, {"out=here", "err=role_helper: broken pipe", "exit=255"});
   far.remote = true;

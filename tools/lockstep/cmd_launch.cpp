@@ -112,14 +112,16 @@ std::string collect(const cluster::SshJob& job, const std::string& run_dir, bool
   std::string problems;
   std::set<std::string> failed;
   const auto run = [&](const cluster::HostCommand& each) {
-    const std::string problem = failed.contains(each.host) ? "" : run_command(each.command);
+    const std::string problem = run_command(each.command);
     if (problem.empty()) return;
     failed.insert(each.host);
     problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", each.host, problem);
   };
   for (const cluster::HostCommand& each : cluster::ssh_collections(job, run_dir)) run(each);
   if (!remove) return problems;
-  for (const cluster::HostCommand& each : cluster::ssh_removals(job)) run(each);
+  for (const cluster::HostCommand& each : cluster::ssh_removals(job)) {
+    if (!failed.contains(each.host)) run(each);
+  }
   return problems;
 }
 
