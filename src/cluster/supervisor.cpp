@@ -76,6 +76,7 @@ class Supervisor::Impl {
   void check_end(RoleState& role);
   void on_end(RoleState& role, const Ending& ending);
   void on_death(RoleState& role, const std::string& reason);
+  [[nodiscard]] Time delay_before_start(const RoleState& role) const;
   /// No restart can help: the end of the job, unless it can be done without.
   void give_up(RoleState& role, const std::string& reason, bool hopeless);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
@@ -285,15 +286,18 @@ void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
   const bool hopeless = role.same_failures >= kHopeless && (quick || role.unreachable);
   if (hopeless || role.restarts >= options_.restarts) return give_up(role, reason, hopeless);
-  Time delay{0};
-  if (role.quick_deaths > 1) {
-    delay = std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
-  }
+  const Time delay = delay_before_start(role);
   ++role.restarts;
   role.start_at = now + delay;
   const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
   tell(Kind::died, role,
        fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+}
+
+Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
+  if (role.unreachable) return options_.first_reconnect * (role.same_failures > 1 ? 4 : 1);
+  if (role.quick_deaths < 2) return Time(0);
+  return std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
 }
 
 void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool hopeless) {

@@ -60,12 +60,13 @@ struct SupervisorOptions {
   Time finish_member{5000};  ///< the same for workers: what counts is written
   Time finish_last{2000};    ///< for the servers, once nobody is left whom they may wait for
   Time finish_evaluator{600'000};
-  Time interrupt{30'000};   ///< after Ctrl-C, for all
-  Time terminate{10'000};   ///< after SIGTERM, before SIGKILL
-  Time first_backoff{100};  ///< before the second restart after quick deaths in a row; doubles up to 5 s
-  Time quick_death{5000};   ///< a life shorter than this
-  Time tick{1000};          ///< between events of that kind, at most
-  int signals = -1;         ///< CaughtSignals::fd(), where interrupts are to be heeded
+  Time interrupt{30'000};      ///< after Ctrl-C, for all
+  Time terminate{10'000};      ///< after SIGTERM, before SIGKILL
+  Time first_backoff{100};     ///< before the second restart after quick deaths in a row; doubles up to 5 s
+  Time first_reconnect{1000};  ///< before a host that was not reached is tried again; then four times that
+  Time quick_death{5000};      ///< a life shorter than this
+  Time tick{1000};             ///< between events of that kind, at most
+  int signals = -1;            ///< CaughtSignals::fd(), where interrupts are to be heeded
   /// Members (the chief and the workers) that are enough to go on with: one that cannot be kept alive is left out, and
   /// whoever ends well says that the training has ended. 0: all are needed, and the chief says so, who leaves last.
   int enough_members = 0;
