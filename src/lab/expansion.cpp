@@ -224,6 +224,13 @@ bool is_of_cluster(const std::string& name) {
          name != "insecure";
 }
 
+/// On this machine instead of on hosts: with their roles, but without what lies there and what guards the way there.
+void take_from_hosts(Layer& all, const std::string& layout, const YamlNode* at) {
+  const bool metrics = gives(all, "metrics");  // whose address may need `insecure` too
+  std::erase_if(all, [&](const GivenSetting& g) { return g.name == "tls" || (g.name == "insecure" && !metrics); });
+  lay(all, {{"layout", layout, at}});
+}
+
 /// What the base says about clusters is for the runs that are on one.
 void drop_cluster_settings(Layer& all, const ClusterPlan& cluster, const Layer& own) {
   const auto value = [&](std::string_view name) {
@@ -247,7 +254,7 @@ Variation combine(const Reader& reader, const GroupSource& group, const Case& ch
   made.cluster = chosen.cluster;
   made.plan.cluster = group.local ? local_of(chosen.cluster.plan) : chosen.cluster.plan;
   if (group.local && !chosen.cluster.plan.hosts.empty()) {
-    lay(all, {{"layout", layout_of(reader, chosen.cluster), chosen.cluster.hosts}});
+    take_from_hosts(all, layout_of(reader, chosen.cluster), chosen.cluster.hosts);
   }
   drop_cluster_settings(all, made.plan.cluster, own);
   made.plan.group = group.name;

@@ -121,9 +121,11 @@ TEST_F(LabHosts, WhatDoesNotGoWithTheClusterFileIsFoundBeforeAnythingRuns) {
 }
 
 TEST_F(LabHosts, LocalTakesTheRolesOfTheClusterFile) {
-  put(kTiny + "cluster: " + on("cluster.yaml") + "\n");
+  put(kTiny + "cases: [{tls: keys, cluster: " + on("cluster.yaml") + "}]\n");
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("hosts of cluster.yaml"));
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run", "--local"}).out, HasSubstr("P-W, sync"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--local"}).out, HasSubstr("1 run done"))
+      << "without the keys, which are on the hosts";
 }
 
 }  // namespace
