@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lab/fields.h"
+#include "lab/run_check.h"
 #include "lab/run_key.h"
 #include "lockstep/error.h"
 #include "train/settings.h"
@@ -224,6 +225,11 @@ bool is_of_cluster(const std::string& name) {
          name != "insecure";
 }
 
+/// The cluster file of hosts says who runs where, whatever the base says for other runs.
+void drop_places(Layer& all, const Layer& own) {
+  std::erase_if(all, [&](const GivenSetting& g) { return is_place(g.name) && !gives(own, g.name); });
+}
+
 /// On this machine instead of on hosts: with their roles, but without what lies there and what guards the way there.
 void take_from_hosts(Layer& all, const std::string& layout, const YamlNode* at) {
   const bool metrics = gives(all, "metrics");  // whose address may need `insecure` too
@@ -253,8 +259,9 @@ Variation combine(const Reader& reader, const GroupSource& group, const Case& ch
   made.at = chosen.at;
   made.cluster = chosen.cluster;
   made.plan.cluster = group.local ? local_of(chosen.cluster.plan) : chosen.cluster.plan;
-  if (group.local && !chosen.cluster.plan.hosts.empty()) {
-    take_from_hosts(all, layout_of(reader, chosen.cluster), chosen.cluster.hosts);
+  if (!chosen.cluster.plan.hosts.empty()) {
+    drop_places(all, own);
+    if (group.local) take_from_hosts(all, layout_of(reader, chosen.cluster), chosen.cluster.hosts);
   }
   drop_cluster_settings(all, made.plan.cluster, own);
   made.plan.group = group.name;

@@ -67,8 +67,8 @@ void check_alone(const RunPlan& plan, const train::Settings& settings) {
 }
 
 void check_hosts(const RunPlan& plan) {
-  for (const char* name : {"workers", "layout", "cpu-quota", "ps", "replicas"}) {
-    if (value_of(plan.settings, name).empty()) continue;
+  for (const auto& [name, text] : plan.settings) {
+    if (!is_place(name)) continue;
     throw UsageError(fmt::format("{}: the cluster file says who runs where; leave it out", name));
   }
 }
@@ -136,6 +136,11 @@ train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> mode
     }
   }
   return configuration.resolve();
+}
+
+bool is_place(std::string_view setting) {
+  constexpr std::array<std::string_view, 5> kPlaces{"workers", "layout", "cpu-quota", "ps", "replicas"};
+  return std::find(kPlaces.begin(), kPlaces.end(), setting) != kPlaces.end();
 }
 
 size_t nodes_of(const train::Settings& settings) {

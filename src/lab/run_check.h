@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "emulate/cluster.h"
@@ -14,6 +15,8 @@ namespace lockstep::lab {
 
 /// All settings of a run, resolved. Throws UsageError.
 train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
+/// Whether hosts have it from their cluster file instead.
+bool is_place(std::string_view setting);
 /// Machines of a run on an emulated cluster, at least 1. Throws UsageError for a layout that is none.
 size_t nodes_of(const train::Settings& settings);
 /// The nodes of the emulated cluster with most cores among these runs, and with as much memory as any; none where no
