@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "cluster/cluster_file.h"
 #include "lab/run_check.h"
 #include "lockstep/error.h"
 #include "train/describe.h"
@@ -71,6 +72,33 @@ double emulated_cores(const std::string& text) {
 
 }  // namespace
 
+Roles roles_of(const RunPlan& plan) {
+  const auto number = [&](const char* name, size_t otherwise) {
+    const std::string text = value_of(plan.settings, name);
+    return text.empty() ? otherwise : static_cast<size_t>(std::stoull(text));
+  };
+  const std::string layout = value_of(plan.settings, "layout");
+  const std::string strategy = value_of(plan.settings, "strategy");
+  std::vector<cluster::Role> all;
+  if (!plan.cluster.hosts.empty()) {
+    for (const cluster::Task& task : cluster::load_cluster_file(plan.cluster.hosts).spec.tasks()) {
+      all.push_back(task.role);
+    }
+  } else if (!layout.empty()) {
+    for (const auto& node : cluster::parse_layout(layout)) all.insert(all.end(), node.begin(), node.end());
+  } else if (const size_t workers = number("workers", 0); workers > 0) {
+    all.assign(workers, cluster::Role::worker);
+    all.insert(all.end(), strategy == "allreduce" ? 0 : number("ps", 1), cluster::Role::ps);
+  }
+  Roles roles;
+  roles.cluster = !all.empty();
+  roles.servers = static_cast<size_t>(std::count(all.begin(), all.end(), cluster::Role::ps));
+  roles.others = static_cast<size_t>(std::count(all.begin(), all.end(), cluster::Role::evaluator));
+  if (roles.cluster) roles.trainers = std::max<size_t>(1, all.size() - roles.servers - roles.others);
+  roles.all_reduce = strategy == "allreduce" || (roles.cluster && roles.servers == 0);
+  return roles;
+}
+
 Estimator::Cost Estimator::cost_of(const RunPlan& plan) {
   std::string key = value_of(plan.settings, "model");
   for (const auto& [name, value] : plan.settings) {
@@ -96,18 +124,15 @@ double Estimator::seconds(const RunPlan& plan) {
   const train::Settings s = resolved(plan, models_);
   const Cost cost = cost_of(plan);
   const double host = base::available_cores();
-  const bool all_reduce = s.strategy == "allreduce";
-  const bool cluster = s.workers > 0 || !s.layout.empty();
-  double trainers = std::max<double>(1, static_cast<double>(s.workers));
-  if (!s.layout.empty()) trainers = static_cast<double>(std::count(s.layout.begin(), s.layout.end(), 'W'));
-  trainers = std::max(1.0, trainers);
-  double cores = host;
+  const Roles roles = roles_of(plan);
+  const auto trainers = static_cast<double>(roles.trainers);
+  double cores = host;  // hosts are taken to have as many together
   if (!plan.cluster.emulate.empty()) {
     const double each = emulated_cores(plan.cluster.emulate);
     cores = (each > 0 ? each : host / static_cast<double>(nodes_of(s))) * trainers;
   }
   if (s.cpu_quota > 0) cores = std::min(host, s.cpu_quota * trainers);
-  if (!cluster && s.threads > 0) cores = std::min(cores, static_cast<double>(s.threads));
+  if (!roles.cluster && s.threads > 0) cores = std::min(cores, static_cast<double>(s.threads));
   cores = std::min(cores, host);
 
   const Length length = length_of(s, trainers);
@@ -115,16 +140,16 @@ double Estimator::seconds(const RunPlan& plan) {
   const double example = cost.flops / kFlopsPerSecond + kSecondsPerExample;
   double total = length.batches * (batch * example + kSecondsPerStep) / cores;
   total += length.evaluations * test_examples(s) * example / 3 / (s.evaluate == "all" ? cores / trainers : cores);
-  if (cluster) {
+  if (roles.cluster) {
     const double exchanges =
-        s.mode == "async" && !all_reduce ? length.batches : length.batches / std::min(2.0, trainers);
+        s.mode == "async" && !roles.all_reduce ? length.batches : length.batches / std::min(2.0, trainers);
     total +=
         exchanges * (kSecondsPerExchange + 2 * cost.parameter_bytes / kBytesPerSecond) / std::max(0.5, cores / host);
   }
   if (s.seconds > 0) total = std::min(total, s.seconds);
-  const double roles = cluster ? trainers + (all_reduce ? 0 : static_cast<double>(s.ps)) : 0;
+  const size_t started = roles.cluster ? roles.trainers + roles.servers + roles.others : 0;
   if (!plan.cluster.emulate.empty()) total += kSecondsToEmulate;
-  return total + kSecondsToStart + roles * kSecondsToStartRole / std::max(0.25, cores / host);
+  return total + kSecondsToStart + static_cast<double>(started) * kSecondsToStartRole / std::max(0.25, cores / host);
 }
 
 }  // namespace lockstep::lab

@@ -11,6 +11,16 @@
 
 namespace lockstep::lab {
 
+/// The roles of a run; one trainer where it is one process. Throws UsageError, IoError for a cluster file.
+struct Roles {
+  size_t trainers = 1;
+  size_t servers = 0;
+  size_t others = 0;
+  bool cluster = false;
+  bool all_reduce = false;
+};
+Roles roles_of(const RunPlan& plan);
+
 class Estimator {
  public:
   /// `models` besides the zoo's; borrowed.

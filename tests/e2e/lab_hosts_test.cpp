@@ -128,5 +128,17 @@ TEST_F(LabHosts, LocalTakesTheRolesOfTheClusterFile) {
       << "without the keys, which are on the hosts";
 }
 
+TEST_F(LabHosts, ThePlanKnowsTheRolesOfTheClusterFileWhateverTheBaseSays) {
+  write_text(folder / "equals.yaml", "nodes: [{host: 127.0.0.1, roles: worker}, {host: 127.0.0.2, roles: worker}]\n");
+  put("name: tiny\nbase: {model: lr, dataset: synthetic, epochs: 9, workers: 3, ps: 2}\ncases:\n"
+      "  - {label: here}\n  - {label: equals, cluster: {hosts: equals.yaml}}\n"
+      "  - {label: served, cluster: {hosts: cluster.yaml}}\n");
+  const std::string plan = succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out;
+  EXPECT_THAT(plan, AllOf(HasSubstr("3 workers, 2 servers, sync"), HasSubstr("hosts of equals.yaml, all-reduce"),
+                          HasSubstr("hosts of cluster.yaml, sync")));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run", "--local"}).out,
+              AllOf(HasSubstr("W-W, all-reduce"), HasSubstr("P-W, sync")));
+}
+
 }  // namespace
 }  // namespace lockstep::testing

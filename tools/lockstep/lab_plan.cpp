@@ -76,25 +76,23 @@ std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, 
 
 std::string cluster_text(const lab::RunPlan& plan) {
   const auto setting = [&](const char* name) { return lab::value_of(plan.settings, name); };
+  const lab::Roles roles = lab::roles_of(plan);
   std::string text;
-  const std::string workers = setting("workers");
   const std::string layout = setting("layout");
   if (!plan.cluster.hosts.empty()) {
     text = "hosts of " + plan.cluster.hosts;
   } else if (!layout.empty()) {
     text = layout;
-  } else if (!workers.empty() && workers != "0") {
-    const bool all_reduce = setting("strategy") == "allreduce";
-    text = counted(std::stoull(workers), "worker");
-    if (!all_reduce) text += ", " + counted(setting("ps").empty() ? 1 : std::stoull(setting("ps")), "server");
+  } else if (roles.cluster) {
+    text = counted(roles.trainers, "worker");
+    if (!roles.all_reduce) text += ", " + counted(roles.servers, "server");
   } else {
     const std::string replicas = setting("replicas");
     text = replicas.empty() || replicas == "0" ? "one process" : counted(std::stoull(replicas), "replica");
   }
-  const bool cluster = !layout.empty() || (!workers.empty() && workers != "0");
-  if (setting("strategy") == "allreduce") {
+  if (roles.all_reduce) {
     text += ", all-reduce";
-  } else if (cluster || setting("mode") == "async") {
+  } else if (roles.cluster || setting("mode") == "async") {
     text += setting("mode") == "async" ? ", async" : ", sync";
   }
   if (!plan.cluster.emulate.empty()) text += "; emulated: " + plan.cluster.emulate;
