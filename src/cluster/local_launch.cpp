@@ -7,7 +7,6 @@
 #include "base/cores.h"
 
 namespace lockstep::cluster {
-namespace {}  // namespace
 
 std::string cluster_yaml(const Spec& spec) {
   std::string yaml;
