@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "base/temp_dir.h"
 #include "cluster/processes.h"
@@ -125,11 +126,15 @@ TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
 TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneWithout) {
   SupervisorOptions options = quick();
   options.enough_members = 1;
+  const std::string file = folder / "goes-on";
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::message) std::ofstream(file) << event.text;
+  };
   for (const Task& task : {Task{Role::worker, 1}, Task{Role::evaluator, 0}}) {
     RoleProcess far = role(task.role, task.index, {"err=role_helper: no route", "exit=255"});
     far.remote = true;
     far.host = "north";
-    const JobOutcome outcome = run({worker(0, {"wait"}), far}, options);
+    const JobOutcome outcome = run({worker(0, {"until=" + file}), far}, options);
     EXPECT_EQ(outcome.code, 1);
     EXPECT_EQ(outcome.error, task.str() + ": host north cannot be reached: no route");
   }
