@@ -130,7 +130,7 @@ TEST_F(Launch, WhatWasCollectedCanBeRemovedFromTheHosts) {
 
 TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {
   play(R"sh(
-if [ $role = worker-0 ]; then while [ ! -e "$top/back" ]; do sleep 0.02; done; fi
+if [ $role != worker-1 ]; then while [ ! -e "$top/back" ]; do sleep 0.02; done; fi
 if [ $role = worker-1 ]; then [ -e "$top/died" ] && touch "$top/back" || { touch "$top/died"; kill -9 $$; }; fi
 exit 0
 )sh");
