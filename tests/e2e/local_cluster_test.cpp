@@ -102,7 +102,7 @@ fi)sh");
 }
 
 TEST_F(LocalCluster, ADeadRoleIsNamedAndStartedAgain) {
-  play(R"sh([ $task != worker:0 ] || while [ ! -e back ]; do sleep 0.02; done
+  play(R"sh([ $task = worker:1 ] || while [ ! -e back ]; do sleep 0.02; done
 [ $task != worker:1 ] || { [ -e died ] && touch back; } || { touch died; kill -9 $$; })sh");
   const Ended ended = launch(train());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
