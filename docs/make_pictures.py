@@ -146,9 +146,13 @@ def page(name, url, size, pictures):
     """A page as Chromium shows it."""
     width, height = size
     file = pictures / f"{name}.png"
-    subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
-                    f"--window-size={width},{height}", "--timeout=6000", f"--screenshot={file}", url],
-                   check=True, capture_output=True, timeout=60)
+    shots = []
+    for _ in range(3):  # one that is taken while the page still loads shows less
+        subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
+                        f"--window-size={width},{height}", "--timeout=6000", f"--screenshot={file}", url],
+                       check=True, capture_output=True, timeout=60)
+        shots.append(file.read_bytes())
+    file.write_bytes(max(shots, key=len))
     print(f"docs/pictures/{name}.png")
 
 
