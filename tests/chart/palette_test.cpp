@@ -76,7 +76,7 @@ double contrast(const std::string& a, const std::string& b) {
     const Numbers rgb = linear(hex);
     return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2] + 0.05;
   };
-  const auto [low, high] = std::minmax(brightness(a), brightness(b));
+  const auto [low, high] = std::minmax({brightness(a), brightness(b)});
   return high / low;
 }
 
