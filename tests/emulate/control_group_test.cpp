@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -74,6 +75,24 @@ double end(pid_t pid) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST(ControlGroup, MayUseLaterWhatItLeftOfAPeriodAlsoAfterAChangeOfItsShare) {
+  QUOTA_OR_SKIP(group, "burst", 0.5);
+  const std::string folder = fs::path(group->files().front()).parent_path();
+  const bool second = fs::exists(folder + "/cpu.max");
+  const std::string file = folder + (second ? "/cpu.max.burst" : "/cpu.cfs_burst_us");
+  if (!fs::exists(file)) GTEST_SKIP() << "a kernel without bursts";
+  const auto burst = [&] {
+    int64_t microseconds = -1;
+    std::ifstream(file) >> microseconds;
+    return microseconds;
+  };
+  EXPECT_EQ(burst(), 10'000);
+  group->set_cores(0.25);
+  EXPECT_EQ(burst(), 5000) << "of a smaller quota";
+  group->set_cores(0.75);
+  EXPECT_EQ(burst(), 15'000);
 }
 
 TEST(ControlGroup, AProcessThatWantsAllGetsItsShare) {
