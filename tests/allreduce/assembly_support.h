@@ -249,4 +249,30 @@ class World {
   uint64_t incarnations_ = 0;
 };
 
+inline AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
+  AssemblyRules rules;
+  rules.min_workers = min_workers;
+  rules.max_workers = max_workers;
+  return rules;
+}
+
+/// A cluster whose members run in one group, some steps on.
+inline World running(int count, const AssemblyRules& r = {}) {
+  World world(count, r);
+  world.start_all();
+  world.form_all();
+  world.settle();
+  for (int i = 0; i < count; ++i) {
+    if (world.running(i)) world.step(i);
+  }
+  return world;
+}
+
+inline void form_broken(World& world) {
+  for (int i = 0; i < world.count(); ++i) {
+    if (world.at(i).assembly && !world.assembly(i).broken().empty()) world.form(i);
+  }
+  world.settle();
+}
+
 }  // namespace lockstep::allreduce::elastic::testing

@@ -1,0 +1,220 @@
+// The rules by which members end together, and what those hear who come when all is over.
+#include <gmock/gmock.h>
+
+#include "allreduce/assembly_support.h"
+
+namespace lockstep::allreduce::elastic::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Closing, TheLowestLeadsAndTheOthersHearOfTheEnd) {
+  World world = running(3);
+  for (int i = 0; i < 3; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  EXPECT_EQ(world.assembly(0).leader(world.now()), 0);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  EXPECT_FALSE(world.assembly(1).knows_end());
+  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  world.assembly(0).end(world.now());
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(1).knows_end());
+  EXPECT_TRUE(world.assembly(2).knows_end());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).may_go(world.now()));
+}
+
+TEST(Closing, WhenTheLeaderDiesTheNextOneLeads) {
+  World world = running(3);
+  for (int i = 0; i < 3; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.kill(0);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 1);
+  EXPECT_EQ(world.assembly(2).leader(world.now()), 1);
+}
+
+TEST(Closing, AConnectionThatBreaksForAMomentDoesNotMakeTwoLeaders) {
+  World world = running(2);
+  for (int i = 0; i < 2; ++i) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.sever(0, 1);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  world.join(0, 1);
+  world.pass(10);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
+  world.cut(0, 1);
+  world.pass(10);
+  EXPECT_EQ(world.assembly(1).leader(world.now()), 1);
+}
+
+TEST(Closing, WhoComesLateHearsThatItIsOver) {
+  World world = running(3);
+  world.kill(2);
+  form_broken(world);
+  for (const int i : {0, 1}) world.assembly(i).close(world.now());
+  world.pass(1);
+  world.start(2);
+  world.form(2);
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(2).over()) << "not all is written yet";
+  world.assembly(0).end(world.now());
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(2).over());
+  EXPECT_EQ(world.assembly(2).failure(), "training is over");
+}
+
+TEST(Closing, WhoComesLateIsThereWhenAllDieWhoWereAtIt) {
+  World world = running(2);
+  world.kill(1);
+  form_broken(world);
+  world.assembly(0).close(world.now());
+  world.start(1);
+  world.form(1);
+  world.pass(1);
+  EXPECT_EQ(world.assembly(1).failure(), "");
+  world.kill(0);
+  world.start(0);
+  world.form(0);
+  world.pass(1);
+  EXPECT_TRUE(world.running(0));
+  EXPECT_THAT(world.members_of(1), ElementsAre(0, 1));
+}
+
+TEST(Closing, TheLeaderWaitsForOneThatDiedJustNowAndMayComeBack) {
+  World world = running(2);
+  world.kill(1);
+  form_broken(world);
+  world.assembly(0).close(world.now());
+  world.assembly(0).end(world.now());
+  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  world.start(1);
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(0).may_go(world.now())) << "it has heard";
+  world.form(1);
+  EXPECT_TRUE(world.assembly(1).over());
+}
+
+TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
+  World world = running(2);
+  world.assembly(0).close(world.now());
+  world.assembly(0).end(world.now());
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).may_go(world.now())) << "worker:1 has not finished";
+  world.kill(0);
+  EXPECT_EQ(world.assembly(1).broken(), "");
+  world.pass(3);
+  EXPECT_NE(world.assembly(1).broken(), "");
+  world.form(1);
+  EXPECT_TRUE(world.assembly(1).over());
+}
+
+TEST(Closing, OfAGroupThatWasLeftBehindEndsNobodyElse) {
+  World world = running(2, rules(1));
+  world.cut(0, 1);
+  world.form(1);  // the other one is stopped, and knows of nothing
+  world.settle();
+  ASSERT_TRUE(world.running(1));
+  world.assembly(0).close(world.now(), true);
+  world.assembly(0).end(world.now());
+  world.heal(0, 1);
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(1).knows_end() || world.assembly(1).interrupted());
+  EXPECT_TRUE(world.running(1));
+}
+
+TEST(Closing, TheLeaderWaitsAWhileForOneThatHasNotComeYet) {
+  AssemblyRules alone;
+  alone.expected = 1;
+  World world(2, alone);
+  world.start(0);
+  world.form(0);
+  world.pass(1);
+  ASSERT_TRUE(world.running(0));
+  world.assembly(0).close(world.now());
+  world.assembly(0).end(world.now());
+  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  world.pass(10);
+  EXPECT_TRUE(world.assembly(0).may_go(world.now()));
+}
+
+TEST(Interrupt, OfOneEndsAllOfItsGroup) {
+  World world = running(3, rules(1));
+  world.form(1);
+  world.assembly(1).withdraw(true);
+  EXPECT_FALSE(world.assembly(1).parted()) << "nobody has heard of it";
+  world.pass(1);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).interrupted()) << i;
+  EXPECT_TRUE(world.assembly(1).parted());
+}
+
+TEST(Interrupt, OfOneOutsideEndsNobodyElse) {
+  World world = running(3);
+  world.kill(2);
+  form_broken(world);
+  world.start(2);
+  world.form(2);
+  world.assembly(2).withdraw(true);
+  EXPECT_TRUE(world.assembly(2).parted()) << "there is nobody to tell";
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).interrupted() || world.assembly(1).interrupted());
+}
+
+TEST(Interrupt, IsToldToWhoComesAfterTheEnd) {
+  World world = running(2);
+  world.kill(1);
+  form_broken(world);
+  world.assembly(0).close(world.now(), true);
+  world.assembly(0).end(world.now());
+  world.start(1);
+  world.form(1);
+  EXPECT_TRUE(world.assembly(1).over());
+  EXPECT_TRUE(world.assembly(1).interrupted());
+}
+
+TEST(Foremost, IsTheFirstOfTheGroupWhoIsLeft) {
+  World world = running(3);
+  EXPECT_TRUE(world.assembly(0).foremost());
+  EXPECT_FALSE(world.assembly(1).foremost());
+  world.kill(0);
+  EXPECT_TRUE(world.assembly(1).foremost());
+  EXPECT_FALSE(world.assembly(2).foremost());
+  world.start(0);
+  EXPECT_FALSE(world.assembly(0).foremost()) << "another process";
+}
+
+TEST(SignsOfTheEnd, AreBelievedByWhoIsAlone) {
+  World world(2);
+  world.start(1);
+  world.form(1);
+  world.assembly(1).found_ending(900, false, world.now());
+  EXPECT_EQ(world.assembly(1).failure(), "") << "the others may be about to show up";
+  world.pass(3);
+  world.assembly(1).found_ending(900, false, world.now());
+  EXPECT_TRUE(world.assembly(1).over());
+  EXPECT_FALSE(world.assembly(1).interrupted());
+}
+
+TEST(SignsOfTheEnd, AreNotBelievedByWhoKnowsBetter) {
+  World world = running(2);
+  for (const int i : {0, 1, 1}) world.step(i);
+  world.kill(0, false);
+  world.form(1);
+  world.assembly(1).found_ending(2, false, world.now());
+  EXPECT_FALSE(world.assembly(1).over()) << "it is a step further";
+  world.assembly(1).found_ending(3, false, world.now());
+  EXPECT_TRUE(world.assembly(1).over());
+}
+
+TEST(SignsOfTheEnd, AreNotBelievedWhileOthersTrain) {
+  World world = running(3);
+  world.kill(2);
+  form_broken(world);
+  world.start(2);
+  world.form(2);
+  world.pass(3);
+  world.assembly(2).found_ending(900, false, world.now());
+  EXPECT_FALSE(world.assembly(2).over());
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce::elastic::testing
