@@ -81,10 +81,15 @@ std::vector<OwnTime> own_times(const RunRecord& run, const RunFacts& facts) {
 
 }  // namespace
 
+bool came_too_late(const RoleRecord& role) {
+  const auto computed = [](const PhaseTotals& phase) { return phase.name == "forward"; };
+  return role.has_summary && !role.phases.empty() && std::none_of(role.phases.begin(), role.phases.end(), computed);
+}
+
 RunFacts facts_of(const RunRecord& run) {
   RunFacts facts;
   for (const RoleRecord& role : run.roles) {
-    if (!role.trains() || role.all_phase_seconds() <= 0) continue;
+    if (!role.trains() || role.all_phase_seconds() <= 0 || came_too_late(role)) continue;
     facts.workers.push_back(pace_of(run, role));
     add(facts.all, facts.workers.back());
   }

@@ -40,11 +40,14 @@ struct Pace {
 };
 
 struct RunFacts {
-  std::vector<Pace> workers;  ///< those that recorded phases
+  std::vector<Pace> workers;  ///< those that recorded phases of steps
   Pace all;                   ///< their sums
 };
 
 RunFacts facts_of(const RunRecord& run);
+
+/// Did it record its time, but no step of its own? Others had trained everything before it came.
+bool came_too_late(const RoleRecord& role);
 
 /// The one whose own time for a step is well above the median of the others'.
 struct SlowOne {

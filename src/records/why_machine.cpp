@@ -179,6 +179,9 @@ void add_worker_remarks(const RunRecord& run, std::vector<std::string>& texts) {
       texts.push_back(fmt::format("{} left no summary: it was killed or died after step {}.", role.role,
                                   count_text(role.steps.last("step"))));
     }
+    if (role.trains() && came_too_late(role)) {
+      texts.push_back(fmt::format("{} came too late: it computed 0 steps.", role.role));
+    }
   }
 }
 

@@ -211,19 +211,35 @@ pid_t process_of(const std::string& role, const std::string& working_folder) {
   return 0;
 }
 
+/// How long a process has computed, in seconds.
+double computed(pid_t process) {
+  return std::strtod(get_file(fmt::format("/proc/{}/schedstat", process)).c_str(), nullptr) / 1e9;
+}
+
+/// Holds it up again and again, but lets it compute in between, however busy the machine is.
+void hold_back(pid_t process, const std::atomic<bool>& over) {
+  constexpr double kTurn = 0.002;
+  constexpr int kLongestTurn = 200;  // for one that itself waits
+  while (!over && ::kill(process, SIGSTOP) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const double before = computed(process);
+    ::kill(process, SIGCONT);
+    for (int i = 0; i < kLongestTurn && !over && computed(process) < before + kTurn; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
 TEST_F(RecordsTest, AWorkerThatIsHeldBackIsNamed) {
   std::atomic<bool> over{false};
   std::thread brake([&] {
-    while (!over && process_of("worker:1", folder.path()) == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    const pid_t slow = process_of("worker:1", folder.path());
-    while (!over && slow != 0 && ::kill(slow, SIGSTOP) == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(25));
-      ::kill(slow, SIGCONT);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Once it takes part: before that it could come too late to be waited for.
+    while (!over && !fs::exists(folder / "runs/lenet-1/worker-1/steps.csv")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    if (const pid_t slow = process_of("worker:1", folder.path()); slow != 0) hold_back(slow, over);
   });
-  const Ended ended = run(quick_train("lenet", {"--workers", "2", "--epochs", "8", "--log-every", "5", "--quiet",
+  const Ended ended = run(quick_train("lenet", {"--workers", "2", "--epochs", "6", "--log-every", "5", "--quiet",
                                                 "--monitor-every", "0", "--eval-every", "1000"}));
   over = true;
   brake.join();

@@ -189,6 +189,13 @@ TEST(Why, TheSlowWorkerIsNamed) {
   EXPECT_THAT(worse.suggestions, Contains(HasSubstr("--aggregate 2")));
 }
 
+TEST(Why, AWorkerWithoutAStepIsNotTakenForAFastOne) {
+  const Diagnosis why = checked(
+      run_of({role("worker:0", {{"forward", 2}, {"others", 30}}), role("worker:1", {{"others", 2}, {"rest", 1e-5}})}));
+  EXPECT_EQ(why.headline, "Waiting for other workers limited this run.");
+  EXPECT_THAT(text_of(why), HasSubstr("worker:1 came too late: it computed 0 steps."));
+}
+
 TEST(Why, WithoutWaitingForEachOtherASlowWorkerIsNoLimit) {
   const Phases fast{{"forward", 10}, {"others", 1}};
   RunRecord run =
