@@ -7,8 +7,10 @@ usage: docs/make_pictures.py [PROGRAM]        (default build/release/lockstep)
 MNIST must be found as `lockstep data list` finds it; otherwise Fashion-MNIST is used.
 """
 
+import base64
 import fcntl
 import html
+import json
 import os
 import pty
 import re
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import termios
 import time
+import urllib.request
 from pathlib import Path
 
 COLUMNS = 100
@@ -142,17 +145,44 @@ def picture(name, program, arguments, folder, pictures, moment=lambda text: text
     print(f"docs/pictures/{name}.svg")
 
 
-def page(name, url, size, pictures):
-    """A page as Chromium shows it."""
-    width, height = size
-    file = pictures / f"{name}.png"
-    shots = []
-    for _ in range(3):  # one that is taken while the page still loads shows less
-        subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
-                        f"--window-size={width},{height}", "--timeout=6000", f"--screenshot={file}", url],
-                       check=True, capture_output=True, timeout=60)
-        shots.append(file.read_bytes())
-    file.write_bytes(max(shots, key=len))
+class Browser:
+    """Chromium without a window, steered by chromedriver."""
+
+    def __init__(self, size):
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        port = next(found[1] for line in self.driver.stdout if (found := re.search(r"on port (\d+)\.", line)))
+        self.address = f"http://127.0.0.1:{port}/session"
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server",
+                     "--window-size={},{}".format(*size)]
+        options = {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}
+        self.address += "/" + self.ask("", {"capabilities": options})["sessionId"]
+
+    def ask(self, what, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(self.address + what, data), timeout=60) as answer:
+            return json.load(answer)["value"]
+
+    def close(self):
+        with urllib.request.urlopen(urllib.request.Request(self.address, method="DELETE"), timeout=60):
+            self.driver.terminate()
+        self.driver.wait(timeout=30)
+
+
+def page(name, url, size, lines, pictures):
+    """A page as Chromium shows it, once it has drawn so many lines."""
+    browser = Browser(size)
+    try:
+        browser.ask("/url", {"url": url})
+        drawn = {"script": "return document.querySelectorAll('svg path').length", "args": []}
+        deadline = time.monotonic() + 60
+        while browser.ask("/execute/sync", drawn) < lines:
+            if time.monotonic() > deadline:
+                sys.exit(f"{url} has not drawn {lines} lines within a minute")
+            time.sleep(0.2)
+        time.sleep(1)  # what moves while it appears comes to rest
+        (pictures / f"{name}.png").write_bytes(base64.b64decode(browser.ask("/screenshot")))
+    finally:
+        browser.close()
     print(f"docs/pictures/{name}.png")
 
 
@@ -161,7 +191,7 @@ def dash_picture(program, folder, pictures, view):
     dash = subprocess.Popen([program, "dash", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         url = next(word for line in dash.stdout for word in line.split() if word.startswith("http://"))
-        page("dash", url + view, (1280, 1000), pictures)
+        page("dash", url + view, (1280, 1000), 3, pictures)
     finally:
         dash.send_signal(signal.SIGINT)
         dash.wait(timeout=30)
@@ -190,7 +220,7 @@ def main():
         picture("predict", program, ["predict", "lenet-1", "--test", "6"], folder, pictures)
         study = [program, "lab", "run", str(root / "experiments/study-3.yaml"), "--scale", "quick"]
         subprocess.run(study + ([] if os.geteuid() == 0 else ["--local"]), cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        page("report", f"file://{folder}/lab/study-3-quick/report.html", (1200, 1250), pictures)
+        page("report", f"file://{folder}/lab/study-3-quick/report.html", (1200, 1250), 3, pictures)
         dash_picture(program, folder, pictures, "#/run/lenet-4")
 
 
