@@ -9,8 +9,8 @@ usage() {
   cat <<'TEXT'
 usage: ./test.sh [--all]
 
-  --all    also the slow tests (full training runs on real data), the benchmarks' programs, a build with oneDNN 3, and clang-tidy
-           over all sources
+  --all    also the slow tests (full training runs on real data), the tests of asan without it, the benchmarks' programs, a
+           build with oneDNN 3, and clang-tidy over all sources
 TEXT
 }
 
@@ -88,6 +88,23 @@ wait_for_build() {
     build_failed "$1"
   fi
 }
+# failures RESULTS: how many tests of a JUnit file have failed. Those that skip themselves count as not run there.
+failures() {
+  echo "$(($(grep -c '<testcase [^>]*status="\(fail\|notrun\)"' "$1") - $(grep -c '<skipped message="SKIP_RETURN_CODE=' "$1")))"
+}
+# Whole clusters run here beside other tests and two compilers. A few that failed are run once more, each by itself: what
+# fails again is broken; what passes now depends on the machine's speed, is named, and is to be mended, too.
+again_alone() {
+  local preset="$1" results="build/$1/test-results-again.xml" most=3 unsteady
+  ((bad > 0 && bad <= most)) || return
+  unsteady="$(sed 's/^[0-9]*://' "build/$preset/Testing/Temporary/LastTestsFailed.log" | xargs)"
+  printf '\nonce more, by itself: %s\n' "$unsteady"
+  rm -f "$results"
+  ctest --test-dir "build/$preset" --rerun-failed --output-junit test-results-again.xml
+  [[ -f "$results" ]] || return
+  bad="$(failures "$results")"
+  ((bad > 0)) || printf 'UNSTEADY, passed only by itself: %s\n' "$unsteady"
+}
 # run_tests PRESET CTEST-ARGUMENT...: runs them and adds to the counts.
 run_tests() {
   local preset="$1" results="build/$1/test-results.xml" tests bad absent disabled
@@ -102,7 +119,8 @@ run_tests() {
   tests="$(grep -c '<testcase ' "$results")"
   disabled="$(grep -c '<testcase [^>]*status="disabled"' "$results")"
   absent="$(grep -c '<skipped message="SKIP_RETURN_CODE=' "$results")"
-  bad="$(($(grep -c '<testcase [^>]*status="\(fail\|notrun\)"' "$results") - absent))"
+  bad="$(failures "$results")"
+  [[ "$preset" != release ]] || again_alone "$preset"
   grep -o '>skipped: .*' "$results" | cut -c 2-
   passed=$((passed + tests - bad - absent - disabled))
   failed=$((failed + bad))
@@ -120,14 +138,15 @@ step "format"
 check clang-format bash -c 'xargs clang-format --dry-run -Werror' < <(sources)
 
 step "release: build"
-compile release all "-DLOCKSTEP_BENCH=$($all && echo ON || echo OFF)" || build_failed release
+everything="$($all && echo ON || echo OFF)"
+compile release all "-DLOCKSTEP_BENCH=$everything" "-DLOCKSTEP_ASAN_TESTS_TOO=$everything" || build_failed release
 
 step "release: test"
 # With --all everything is built with clang as well, whose warnings are errors, too.
 compile_beside asan "$($all && echo all || echo asan_tests)"
 compile_beside tsan tsan_tests
 # Some tests mostly wait for deadlines: two of them may stand beside those that compute.
-if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE slow -j "$((jobs + 2))"; fi
+if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE '^(slow|asan)$' -j "$((jobs + 2))"; fi
 
 step "asan and fuzzing: build (clang)"
 wait_for_build asan "${builders[0]}"

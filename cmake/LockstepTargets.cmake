@@ -3,8 +3,9 @@
 # program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
 # compute much themselves.
 #
-# Labels that mean something here: `asan` and `tsan` (also run under that sanitizer by test.sh), `fuzz` (a fuzz target)
-# and `slow` (only with `test.sh --all`). The targets asan_tests and tsan_tests build just the programs they need.
+# Labels that mean something here: `asan` (test.sh runs it under that sanitizer alone, with --all in release too), `tsan`
+# (also run under that sanitizer), `fuzz` (a fuzz target) and `slow` (only with `test.sh --all`). The targets asan_tests
+# and tsan_tests build just the programs they need.
 
 add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
@@ -17,8 +18,19 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
+if(LOCKSTEP_SANITIZE MATCHES undefined)
+  # A null pointer ends the program anyway; the others find little here for what they cost to compile.
+  add_compile_options(-fno-sanitize=null,object-size,vptr)
+endif()
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
+option(LOCKSTEP_ASAN_TESTS_TOO "In a build without sanitizers: also the tests that test.sh runs under asan" ON)
+
+# More than a hundred test programs are linked: lld, where it is, takes a tenth of the time.
+find_program(LOCKSTEP_LLD ld.lld)
+if(LOCKSTEP_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
 
 # The headers that most tests use, compiled once for all of them. The preset dev and clang-tidy go without, so that every
 # source shows there that it includes what it uses.
@@ -67,6 +79,15 @@ function(lockstep_precompile_test target)
   target_compile_options(${target} PRIVATE ${precompiled_options})
 endfunction()
 
+# The sanitizers' builds are not optimised, as that takes half the time; except rooms that compute much.
+function(lockstep_always_optimize)
+  if(LOCKSTEP_SANITIZE)
+    foreach(target ${ARGN})
+      target_compile_options(${target} PRIVATE -O1)
+    endforeach()
+  endif()
+endfunction()
+
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
 function(lockstep_room name)
@@ -111,6 +132,9 @@ endfunction()
 
 function(lockstep_test name)
   cmake_parse_arguments(TEST "OPTIMIZED" "TIMEOUT" "SOURCES;LIBS;LABELS;ENVIRONMENT" ${ARGN})
+  if(asan IN_LIST TEST_LABELS AND NOT LOCKSTEP_SANITIZE AND NOT LOCKSTEP_ASAN_TESTS_TOO)
+    return()
+  endif()
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE lockstep_flags ${TEST_LIBS} GTest::gtest_main GTest::gmock)

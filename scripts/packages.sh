@@ -12,7 +12,7 @@ build_packages=(
 # Besides those, to test it.
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-format clang-tidy libomp-dev libclang-rt-14-dev python3-venv openssl
+  clang clang-format clang-tidy lld libomp-dev libclang-rt-14-dev python3-venv openssl
   chromium chromium-driver
   openssh-server openssh-client
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge

@@ -25,7 +25,7 @@ namespace {
 using records::known;
 using records::RunRecord;
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> runs;
   std::string over = "steps";
   std::string runs_dir = "runs";
@@ -39,33 +39,33 @@ Over read_over(const std::string& text) {
 }
 
 /// A quantity of each run; those that no run knows are left out.
-struct Row {
+struct ComparedRow {
   std::string what;
   std::vector<std::string> values;
 };
 
 template <class Value>
-void add_row(std::vector<Row>& rows, const std::vector<RunRecord>& runs, std::string what, const Value& value) {
-  Row row{std::move(what), {}};
+void add_row(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs, std::string what, const Value& value) {
+  ComparedRow row{std::move(what), {}};
   for (const RunRecord& run : runs) row.values.push_back(value(run));
   const auto filled = [](const std::string& text) { return !text.empty(); };
   if (std::any_of(row.values.begin(), row.values.end(), filled)) rows.push_back(std::move(row));
 }
 
 /// Settings that are not the same in all. Those that an older run does not know are passed over, and where it lies.
-std::vector<Row> different_settings(const std::vector<RunRecord>& runs) {
+std::vector<ComparedRow> different_settings(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys{"model", "dataset"};
   for (const RunRecord& run : runs) {
     for (const auto& [key, value] : run.settings) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }
   }
-  std::vector<Row> rows;
+  std::vector<ComparedRow> rows;
   const auto differ = [](const auto& values) {
     return std::any_of(values.begin(), values.end(), [&](const auto& value) { return value != values.front(); });
   };
   const auto add_counts = [&](const char* what, size_t (RunRecord::*count)() const) {
-    Row row{what, {}};
+    ComparedRow row{what, {}};
     for (const RunRecord& run : runs) row.values.push_back(std::to_string((run.*count)()));
     if (differ(row.values)) rows.push_back(std::move(row));
   };
@@ -73,7 +73,7 @@ std::vector<Row> different_settings(const std::vector<RunRecord>& runs) {
   add_counts("servers", &RunRecord::servers);
   for (const std::string& key : keys) {
     if (key == "run_dir" || key == "runs_dir" || key == "name" || key == "workers" || key == "ps") continue;
-    Row row{key, {}};
+    ComparedRow row{key, {}};
     std::vector<std::string> given;
     for (const RunRecord& run : runs) {
       row.values.push_back(run.setting(key));
@@ -122,7 +122,7 @@ std::string worker_share(const RunRecord& run, const std::string& phase) {
   return all > 0 && part > 0 ? records::share_text(part / all) : "";
 }
 
-void add_results(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
+void add_results(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs) {
   const auto fraction = [](double value) { return percent(value); };
   add_row(rows, runs, "test accuracy", [&](const RunRecord& r) { return text_or_empty(r.test_accuracy(), fraction); });
   add_row(rows, runs, "test loss", [](const RunRecord& r) { return text_or_empty(r.test_loss(), loss_text); });
@@ -139,7 +139,7 @@ void add_results(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
           [](const RunRecord& r) { return text_or_empty(r.seconds_per_step(), records::time_text); });
 }
 
-void add_resources(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
+void add_resources(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs) {
   using Use = records::ResourceUse;
   add_row(rows, runs, "CPU of all roles", [](const RunRecord& r) {
     return text_or_empty(over_roles(r, "cpu_percent", &Use::mean, true), records::percent_text);
@@ -161,12 +161,12 @@ void add_resources(std::vector<Row>& rows, const std::vector<RunRecord>& runs) {
 }
 
 /// As many runs side by side as fit, the first one always.
-std::string side_by_side(const Terminal& terminal, const std::vector<RunRecord>& runs, const std::vector<Row>& rows,
-                         size_t width) {
+std::string runs_side_by_side(const Terminal& terminal, const std::vector<RunRecord>& runs,
+                              const std::vector<ComparedRow>& rows, size_t width) {
   std::vector<Table::Column> columns{{""}};
   for (const RunRecord& run : runs) columns.push_back({run.name, Table::Align::right});
   Table table(std::move(columns));
-  for (const Row& row : rows) {
+  for (const ComparedRow& row : rows) {
     std::vector<std::string> cells{row.what};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
     table.add(std::move(cells));
@@ -174,7 +174,7 @@ std::string side_by_side(const Terminal& terminal, const std::vector<RunRecord>&
   return rows.empty() ? "" : table.text(terminal, width, 2);
 }
 
-int run_compare(const Arguments& arguments) {
+int run_compare(const CompareArguments& arguments) {
   const Over over = read_over(arguments.over);
   std::vector<RunRecord> runs;
   for (const std::string& run : arguments.runs) runs.push_back(choose_run(run, arguments.runs_dir));
@@ -182,12 +182,12 @@ int run_compare(const Arguments& arguments) {
   const Terminal terminal = Terminal::detect();
   const size_t width = std::max<size_t>(Terminal::width(), 60);
   for (const RunRecord& run : runs) print("{}", run_headline(terminal, run, width));
-  std::vector<Row> results;
+  std::vector<ComparedRow> results;
   add_results(results, runs);
   add_resources(results, runs);
-  const std::string settings = side_by_side(terminal, runs, different_settings(runs), width);
+  const std::string settings = runs_side_by_side(terminal, runs, different_settings(runs), width);
   if (!settings.empty()) print("\n{}\n{}", terminal.bold("settings that differ"), settings);
-  print("\n{}", side_by_side(terminal, runs, results, width));
+  print("\n{}", runs_side_by_side(terminal, runs, results, width));
   const std::string curves = overlaid_curves(terminal, runs, over, width);
   if (!curves.empty()) print("\n{}", curves);
   std::string warnings;
@@ -200,7 +200,7 @@ int run_compare(const Arguments& arguments) {
 
 void add_compare(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("compare", "Runs side by side");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CompareArguments>();
   app.add_option("RUN", arguments->runs, "Folders or names of two runs or more; the first is the measure").required();
   app.add_option("--over", arguments->over, "What curves are drawn over: steps, seconds or epochs [steps]")
       .type_name("NAME");

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLargestPort = 65535;
 
-struct Arguments {
+struct DashArguments {
   std::string runs_dir = "runs";
   std::string lab_dir = "lab";
   std::string host = "127.0.0.1";
@@ -28,7 +28,7 @@ struct Arguments {
   int64_t port = 6007;
 };
 
-int run_dash(const Arguments& arguments) {
+int run_dash(const DashArguments& arguments) {
   if (arguments.port > kLargestPort) {
     throw UsageError(fmt::format("--port: {} is not a port from 0 to {}", arguments.port, kLargestPort));
   }
@@ -61,7 +61,7 @@ int run_dash(const Arguments& arguments) {
 
 void add_dash(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("dash", "A web page over runs and experiments, live while they train");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DashArguments>();
   app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
   app.add_option("--lab-dir", arguments->lab_dir, "Where experiments are kept [lab]").type_name("DIR");
   app.add_option("--host", arguments->host, "Where to listen; beyond this machine a token is asked for [127.0.0.1]")

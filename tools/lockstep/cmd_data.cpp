@@ -12,12 +12,12 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct DataArguments {
   std::string name;
   std::string data;
 };
 
-int run_list(const Arguments& arguments) {
+int list_data(const DataArguments& arguments) {
   const Terminal terminal = Terminal::detect();
   Table table({{"data set"}, {"here"}, {"where, or how to get it"}, {"what it is"}});
   for (const data::CatalogEntry& entry : data::list(data::SourceOptions::from_environment(arguments.data))) {
@@ -28,7 +28,7 @@ int run_list(const Arguments& arguments) {
   return 0;
 }
 
-int run_get(const Arguments& arguments) {
+int get_data(const DataArguments& arguments) {
   const Terminal terminal = Terminal::detect();
   const auto source = data::SourceOptions::from_environment(arguments.data);
   const std::string folder = data::fetch(arguments.name, source, fetch_display(terminal));
@@ -40,7 +40,7 @@ int run_get(const Arguments& arguments) {
   return 0;
 }
 
-void add_data_option(const Command& app, Arguments& arguments) {
+void add_data_option(const Command& app, DataArguments& arguments) {
   app.add_option("--data", arguments.data, "Folder to look in first; then $LOCKSTEP_DATA, the cache, the system's")
       .type_name("DIR");
 }
@@ -50,17 +50,17 @@ void add_data_option(const Command& app, Arguments& arguments) {
 void add_data(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("data", "Data sets: list them, get them");
   app.footer("Examples:\n  lockstep data list\n  lockstep data get mnist");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DataArguments>();
 
   const Command list = app.add_command("list", "The data sets known, and where they are");
   add_data_option(list, *arguments);
-  list.callback([arguments, &invocation] { invocation.run = [arguments] { return run_list(*arguments); }; });
+  list.callback([arguments, &invocation] { invocation.run = [arguments] { return list_data(*arguments); }; });
 
   const Command get = app.add_command("get", "Make sure that a data set is on this machine");
   get.add_option("NAME", arguments->name, "Which: `lockstep data list` lists them").required();
   add_data_option(get, *arguments);
   get.footer("Example:\n  lockstep data get mnist");
-  get.callback([arguments, &invocation] { invocation.run = [arguments] { return run_get(*arguments); }; });
+  get.callback([arguments, &invocation] { invocation.run = [arguments] { return get_data(*arguments); }; });
 
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {

@@ -21,7 +21,7 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct DescribeArguments {
   std::string model;
   std::string options;
   std::string optimizer;
@@ -98,7 +98,7 @@ train::DescribeRequest request_for(const std::string& name, train::Configuration
   return request;
 }
 
-int run_describe(const Arguments& arguments, std::span<const nn::ModelDef> models) {
+int run_describe(const DescribeArguments& arguments, std::span<const nn::ModelDef> models) {
   train::Settings settings;
   settings.threads = arguments.threads;
   const train::SettingDef& options = *train::find_setting("options");
@@ -126,7 +126,7 @@ int run_describe(const Arguments& arguments, std::span<const nn::ModelDef> model
 
 void add_describe(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("describe", "A model's layers, shapes, parameters, arithmetic and memory");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DescribeArguments>();
   app.add_option("MODEL", arguments->model, "Which: `lockstep models` lists them; or a model file, or a run's folder")
       .required();
   app.add_number("--batch", arguments->batch, "Examples per batch [the model's]", 1);

@@ -13,7 +13,7 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct EvalArguments {
   train::ModelSource source;
   train::EvaluateRequest request;
   int64_t threads = 0;
@@ -34,7 +34,7 @@ void print_json(const train::TrainedModel& model, const train::EvaluateRequest& 
   print("{}\n", result.dump(2));
 }
 
-int run_eval(const Arguments& arguments, std::span<const nn::ModelDef> models) {
+int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> models) {
   const Terminal terminal = Terminal::detect();
   const train::TrainedModel model = load_trained(arguments.source, models);
   train::EvaluateRequest request = arguments.request;
@@ -57,7 +57,7 @@ int run_eval(const Arguments& arguments, std::span<const nn::ModelDef> models) {
 
 void add_eval(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("eval", "Accuracy and loss of a trained model");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EvalArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
   app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
       .type_name("NAME");

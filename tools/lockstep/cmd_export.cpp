@@ -16,7 +16,7 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct ExportArguments {
   train::ModelSource source;
   std::string file;
   int64_t batch = 0;
@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> metadata(const train::Checkpoin
   return entries;
 }
 
-int run_export(const Arguments& arguments, std::span<const nn::ModelDef> models) {
+int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> models) {
   if (!arguments.file.ends_with(".onnx")) {
     throw UsageError("export: '" + arguments.file + "' must end in .onnx");
   }
@@ -62,7 +62,7 @@ int run_export(const Arguments& arguments, std::span<const nn::ModelDef> models)
 
 void add_export(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("export", "A trained model as an ONNX file");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExportArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
   app.add_option("FILE", arguments->file, "The file to write; it ends in .onnx").required();
   app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")

@@ -12,12 +12,12 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct KeysArguments {
   std::string dir;
   std::vector<std::string> nodes;
 };
 
-int run_new(const Arguments& arguments) {
+int new_keys(const KeysArguments& arguments) {
   const std::vector<std::string> folders = cluster::make_keys(arguments.dir, arguments.nodes);
   for (const std::string& folder : folders) {
     print("{}: {}, {}, {}\n", folder, cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-int run_show(const Arguments& arguments) {
+int show_keys(const KeysArguments& arguments) {
   const Terminal terminal = Terminal::detect();
   bool good = true;
   for (const cluster::KeyFacts& facts : cluster::read_keys(arguments.dir)) {
@@ -49,7 +49,7 @@ int run_show(const Arguments& arguments) {
   return good ? 0 : 1;
 }
 
-void add_new(const Command& keys, const std::shared_ptr<Arguments>& arguments, Invocation& invocation) {
+void add_new_keys(const Command& keys, const std::shared_ptr<KeysArguments>& arguments, Invocation& invocation) {
   const Command app = keys.add_command("new", "Make an authority and node keys; existing ones stay");
   app.add_option("DIR", arguments->dir, "Folder for them; it is made where there is none").required();
   app.add_option("--node", arguments->nodes, "Also a folder DIR/NAME for this machine; may be repeated")
@@ -60,7 +60,7 @@ void add_new(const Command& keys, const std::shared_ptr<Arguments>& arguments, I
       "  lockstep keys new keys                        one pair that all machines share\n"
       "  lockstep keys new keys --node n1 --node n2    a folder for each machine: keys/n1, keys/n2\n"
       "  lockstep keys new keys --node n3              one more, later");
-  app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_new(*arguments); }; });
+  app.callback([arguments, &invocation] { invocation.run = [arguments] { return new_keys(*arguments); }; });
 }
 
 }  // namespace
@@ -72,13 +72,13 @@ void add_keys(const Command& program, Invocation& invocation) {
       "  lockstep keys new keys\n"
       "  lockstep keys show keys\n"
       "  lockstep train lenet --cluster cluster.yaml --task worker:1 --tls keys");
-  const auto arguments = std::make_shared<Arguments>();
-  add_new(app, arguments, invocation);
+  const auto arguments = std::make_shared<KeysArguments>();
+  add_new_keys(app, arguments, invocation);
 
   const Command show = app.add_command("show", "Subject, validity and fingerprint of the certificates in a folder");
   show.add_option("DIR", arguments->dir, "Folder that `lockstep keys new` made, or one copied from it").required();
   show.footer("Example:\n  lockstep keys show keys");
-  show.callback([arguments, &invocation] { invocation.run = [arguments] { return run_show(*arguments); }; });
+  show.callback([arguments, &invocation] { invocation.run = [arguments] { return show_keys(*arguments); }; });
 
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {

@@ -10,7 +10,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLabExamples =
     "Examples:\n"
     "  lockstep lab run experiments/study-3.yaml --dry-run        what it would train, and about how long\n"
     "  lockstep lab run experiments/study-3.yaml --scale quick    train it and write the report\n"
@@ -39,7 +39,7 @@ void add_run(const Command& lab, Invocation& invocation) {
   app.add_option("--lab-dir", arguments->lab_dir, "Where experiments are kept [lab]").type_name("DIR");
   app.add_option("--data", arguments->data, "Folder to look for data sets in first").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
-  app.footer(kExamples);
+  app.footer(kLabExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return lab_run(*arguments, invocation); };
   });
@@ -91,7 +91,7 @@ void add_lab(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("lab", "Run experiments: many trainings, measured, with a report");
   add_run(app, invocation);
   add_looks(app, invocation);
-  app.footer(kExamples);
+  app.footer(kLabExamples);
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {
       write_out(help);

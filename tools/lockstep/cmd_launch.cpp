@@ -25,13 +25,13 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLaunchExamples =
     "Examples:\n"
     "  lockstep launch cluster.yaml -- train lenet --async\n"
     "  lockstep launch --program /opt/lockstep/bin/lockstep cluster.yaml -- train lr --insecure\n"
     "  lockstep launch cluster.yaml -- train --resume runs/lenet-1";
 
-struct Arguments {
+struct LaunchArguments {
   std::string file;
   std::string ssh = "ssh";
   std::string program;
@@ -130,7 +130,7 @@ train::Settings resolve(train::Configuration configuration, const std::string& r
   return configuration.resolve();
 }
 
-int run_launch(const Arguments& arguments, const Invocation& invocation) {
+int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const train::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
   for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate", "faults"}) {
     if (!configuration.given(name)) continue;
@@ -190,7 +190,7 @@ void add_under_launcher(const Command& program, Invocation& invocation) {
 void add_launch(const Command& program, Invocation& invocation) {
   add_under_launcher(program, invocation);
   const Command app = program.add_command("launch", "Train on the hosts of a cluster file, over ssh");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LaunchArguments>();
   app.add_option("FILE", arguments->file, "The cluster: its hosts and which roles they run (docs/cluster-spec.md)")
       .required();
   app.add_option("COMMAND", arguments->words, "After --: train MODEL and its settings").required();
@@ -198,7 +198,7 @@ void add_launch(const Command& program, Invocation& invocation) {
   app.add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
       .type_name("PATH");
   app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files are here");
-  app.footer(kExamples);
+  app.footer(kLaunchExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };
   });

@@ -24,12 +24,12 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMonitorExamples =
     "Examples:\n"
     "  lockstep monitor -- python3 train.py --epochs 3\n"
     "  lockstep monitor --every 0.1 --csv usage.csv -- make -j8";
 
-struct Arguments {
+struct MonitorArguments {
   std::string every = "0.5";
   std::string csv;
   std::vector<std::string> words;
@@ -92,7 +92,7 @@ void wait_for_end(const cluster::Child& child, int signals) {
   }
 }
 
-int run_monitor(const Arguments& arguments, char** argv) {
+int run_monitor(const MonitorArguments& arguments, char** argv) {
   const std::vector<std::string> words = command_words(argv);
   observe::MonitorOptions options;
   options.every = std::chrono::duration<double>(parse_every(arguments.every));
@@ -124,11 +124,11 @@ int run_monitor(const Arguments& arguments, char** argv) {
 
 void add_monitor(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("monitor", "Run any program and record what it and this machine use");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MonitorArguments>();
   app.add_option("COMMAND", arguments->words, "After --: the program and its arguments").required();
   app.add_option("--every", arguments->every, "Seconds between two looks [0.5]").type_name("X");
   app.add_option("--csv", arguments->csv, "The file to write; a new one [monitor-PROGRAM-N.csv]").type_name("FILE");
-  app.footer(kExamples);
+  app.footer(kMonitorExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, argv = invocation.argv] { return run_monitor(*arguments, argv); };
   });

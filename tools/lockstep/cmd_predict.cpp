@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct PredictArguments {
   train::ModelSource source;
   std::vector<std::string> files;
   std::string dataset;
@@ -43,9 +43,9 @@ struct Seen {
   [[nodiscard]] bool right(size_t i) const { return images.labels[i] == predictions[i].label; }
 };
 
-class Names {
+class ClassNames {
  public:
-  explicit Names(std::vector<std::string> names) : names_(std::move(names)) {}
+  explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {}
   [[nodiscard]] std::string operator()(int label) const {
     const auto i = static_cast<size_t>(label);
     return i < names_.size() ? names_[i] : std::to_string(label);
@@ -73,7 +73,8 @@ data::ImageShape image_shape(const Shape& image) {
   return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
 }
 
-std::vector<Seen> see_files(const train::TrainedModel& model, const Arguments& arguments, const Terminal& terminal) {
+std::vector<Seen> see_files(const train::TrainedModel& model, const PredictArguments& arguments,
+                            const Terminal& terminal) {
   const data::PixelScaling pixels =
       train::pixel_scaling(model, arguments.data, fetch_display(terminal, arguments.json));
   std::vector<Seen> all;
@@ -85,7 +86,7 @@ std::vector<Seen> see_files(const train::TrainedModel& model, const Arguments& a
   return all;
 }
 
-Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments, const Terminal& terminal) {
+Seen see_test_data(const train::TrainedModel& model, const PredictArguments& arguments, const Terminal& terminal) {
   const data::FetchCallback progress = fetch_display(terminal, arguments.json);
   data::Dataset dataset = train::load_data(model, {arguments.dataset, arguments.data, progress});
   Seen seen{dataset.name, std::move(dataset.test), {}};
@@ -100,7 +101,7 @@ Seen see_test_data(const train::TrainedModel& model, const Arguments& arguments,
   return seen;
 }
 
-Json to_json(const Seen& seen, size_t i, const Names& names, int64_t top) {
+Json to_json(const Seen& seen, size_t i, const ClassNames& names, int64_t top) {
   const train::Prediction& prediction = seen.predictions[i];
   Json result{{"source", seen.name},
               {"index", i},
@@ -118,7 +119,7 @@ Json to_json(const Seen& seen, size_t i, const Names& names, int64_t top) {
   return result;
 }
 
-std::string others(const train::Prediction& prediction, const Names& names, int64_t top) {
+std::string others(const train::Prediction& prediction, const ClassNames& names, int64_t top) {
   std::string text;
   for (const int label : best_classes(prediction, top)) {
     if (label == prediction.label) continue;
@@ -127,7 +128,7 @@ std::string others(const train::Prediction& prediction, const Names& names, int6
   return text;
 }
 
-void print_table(const Terminal& terminal, const std::vector<Seen>& all, const Names& names, int64_t top) {
+void print_predictions(const Terminal& terminal, const std::vector<Seen>& all, const ClassNames& names, int64_t top) {
   Table table({{"image"}, {"prediction"}, {"probability", Table::Align::right}, {"then"}});
   for (const Seen& seen : all) {
     for (size_t i = 0; i < seen.predictions.size(); ++i) {
@@ -141,7 +142,7 @@ void print_table(const Terminal& terminal, const std::vector<Seen>& all, const N
 }
 
 /// The picture of one test image with a line for the prediction and one for the truth.
-std::vector<std::string> captioned(const Terminal& terminal, const Seen& seen, size_t i, const Names& names) {
+std::vector<std::string> captioned(const Terminal& terminal, const Seen& seen, size_t i, const ClassNames& names) {
   std::vector<std::string> lines = picture(seen.images, static_cast<int64_t>(i), terminal.unicode);
   const train::Prediction& prediction = seen.predictions[i];
   const std::string guess =
@@ -151,7 +152,8 @@ std::vector<std::string> captioned(const Terminal& terminal, const Seen& seen, s
   return lines;
 }
 
-void print_gallery(const Terminal& terminal, const Seen& seen, const std::vector<size_t>& chosen, const Names& names) {
+void print_gallery(const Terminal& terminal, const Seen& seen, const std::vector<size_t>& chosen,
+                   const ClassNames& names) {
   const size_t width = std::max<size_t>(static_cast<size_t>(seen.images.shape.width), 28);
   const size_t across = std::max<size_t>(1, (Terminal::width() + 3) / (width + 3));
   for (size_t begin = 0; begin < chosen.size(); begin += across) {
@@ -164,7 +166,7 @@ void print_gallery(const Terminal& terminal, const Seen& seen, const std::vector
   }
 }
 
-std::vector<size_t> choose(const Seen& seen, const Arguments& arguments) {
+std::vector<size_t> choose(const Seen& seen, const PredictArguments& arguments) {
   std::vector<size_t> chosen;
   for (size_t i = 0; i < seen.predictions.size(); ++i) {
     const bool wanted = arguments.test == 0 || chosen.size() < static_cast<size_t>(arguments.test);
@@ -173,25 +175,26 @@ std::vector<size_t> choose(const Seen& seen, const Arguments& arguments) {
   return chosen;
 }
 
-void print_test(const Terminal& terminal, const Seen& seen, const Arguments& arguments, const Names& names) {
+void print_test(const Terminal& terminal, const Seen& seen, const PredictArguments& arguments,
+                const ClassNames& names) {
   print_gallery(terminal, seen, choose(seen, arguments), names);
   size_t right = 0;
   for (size_t i = 0; i < seen.predictions.size(); ++i) right += seen.right(i) ? 1 : 0;
   print("{} of {} right\n", grouped(right), counted(seen.predictions.size(), "test image"));
 }
 
-void check(const Arguments& arguments) {
+void check(const PredictArguments& arguments) {
   const bool test = arguments.test > 0 || arguments.mistakes;
   if (arguments.files.empty() && !test) throw UsageError("predict: name image files, or --test N for test images");
   if (!arguments.files.empty() && test) throw UsageError("predict: either image files or --test, not both");
 }
 
-int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models) {
+int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef> models) {
   check(arguments);
   const Terminal terminal = Terminal::detect();
   const train::TrainedModel model = load_trained(arguments.source, models);
   train::require_classes(model);  // before data is loaded
-  const Names names(model.header.class_names);
+  const ClassNames names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =
       test ? std::vector<Seen>{see_test_data(model, arguments, terminal)} : see_files(model, arguments, terminal);
@@ -204,7 +207,7 @@ int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models
   } else if (test) {
     print_test(terminal, all.front(), arguments, names);
   } else {
-    print_table(terminal, all, names, arguments.top);
+    print_predictions(terminal, all, names, arguments.top);
   }
   return 0;
 }
@@ -213,7 +216,7 @@ int run_predict(const Arguments& arguments, std::span<const nn::ModelDef> models
 
 void add_predict(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("predict", "What a trained model sees in images");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PredictArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
   app.add_option("FILE", arguments->files, "Images: idx (plain or gzip), npz, npy or PNG");
   app.add_number("--test", arguments->test, "Show N images of the run's test data, with the truth", 1);

@@ -13,7 +13,7 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::string run;
   std::string runs_dir = "runs";
   bool json = false;
@@ -25,7 +25,7 @@ void print_part(const Terminal& terminal, std::string_view heading, const std::s
   print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
 }
 
-int run_show(const Arguments& arguments, const std::string& program) {
+int run_show(const ShowArguments& arguments, const std::string& program) {
   const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
   if (arguments.json) {
     write_out(run_json(run));
@@ -48,7 +48,7 @@ int run_show(const Arguments& arguments, const std::string& program) {
 
 void add_show(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("show", "A run at a glance: curves, roles, where the time went");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ShowArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
   app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct TensorboardArguments {
   std::string run;
   std::string runs_dir = "runs";
   std::string host;
@@ -57,7 +57,7 @@ std::vector<std::string> find_tensorboard() {
 }
 
 /// A run, a folder of runs, or all runs.
-std::string folder_of(const Arguments& arguments) {
+std::string folder_of(const TensorboardArguments& arguments) {
   std::error_code ignored;
   if (arguments.run.empty()) {
     if (!fs::is_directory(arguments.runs_dir, ignored)) {
@@ -95,7 +95,7 @@ std::string events_of(const std::string& folder) {
   throw IoError(fmt::format("cannot run {}: {}", command[0], std::generic_category().message(errno)));
 }
 
-int run_tensorboard(const Arguments& arguments) {
+int run_tensorboard(const TensorboardArguments& arguments) {
   constexpr int64_t kLastPort = 65535;
   if (arguments.port > kLastPort) {
     throw UsageError(fmt::format("--port {}: 0 to {} are allowed (0: any that is free)", arguments.port, kLastPort));
@@ -117,7 +117,7 @@ int run_tensorboard(const Arguments& arguments) {
 
 void add_tensorboard(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("tensorboard", "Shows runs in TensorBoard, where it is installed");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TensorboardArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name, or a folder of runs [all runs]");
   app.add_number("--port", arguments->port, "Where it listens [6006]; 0: any port that is free");
   app.add_option("--host", arguments->host, "The address it listens on [this machine alone]").type_name("HOST");

@@ -15,17 +15,17 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTraceExamples =
     "Examples:\n"
     "  lockstep train lenet --workers 2 --ps 1 --trace\n"
     "  lockstep trace runs/lenet-1";
 
-struct Arguments {
+struct TraceArguments {
   std::string run;
   std::string runs_dir = train::Settings{}.runs_dir;
 };
 
-int run_trace(const Arguments& arguments) {
+int run_trace(const TraceArguments& arguments) {
   const std::string run = train::find_run(arguments.run, arguments.runs_dir);
   const observe::MergedTrace merged = observe::merge_traces(run);
   for (const std::string& problem : merged.problems) print_note(Terminal::detect(), "warning", problem);
@@ -47,10 +47,10 @@ int run_trace(const Arguments& arguments) {
 
 void add_trace(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("trace", "Merge the traces of a run's roles, and say how to look at them");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TraceArguments>();
   app.add_option("RUN", arguments->run, "The run's folder, or its name").required();
   app.add_option("--runs-dir", arguments->runs_dir, "Where runs are looked for by name [runs]").type_name("DIR");
-  app.footer(kExamples);
+  app.footer(kTraceExamples);
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_trace(*arguments); }; });
 }
 

@@ -28,7 +28,7 @@
 namespace lockstep::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTrainExamples =
     "Examples:\n"
     "  lockstep train lenet                                      20 epochs on MNIST\n"
     "  lockstep train lenet --dataset fashion-mnist --epochs 5\n"
@@ -168,7 +168,7 @@ void add_train(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("train", "Train a model, or go on with a run");
   const auto arguments = std::make_shared<TrainArguments>();
   add_train_arguments(app, arguments);
-  app.footer(kExamples);
+  app.footer(kTrainExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_train(*arguments, invocation); };
   });

@@ -20,7 +20,7 @@
 namespace lockstep::tools {
 namespace {
 
-struct Arguments {
+struct WhyArguments {
   std::string run;
   std::string against;
   std::string runs_dir = "runs";
@@ -64,7 +64,7 @@ std::string comparison_text(const Terminal& terminal, const records::RunRecord& 
   return result + "\n" + table.text(terminal, std::max<size_t>(width, 60), 1);
 }
 
-int run_why(const Arguments& arguments) {
+int run_why(const WhyArguments& arguments) {
   const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
   const records::Diagnosis diagnosis = records::diagnose(run);
   std::optional<records::RunRecord> baseline;
@@ -94,7 +94,7 @@ int run_why(const Arguments& arguments) {
 
 void add_why(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("why", "What limited a run, in a few sentences with their numbers");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<WhyArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
   app.add_option("--against", arguments->against, "A run to compare with: speed-up, and where the lost time went")
       .type_name("RUN");
