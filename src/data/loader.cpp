@@ -73,6 +73,13 @@ Plan first_plan(const Examples& examples, const LoaderOptions& options) {
   return {0, options.start, options.shard, options.batch, examples.count(), options.rounds_done};
 }
 
+/// That a round of the plan may have.
+size_t most_ranges(const Plan& plan) {
+  size_t most = 1;
+  for (const PassPart& part : plan.data.parts) most = std::max(most, part.ranges.size());
+  return most;
+}
+
 }  // namespace
 
 LoaderOptions LoaderOptions::evaluation(int64_t batch) {
@@ -169,6 +176,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
   chunks_.resize(chunk_count());
   for (Chunk& chunk : chunks_) chunk.batches.resize(batches_per_chunk_);
   allocate(options_.batch);
+  round_.ranges.reserve(most_ranges(plan()));
   ring_.request(rounds_);
   const base::SignalsBlocked blocked;
   try {
@@ -252,7 +260,9 @@ void Loader::Impl::run() {
 }
 
 void Loader::Impl::produce(const ChunkRing::Request& request) {
-  if (request.rounds->plan().batch > room_) allocate(request.rounds->plan().batch);
+  const Plan& plan = request.rounds->plan();
+  if (plan.batch > room_) allocate(plan.batch);
+  round_.ranges.reserve(most_ranges(plan));
   int64_t at = 0;
   bool more = true;
   while (more) {

@@ -39,7 +39,6 @@ TEST(Loader, AllocatesNothingAfterItsConstruction) {
   for (const Shuffle shuffle : {Shuffle::all(), Shuffle::of_buffer(100), Shuffle::none()}) {
     for (const int64_t batch : {1, 64}) {
       Loader loader(dataset.train, {.batch = batch, .shuffle = shuffle, .repeat = 0});
-      loader.next();
       const int64_t before = allocations;
       for (int i = 0; i < 3000; ++i) loader.next();
       loader.restart();
