@@ -49,22 +49,19 @@ class Trainee {
     options.interrupt = &interrupt;
     membership = std::make_unique<ElasticMembership>(std::move(options));
   }
-  ~Trainee() { vanish(); }
+  ~Trainee() { stop(); }
   Trainee(const Trainee&) = delete;
   Trainee& operator=(const Trainee&) = delete;
 
   void train() {
     thread_ = std::thread([this] { run(); });
   }
-  /// As if the process were gone: its connections end, and nobody listens at its address.
+  /// As if the process were gone: its connections end, and nobody listens at its address. While it makes a group it can
+  /// only be interrupted, which ends the others, too; so it goes when the group is made.
   void vanish() {
-    gone_ = interrupt = true;
-    {
-      const std::lock_guard lock(mutex_);
-      if (collective_) collective_->abort("the test ends");
-    }
-    if (thread_.joinable()) thread_.join();
-    membership.reset();
+    leave();
+    eventually([this] { return !forming(); });
+    stop();
   }
   /// Until training ended by `finish` of any member.
   void wait() { thread_.join(); }
@@ -92,26 +89,50 @@ class Trainee {
   Lines lines;
 
  private:
+  /// No more groups after this.
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+    if (collective_) collective_->abort("the test ends");
+  }
+  void stop() {
+    leave();
+    interrupt = true;
+    if (thread_.joinable()) thread_.join();
+    membership.reset();
+  }
+  bool forming() {
+    const std::lock_guard lock(mutex_);
+    return forming_;
+  }
+  bool begins_to_form() {
+    const std::lock_guard lock(mutex_);
+    forming_ = !gone_;
+    return forming_;
+  }
+  /// Whether there is a group to train in.
+  bool has_formed(const base::Result<Formed>& formed) {
+    const std::lock_guard lock(mutex_);
+    forming_ = false;
+    if (!formed) {
+      failure_ = formed.failure().message;
+      return false;
+    }
+    if (formed.value().transfer) ++transfers;
+    members_ = formed.value().members;
+    number_ = formed.value().number;
+    if (!gone_) collective_ = formed.value().collective;
+    return !gone_;
+  }
   void run() {
     Standing standing;
     standing.data.next_pass = 7;
-    while (!gone_) {
-      base::Result<Formed> formed = membership->form(standing);
-      if (!formed) {
-        const std::lock_guard lock(mutex_);
-        failure_ = formed.failure().message;
-        return;
-      }
+    while (begins_to_form()) {
+      const base::Result<Formed> formed = membership->form(standing);
+      if (!has_formed(formed)) return;
       standing = formed.value().standing;
       standing.live = true;
-      if (formed.value().transfer) ++transfers;
       const bool rank0 = formed.value().collective->rank() == 0;
-      {
-        const std::lock_guard lock(mutex_);
-        members_ = formed.value().members;
-        number_ = formed.value().number;
-        collective_ = formed.value().collective;
-      }
       const bool over = steps(*formed.value().collective, standing, rank0);
       {
         const std::lock_guard lock(mutex_);
@@ -141,8 +162,9 @@ class Trainee {
     if (!interrupt) membership->end();
   }
 
-  std::atomic<bool> gone_ = false;
   std::mutex mutex_;
+  bool gone_ = false;
+  bool forming_ = false;
   std::vector<int> members_;
   uint64_t number_ = 0;
   std::string failure_;
