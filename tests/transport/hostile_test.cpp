@@ -45,7 +45,7 @@ void send_some(const base::FileHandle& handle, const std::string& bytes) {
 bool closed_by_server(const base::FileHandle& handle) {
   char buffer[4096];
   pollfd watched{.fd = handle.get(), .events = POLLIN, .revents = 0};
-  while (poll(&watched, 1, 20'000) > 0) {
+  while (poll(&watched, 1, 100'000) > 0) {
     if (recv(handle.get(), buffer, sizeof(buffer), 0) <= 0) return true;
   }
   return false;
@@ -127,7 +127,7 @@ std::string answer_to(const Server& server, const char* method, const std::strin
   const core::QueuePtr queue = core::make_pluck_queue();
   const core::CallPtr call(grpc_channel_create_call(channel.get(), nullptr, GRPC_PROPAGATE_DEFAULTS, queue.get(),
                                                     grpc_slice_from_static_string(method), nullptr,
-                                                    core::deadline_in(std::chrono::seconds(20)), nullptr));
+                                                    core::deadline_in(std::chrono::seconds(100)), nullptr));
   grpc_slice slice = grpc_slice_from_copied_buffer(message.data(), message.size());
   const core::BufferPtr buffer(grpc_raw_byte_buffer_create(&slice, 1));
   grpc_slice_unref(slice);

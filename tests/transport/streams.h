@@ -1,6 +1,9 @@
 // What the tests of streams share: payloads, an echo, connections to a server of this process.
 #pragma once
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -8,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
+#include "lockstep/error.h"
 #include "transport/stream.h"
 
 namespace lockstep::transport::testing {
@@ -31,7 +36,7 @@ inline std::vector<std::byte> payload_of(const Frame& frame) {
 inline std::string address_of(const Server& server) { return "127.0.0.1:" + std::to_string(server.port()); }
 
 inline std::unique_ptr<Stream> connected(const std::string& address, ConnectOptions options = {}) {
-  options.patience = std::chrono::seconds(30);
+  options.patience = std::chrono::seconds(100);
   return connect(address, options).value_or_throw();
 }
 
@@ -51,7 +56,7 @@ inline void echo(Stream& stream) {
 
 /// Whether `holds` becomes true; looks often and gives up late.
 template <class Condition>
-bool eventually(const Condition& holds, std::chrono::seconds at_most = std::chrono::seconds(30)) {
+bool eventually(const Condition& holds, std::chrono::seconds at_most = std::chrono::seconds(100)) {
   const auto until = std::chrono::steady_clock::now() + at_most;
   while (!holds()) {
     if (std::chrono::steady_clock::now() >= until) return false;
@@ -59,6 +64,29 @@ bool eventually(const Condition& holds, std::chrono::seconds at_most = std::chro
   }
   return true;
 }
+
+/// Keeps a port of loopback, any or a certain one, for servers that come later or come back: no other process gets it,
+/// and as long as they are not there nobody listens at it.
+class KeptPort {
+ public:
+  explicit KeptPort(int port = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // as servers do
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    socklen_t length = sizeof(address);
+    if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) throw IoError("bind");
+    getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  base::FileHandle socket_;
+  std::string address_;
+};
 
 inline size_t entries(const std::string& folder) {
   const std::filesystem::directory_iterator all(folder);
