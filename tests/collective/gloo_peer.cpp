@@ -1,4 +1,4 @@
-// A member of a group over Gloo, for tests that kill it: gloo_peer RANK SIZE COUNT. Prints its address, reads
+// A member of a group over Gloo, for tests that kill it: gloo_peer RANK SIZE COUNT DEADLINE. Prints its address, reads
 // everyone's, sums COUNT numbers until that fails, prints the first sum's hash and the failure.
 #include <cstdio>
 #include <cstdlib>
@@ -37,12 +37,12 @@ uint64_t hash(const std::vector<float>& values) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   const int rank = std::atoi(argv[1]);
   const int size = std::atoi(argv[2]);
   const size_t count = std::strtoull(argv[3], nullptr, 10);
   using namespace lockstep::collective;
-  const auto joining = join_over_gloo("127.0.0.1", rank, size, {.deadline = Seconds(3)});
+  const auto joining = join_over_gloo("127.0.0.1", rank, size, {.deadline = Seconds(std::atof(argv[4]))});
   std::cout << hex(joining->address()) << std::endl;
   std::vector<std::string> addresses(static_cast<size_t>(size));
   for (std::string& address : addresses) {
