@@ -28,11 +28,17 @@ class Stranger : public Cluster {
     made.set_job("the job");
     return made;
   }
+  /// Asked again where the connection was given up before the question was there: a slow machine's.
   std::string answer(const transport::Header& header, const std::string& bytes) {
-    const auto stream = connected(0);
-    static_cast<void>(wire::send_text(*stream, header, bytes));
-    const base::Result<transport::Frame> frame = stream->read();
-    return frame ? frame.value().text() : frame.failure().message;
+    std::string said;
+    for (int tries = 0; tries < 5; ++tries) {
+      const auto stream = connected(0);
+      static_cast<void>(wire::send_text(*stream, header, bytes));
+      const base::Result<transport::Frame> frame = stream->read();
+      said = frame ? frame.value().text() : frame.failure().message;
+      if (frame) break;
+    }
+    return said;
   }
 };
 

@@ -15,6 +15,7 @@
 
 #include "allreduce/elastic/elastic_membership.h"
 #include "allreduce/fake_engine.h"
+#include "base/address.h"
 #include "cluster/cluster_file.h"
 #include "transport/streams.h"
 
@@ -177,6 +178,7 @@ class Cluster : public ::testing::Test {
   /// Where there is an evaluator, the end waits for it for a while.
   void make(int count, bool evaluator = false) {
     spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = evaluator, .layout = ""});
+    for (const std::string& address : spec.workers) ports.emplace_back(base::parse_address(address).port);
     members.resize(static_cast<size_t>(count));
   }
   ElasticOptions options(int member) {
@@ -213,6 +215,7 @@ class Cluster : public ::testing::Test {
   }
 
   cluster::Spec spec;
+  std::vector<transport::testing::KeptPort> ports;  ///< while their members are away
   FakeEngine engine;
   std::function<void(ElasticOptions&)> change = [](ElasticOptions&) {};
   std::vector<std::unique_ptr<Trainee>> members;
