@@ -27,14 +27,12 @@ constexpr int64_t kBatch = 4;
 constexpr int64_t kPasses = 15;
 constexpr int64_t kParameters = 3000;
 
-int free_port() { return transport::Server(transport::testing::any_port(), transport::testing::echo).port(); }
-
 /// A server in this process.
 class Host {
  public:
   explicit Host(int workers = 1, base::TrafficMeter* meter = nullptr) {
     options_.meter = meter;
-    options_.spec.ps = {"127.0.0.1:" + std::to_string(free_port())};
+    options_.spec.ps = {port_.address()};
     for (int i = 0; i < workers; ++i) options_.spec.workers.push_back("127.0.0.1:" + std::to_string(i + 1));
     options_.spec.evaluator = {"127.0.0.1:9"};
     options_.folder = folder_ / "ps-0";
@@ -56,6 +54,7 @@ class Host {
 
  private:
   ::lockstep::testing::TempDir folder_;
+  transport::testing::KeptPort port_;
   ServerOptions options_;
   std::atomic<bool> interrupt_ = false;
   std::unique_ptr<Server> server_;
@@ -75,7 +74,7 @@ PsOptions worker_options(const Host& host, graph::ParameterStore& parameters, bo
   options.coordination.examples = kExamples;
   options.coordination.passes = kPasses;
   options.coordination.start_wait = 0.1;
-  options.patience = 60;
+  options.patience = 200;
   options.log = [](std::string_view, const std::string&) {};
   options.initial = [&parameters] { return Initial{0, 0, parameters.values(), {}, {}}; };
   return options;
@@ -317,9 +316,10 @@ TEST(PsTraffic, MetersOfBothSidesCountWhatTheyExchange) {
   EXPECT_GE(here.sent_bytes, kSteps * kFrame);
   EXPECT_GE(here.received_bytes, kSteps * kFrame);
   EXPECT_GE(here.sent_messages, kSteps);
-  EXPECT_LE(there.received_messages, here.sent_messages) << "heartbeats count, too";
-  EXPECT_LE(here.received_messages, there.sent_messages);
-  // What was on its way when one side ended is missing on the other.
+  // What was on its way when one side ended is missing on the other, or here, where it was being sent.
+  constexpr uint64_t kStreams = 2;
+  EXPECT_LE(there.received_messages, here.sent_messages + kStreams) << "heartbeats count, too";
+  EXPECT_LE(here.received_messages, there.sent_messages + kStreams);
   EXPECT_NEAR(static_cast<double>(there.received_bytes), static_cast<double>(here.sent_bytes), 0.01 * kSteps * kFrame);
   EXPECT_NEAR(static_cast<double>(there.sent_bytes), static_cast<double>(here.received_bytes), 0.01 * kSteps * kFrame);
 }
@@ -409,14 +409,11 @@ TEST(HostilePeers, StrangersWhoSayNothingAreGivenUp) {
 
 TEST(HostilePeers, AWorkerWithoutHeartbeatsHoldsNobodyUpForLong) {
   Host host(2);
-  std::atomic<bool> started = false;
-  std::vector<float> values;
-  std::thread worker([&] { values = train(host, true, &started); });
   const auto frozen = connect(host);
   EXPECT_EQ(greet(*frozen, hello_of("worker:1", 1)), "");
   EXPECT_TRUE(frozen->write(header(Kind::join)).ok());
-  worker.join();  // it waits for worker:1's push, and then no longer
-  EXPECT_EQ(values.size(), static_cast<size_t>(kParameters));
+  // It waits for worker:1's push, and then no longer.
+  EXPECT_EQ(train(host, true).size(), static_cast<size_t>(kParameters));
 }
 
 }  // namespace
