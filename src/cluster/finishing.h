@@ -27,6 +27,7 @@ struct RoleState {
   std::optional<Moment> deadline = {};  ///< for its end
   int asked = 0;                        ///< the signal it was last asked to end with
   std::string error = {};               ///< the last line of standard error, not told yet
+  std::string told = {};                ///< the last one that was, of this life
   std::string failure = {};             ///< what it said when it last failed by itself, and how often in a row
   int same_failures = 0;
   Moment error_at = {};

@@ -27,7 +27,7 @@ constexpr int kNoConnection = 255;  // of ssh itself
 constexpr int kHopeless = 3;        // a role that fails by itself, quickly and with the same words as often as this
 constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
-constexpr Time kErrorKept{300};    // a line of standard error may be the last word of a role that is about to end
+constexpr Time kLastWord{10'000};  // between a program's last line on standard error and its end, on a busy machine
 constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
@@ -37,6 +37,13 @@ std::string without_name(const std::string& line, const Command& command) {
   const std::string& name = command.argv.front();
   const std::string prefix = name.substr(name.rfind('/') + 1) + ": ";
   return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
+}
+
+/// What a role said before it ended, of which it may have died.
+std::string last_word(RoleState& role, const Ending& ending) {
+  const bool recent = !ending.signalled && Clock::now() - role.error_at < kLastWord;
+  if (role.error.empty() && recent) return role.told;
+  return std::exchange(role.error, "");
 }
 
 /// Standard streams that the caller has closed would become pipes of children.
@@ -130,6 +137,7 @@ void Supervisor::Impl::start(RoleState& role) {
   const bool again = role.start_at.has_value();
   role.start_at.reset();
   role.stopped_since.reset();
+  role.told.clear();
   role.started = Clock::now();
   try {
     role.child = std::make_unique<Child>(role.process.command);
@@ -188,8 +196,8 @@ void Supervisor::Impl::read(RoleState& role, Stream stream, bool rest) {
 
 void Supervisor::Impl::tell_error(RoleState& role) {
   if (role.error.empty()) return;
-  const std::string line = std::exchange(role.error, "");
-  tell(Kind::err_line, role, line);
+  role.told = std::exchange(role.error, "");
+  tell(Kind::err_line, role, role.told);
 }
 
 void Supervisor::Impl::heed_signals() {
@@ -260,7 +268,7 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
     tell(Kind::ended, role, ending.ok() ? "" : ending.text());
     return;
   }
-  const std::string said = without_name(std::exchange(role.error, ""), role.process.command);
+  const std::string said = without_name(last_word(role, ending), role.process.command);
   const bool useless = ending.code() == kWrongUsage || ending.code() == kHopelessCode ||
                        ending.code() == kNotExecutable || ending.code() == kNotFound;
   if (useless && phase_ != Phase::interrupted) {
@@ -350,7 +358,7 @@ void Supervisor::Impl::look() {
 }
 
 void Supervisor::Impl::look_at(RoleState& role, Moment now) {
-  if (now - role.error_at >= kErrorKept) tell_error(role);
+  if (now - role.error_at >= options_.error_kept) tell_error(role);
   if (role.process.remote) role.child->write("\n");  // that the launcher lives
   if (!role.child->stopped()) {
     role.stopped_since.reset();

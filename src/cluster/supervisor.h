@@ -65,6 +65,7 @@ struct SupervisorOptions {
   Time first_backoff{100};     ///< before the second restart after quick deaths in a row; doubles up to 5 s
   Time first_reconnect{1000};  ///< before a host that was not reached is tried again; then four times that
   Time quick_death{5000};      ///< a life shorter than this
+  Time error_kept{300};        ///< a line of standard error may be the last word of a role that is about to end
   Time tick{1000};             ///< between events of that kind, at most
   int signals = -1;            ///< CaughtSignals::fd(), where interrupts are to be heeded
   /// Members (the chief and the workers) that are enough to go on with: one that cannot be kept alive is left out, and

@@ -146,11 +146,12 @@ TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
 }
 
 /// The helper as the far end of a launcher that this test plays.
-cluster::Command far_end(const Words& words) {
+cluster::Command far_end(const Words& words, const std::string& silence = "100000") {
   Words all{"under"};
   all.insert(all.end(), words.begin(), words.end());
   cluster::Command command = helper(all);
   command.hold_stdin = true;
+  command.environment = {{"LOCKSTEP_SILENCE", silence}};
   return command;
 }
 
@@ -199,8 +200,7 @@ TEST(UnderLauncher, TheEndOfItsInputEndsAll) {
 TEST(UnderLauncher, ALauncherThatIsSilentTooLongIsGone) {
   Child child(far_end({"pid", "wait"}));
   const pid_t role = number_in(first_line(child));
-  setenv("LOCKSTEP_SILENCE", "100", 1);  // NOLINT(concurrency-mt-unsafe): read by the helpers started from now on
-  Child silent(far_end({"wait"}));
+  Child silent(far_end({"wait"}, "100"));
   EXPECT_EQ(code_of(silent), 128 + SIGKILL);
   EXPECT_TRUE(alive(role));
 }

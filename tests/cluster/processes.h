@@ -37,7 +37,7 @@ inline bool alive(pid_t pid) {
 
 /// Whether it becomes true within a time that only a broken program needs.
 template <class F>
-bool eventually(F&& condition, std::chrono::seconds patience = std::chrono::seconds(20)) {
+bool eventually(F&& condition, std::chrono::seconds patience = std::chrono::seconds(100)) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

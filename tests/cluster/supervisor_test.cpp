@@ -31,12 +31,14 @@ RoleProcess role(Role kind, int index, const Words& words) { return {{kind, inde
 RoleProcess worker(int index, const Words& words) { return role(Role::worker, index, words); }
 RoleProcess ps(int index, const Words& words) { return role(Role::ps, index, words); }
 
-/// Deadlines of seconds shortened, those that must not pass left long.
+/// Pauses shortened; deadlines that must not pass are longer than a busy machine needs.
 SupervisorOptions quick() {
   SupervisorOptions options;
   options.first_backoff = Time(1);
   options.first_reconnect = Time(2);
   options.tick = Time(20);
+  options.quick_death = options.finish = options.finish_member = options.finish_last = Time(100'000);
+  options.interrupt = options.terminate = options.error_kept = Time(100'000);
   return options;
 }
 
@@ -104,6 +106,18 @@ TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error, "worker:2 died (exit code 1: no data) and has no restarts left of 1");
   EXPECT_THAT(texts(Kind::err_line), IsEmpty()) << "it is in the line about the death";
+}
+
+TEST_F(Supervisor, ARolesLastWordIsItsReasonAlsoWhereItWasToldBeforeItsEnd) {
+  const std::string file = folder / "told";
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::err_line) std::ofstream(file) << "\n";
+  };
+  SupervisorOptions options = quick();
+  options.restarts = 0;
+  options.error_kept = Time(1);
+  const JobOutcome outcome = run({worker(0, {"err=role_helper: no data", "until=" + file, "exit=1"})}, options);
+  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1: no data) and has no restarts left of 0");
 }
 
 TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
