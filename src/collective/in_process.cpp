@@ -137,15 +137,17 @@ base::Result<bool> Member::act(const Call& call) {
   ++calls_;
   seat.calls[calls_ % 2] = call;
   if (!meet(call, deadline)) return broken();
+  // It touches no memory of others, who may have left since all had come.
+  if (call.kind == Kind::barrier) return agreed() ? base::Result<bool>(true) : base::Result<bool>(broken());
   // Whoever fails waits in broken() for those who work; so nobody may begin to after the group was broken.
   seat.working.store(true);
   if (group_->barrier.broken() || !agreed()) {
     seat.working.store(false);
     return broken();
   }
-  if (call.kind != Kind::barrier) work(call);
+  work(call);
   seat.working.store(false);
-  if (call.kind != Kind::barrier && !meet(call, deadline)) return broken();
+  if (!meet(call, deadline)) return broken();
   count(call);
   return true;
 }

@@ -67,6 +67,20 @@ TEST(InProcess, LeavingAfterTheLastOperationSpoilsNobodysResult) {
   }
 }
 
+TEST(InProcess, LeavingAfterABarrierSpoilsItForNobody) {
+  for (int round = 0; round < 200; ++round) {
+    auto members = make_in_process_group(4);
+    std::vector<std::thread> threads;
+    for (auto& member : members) {
+      threads.emplace_back([mine = std::move(member)]() mutable {
+        EXPECT_TRUE(mine->barrier());
+        mine.reset();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
 TEST(InProcess, CallsThatDoNotFitEachOtherFailInsteadOfMixingMemory) {
   auto members = make_in_process_group(2);
   std::thread other([&members] {
