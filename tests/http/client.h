@@ -33,7 +33,7 @@ class Client {
   }
 
   /// Until the other side ends, or `wanted` has come.
-  std::string read(std::string_view wanted = {}, std::chrono::milliseconds patience = std::chrono::seconds(30)) {
+  std::string read(std::string_view wanted = {}, std::chrono::milliseconds patience = std::chrono::seconds(100)) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!ended_ && (wanted.empty() || text_.find(wanted) == std::string::npos)) {
       pollfd waits{socket_.get(), POLLIN, 0};

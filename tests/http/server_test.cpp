@@ -86,7 +86,7 @@ class Pages {
 };
 
 bool eventually(const std::function<bool()>& holds) {
-  for (int i = 0; i < 10000; ++i) {
+  for (int i = 0; i < 50000; ++i) {
     if (holds()) return true;
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -183,13 +183,13 @@ TEST_P(ServerTest, WhoTakesTooLongToReadIsCutOff) {
   const Pages pages(GetParam(), {.answer = milliseconds(20)});
   Client client(pages.port());
   client.send("GET /huge HTTP/1.1\r\n\r\n");
-  std::string read;
-  for (size_t wanted = 0; wanted <= kHuge && !client.ended(); wanted += 65536) {
-    read = client.read_some();
+  size_t read = 0;
+  while (read < kHuge && !client.ended()) {
+    read = client.read_some().size();
     std::this_thread::sleep_for(milliseconds(2));
   }
   EXPECT_TRUE(client.ended());
-  EXPECT_LT(read.size(), kHuge);
+  EXPECT_LT(read, kHuge);
 }
 
 TEST_P(ServerTest, StreamsGetWhatIsPublishedAndTooManyAreRefused) {
