@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -27,9 +28,7 @@ class Job : public ::testing::Environment {
   void TearDown() override { member_.reset(); }
 
   Collective& member(const Arrangement& arrangement) {
-    const std::string deadline = variable("LOCKSTEP_TEST_DEADLINE");
-    const GroupOptions options{Seconds(deadline.empty() ? 60 : std::stod(deadline)), {}};
-    if (!member_) member_ = make_mpi_group(arrangement.size, options);
+    if (!member_) member_ = make_mpi_group(arrangement.size, {job_deadline(), {}});
     return *member_;
   }
 
@@ -57,6 +56,11 @@ void run_threads(const Members& members, const std::function<void(Collective&)>&
 
 }  // namespace
 
+Seconds job_deadline() {
+  const std::string deadline = variable("LOCKSTEP_TEST_DEADLINE");
+  return Seconds(deadline.empty() ? 60 : std::stod(deadline));
+}
+
 std::vector<Arrangement> arrangements() {
   if (variable("LOCKSTEP_TEST_ENGINE") == "mpi") return {{"mpi", std::stoi(variable("OMPI_COMM_WORLD_SIZE"))}};
   std::vector<Arrangement> all;
@@ -72,6 +76,14 @@ void run_group(const Arrangement& arrangement, const GroupOptions& options,
   run_threads(
       gloo ? testing::make_gloo_group(arrangement.size, options) : make_in_process_group(arrangement.size, options),
       body);
+}
+
+void wait_for_others(const Arrangement& arrangement, const std::atomic<int>& ended, Seconds long_enough) {
+  if (arrangement.engine == "mpi") return std::this_thread::sleep_for(long_enough);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (ended < arrangement.size - 1 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 }  // namespace lockstep::collective

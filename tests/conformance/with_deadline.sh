@@ -1,0 +1,8 @@
+#!/bin/sh
+# Runs a job with LOCKSTEP_TEST_DEADLINE (seconds), a longer one where the one before was too short for this machine: the
+# start of MPI counts, too. Prints what was said the last time.
+for deadline in 1 6 30; do
+  said=$(LOCKSTEP_TEST_DEADLINE=$deadline "$@" 2>&1)
+  case "$said" in *FAILED*) ;; *) break ;; esac
+done
+printf '%s\n' "$said"
