@@ -142,7 +142,7 @@ TEST(LockFile, WaitHasADeadline) {
 TEST(LockFile, WaiterGetsItWhenReleased) {
   const TempDir dir;
   auto held = LockFile::try_lock(dir / "lock");
-  std::thread waiter([&] { EXPECT_NO_THROW((void)LockFile::lock(dir / "lock", 20s)); });
+  std::thread waiter([&] { EXPECT_NO_THROW((void)LockFile::lock(dir / "lock", 100s)); });
   std::this_thread::sleep_for(50ms);
   held.reset();
   waiter.join();

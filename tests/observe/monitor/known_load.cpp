@@ -25,7 +25,6 @@ double clock_seconds(clockid_t clock) {
 }
 
 double cpu_now() { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 void burn(double seconds) {
   const double until = cpu_now() + seconds;
@@ -44,11 +43,11 @@ void wait_for_line() {
   }
 }
 
+/// Until it has burnt that share of `seconds`, which takes longer on a busy machine.
 double duty_cycle(double share, double seconds) {
   constexpr double kTurn = 0.02;
-  const double begun = now();
   const double before = cpu_now();
-  while (now() - begun < seconds) {
+  while (cpu_now() - before < share * seconds) {
     burn(share * kTurn);
     usleep(static_cast<useconds_t>(1e6 * (1 - share) * kTurn));
   }

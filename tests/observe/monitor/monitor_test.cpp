@@ -114,7 +114,7 @@ constexpr double kTick = 0.01;  ///< in which the system counts another process'
 TEST(Monitor, SeesTheShareOfACoreThatAProcessBurns) {
   Watched load({"cpu", "0.3", "1.0"});
   const double used = load.work();
-  ASSERT_GT(used, 0.05);
+  ASSERT_GE(used, 0.3);
   // User and system time are each cut to ticks, at both ends.
   EXPECT_NEAR(load.total("cpu_percent") / 100, used, 4 * kTick);
   EXPECT_NEAR(load.total("user_percent") + load.total("system_percent"), load.total("cpu_percent"), 1e-6);

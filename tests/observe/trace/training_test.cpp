@@ -111,7 +111,7 @@ TEST(Trace, OfReplicasHasThemAllWithTheirArrows) {
   }
   for (const json& event : traced.trace["traceEvents"]) {
     if (event["ph"] != "f" || begins.count(event["id"]) == 0) continue;
-    EXPECT_LE(begins.at(event["id"]), event["ts"].get<double>());
+    EXPECT_LE(begins.at(event["id"]), event["ts"].get<double>() + lockstep::testing::kResolution);
     ++arrows;
   }
   for (const auto& [span, count] : lockstep::testing::spans_with_arrows(traced.trace)) {
