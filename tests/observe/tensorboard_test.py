@@ -27,7 +27,7 @@ from tensorboard.compat.proto import event_pb2, graph_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.util import tensor_util
 
-PATIENCE = 60
+PATIENCE = 100
 WRITE_EVENTS, LOCKSTEP = sys.argv[1:3]
 
 
@@ -66,13 +66,17 @@ class Server:
     def json(self, path, body=None, **query):
         return json.loads(self.get(path, body, **query))
 
-    def wait_until(self, ready, path, body=None):
+    def wait_until(self, ready, path, body=None, **query):
         """The server reads files in the background: asks until it knows what there is."""
         deadline = time.monotonic() + PATIENCE
-        while not ready(answer := self.json(path, body)):
+        while not ready(answer := self.json(path, body, **query)):
             assert time.monotonic() < deadline, answer
             time.sleep(0.2)
         return answer
+
+    def points(self, count, path, **query):
+        """Of a tag, which is known before all of its points are."""
+        return self.wait_until(lambda answer: len(answer) >= count, path, **query)
 
     def close(self):
         self.process.terminate()
@@ -178,12 +182,7 @@ class TensorBoardTest(unittest.TestCase):
         self.assertEqual(set(tags), set(self.expected))
         for run, expected in self.expected.items():
             for tag, points in expected["scalars"].items():
-                deadline = time.monotonic() + PATIENCE
-                while True:
-                    answer = self.server.json("data/plugin/scalars/scalars", run=run, tag=tag)
-                    if len(answer) == len(points) or time.monotonic() > deadline:
-                        break
-                    time.sleep(0.2)
+                answer = self.server.points(len(points), "data/plugin/scalars/scalars", run=run, tag=tag)
                 self.assertEqual([[step, numpy.float32(value)] for _, step, value in answer],
                                  [[step, numpy.float32(value)] for step, value in points], f"{run} {tag}")
 
@@ -193,7 +192,7 @@ class TensorBoardTest(unittest.TestCase):
                                       "data/plugin/histograms/tags")
         self.assertEqual(set(tags["lenet-1"]), set(expected))
         for tag, points in expected.items():
-            answer = self.server.json("data/plugin/histograms/histograms", run="lenet-1", tag=tag)
+            answer = self.server.points(len(points), "data/plugin/histograms/histograms", run="lenet-1", tag=tag)
             self.assertEqual([step for _, step, _ in answer], [step for step, _ in points])
             for (_, _, buckets), (_, values) in zip(answer, points):
                 self.check_histogram(buckets, values)
@@ -280,26 +279,26 @@ class RealRunsTest(unittest.TestCase):
     def test_every_role_is_a_run_with_its_scalars(self):
         tags, found = self.scalars()
         self.assertEqual(set(found), set(tags))
-        loss = self.server.json("data/plugin/scalars/scalars", run="alone-1", tag="train/loss")
+        loss = self.server.points(5, "data/plugin/scalars/scalars", run="alone-1", tag="train/loss")
         rows = (self.runs / "alone-1/steps.csv").read_text().splitlines()[1:]
         self.assertEqual([point[1] for point in loss], [1, 10, 20, 30, 40])
         self.assertAlmostEqual(loss[0][2], float(rows[0].split(",")[3]), places=5)
-        last = (self.runs / "alone-1/evals.csv").read_text().splitlines()[-1].split(",")
-        accuracy = self.server.json("data/plugin/scalars/scalars", run="alone-1", tag="eval/accuracy")
+        evals = (self.runs / "alone-1/evals.csv").read_text().splitlines()[1:]
+        last = evals[-1].split(",")
+        accuracy = self.server.points(len(evals), "data/plugin/scalars/scalars", run="alone-1", tag="eval/accuracy")
         self.assertEqual(accuracy[-1][1], int(last[0]))
         self.assertAlmostEqual(accuracy[-1][2], float(last[4]), places=5)
 
     def test_histograms_and_pictures_are_there(self):
         self.scalars()
-        histograms = self.server.wait_until(lambda answer: "alone-1" in answer, "data/plugin/histograms/tags")
-        for tag in ("weights/conv1/weights", "gradients/fc3/bias"):
-            self.assertIn(tag, histograms["alone-1"])
-        images = self.server.wait_until(lambda answer: "coder-1" in answer, "data/plugin/images/tags")
-        self.assertIn("pictures/samples", images["alone-1"])
-        self.assertIn("pictures/reconstruction", images["coder-1"])
+        for kind, run, tag in (("histograms", "alone-1", "weights/conv1/weights"),
+                               ("histograms", "alone-1", "gradients/fc3/bias"),
+                               ("images", "alone-1", "pictures/samples"),
+                               ("images", "coder-1", "pictures/reconstruction")):
+            self.server.wait_until(lambda answer: tag in answer.get(run, {}), f"data/plugin/{kind}/tags")
 
     def test_the_graph_says_where_everything_is(self):
-        self.scalars()
+        self.server.wait_until(lambda info: info.get("cluster-1/worker-1", {}).get("run_graph"), "data/plugin/graphs/info")
         text = self.server.get("data/plugin/graphs/graph", run="cluster-1/worker-1", large_attrs_key="",
                                limit_attr_size="1024").decode()
         graph = text_format.Parse(text, graph_pb2.GraphDef())
