@@ -76,6 +76,7 @@ struct Group {
 
   std::vector<Seat> seats;
   ThreadBarrier barrier;
+  std::atomic<bool> at_odds = false;  ///< members have called for different things; set before the barrier is broken
   Seconds deadline;
   base::Mutex mutex;
   std::string reason LOCKSTEP_GUARDED_BY(mutex);
@@ -137,17 +138,17 @@ base::Result<bool> Member::act(const Call& call) {
   ++calls_;
   seat.calls[calls_ % 2] = call;
   if (!meet(call, deadline)) return broken();
-  // It touches no memory of others, who may have left since all had come.
-  if (call.kind == Kind::barrier) return agreed() ? base::Result<bool>(true) : base::Result<bool>(broken());
-  // Whoever fails waits in broken() for those who work; so nobody may begin to after the group was broken.
+  // Whoever fails waits in broken() for those who work; so nobody may begin to after the group was broken. A barrier
+  // needs no work: it stands, though others may have left since all had come.
   seat.working.store(true);
-  if (group_->barrier.broken() || !agreed()) {
+  const bool fits = group_->barrier.broken() ? call.kind == Kind::barrier && !group_->at_odds : agreed();
+  if (!fits) {
     seat.working.store(false);
     return broken();
   }
-  work(call);
+  if (call.kind != Kind::barrier) work(call);
   seat.working.store(false);
-  if (!meet(call, deadline)) return broken();
+  if (call.kind != Kind::barrier && !meet(call, deadline)) return broken();
   count(call);
   return true;
 }
@@ -174,6 +175,7 @@ std::string Member::missing() const {
 bool Member::agreed() {
   for (size_t rank = 1; rank < group_->seats.size(); ++rank) {
     if (call_of(rank).fits(call_of(0))) continue;
+    group_->at_odds = true;
     group_->fail(
         fmt::format("rank 0 calls for {}, rank {} for {}", call_of(0).describe(), rank, call_of(rank).describe()));
     return false;
