@@ -39,11 +39,11 @@ class Process {
   /// Closes the reading end of standard output, as `head` does.
   void close_output();
   /// Reads until standard output holds `text`; false at its end or after `patience`.
-  bool wait_for(const std::string& text, Seconds patience = Seconds(60));
+  bool wait_for(const std::string& text, Seconds patience = Seconds(120));
   /// Reads what there is for up to 50 ms: whether either stream holds `text` by now.
   bool has_said(const std::string& text);
   /// Waits for the end. Kills it and throws after `patience`.
-  Ended finish(Seconds patience = Seconds(120));
+  Ended finish(Seconds patience = Seconds(240));
 
  private:
   void start(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options);
