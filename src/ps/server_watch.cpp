@@ -13,7 +13,7 @@ constexpr double kStraggler = 5;      ///< seconds after which a wait for someon
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
 constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
 constexpr double kReborn = 10;        ///< seconds in which a worker that was lost shortly before the end may come
-constexpr double kStarting = 5;       ///< seconds that the evaluator may come later than this server
+constexpr double kStarting = 10;      ///< seconds that the evaluator may come later than this server
 
 }  // namespace
 

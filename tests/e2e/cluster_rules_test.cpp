@@ -54,7 +54,7 @@ TEST_F(ClusterRules, ARuleMetByOneEndsAll) {
 }
 
 TEST_F(ClusterRules, ARuleMetByTheEvaluatorEndsAll) {
-  const Result result = train("run", lr({"--sync", "--epochs", "2000", "--stop-accuracy", "0.6", "--evaluator"}));
+  const Result result = train("run", lr({"--sync", "--epochs", "1000000", "--stop-accuracy", "0.6", "--evaluator"}));
   EXPECT_EQ(result.summary["stop_reason"], "accuracy");
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <stdexcept>
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
@@ -136,6 +137,13 @@ Process::~Process() {
 }
 
 void Process::signal(int number) const { kill(pid_, number); }
+
+double Process::cpu_seconds() const {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 void Process::close_output() {
   if (out_ >= 0) close(out_);

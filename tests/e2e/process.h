@@ -36,6 +36,8 @@ class Process {
 
   void signal(int number) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Of processor time, that it has used so far.
+  [[nodiscard]] double cpu_seconds() const;
   /// Closes the reading end of standard output, as `head` does.
   void close_output();
   /// Reads until standard output holds `text`; false at its end or after `patience`.
