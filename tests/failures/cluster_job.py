@@ -22,7 +22,12 @@ import uuid
 PROGRAM = os.path.abspath(os.environ.get("LOCKSTEP_PROGRAM") or
                           os.path.join(os.path.dirname(__file__), "../../build/release/lockstep"))
 MARK = "LOCKSTEP_TEST_JOB"
-PATIENCE = 90  # seconds for what should take a few
+PATIENCE = 240  # seconds for what should take a few
+LONGER = (1, 4, 16, 64)  # times as many epochs, where a training was over before it could be disturbed
+
+
+class OverTooSoon(Exception):
+    """The job ended before what the test wanted to do to it."""
 
 
 def eventually(condition, what, patience=PATIENCE):
@@ -73,7 +78,8 @@ class Run:
             rows = self.rows()
         except OSError:
             return 0
-        return int(rows[-1]["step"]) if rows and rows[-1]["step"].isdigit() else 0
+        # The last line may not be whole yet.
+        return max((int(row["step"]) for row in rows[-2:] if (row["step"] or "").isdigit()), default=0)
 
     def losses(self):
         """Of each step, what it computed; times are left out."""
@@ -142,8 +148,19 @@ class Job:
                     found[word[7:].decode()] = pid
         return found
 
+    def over(self):
+        return self.process.poll() is not None
+
     def role(self, name):
-        return eventually(lambda: self.roles().get(name), f"{name} runs")
+        """Its process; OverTooSoon where the job ends without it."""
+        def find():
+            ended = self.over()
+            pid = self.roles().get(name)
+            if pid is None and ended and self.process.returncode == 0:
+                raise OverTooSoon(self.told())
+            assert pid or not ended, f"ended with {self.process.returncode}:\n{self.told()}"
+            return pid
+        return eventually(find, f"{name} runs")
 
     def signal(self, name, number):
         pid = self.role(name)
@@ -151,18 +168,36 @@ class Job:
             os.kill(pid, number)
         return pid
 
-    def wait_for(self, text, patience=PATIENCE):
-        """Until the output has it; a job that ends without it fails."""
+    def wait_for(self, text, patience=PATIENCE, may_end=False):
+        """Until the output has it; a job that ends without it fails, or was over too soon where that may be."""
         def said():
-            ended = self.process.poll() is not None
+            ended = self.over()
             if text in self.output() + self.error():
                 return True
+            if ended and may_end and self.process.returncode == 0:
+                raise OverTooSoon(self.told())
             assert not ended, f"ended with {self.process.returncode} without saying '{text}':\n{self.told()}"
             return False
         try:
             eventually(said, f"'{text}' in the output", patience)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.told()}") from None
+
+    def kill(self, name):
+        """Until its launcher has noticed; OverTooSoon where the job has ended without that."""
+        died = f"{name} died: killed by signal 9 (Killed); starting it again"
+        before = self.output().count(died)
+        self.signal(name, signal.SIGKILL)
+
+        def noticed():
+            ended = self.over()
+            if self.output().count(died) > before:
+                return True
+            if ended and self.process.returncode == 0:
+                raise OverTooSoon(self.told())
+            assert not ended, f"ended with {self.process.returncode}:\n{self.told()}"
+            return False
+        eventually(noticed, f"'{died}'")
 
     def told(self):
         return self.output() + self.error()
@@ -179,7 +214,7 @@ class Job:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
+            self.process.wait(60)
 
 
 class ClusterTest(unittest.TestCase):
@@ -197,6 +232,17 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
+    def longer_until_in_time(self, attempt, epochs):
+        """`attempt(epochs)`, with more of them where the training was over too soon for it."""
+        for factor in LONGER:
+            try:
+                return attempt(factor * epochs)
+            except OverTooSoon as over:
+                print(f"{factor * epochs} epochs were over too soon", flush=True)
+                self.setUp()
+                last = over
+        raise AssertionError(f"over too soon each time; the last one:\n{last}")
+
     def run_to_end(self, words, code=0):
         job = self.start(words)
         self.assertEqual(job.finish(), code, job.told())
@@ -210,15 +256,27 @@ class ClusterTest(unittest.TestCase):
         self.expect_nobody_left(job)
 
     def expect_nobody_left(self, job):
-        eventually(lambda: not job.everyone(), f"nobody left of {job.roles()}", 30)
+        eventually(lambda: not job.everyone(), f"nobody left of {job.roles()}")
 
     def wait_for_step(self, job, run, step):
         """Until the servers are there (a role's status says so long before a log is on the disk)."""
         def reached():
-            if job.process.poll() is not None:
+            ended = job.over()
+            if run.last_step() >= step:
+                return True
+            if ended:
                 raise AssertionError(f"ended with {job.process.returncode} before step {step}\n{job.told()}")
-            return run.last_step() >= step
+            return False
         eventually(reached, f"step {step}")
+
+    def pause_role(self, job, name):
+        """Stops it for a second and continues it; whether that was as short as meant, on a machine as busy as this."""
+        pid = job.signal(name, signal.SIGSTOP)
+        began = time.monotonic()
+        time.sleep(1)
+        with contextlib.suppress(ProcessLookupError):  # a launcher kills who is stopped for long
+            os.kill(pid, signal.SIGCONT)
+        return time.monotonic() - began < 2
 
     def expect_each_example_once(self, run, epochs, examples):
         """Applied once in each pass, by the run's own record and by its sum."""

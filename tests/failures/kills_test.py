@@ -9,25 +9,23 @@ EXAMPLES = 3000
 EPOCHS = 40
 
 
-def train(*more):
+def train(epochs, *more):
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300",
-            "--threads", "1", "--epochs", str(EPOCHS), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01", *more]
+            "--threads", "1", "--epochs", str(epochs), "--batch", "10", "--log-every", "1", "--contributions", "--lr", "0.01", *more]
 
 
 class Kills(ClusterTest):
     def kill_each(self, victims, *more, times=1):
-        job = self.start(train("--restarts", "50", *more))
-        run = self.run_of("lr-1")
-        self.wait_for_step(job, run, 20)
-        for victim in victims * times:
-            time.sleep(self.random.uniform(0, 0.3))
-            if job.process.poll() is not None:
-                break
-            job.signal(victim, signal.SIGKILL)
-            job.wait_for(f"{victim} died: killed by signal 9 (Killed); starting it again")
-        self.expect_success(job)
-        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
-        return job
+        def attempt(epochs):
+            job = self.start(train(epochs, "--restarts", "50", *more))
+            run = self.run_of("lr-1")
+            self.wait_for_step(job, run, 20)
+            for victim in victims * times:
+                time.sleep(self.random.uniform(0, 0.3))
+                job.kill(victim)
+            self.expect_success(job)
+            self.expect_each_example_once(run, epochs, EXAMPLES)
+        self.longer_until_in_time(attempt, EPOCHS)
 
     def test_a_worker_in_sync(self):
         self.kill_each(["worker:1"], "--workers", "3", "--ps", "1", "--sync", times=3)
@@ -66,15 +64,17 @@ class Kills(ClusterTest):
         self.kill_each(["worker:2", "ps:0", "worker:1"], "--workers", "3", "--ps", "1", "--max-staleness", "2")
 
     def test_worker_and_ps_at_once(self):
-        job = self.start(train("--workers", "3", "--ps", "2", "--sync", "--restarts", "50"))
-        run = self.run_of("lr-1")
-        self.wait_for_step(job, run, 20)
-        for victims in (("worker:0", "ps:0"), ("worker:1", "ps:1"), ("ps:0", "ps:1")):
-            for victim in victims:
-                job.signal(victim, signal.SIGKILL)
-            time.sleep(0.5)
-        self.expect_success(job)
-        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+        def attempt(epochs):
+            job = self.start(train(epochs, "--workers", "3", "--ps", "2", "--sync", "--restarts", "50"))
+            run = self.run_of("lr-1")
+            self.wait_for_step(job, run, 20)
+            for victims in (("worker:0", "ps:0"), ("worker:1", "ps:1"), ("ps:0", "ps:1")):
+                for victim in victims:
+                    job.signal(victim, signal.SIGKILL)
+                time.sleep(0.5)
+            self.expect_success(job)
+            self.expect_each_example_once(run, epochs, EXAMPLES)
+        self.longer_until_in_time(attempt, EPOCHS)
 
 
 if __name__ == "__main__":
