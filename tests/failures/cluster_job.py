@@ -239,8 +239,9 @@ class ClusterTest(unittest.TestCase):
                 return attempt(factor * epochs)
             except OverTooSoon as over:
                 print(f"{factor * epochs} epochs were over too soon", flush=True)
-                self.setUp()
                 last = over
+                self.doCleanups()
+                self.setUp()
         raise AssertionError(f"over too soon each time; the last one:\n{last}")
 
     def run_to_end(self, words, code=0):

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from cluster_job import ClusterTest, main
+from cluster_job import ClusterTest, OverTooSoon, main
 
 REPLAY = os.environ.get("LOCKSTEP_REPLAY") or os.path.join(os.path.dirname(__file__),
                                                            "../../build/release/tests/failures/replay")
@@ -20,24 +20,33 @@ def train(name, epochs, *more):
             "--optimizer", "momentum", "--sync", "--restarts", "100", "--name", name, *more]
 
 
+def kill(pid):
+    """Whether there was such a process."""
+    try:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        return bool(pid)
+    except ProcessLookupError:
+        return False
+
+
 class Exactness(ClusterTest):
-    def expect_same(self, servers, *more, kills=4, epochs=EPOCHS):
+    def expect_same(self, *arguments, epochs=EPOCHS, **options):
+        self.longer_until_in_time(lambda longer: self.shake(*arguments, epochs=longer, **options), epochs)
+
+    def shake(self, servers, *more, kills=4, epochs=EPOCHS):
         self.run_to_end(train("calm", epochs, *more))
         calm = self.run_of("calm-1")
         job = self.start(train("shaken", epochs, *more))
         shaken = self.run_of("shaken-1")
         self.wait_for_step(job, shaken, 1)
         killed = 0
-        while killed < kills and job.process.poll() is None:
+        while killed < kills and not job.over():
             time.sleep(self.random.uniform(0, 0.3))
-            victim = self.random.choice(servers)
-            pid = job.roles().get(victim)
-            if pid is None or job.process.poll() is not None:
-                continue
-            job.signal(victim, signal.SIGKILL)
-            killed += 1
+            killed += kill(job.roles().get(self.random.choice(servers)))
         self.expect_success(job)
-        self.assertGreaterEqual(killed, 2, "the run was over before it could be disturbed")
+        if killed < 2:
+            raise OverTooSoon
         self.assertEqual(shaken.losses(), calm.losses(), job.told())
         self.assertEqual(shaken.checkpoint()[1], calm.checkpoint()[1])
         self.expect_each_example_once(shaken, epochs, EXAMPLES)
@@ -62,8 +71,8 @@ class Exactness(ClusterTest):
         for _ in range(8):
             time.sleep(self.random.uniform(0, 0.3))
             roles = sorted(job.roles().items())
-            if roles and job.process.poll() is None:
-                job.signal(self.random.choice(roles)[0], signal.SIGKILL)
+            if roles:
+                kill(self.random.choice(roles)[1])
         self.expect_success(job)
         self.expect_each_example_once(run, EPOCHS, EXAMPLES)
 
