@@ -1,6 +1,7 @@
 """All-reduce over a network that is lost and heals: a worker in a network namespace of its own, behind a link that goes
 down for longer than the deadline. Only the side goes on that is more than half, and all meet again."""
 
+import contextlib
 import os
 import signal
 import time
@@ -37,13 +38,13 @@ class ElasticNetwork(network_test.Network):
         """One is alone for longer than the deadline; another one leads the rest."""
         ip("-n", self.there, "link", "set", self.link, "down")
         down = time.monotonic()
-        self.jobs[leader].wait_for(f"{self.names[alone]}: no heartbeat for", 30)
-        self.jobs[alone].wait_for(f"{self.names[leader]}: no heartbeat for", 30)
+        self.jobs[leader].wait_for(f"{self.names[alone]}: no heartbeat for")
+        self.jobs[alone].wait_for(f"{self.names[leader]}: no heartbeat for")
         self.jobs[leader].wait_for("goes on from step")
         before = self.step(leader)
         eventually(lambda: self.step(leader) > before + 500, "the others go on")
         time.sleep(max(0.0, down + DOWN - time.monotonic()))
-        self.jobs[alone].wait_for("more than half are needed", 30)
+        self.jobs[alone].wait_for("more than half are needed")
         self.assertNotIn("goes on from step", self.jobs[alone].told())
         ip("-n", self.there, "link", "set", self.link, "up")
 
@@ -55,7 +56,8 @@ class ElasticNetwork(network_test.Network):
         eventually(lambda: self.step(0) > before + 500, "all go on")
         for job in self.jobs:
             for pid in job.roles().values():
-                os.kill(pid, signal.SIGINT)
+                with contextlib.suppress(ProcessLookupError):  # another one's interrupt ends all
+                    os.kill(pid, signal.SIGINT)
         for job in self.jobs:
             self.assertEqual(job.finish(), 130, job.told())
         self.expect_accounted(self.runs[0], EXAMPLES)
@@ -63,7 +65,7 @@ class ElasticNetwork(network_test.Network):
     def test_the_chief_is_cut_off(self):
         self.begin(["10.87.0.2:4001", "10.87.0.1:4002", "10.87.0.1:4003"])
         self.cut_off(alone=0, leader=1)
-        self.jobs[0].wait_for("group 3 of worker:0, worker:1, worker:2 goes on from step")
+        self.jobs[0].wait_for("of worker:0, worker:1, worker:2 goes on from step")
         self.finish()
 
     def test_of_two_the_one_with_the_lowest_number_goes_on(self):

@@ -3,11 +3,11 @@ named, the others go on where they are enough, and whoever is continued joins th
 
 import os
 import signal
-import time
 
 from cluster_job import ClusterTest, Run, eventually, free_port, main
 
 EXAMPLES = 3000
+ATTEMPTS = 4
 TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
          "1", "--epochs", "1000000", "--batch", "10", "--log-every", "100", "--lr", "0.001", "--checkpoint-every",
          "5000", "--eval-every", "5000", "--strategy", "allreduce"]
@@ -25,14 +25,22 @@ class UnderALauncher(ClusterTest):
         self.expect_nobody_left(self.job)
         self.expect_accounted(self.run, EXAMPLES)
 
-    def test_a_short_stop_disturbs_nobody(self):
+    def stop_shortly(self):
+        """Whether all stops were short."""
         self.begin()
+        short = True
         for victim in ("worker:1", "worker:0"):
-            pid = self.job.signal(victim, signal.SIGSTOP)
-            time.sleep(2)
-            os.kill(pid, signal.SIGCONT)
+            short = self.pause_role(self.job, victim) and short
             self.wait_for_step(self.job, self.run, self.run.last_step() + 200)
         self.finish()
+        return short
+
+    def test_a_short_stop_disturbs_nobody(self):
+        for _ in range(ATTEMPTS):
+            if short := self.stop_shortly():
+                break
+            self.setUp()
+        self.assertTrue(short, "no stop was short")
         for word in ("died", "killed", "connection closed", "no heartbeat", "goes on from"):
             self.assertNotIn(word, self.job.output())
 
@@ -75,21 +83,23 @@ class StartedByHand(ClusterTest):
 
     def test_a_worker_and_the_leader(self):
         self.begin(3)
-        for victim, other, group in ((1, 0, 3), (0, 1, 5)):
+        together = "of worker:0, worker:1, worker:2 goes on from step"
+        for victim, other in ((1, 0), (0, 1)):
+            groups = self.jobs[0].told().count(together)
             pid = self.jobs[victim].signal(f"worker:{victim}", signal.SIGSTOP)
-            self.jobs[other].wait_for(f"{self.names[victim]}: no heartbeat for", 30)
+            self.jobs[other].wait_for(f"{self.names[victim]}: no heartbeat for")
             before = self.step()
             eventually(lambda: self.step() > before + 500, "the others go on")
             os.kill(pid, signal.SIGCONT)
-            self.jobs[0].wait_for(f"group {group} of worker:0, worker:1, worker:2 goes on from step")
+            eventually(lambda: self.jobs[0].told().count(together) > groups, "all together again")
             self.expect_progress()
         self.finish()
 
     def test_of_two_the_one_without_the_lowest_number_waits(self):
         self.begin(2)
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
-        self.jobs[1].wait_for(f"{self.names[0]}: no heartbeat for", 30)
-        self.jobs[1].wait_for("more than half are needed, worker:1 is here", 30)
+        self.jobs[1].wait_for(f"{self.names[0]}: no heartbeat for")
+        self.jobs[1].wait_for("more than half are needed, worker:1 is here")
         self.assertNotIn("goes on from", self.jobs[1].told())
         os.kill(pid, signal.SIGCONT)
         self.jobs[0].wait_for("goes on from")
@@ -99,7 +109,7 @@ class StartedByHand(ClusterTest):
     def test_min_workers_lets_it_go_on(self):
         self.begin(2, "--min-workers", "1")
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
-        self.jobs[1].wait_for("of worker:1 goes on from", 30)
+        self.jobs[1].wait_for("of worker:1 goes on from")
         before = self.step()
         eventually(lambda: self.step() > before + 500, "it goes on")
         os.kill(pid, signal.SIGCONT)
@@ -112,7 +122,7 @@ class StartedByHand(ClusterTest):
         self.begin(2, "--min-workers", "1", "--checkpoint-every", "200")
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
         before = self.run.checkpoints()
-        self.jobs[1].wait_for("of worker:1 goes on from", 30)
+        self.jobs[1].wait_for("of worker:1 goes on from")
         eventually(lambda: self.run.checkpoints()[-1:] > before[-1:], "a newer checkpoint")
         return pid
 
