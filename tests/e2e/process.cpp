@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ Channel make_output(const ProcessOptions& options) {
 
 /// Between fork and exec: only calls that are allowed there.
 [[noreturn]] void become(char* const* argv, char* const* envp, int out, int err, const ProcessOptions& options) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody who trains on
   const int nothing = open("/dev/null", O_RDONLY);
   const bool ready = dup2(nothing, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
                      dup2(err, STDERR_FILENO) >= 0 && chdir(options.folder.c_str()) == 0;

@@ -4,6 +4,7 @@ directory read. Standard library only."""
 import collections
 import contextlib
 import csv
+import ctypes
 import json
 import os
 import random
@@ -113,6 +114,10 @@ class Run:
         return json.loads(content[24 : 24 + header]), content[24 + header : 24 + header + payload]
 
 
+def _end_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Job:
     """A process of the program and all that it starts."""
 
@@ -125,7 +130,8 @@ class Job:
         environment.pop("TF_CONFIG", None)
         with open(self.log, "wb") as out, open(self.errors, "wb") as err:
             self.process = subprocess.Popen([*prefix, PROGRAM, *words], cwd=folder, env=environment, stdout=out,
-                                            stderr=err, stdin=subprocess.DEVNULL)
+                                            stderr=err, stdin=subprocess.DEVNULL,
+                                            preexec_fn=_end_with_parent)  # a test that is killed leaves nobody
 
     def output(self):
         return _read(self.log).decode()
