@@ -17,7 +17,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST_F(MonitorProgram, TheProgramsOutputAndExitCodeAreItsOwnAndATableFollows) {
-  const Ended ended = run({"monitor", "--every", "0.02", "--", "sh", "-c", "echo out; sleep 0.2; exit 9"});
+  // It runs until it has been looked at twice.
+  const std::string script =
+      "echo out; until [ \"$(cat monitor-sh-1.csv 2> /dev/null | wc -l)\" -ge 3 ]; do sleep 0.02; done; exit 9";
+  const Ended ended = run({"monitor", "--every", "0.02", "--", "sh", "-c", script});
   EXPECT_EQ(ended.code, 9);
   EXPECT_EQ(ended.out, "out\n");
   EXPECT_THAT(ended.err, AllOf(HasSubstr("mean"), HasSubstr("p95"), HasSubstr("CPU"), HasSubstr("memory"),

@@ -160,7 +160,7 @@ TEST_F(RecordsTest, ReadsWhatAKillHasLeft) {
 TEST_F(RecordsTest, ARunThatWasResumedAndKilledIsShownAsFarAsItGot) {
   (void)succeed(quick_train("lr", {"--log-every", "10", "--quiet"}));
   Process process(program_path(), {"train", "--resume", "lr-1", "--epochs", "1000000", "--log-every", "10"}, options());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (get_file(folder / "runs/lr-1/steps.csv").find("\n100,") == std::string::npos) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -180,7 +180,8 @@ TEST_F(RecordsTest, ARunThatWasResumedAndKilledIsShownAsFarAsItGot) {
 // What limited the following runs is known, whatever else the machine does; what it does is not looked at.
 
 TEST_F(RecordsTest, EvaluationsAfterEveryStepLimitARun) {
-  (void)succeed(quick_train("lr", {"--eval-every", "1", "--test-limit", "2000", "--quiet", "--monitor-every", "0"}));
+  (void)succeed(quick_train(
+      "lr", {"--eval-every", "1", "--test-limit", "2000", "--eval-batch", "1", "--quiet", "--monitor-every", "0"}));
   const auto why = reason("lr-1");
   EXPECT_EQ(why["cause"], "aside") << why;
 }

@@ -18,7 +18,7 @@ inline constexpr const char* kServer = "/usr/sbin/sshd";
 inline void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 template <class F>
-bool eventually(F&& condition, Process::Seconds patience = Process::Seconds(30)) {
+bool eventually(F&& condition, Process::Seconds patience = Process::Seconds(120)) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -58,7 +58,7 @@ class Sshd {
       return Process("/usr/bin/ssh", {"-F", folder_ + "/client", "-o", "BatchMode=yes", "a", "true"}).finish().code ==
              0;
     };
-    if (eventually(answers, Process::Seconds(5))) server_ = std::move(server);
+    if (eventually(answers, Process::Seconds(20))) server_ = std::move(server);
   }
 
   std::string folder_;
