@@ -144,8 +144,8 @@ std::vector<std::string> faults_in(const std::string& text) {
 TEST_F(Emulate, TrainingGoesOnThroughFaults) {
   const Ended ended =
       run(train("lenet", {"--seconds", "6", "--workers", "2", "--ps", "1", "--emulate", "cores=0.5", "--faults",
-                          "at 1s kill worker:1; at 2s cut node2 for 500ms; at 3s slow node3 to 25% for 500ms; "
-                          "at 4s kill ps:0"}));
+                          "at 500ms kill worker:1; at 1s cut node2 for 500ms; at 2s slow node3 to 25% for 500ms; "
+                          "at 3s kill ps:0"}));
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fault: cut node2 for 0.5s"));
   EXPECT_THAT(faults_in(get_file(folder / "runs/lenet-1/faults.jsonl")),
@@ -158,7 +158,7 @@ TEST_F(Emulate, TrainingGoesOnThroughFaults) {
 
 TEST_F(Emulate, RolesCanBeKilledAndStoppedWithoutNodes) {
   const Ended ended = run(train("lr", {"--seconds", "3", "--workers", "2", "--strategy", "allreduce", "--faults",
-                                       "at 1s stop worker:1 for 200ms; at 2s kill worker:1"}));
+                                       "at 500ms stop worker:1 for 200ms; at 1s kill worker:1"}));
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(faults_in(get_file(folder / "runs/lr-1/faults.jsonl")),
               ElementsAre("stop worker:1 for 0.2s", "worker:1 goes on", "kill worker:1"));
@@ -189,7 +189,7 @@ TEST_F(Emulate, NothingIsLeftOfOneThatIsEndedWhileItMakesItsNodes) {
   Process process(program_path(), train("lr", {"--epochs", "1000", "--workers", "3", "--emulate", "cores=0.4"}),
                   options());
   const std::string prefix = fmt::format("lockstep-{}-", process.pid());
-  for (int i = 0; i < 5000 && left(prefix).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 120'000 && left(prefix).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_THAT(left(prefix), ::testing::Not(IsEmpty()));
   process.signal(SIGTERM);
   (void)process.finish();
@@ -220,19 +220,25 @@ TEST_F(Emulate, TrainingsAtTheSameTimeAreAddedUp) {
 }
 
 TEST_F(Emulate, ALabHasItsNodesFromTheFirstRunToTheLast) {
-  put_file(folder / "tiny.yaml",
-           bytes_of(fmt::format("name: tiny\nbase: {{model: lr, dataset: synthetic, epochs: 0, seconds: 1}}\n"
-                                "cluster: {{emulate: {}}}\ncases: [{{label: small}}, {{label: large, workers: 2, "
-                                "strategy: allreduce}}]\n",
-                                part_of_cores(0.5))));
-  Process lab(program_path(), {"lab", "run", "tiny.yaml"}, options());
-  ASSERT_TRUE(lab.wait_for("run 1 of 2"));
-  // The first run has half of the machine; the lab has all of it.
-  EXPECT_THAT(fail(train("lr", {"--epochs", "1", "--emulate", part_of_cores(0.5)}), 2),
-              AllOf(HasSubstr(fmt::format("process {} (", lab.pid())), HasSubstr("lab run tiny.yaml")));
-  const Ended ended = lab.finish();
-  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(left(fmt::format("lockstep-{}-", lab.pid())), IsEmpty());
+  const std::string small = "{label: small, seconds: 1000000}";  // it would not end
+  const std::string large = "{label: large, seconds: 0.1, workers: 2, strategy: allreduce}";
+  for (const bool first : {true, false}) {
+    const std::string name = first ? "first" : "last";
+    put_file(folder / (name + ".yaml"),
+             bytes_of(fmt::format("name: {}\nbase: {{model: lr, dataset: synthetic, epochs: 0}}\n"
+                                  "cluster: {{emulate: {}}}\ncases: [{}, {}]\n",
+                                  name, part_of_cores(0.5), first ? small : large, first ? large : small)));
+    Process lab(program_path(), {"lab", "run", name + ".yaml"}, options());
+    ASSERT_TRUE(lab.wait_for(first ? "run 1 of 2" : "run 2 of 2"));
+    // This run has half of the machine; the lab has all of it.
+    EXPECT_THAT(fail(train("lr", {"--epochs", "1", "--emulate", part_of_cores(0.5)}), 2),
+                AllOf(HasSubstr(fmt::format("process {} (", lab.pid())), HasSubstr("lab run " + name + ".yaml")));
+    const std::string prefix = fmt::format("lockstep-{}-", lab.pid());
+    lab.signal(SIGINT);
+    const Ended ended = lab.finish();
+    EXPECT_EQ(ended.code, 130) << ended.out << ended.err;
+    EXPECT_THAT(left(prefix), IsEmpty());
+  }
 }
 
 TEST_F(Emulate, ARefusedRunLeavesTheOneThatIsThereAsItIs) {

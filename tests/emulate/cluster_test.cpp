@@ -120,7 +120,7 @@ int take(const std::string& host, size_t expected) {
 /// Connects, again and again until somebody listens, and sends; 0 where all went.
 int give(const std::string& host, size_t bytes) {
   const sockaddr_in address = address_of(host);
-  for (int turn = 0; turn < 2000; ++turn) {
+  for (int turn = 0; turn < 30'000; ++turn) {
     const base::FileHandle peer(socket(AF_INET, SOCK_STREAM, 0));
     if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       usleep(2000);
@@ -296,13 +296,23 @@ double burn_on(const EmulatedCluster& cluster, size_t node) {
 TEST(EmulatedCluster, ANodeHasItsCoresAndLessWhenItIsSlowed) {
   ROOT_OR_SKIP();
   EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.25}});
-  EXPECT_LT(burn_on(cluster, 0), 0.65);
+  // Never more than its share, and up to it: where the machine has little to give, it may take several seconds.
+  const auto comes_to = [&](double least, double most) {
+    double used = 0;
+    for (int second = 0; second < 30 && used <= least; ++second) {
+      used = burn_on(cluster, 0);
+      EXPECT_LT(used, most);
+    }
+    return used > least;
+  };
+  EXPECT_TRUE(comes_to(0.2, 0.65));
   EXPECT_LT(burn_on(cluster, 1), 0.35);
+  for (int second = 0; second < 30 && cluster.throttling(0).throttled_periods <= 5; ++second) burn_on(cluster, 0);
   EXPECT_GT(cluster.throttling(0).throttled_periods, 5U);
   cluster.slow(0, 0.2);
-  EXPECT_LT(burn_on(cluster, 0), 0.2);
+  EXPECT_TRUE(comes_to(0, 0.2));
   cluster.slow(0, 1);
-  EXPECT_GT(burn_on(cluster, 0), 0.2);
+  EXPECT_TRUE(comes_to(0.2, 0.65));
 }
 
 TEST(EmulatedCluster, AMemoryLimitKillsOnItsNodeAlone) {
