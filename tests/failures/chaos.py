@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from cluster_job import ClusterTest, Job, Run
+from cluster_job import ClusterTest, Job, Run, eventually
 
 FASHION = "/usr/share/datasets/fashion-mnist"
 EXAMPLES = 6000
@@ -95,9 +95,7 @@ def one_mode(folder, options, mode):
             killed = shake(job, options, random.Random(options.seed + attempt))
             code = job.finish(300 + options.kills * 10)
             assert code == 0, job.told()
-            left = job.everyone()
-            time.sleep(0.5)
-            assert not left or not job.everyone(), f"left behind: {left}"
+            eventually(lambda: not job.everyone(), f"nobody left of {job.roles()}")
         finally:
             job.end()
         print(f"{mode}, {epochs} epochs: {killed.total()} kills: {dict(sorted(killed.items()))}", flush=True)
@@ -117,7 +115,7 @@ def main():
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--ps", type=int, default=2)
     parser.add_argument("--gap", type=float, default=0.4, help="seconds between two kills, on average")
-    parser.add_argument("--band", type=float, default=0.02)
+    parser.add_argument("--band", type=float, default=0.04)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)

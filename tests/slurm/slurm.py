@@ -100,10 +100,10 @@ class Slurm:
 
     def command(self, name, *arguments):
         return subprocess.run([find(name), *arguments], env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, check=False).stdout
+                              capture_output=True, text=True, timeout=240, check=False).stdout
 
     def _wait(self, what, condition):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not condition():
             ended = [daemon.args[0] for daemon in self.daemons if daemon.poll() is not None]
             if ended or time.monotonic() > deadline:
@@ -126,7 +126,7 @@ class Slurm:
         for daemon in reversed(self.daemons):
             daemon.send_signal(signal.SIGTERM)
             try:
-                daemon.wait(15)
+                daemon.wait(60)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
