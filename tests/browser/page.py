@@ -21,7 +21,7 @@ if not (CHROMIUM and DRIVER):
     print("skipped: chromium and chromium-driver are not installed")
     sys.exit(77)
 
-PATIENCE = 30
+PATIENCE = 120
 PHONE = 390
 
 
@@ -40,6 +40,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
         self.driver.set_page_load_timeout(PATIENCE)
+        self.driver.set_script_timeout(PATIENCE)
 
     def close(self):
         self.driver.quit()

@@ -18,14 +18,19 @@ from selenium.webdriver.common.keys import Keys
 
 WRITE_REPORT, LOCKSTEP = sys.argv[1:3]
 SCREENSHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
-TRAIN = ("train", "lr", "--dataset", "synthetic", "--epochs", "3", "--batch", "32", "--eval-every", "100", "--log-every", "20",
+TRAIN = ("train", "lr", "--dataset", "synthetic", "--batch", "32", "--eval-every", "100", "--log-every", "20",
          "--monitor-every", "0.02", "--threads", "1")
 
 
-def train(folder, name, *more):
-    result = subprocess.run([LOCKSTEP, *TRAIN, "--runs-dir", folder, "--name", name, *more], capture_output=True, text=True)
+def train(folder, name, *more, epochs=3):
+    """A run that was looked at often enough to draw, however little the machine let it be watched."""
+    run = pathlib.Path(folder, f"{name}-{epochs}")
+    result = subprocess.run([LOCKSTEP, *TRAIN, "--epochs", str(epochs), "--run-dir", run, *more], capture_output=True,
+                            text=True)
     assert result.returncode == 0, result.stdout + result.stderr
-    return next(pathlib.Path(folder).glob(name + "-*"))
+    if epochs < 300 and any(len(monitor.read_text().splitlines()) < 7 for monitor in run.rglob("monitor.csv")):
+        return train(folder, name, *more, epochs=10 * epochs)
+    return run
 
 
 def shortened(run):
