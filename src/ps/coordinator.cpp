@@ -153,7 +153,7 @@ Verdict Coordinator::offer(const Push& push) {
   if (stop_ != train::StopReason::none) return Verdict::stopped;
   if (member.incarnation == push.incarnation && push.sequence <= member.applied) return Verdict::repeated;
   if (!takes_part(push.member, push.incarnation)) return Verdict::rejoin;
-  if (options_.sync && (push.base != version_ || push.plan != plan_.id)) {
+  if (options_.sync && push.base != version_) {
     ++member.record.dropped;
     return Verdict::dropped;
   }

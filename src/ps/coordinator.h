@@ -131,8 +131,9 @@ class Coordinator {
   [[nodiscard]] uint64_t membership() const { return membership_; }
 
   // Data.
-  /// The plan of a member where it has not been told yet (and marks it told).
-  std::optional<data::Plan> news(int member);
+  /// The plan, where a member does not know it (and marks it told). `known` is the plan that its push came from, 0 for
+  /// one that joins: an answer that told it a newer one may have been lost on the way.
+  std::optional<data::Plan> news(int member, uint64_t known);
   [[nodiscard]] int64_t batches_per_update(int member) const;
   [[nodiscard]] data::Remainder remaining() const;
 

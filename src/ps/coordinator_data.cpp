@@ -113,10 +113,12 @@ void Coordinator::replan() {
   plan_is_old_ = false;
 }
 
-std::optional<data::Plan> Coordinator::news(int number) {
+std::optional<data::Plan> Coordinator::news(int number, uint64_t known) {
   Member& member = at(number);
   member.answered = true;
-  if (member.told_plan == plan_.id || member.place < 0) return std::nullopt;
+  const bool told = member.told_plan == plan_.id;
+  const bool begun = options_.sharded && member.done > 0;
+  if ((told && (known == plan_.id || begun)) || member.place < 0) return std::nullopt;
   member.told_plan = plan_.id;
   data::Plan plan = plan_;
   if (options_.sharded) {

@@ -167,7 +167,7 @@ class Server {
   [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string checked_ledger() LOCKSTEP_REQUIRES(mutex_);
   void record_contributions() LOCKSTEP_REQUIRES(mutex_);
-  [[nodiscard]] wire::Reply reply_for(int member) LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] wire::Reply reply_for(int member, uint64_t known_plan) LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(const SessionPtr& session, const View& view, wire::Reply reply, uint64_t sequence);
   /// Waits on `changed_` until `done`; throws when the session or the server ends first.
   template <class Done>

@@ -120,7 +120,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
       return coordinator_->may_go_on(push.member);
     });
   }
-  wire::Reply reply = reply_for(push.member);
+  wire::Reply reply = reply_for(push.member, push.plan);
   tell_wait(*session, reply, since, update);
   const bool applied = coordinator_->is_applied(push.member, push.sequence);
   reply.set_applied(applied);

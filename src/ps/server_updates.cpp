@@ -77,7 +77,7 @@ void Server::count_update(double began, double stored, bool traced) {
   times_.add(Stage::store, stored);
 }
 
-wire::Reply Server::reply_for(int member) {
+wire::Reply Server::reply_for(int member, uint64_t known_plan) {
   wire::Reply reply;
   reply.set_stop(static_cast<uint32_t>(coordinator_->stopped()));
   const uint64_t version = coordinator_->version();
@@ -89,7 +89,7 @@ wire::Reply Server::reply_for(int member) {
   reply.set_correct(latest.correct);
   reply.set_examples_total(coordinator_->examples());
   reply.set_staleness(coordinator_->latest_staleness(member));
-  if (const std::optional<data::Plan> plan = coordinator_->news(member)) {
+  if (const std::optional<data::Plan> plan = coordinator_->news(member, known_plan)) {
     to_wire(*plan, *reply.mutable_plan());
     reply.mutable_plan()->set_batches_per_update(coordinator_->batches_per_update(member));
   }
@@ -112,7 +112,7 @@ void Server::tell_received_again() {
 void Server::commit_if_ready() {
   if (!coordinator_ || held_ > 0 || !initialised_) return;
   while (const std::optional<Decision> decision = coordinator_->decide()) {
-    if (!apply_decision(*decision, false)) return;
+    if (!apply_decision(*decision, false)) break;
     version_since_ = now();
     warned_ = false;
     wire::Commit commit;
@@ -231,7 +231,7 @@ void Server::on_join(const SessionPtr& session, const transport::Frame& frame) {
       return coordinator_->takes_part(member, session->hello.incarnation()) ||
              coordinator_->stopped() != train::StopReason::none;
     });
-    reply = reply_for(member);
+    reply = reply_for(member, 0);
     reply.set_generation(generation_);
     view = shard_->current();
   }

@@ -183,12 +183,12 @@ class Play {
     for (Player& p : players) {
       if (p.state == Player::State::asking && (coordinator->takes_part(p.number, p.incarnation) || stop)) {
         p.rounds = 0;
-        listen(p);
+        listen(p, 0);
       } else if (p.state == Player::State::waiting) {
         answer(p);
       } else if (p.state == Player::State::held && coordinator->may_go_on(p.number)) {
         p.rounds = 0;
-        listen(p);
+        listen(p, p.push.plan);
       }
     }
   }
@@ -230,12 +230,13 @@ class Play {
       p.rounds -= last_rounds_[p.number];
       p.next -= last_rounds_[p.number];
     }
-    listen(p);
+    listen(p, p.push.plan);
   }
-  void listen(Player& p) {
+  /// `known`: the plan of its push; 0: it joins.
+  void listen(Player& p, uint64_t known) {
     p.state = Player::State::computing;
     p.version = coordinator->version();
-    if (const std::optional<data::Plan> plan = coordinator->news(p.number)) {
+    if (const std::optional<data::Plan> plan = coordinator->news(p.number, known)) {
       p.plan = *plan;
       p.per_update = coordinator->batches_per_update(p.number);
       p.next = p.rounds = 0;
