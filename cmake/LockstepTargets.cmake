@@ -132,6 +132,11 @@ function(lockstep_test_options target optimized)
   endif()
 endfunction()
 
+# Programs of tests of asan that other tests run without it.
+function(lockstep_always_build)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL OFF)
+endfunction()
+
 function(lockstep_test name)
   cmake_parse_arguments(TEST "OPTIMIZED" "TIMEOUT" "SOURCES;LIBS;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})

@@ -76,6 +76,19 @@ class Kills(ClusterTest):
             self.expect_each_example_once(run, epochs, EXAMPLES)
         self.longer_until_in_time(attempt, EPOCHS)
 
+    def test_a_worker_with_the_second_ps_again_and_again(self):
+        job = self.start(train(1000000, "--workers", "3", "--ps", "2", "--sync", "--restarts", "50"))
+        run = self.run_of("lr-1")
+        for _ in range(6):
+            self.wait_for_step(job, run, run.last_step() + 20)
+            # The one takes the others' answers with it, the other makes a new plan, of which these answers tell.
+            for victim in ("ps:1", "worker:2"):
+                job.signal(victim, signal.SIGKILL)
+        self.wait_for_step(job, run, run.last_step() + 20)
+        job.process.send_signal(signal.SIGINT)
+        self.assertEqual(job.finish(), 130, job.told())
+        self.expect_nobody_left(job)
+
 
 if __name__ == "__main__":
     main()
