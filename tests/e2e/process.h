@@ -25,6 +25,9 @@ struct Ended {
   std::string err;
 };
 
+/// Of processor time, that a process has used so far; 0: there is none.
+double cpu_seconds(pid_t process);
+
 class Process {
  public:
   using Seconds = std::chrono::seconds;
@@ -36,8 +39,6 @@ class Process {
 
   void signal(int number) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Of processor time, that it has used so far.
-  [[nodiscard]] double cpu_seconds() const;
   /// Closes the reading end of standard output, as `head` does.
   void close_output();
   /// Reads until standard output holds `text`; false at its end or after `patience`.

@@ -212,20 +212,15 @@ pid_t process_of(const std::string& role, const std::string& working_folder) {
   return 0;
 }
 
-/// How long a process has computed, in seconds.
-double computed(pid_t process) {
-  return std::strtod(get_file(fmt::format("/proc/{}/schedstat", process)).c_str(), nullptr) / 1e9;
-}
-
 /// Holds it up again and again, but lets it compute in between, however busy the machine is.
 void hold_back(pid_t process, const std::atomic<bool>& over) {
   constexpr double kTurn = 0.002;
   constexpr int kLongestTurn = 200;  // for one that itself waits
   while (!over && ::kill(process, SIGSTOP) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const double before = computed(process);
+    const double before = cpu_seconds(process);
     ::kill(process, SIGCONT);
-    for (int i = 0; i < kLongestTurn && !over && computed(process) < before + kTurn; ++i) {
+    for (int i = 0; i < kLongestTurn && !over && cpu_seconds(process) < before + kTurn; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
