@@ -144,7 +144,7 @@ compile release all "-DLOCKSTEP_BENCH=$everything" "-DLOCKSTEP_ASAN_TESTS_TOO=$e
 step "release: test"
 # With --all everything is built with clang as well, whose warnings are errors, too.
 compile_beside asan "$($all && echo all || echo asan_tests)"
-compile_beside tsan tsan_tests
+compile_beside tsan "$($all && echo tsan_all_tests || echo tsan_tests)"
 # Some tests mostly wait for deadlines: two of them may stand beside those that compute.
 if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE '^(slow|asan)$' -j "$((jobs + 2))"; fi
 
@@ -159,7 +159,7 @@ wait_for_build tsan "${builders[1]}"
 step "tsan: test"
 # OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
 OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
-  run_tests tsan -L '^tsan$' -LE slow -j "$jobs"
+  run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$jobs"
 
 if $all; then
   step "oneDNN 3: build and test"

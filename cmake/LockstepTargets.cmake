@@ -4,8 +4,9 @@
 # compute much themselves.
 #
 # Labels that mean something here: `asan` (test.sh runs it under that sanitizer alone, with --all in release too), `tsan`
-# (also run under that sanitizer), `fuzz` (a fuzz target) and `slow` (only with `test.sh --all`). The targets asan_tests
-# and tsan_tests build just the programs they need.
+# (also run under that sanitizer), `tsan_all` (the same only with `test.sh --all`, as it needs nearly all rooms), `fuzz` (a
+# fuzz target) and `slow` (only with `test.sh --all`). The targets asan_tests, tsan_tests and tsan_all_tests build just the
+# programs they need.
 
 add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
@@ -24,6 +25,8 @@ if(LOCKSTEP_SANITIZE MATCHES undefined)
 endif()
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
+add_custom_target(tsan_all_tests)
+add_dependencies(tsan_all_tests tsan_tests)
 option(LOCKSTEP_ASAN_TESTS_TOO "Without sanitizers, `all` has the tests that test.sh runs under asan, too" ON)
 
 # More than a hundred test programs are linked: lld, where it is, takes a tenth of the time.
@@ -105,9 +108,9 @@ function(lockstep_room name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
 
-# Lets `asan_tests` and `tsan_tests` build a target that tests with these labels run.
+# Lets `asan_tests`, `tsan_tests` and `tsan_all_tests` build a target that tests with these labels run.
 function(lockstep_test_needs target)
-  foreach(sanitizer asan tsan)
+  foreach(sanitizer asan tsan tsan_all)
     if(sanitizer IN_LIST ARGN)
       add_dependencies(${sanitizer}_tests ${target})
     endif()
