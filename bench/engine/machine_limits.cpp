@@ -82,7 +82,7 @@ double measure_gflops(int threads) {
   double best = 0;
   for (int trial = 0; trial < 5; ++trial) {
     const Clock::time_point start = Clock::now();
-    base::parallel(threads, [&](int thread, int) {
+    base::parallel({threads, threads}, [&](int thread, int) {
       const auto t = static_cast<size_t>(thread);
       done[t * 8] = work(kRounds, &sinks[t * 16]);
     });
@@ -99,7 +99,7 @@ double measure_bandwidth(int threads) {
   double best = 0;
   for (int trial = 0; trial < 4; ++trial) {
     const Clock::time_point start = Clock::now();
-    base::parallel(threads, [&](int thread, int parts) {
+    base::parallel({threads, threads}, [&](int thread, int parts) {
       const base::Range mine = base::share(kFloats, thread, parts, 64);
       sums[static_cast<size_t>(thread) * 16] = work(data.data() + mine.begin, mine.size());
     });

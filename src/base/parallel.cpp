@@ -12,14 +12,14 @@ int available_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-void parallel(int threads, FunctionRef<void(int, int)> body) {
-  if (threads <= 1) {
+void parallel(Split split, FunctionRef<void(int, int)> body) {
+  if (split.parts <= 1) {
     body(0, 1);
     return;
   }
   // The runtime may give fewer threads than asked for (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
-#pragma omp parallel num_threads(threads)
-  for (int part = omp_get_thread_num(); part < threads; part += omp_get_num_threads()) body(part, threads);
+#pragma omp parallel num_threads(split.team)
+  for (int part = omp_get_thread_num(); part < split.parts; part += omp_get_num_threads()) body(part, split.parts);
 }
 
 }  // namespace lockstep::base

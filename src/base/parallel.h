@@ -1,7 +1,12 @@
 // The one thread pool of the process: OpenMP's, shared with oneDNN.
 //
-// `parallel` runs a body once on each of `threads` threads and returns when all are done. Work is split
-// statically by `share`, so the same thread count always gives the same split and therefore the same bits.
+// `parallel` runs a body once for each part of a loop and returns when all are done. Work is split statically by
+// `share`, so the same number of parts always gives the same split and therefore the same bits.
+//
+// Small loops have fewer parts than there are threads. They run on the whole team all the same, and members without a
+// part return at once: GCC's OpenMP ends and creates threads whenever the size of a team changes. Every thread that
+// starts loops (a trainer, a replica, a handler of a parameter server) has a team of its own, and always asks for the
+// same size, which is also what oneDNN's loops on that thread use.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +19,15 @@ namespace lockstep::base {
 /// Cores this process may run on (its affinity mask), at least 1.
 int available_cores();
 
-/// Runs body(part, threads) for each part of `threads`, each on a thread of its own where there are as many; with one
-/// it is a plain call. Bodies must not wait for each other.
-void parallel(int threads, FunctionRef<void(int thread, int threads)> body);
+/// Parts of a loop, and the threads of the team that runs it: the thread count of the caller, whatever the parts.
+struct Split {
+  int parts = 1;
+  int team = 1;
+};
+
+/// Runs body(part, parts) for each part, each on a thread of its own where the team has as many; one part is a plain
+/// call. Bodies must not wait for each other.
+void parallel(Split split, FunctionRef<void(int part, int parts)> body);
 
 struct Range {
   int64_t begin = 0;
@@ -36,9 +47,10 @@ inline Range share(int64_t count, int part, int parts, int64_t grain = 1) {
   return {std::min(begin * grain, count), std::min(end * grain, count)};
 }
 
-/// How many of `threads` are worth waking for `work` units when one unit of `grain` pays for a thread.
-inline int threads_for(int64_t work, int64_t grain, int threads) {
-  return static_cast<int>(std::clamp<int64_t>(work / std::max<int64_t>(grain, 1), 1, threads));
+/// Splits `work` units for a team of `threads`: one part per `grain`, since that much pays for a thread, and at most
+/// one per thread.
+inline Split split_for(int64_t work, int64_t grain, int threads) {
+  return {static_cast<int>(std::clamp<int64_t>(work / std::max<int64_t>(grain, 1), 1, threads)), threads};
 }
 
 }  // namespace lockstep::base

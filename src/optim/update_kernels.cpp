@@ -172,8 +172,8 @@ constexpr int64_t kLine = 64;
 /// Calls part(begin, count) for each thread's share.
 template <class Part>
 void split(size_t count, int64_t grain, int threads, const Part& part) {
-  const int used = base::threads_for(static_cast<int64_t>(count), grain, threads);
-  if (used == 1) return part(size_t{0}, count);
+  const base::Split used = base::split_for(static_cast<int64_t>(count), grain, threads);
+  if (used.parts == 1) return part(size_t{0}, count);
   base::parallel(used, [&](int thread, int of) {
     const base::Range mine = base::share(static_cast<int64_t>(count), thread, of, kLine);
     part(static_cast<size_t>(mine.begin), static_cast<size_t>(mine.size()));
@@ -212,9 +212,10 @@ void add_weighted(float weight, float scale, const float* a, const float* b, flo
 double sum_of_squares(std::span<const float> values, int threads) {
   constexpr int kParts = 64;
   const auto count = static_cast<int64_t>(values.size());
-  const int parts = base::threads_for(count, kGrain / 4, kParts);
+  const int parts = base::split_for(count, kGrain / 4, kParts).parts;
   std::array<double, kParts> sums{};
-  const int used = std::min(parts, base::threads_for(count, kGrain, threads));
+  base::Split used = base::split_for(count, kGrain, threads);
+  used.parts = std::min(parts, used.parts);
   base::parallel(used, [&](int thread, int of) {
     const base::Range mine = base::share(parts, thread, of);
     for (int64_t part = mine.begin; part < mine.end; ++part) {

@@ -149,8 +149,7 @@ std::span<float> Shard::Impl::staging(size_t key) {
 template <class Block>
 void Shard::Impl::for_blocks(const Block& block) const {
   const auto count = static_cast<int64_t>(layout_.count());
-  const int threads = base::threads_for(count, kThreadElements, options_.threads);
-  base::parallel(threads, [&](int thread, int of) {
+  base::parallel(base::split_for(count, kThreadElements, options_.threads), [&](int thread, int of) {
     const base::Range mine = base::share(count, thread, of, kBlock);
     for (int64_t at = mine.begin; at < mine.end; at += kBlock) {
       block(static_cast<size_t>(thread), static_cast<size_t>(at),

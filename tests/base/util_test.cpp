@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +30,39 @@ TEST(Share, CoversEverythingOnceAndEvenly) {
       }
       EXPECT_EQ(next, count);
     }
+  }
+}
+
+/// Runs every part once; the threads that ran them.
+std::set<pid_t> threads_that_run(Split split) {
+  std::vector<pid_t> ran(static_cast<size_t>(split.parts));
+  parallel(split, [&](int part, int parts) {
+    EXPECT_EQ(parts, split.parts);
+    EXPECT_EQ(ran[static_cast<size_t>(part)], 0) << "part " << part << " ran twice";
+    ran[static_cast<size_t>(part)] = gettid();
+  });
+  EXPECT_EQ(std::count(ran.begin(), ran.end(), 0), 0);
+  return {ran.begin(), ran.end()};
+}
+
+TEST(Parallel, LoopsWithFewerOrMorePartsRunOnTheSameThreads) {
+  constexpr int kTeam = 4;
+  const std::set<pid_t> team = threads_that_run({kTeam, kTeam});
+  EXPECT_LE(team.size(), size_t{kTeam});
+  for (const int parts : {2, 4, 3, 4, 1, 9, 2, 4}) {
+    for (const pid_t thread : threads_that_run({parts, kTeam})) EXPECT_EQ(team.count(thread), 1U) << parts << " parts";
+  }
+}
+
+TEST(Parallel, WithinALoopTheCallerRunsAllParts) {
+  parallel({2, 2}, [](int /*part*/, int /*parts*/) { EXPECT_EQ(threads_that_run({3, 3}), std::set<pid_t>{gettid()}); });
+}
+
+TEST(Parallel, SmallLoopsHaveFewPartsForAWholeTeam) {
+  for (const auto& [work, parts] : {std::pair{0, 1}, {99, 1}, {250, 2}, {10'000, 8}}) {
+    const Split split = split_for(work, 100, 8);
+    EXPECT_EQ(split.parts, parts) << work;
+    EXPECT_EQ(split.team, 8);
   }
 }
 

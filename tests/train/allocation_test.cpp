@@ -1,6 +1,9 @@
 // A program of its own, because it counts every allocation of the process.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
 #include "allocation_counter.h"
 #include "support.h"
 #include "train/session.h"
@@ -49,6 +52,41 @@ TEST(Allocation, AStepMakesNoneAfterEachBatchSizeWasSeen) {
   EXPECT_EQ(count({{"model", "lr"}, {"batch", "16"}, {"accumulate", "4"}, {"optimizer", "momentum"}}), 0U);
   EXPECT_EQ(count({{"model", "lenet"}}), 0U);
   EXPECT_EQ(count({{"model", "lenet"}, {"threads", "1"}}), 0U);
+}
+
+/// Threads of this process after the first steps, and which of them were there at the last one.
+class Threads : public Hooks {
+ public:
+  void on_step(const StepEvent& event) override {
+    if (event.step == 3) first = now();
+    if (event.step > 3) last = now();
+  }
+
+  std::set<std::string> first;
+  std::set<std::string> last;
+
+ private:
+  static std::set<std::string> now() {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+};
+
+TEST(Threads, AreNotCreatedByStepsWhateverTheSizesOfTheirLoops) {
+  const TempDir dir;
+  Request request;
+  request.settings = {{"model", "lenet"},        {"dataset", "synthetic"}, {"train-limit", "640"},
+                      {"test-limit", "100"},     {"batch", "64"},          {"steps", "8"},
+                      {"threads", "4"},          {"monitor-every", "0"},   {"optimizer", "adam"},
+                      {"runs-dir", dir / "runs"}};
+  Threads threads;
+  request.hooks = {&threads};
+  train(request);
+  EXPECT_GE(threads.first.size(), 4U);
+  EXPECT_EQ(threads.last, threads.first);
 }
 
 TEST(Allocation, RepeatedEvaluationsMakeNone) {

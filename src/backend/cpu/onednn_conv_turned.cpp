@@ -19,7 +19,7 @@ constexpr int64_t kPayingWeights = 1 << 16;
 
 /// Turns each kernel of weights [out][in][taps] by 180 degrees.
 void turn(const float* weights, float* turned, int64_t kernels, int64_t taps, int threads) {
-  base::parallel(base::threads_for(kernels * taps, kPayingWeights, threads), [&](int part, int parts) {
+  base::parallel(base::split_for(kernels * taps, kPayingWeights, threads), [&](int part, int parts) {
     const base::Range mine = base::share(kernels, part, parts);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
       std::reverse_copy(weights + i * taps, weights + (i + 1) * taps, turned + i * taps);

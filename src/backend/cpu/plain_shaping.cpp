@@ -59,7 +59,7 @@ std::unique_ptr<Kernel> make_walk(const Shape& shape, const Strides& strides, in
   const int64_t stride = walk.strides.back();
   const int64_t runs = shape.elements() / length;
   return make_kernel([=](const Binding& m, const StepContext&) {
-    const int used = base::threads_for(runs * length, kPayingElements, threads);
+    const base::Split used = base::split_for(runs * length, kPayingElements, threads);
     base::parallel(used, [&](int part, int parts) {
       if (runs == 1) {  // one run is shared out itself
         const base::Range mine = base::share(length, part, parts);

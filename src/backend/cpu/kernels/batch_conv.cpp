@@ -216,7 +216,7 @@ constexpr int64_t kGrain = 100'000;
 void run(const TapsJob& job, int threads) {
   const int64_t work = job.blocks * job.lanes * job.src_channels * job.dst_channels * job.rows.count * job.rows.taps *
                        job.columns.count * job.columns.taps;
-  base::parallel(base::threads_for(work, kGrain, threads), [&job](int thread, int count) {
+  base::parallel(base::split_for(work, kGrain, threads), [&job](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(conv_taps)(job, thread, count);
   });
 }

@@ -215,9 +215,9 @@ int64_t weights_size(const BatchConv& conv) {
   return conv.out_channels * conv.in_channels * conv.window.kernel_height * conv.window.kernel_width;
 }
 
-int threads_of(const BatchConv& conv, int threads) {
+base::Split split_of(const BatchConv& conv, int threads) {
   const int64_t work = weights_size(conv) * conv.out_height() * conv.out_width() * conv.batch;
-  return base::threads_for(work, kGrain, threads);
+  return base::split_for(work, kGrain, threads);
 }
 
 /// Threads share the blocks if these divide well, each with sums of its own; else they share the weights.
@@ -254,7 +254,7 @@ WeightsJob make_job(const BatchConv& conv, const float* src, const float* diff_d
 
 int64_t batch_conv_scratch(const BatchConv& conv, ConvPass pass, int threads) {
   if (pass != ConvPass::backward_weights) return 0;
-  const int count = threads_of(conv, threads);
+  const int count = split_of(conv, threads).parts;
   return splits_blocks(conv, count) ? (count - 1) * (weights_size(conv) + conv.out_channels) : 0;
 }
 
@@ -264,13 +264,11 @@ void batch_conv_backward_weights(const BatchConv& conv, const float* src, const 
   const int64_t blocks = batch_blocks(conv.batch, conv.lanes);
   const int64_t size = weights_size(conv);
   const int64_t stride = size + conv.out_channels;
-  const int count = threads_of(conv, threads);
-  const bool by_blocks = splits_blocks(conv, count);
+  const base::Split split = split_of(conv, threads);
+  const bool by_blocks = splits_blocks(conv, split.parts);
   std::fill_n(diff_weights, size, 0.0F);
   if (diff_bias != nullptr) std::fill_n(diff_bias, conv.out_channels, 0.0F);
-  int used = 1;
-  base::parallel(count, [&](int thread, int parts) {
-    if (thread == 0) used = parts;
+  base::parallel(split, [&](int thread, int parts) {
     WeightsShare share{{0, blocks}, thread, parts, diff_weights, diff_bias};
     if (by_blocks) {
       share = {base::share(blocks, thread, parts), 0, 1, diff_weights, diff_bias};
@@ -283,7 +281,7 @@ void batch_conv_backward_weights(const BatchConv& conv, const float* src, const 
     HWY_DYNAMIC_DISPATCH(conv_weights)(job, share);
   });
   if (!by_blocks) return;
-  for (int thread = 1; thread < used; ++thread) {
+  for (int thread = 1; thread < split.parts; ++thread) {
     const float* partial = scratch + (thread - 1) * stride;
     for (int64_t i = 0; i < size; ++i) diff_weights[i] += partial[i];
     for (int64_t i = 0; i < conv.out_channels && diff_bias != nullptr; ++i) diff_bias[i] += partial[size + i];

@@ -178,26 +178,26 @@ constexpr int64_t kGrain = 16'384;
 }  // namespace
 
 void to_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* plain, float* blocked, int threads) {
-  base::parallel(base::threads_for(batch * rest, kGrain, threads), [&](int thread, int count) {
+  base::parallel(base::split_for(batch * rest, kGrain, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(to_blocked_share)(lanes, batch, rest, plain, blocked, thread, count);
   });
 }
 
 void from_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* blocked, float* plain, int threads) {
-  base::parallel(base::threads_for(batch * rest, kGrain, threads), [&](int thread, int count) {
+  base::parallel(base::split_for(batch * rest, kGrain, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(to_plain_share)(lanes, batch, rest, blocked, plain, thread, count);
   });
 }
 
 void batch_to_channel_blocked(const BothBlocked& shape, const float* src, float* dst, int threads) {
-  base::parallel(base::threads_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
+  base::parallel(base::split_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
                  [&](int thread, int count) {
                    HWY_DYNAMIC_DISPATCH(to_channels_share)(shape, src, dst, thread, count);
                  });
 }
 
 void channel_to_batch_blocked(const BothBlocked& shape, const float* src, float* dst, int threads) {
-  base::parallel(base::threads_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
+  base::parallel(base::split_for(shape.batch * shape.channels * shape.inner, kGrain, threads),
                  [&](int thread, int count) {
                    HWY_DYNAMIC_DISPATCH(from_channels_share)(shape, src, dst, thread, count);
                  });

@@ -73,7 +73,7 @@ constexpr int64_t kLine = 32;
 
 template <class Body>
 void for_ranges(int64_t count, int threads, Body body) {
-  base::parallel(base::threads_for(count, kGrain, threads), [&](int part, int parts) {
+  base::parallel(base::split_for(count, kGrain, threads), [&](int part, int parts) {
     const base::Range mine = base::share(count, part, parts, kLine);
     body(mine.begin, mine.size());
   });

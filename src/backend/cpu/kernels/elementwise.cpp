@@ -175,14 +175,14 @@ int64_t grain(UnaryFn fn) { return is_transcendental(fn) ? kTranscendentalGrain 
 int64_t grain(BinaryFn fn) { return fn == BinaryFn::softplus_grad ? kTranscendentalGrain : kGrain; }
 
 void for_range(int64_t count, int64_t per_thread, int threads, base::FunctionRef<void(int64_t, int64_t)> body) {
-  base::parallel(base::threads_for(count, per_thread, threads), [&](int thread, int parts) {
+  base::parallel(base::split_for(count, per_thread, threads), [&](int thread, int parts) {
     const base::Range mine = base::share(count, thread, parts, kRun);
     body(mine.begin, mine.size());
   });
 }
 
 void for_rows(int64_t rows, int64_t count, int64_t per_thread, int threads, base::FunctionRef<void(int64_t)> body) {
-  base::parallel(base::threads_for(rows * count, per_thread, threads), [&](int thread, int parts) {
+  base::parallel(base::split_for(rows * count, per_thread, threads), [&](int thread, int parts) {
     const base::Range mine = base::share(rows, thread, parts);
     for (int64_t r = mine.begin; r < mine.end; ++r) body(r * count);
   });

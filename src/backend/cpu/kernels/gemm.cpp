@@ -61,9 +61,9 @@ GemmJob make_job(const Gemm& shape) {
   return job;
 }
 
-int threads_of(const GemmJob& job, int threads) {
-  if (job.plan == GemmPlan::flat_rows || job.plan == GemmPlan::flat_outer) return 1;
-  return base::threads_for(job.shape.m * job.shape.n * job.shape.k, kGrain, threads);
+base::Split split_of(const GemmJob& job, int threads) {
+  if (job.plan == GemmPlan::flat_rows || job.plan == GemmPlan::flat_outer) return {1, threads};
+  return base::split_for(job.shape.m * job.shape.n * job.shape.k, kGrain, threads);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ int64_t flat_period(int64_t n, int64_t lanes) { return n / std::gcd(n, lanes); }
 
 int64_t gemm_scratch(const Gemm& shape, int threads) {
   const GemmJob job = make_job(shape);
-  const int count = threads_of(job, threads);
+  const int count = split_of(job, threads).parts;
   switch (job.plan) {
     case GemmPlan::packed_panels:
       return gemm_panels_scratch(job, count);
@@ -90,7 +90,7 @@ void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, 
   job.bias = bias;
   job.c = c;
   job.scratch = scratch;
-  base::parallel(threads_of(job, threads), [&job](int thread, int count) {
+  base::parallel(split_of(job, threads), [&job](int thread, int count) {
     switch (job.plan) {
       case GemmPlan::nothing:
         return;

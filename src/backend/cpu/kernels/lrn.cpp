@@ -164,7 +164,7 @@ constexpr int64_t kGrain = 4'096;
 
 void for_shares(const Lrn& shape, int threads, base::FunctionRef<void(base::Range, int)> body) {
   const int64_t count = HWY_DYNAMIC_DISPATCH(groups)(shape);
-  base::parallel(base::threads_for(shape.outer * shape.channels * shape.inner, kGrain, threads),
+  base::parallel(base::split_for(shape.outer * shape.channels * shape.inner, kGrain, threads),
                  [&](int thread, int parts) { body(base::share(count, thread, parts), thread); });
 }
 

@@ -229,34 +229,34 @@ HWY_EXPORT(average_backward_share);
 /// Vectors read that pay for one more thread.
 constexpr int64_t kGrain = 4'000;
 
-int threads_of(const Pool& pool, int threads) {
+base::Split split_of(const Pool& pool, int threads) {
   const int64_t reads = pool.out_height() * pool.out_width() * pool.window.kernel_height * pool.window.kernel_width;
-  return base::threads_for(pool.planes * reads, kGrain, threads);
+  return base::split_for(pool.planes * reads, kGrain, threads);
 }
 
 }  // namespace
 
 void max_pool(const Pool& pool, const float* src, float* dst, int threads) {
-  base::parallel(threads_of(pool, threads), [&](int thread, int count) {
+  base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(max_share)(pool, src, dst, thread, count);
   });
 }
 
 void max_pool_backward(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
                        int threads) {
-  base::parallel(threads_of(pool, threads), [&](int thread, int count) {
+  base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(max_backward_share)(pool, src, diff_dst, diff_src, through_relu, thread, count);
   });
 }
 
 void average_pool(const Pool& pool, const float* src, float* dst, int threads) {
-  base::parallel(threads_of(pool, threads), [&](int thread, int count) {
+  base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(average_share)(pool, src, dst, thread, count);
   });
 }
 
 void average_pool_backward(const Pool& pool, const float* diff_dst, float* diff_src, int threads) {
-  base::parallel(threads_of(pool, threads), [&](int thread, int count) {
+  base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(average_backward_share)(pool, diff_dst, diff_src, thread, count);
   });
 }

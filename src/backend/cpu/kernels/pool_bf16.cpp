@@ -209,7 +209,7 @@ int64_t scratch_each(const Pool& pool) { return pool.window.kernel_height * pool
 template <class Body>
 void for_shares(const Pool& pool, int threads, Body body) {
   const int64_t reads = pool.out_height() * pool.out_width() * pool.window.kernel_height * pool.window.kernel_width;
-  base::parallel(base::threads_for(pool.planes * reads, kGrain, threads),
+  base::parallel(base::split_for(pool.planes * reads, kGrain, threads),
                  [&](int part, int parts) { body(base::share(pool.planes, part, parts), part); });
 }
 

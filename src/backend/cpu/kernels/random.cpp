@@ -222,7 +222,7 @@ HWY_EXPORT(normal_rows);
 constexpr int64_t kGrain = 8'192;
 
 void for_rows(const RandomRows& s, int threads, base::FunctionRef<void(base::Range)> body) {
-  base::parallel(base::threads_for(s.rows * s.width, kGrain, threads),
+  base::parallel(base::split_for(s.rows * s.width, kGrain, threads),
                  [&](int thread, int count) { body(base::share(s.rows, thread, count)); });
 }
 

@@ -110,14 +110,14 @@ constexpr int64_t kColumns = 16;
 }  // namespace
 
 void column_sums(const float* src, float* dst, int64_t rows, int64_t count, int threads) {
-  base::parallel(base::threads_for(rows * count, kGrain, threads), [&](int thread, int parts) {
+  base::parallel(base::split_for(rows * count, kGrain, threads), [&](int thread, int parts) {
     const base::Range mine = base::share(count, thread, parts, kColumns);
     HWY_DYNAMIC_DISPATCH(column_share)(src + mine.begin, dst + mine.begin, rows, count, mine.size());
   });
 }
 
 void row_sums(const float* src, float* dst, int64_t rows, int64_t count, int threads) {
-  base::parallel(base::threads_for(rows * count, kGrain, threads), [&](int thread, int parts) {
+  base::parallel(base::split_for(rows * count, kGrain, threads), [&](int thread, int parts) {
     const base::Range mine = base::share(rows, thread, parts);
     HWY_DYNAMIC_DISPATCH(row_share)(src + mine.begin * count, dst + mine.begin, mine.size(), count);
   });
@@ -125,7 +125,7 @@ void row_sums(const float* src, float* dst, int64_t rows, int64_t count, int thr
 
 double sum(const float* src, int64_t count, int threads) {
   std::array<double, kParts> parts{};
-  base::parallel(base::threads_for(count, kGrain, threads), [&](int thread, int of) {
+  base::parallel(base::split_for(count, kGrain, threads), [&](int thread, int of) {
     const base::Range mine = base::share(kParts, thread, of);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
       const base::Range range = base::share(count, static_cast<int>(i), kParts, kColumns);

@@ -264,7 +264,7 @@ HWY_EXPORT(sample_images_backward_image);
 constexpr int64_t kGrain = 4'096;
 
 void for_images(int64_t images, int64_t work, int threads, base::FunctionRef<void(base::Range)> body) {
-  base::parallel(base::threads_for(images * work, kGrain, threads),
+  base::parallel(base::split_for(images * work, kGrain, threads),
                  [&](int thread, int count) { body(base::share(images, thread, count)); });
 }
 

@@ -184,7 +184,7 @@ constexpr int64_t kRowGrain = 16;
 
 void for_rows(int64_t rows, int64_t classes, int threads, base::FunctionRef<void(base::Range)> body) {
   if (classes == 0) return;
-  base::parallel(base::threads_for(rows * classes, kGrain, threads),
+  base::parallel(base::split_for(rows * classes, kGrain, threads),
                  [&](int thread, int count) { body(base::share(rows, thread, count, kRowGrain)); });
 }
 

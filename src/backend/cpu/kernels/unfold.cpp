@@ -144,7 +144,7 @@ UnfoldedAxis unfolded_axis(int64_t size, int64_t kernel, int64_t stride, int64_t
 
 void unfold(const Unfold& u, int64_t images, const float* src, float* dst, int threads) {
   const int64_t plane = u.h.unfolded * u.w.unfolded * u.block;
-  base::parallel(threads, [&](int part, int parts) {
+  base::parallel({threads, threads}, [&](int part, int parts) {
     const base::Range mine = base::share(images * u.blocks(), part, parts);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
       const float* image = src + i / u.blocks() * u.image_size();
@@ -156,7 +156,7 @@ void unfold(const Unfold& u, int64_t images, const float* src, float* dst, int t
 void fold(const Unfold& u, int64_t images, const float* src, float* dst, int threads) {
   const int64_t blocks = u.channels / u.block;
   const int64_t plane = u.h.size * u.w.size * u.block;
-  base::parallel(threads, [&](int part, int parts) {
+  base::parallel({threads, threads}, [&](int part, int parts) {
     const base::Range mine = base::share(images * blocks, part, parts);
     for (int64_t i = mine.begin; i < mine.end; ++i) {
       fold_block(u, src + i / blocks * u.unfolded_size(), i % blocks, dst + i * plane);

@@ -244,7 +244,7 @@ HWY_EXPORT(sum_block);
 
 template <class Body>
 void split(int64_t count, int threads, Body body) {
-  base::parallel(threads, [&](int part, int parts) {
+  base::parallel({threads, threads}, [&](int part, int parts) {
     const base::Range mine = base::share(count, part, parts);
     if (mine.size() > 0) body(mine);
   });

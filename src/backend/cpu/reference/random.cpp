@@ -12,7 +12,7 @@ constexpr int64_t kPayingSamples = 4096;  // for one more thread
 template <class Body>
 void for_blocks(const RandomShape& s, uint32_t stream, const StepContext& context, int threads, Body body) {
   const base::Philox philox = op_random(context, stream);
-  const int used = base::threads_for(s.rows * s.width, kPayingSamples, threads);
+  const base::Split used = base::split_for(s.rows * s.width, kPayingSamples, threads);
   base::parallel(used, [&](int part, int parts) {
     const base::Range mine = base::share(s.rows, part, parts);
     for (int64_t r = mine.begin; r < mine.end; ++r) {

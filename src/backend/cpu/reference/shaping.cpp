@@ -27,7 +27,7 @@ constexpr int64_t kPayingCopies = 32'768;  // for one more thread
 /// Calls body(run) for all `outer` runs of `length` elements.
 template <class Body>
 void for_runs(int64_t outer, int64_t length, int threads, Body body) {
-  base::parallel(base::threads_for(outer * length, kPayingCopies, threads), [&](int part, int parts) {
+  base::parallel(base::split_for(outer * length, kPayingCopies, threads), [&](int part, int parts) {
     const base::Range mine = base::share(outer, part, parts);
     for (int64_t o = mine.begin; o < mine.end; ++o) body(o);
   });
