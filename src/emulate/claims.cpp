@@ -107,8 +107,9 @@ std::vector<int> choose_cores(const std::vector<NodeSpec>& nodes, const std::vec
 std::vector<Claim> claims() {
   std::vector<Claim> found;
   for (const std::string& name : claim_files()) {
-    if (!is_owned(name) || owner_is_gone(name)) continue;
-    Claim claim = read_claim(fmt::format("{}/{}", kFolder, name));
+    const std::string path = fmt::format("{}/{}", kFolder, name);
+    if (!is_owned(name) || take_leftover(path)) continue;
+    Claim claim = read_claim(path);
     if (claim.process > 0) found.push_back(std::move(claim));
   }
   return found;
@@ -145,6 +146,7 @@ ClaimFile::ClaimFile(const std::vector<NodeSpec>& nodes, Cores cores) {
     path_ = fmt::format("{}/{}{}", kFolder, owner_prefix(), n);
   }
   base::write_whole_file(path_, text_of(claim));
+  held_ = hold(path_);
 }
 
 ClaimFile::~ClaimFile() {
@@ -156,7 +158,8 @@ void remove_leftover_claims() {
   std::error_code ignored;
   if (!fs::exists(kFolder, ignored)) return;
   for (const std::string& name : claim_files()) {
-    if (owner_is_gone(name)) fs::remove(fmt::format("{}/{}", kFolder, name), ignored);
+    const std::string path = fmt::format("{}/{}", kFolder, name);
+    if (const auto taken = take_leftover(path)) fs::remove(path, ignored);
   }
 }
 

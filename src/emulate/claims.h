@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "emulate/cluster.h"
 
 namespace lockstep::emulate {
@@ -57,6 +58,7 @@ class ClaimFile {
 
  private:
   std::string path_;
+  base::FileHandle held_;  ///< lock on the file, which tells others that this process lives
   std::vector<int> cores_;
 };
 

@@ -1,7 +1,6 @@
 #include "emulate/cluster.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
@@ -9,6 +8,7 @@
 #include "emulate/claims.h"
 #include "emulate/network.h"
 #include "emulate/owner.h"
+#include "emulate/rights.h"
 #include "lockstep/error.h"
 
 namespace lockstep::emulate {
@@ -17,7 +17,9 @@ namespace {
 constexpr size_t kMostNodes = 250;
 
 std::vector<NodeSpec> checked(std::vector<NodeSpec> nodes) {
-  if (geteuid() != 0) throw UsageError("emulate: network namespaces and control groups need root");
+  if (const std::string why = why_no_emulation(); !why.empty()) {
+    throw UsageError(fmt::format("emulate: {}; without --emulate the roles are processes of this machine", why));
+  }
   if (nodes.empty() || nodes.size() > kMostNodes) {
     throw UsageError(fmt::format("emulate: {} nodes; 1 to {} are allowed", nodes.size(), kMostNodes));
   }

@@ -40,6 +40,13 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+/// Why no group can be made in a folder.
+std::string refusal(const std::string& parent, int error) {
+  if (error == EROFS) return fmt::format("control groups are read-only ({})", parent);
+  if (error == EACCES || error == EPERM) return fmt::format("control groups need root ({})", parent);
+  return fmt::format("no control group can be made in {} ({})", parent, std::generic_category().message(error));
+}
+
 /// 0 or the error.
 int write_text(const std::string& path, const std::string& text) {
   const base::FileHandle file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -120,6 +127,7 @@ ControlGroup::ControlGroup(const std::string& name, const GroupLimits& limits) {
   if (!(limits.cores >= least)) {
     throw UsageError(fmt::format("{}: {} is not allowed; at least {} cores", limits.for_what, limits.cores, least));
   }
+  if (!limits.for_what.empty()) said_of_ = limits.for_what + ": ";
   try {
     make(owner_prefix() + name, limits);
   } catch (...) {
@@ -134,7 +142,7 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   const std::string cpu = first_version("cpu");
   second_ = cpu.empty();
   if (second_ && !exists(fmt::format("{}/cgroup.controllers", kRoot))) {
-    throw IoError(fmt::format("cannot limit the CPU: no control groups with a CPU controller at {}", kRoot));
+    throw IoError(fmt::format("{}no control groups with a CPU controller at {}", said_of_, kRoot));
   }
   cpu_ = make_folder(second_ ? kRoot : cpu, name);
   if (second_) enable_controller("cpu");
@@ -144,7 +152,7 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   if (limits.accounted) usage_ = second_ ? cpu_ : make_folder(first_version("cpuacct"), name);
   const std::string memory = second_ ? kRoot : first_version("memory");
   if (limits.memory_bytes > 0 && memory.empty()) {
-    throw IoError(fmt::format("cannot limit memory: no control groups with a memory controller at {}", kRoot));
+    throw IoError(fmt::format("{}no control groups with a memory controller at {}", said_of_, kRoot));
   }
   if (!limits.accounted && limits.memory_bytes <= 0) return;
   if (second_) enable_controller("memory");
@@ -156,9 +164,14 @@ std::string ControlGroup::make_folder(const std::string& parent, const std::stri
   if (parent.empty()) return "";
   std::string folder = fmt::format("{}/{}", parent, name);
   if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) return folder;
-  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    throw IoError(fmt::format("cannot limit the CPU: making the control group {} needs root ({})", folder,
-                              std::generic_category().message(errno)));
+  // A process of another PID namespace may take it for a leftover until it is held.
+  constexpr int kTries = 10;
+  for (int turn = 0; turn < kTries; ++turn) {
+    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw IoError(said_of_ + refusal(parent, errno));
+    base::FileHandle held = hold(folder);
+    if (!exists(folder)) continue;
+    held_.push_back(std::move(held));
+    break;
   }
   folders_.push_back(folder);
   return folder;
@@ -225,10 +238,12 @@ void remove_leftover_groups() {
     for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
       std::error_code ignored;
       if (!at->is_directory(ignored)) continue;
-      if (owner_is_gone(at->path().filename().string())) found.push_back(at->path().string());
+      if (is_owned(at->path().filename().string())) found.push_back(at->path().string());
     }
   }
-  for (const std::string& folder : found) remove_folder(folder);
+  for (const std::string& folder : found) {
+    if (const auto taken = take_leftover(folder)) remove_folder(folder);
+  }
 }
 
 }  // namespace lockstep::emulate

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+
 namespace lockstep::emulate {
 
 /// From cpu.stat: how often and how long the group was held back.
@@ -50,11 +52,13 @@ class ControlGroup {
   std::string make_folder(const std::string& parent, const std::string& name);
   void remove();
 
+  std::string said_of_;  ///< begins errors: "cpu-quota: "
   bool second_ = false;  ///< version 2
   std::string cpu_;
   std::string usage_;
   std::string memory_;
   std::vector<std::string> folders_;
+  std::vector<base::FileHandle> held_;  ///< locks on the folders, which tell others that this process lives
 };
 
 /// Removes groups that processes which died left behind.

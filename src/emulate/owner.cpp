@@ -1,9 +1,14 @@
 #include "emulate/owner.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -40,9 +45,16 @@ std::optional<uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
+/// Number of this process's PID namespace; 0: unknown.
+uint64_t own_namespace() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
 struct Owner {
   uint64_t pid = 0;
   uint64_t start = 0;
+  bool elsewhere = false;  ///< of another PID namespace
 };
 
 std::optional<Owner> owner_of(std::string_view name) {
@@ -51,21 +63,44 @@ std::optional<Owner> owner_of(std::string_view name) {
   const std::optional<uint64_t> pid = take_number(name);
   const std::optional<uint64_t> start = pid ? take_number(name) : std::nullopt;
   if (!start) return std::nullopt;
-  return Owner{*pid, *start};
+  Owner owner{*pid, *start};
+  if (name.starts_with('p')) {
+    name.remove_prefix(1);
+    const std::optional<uint64_t> name_space = take_number(name);
+    owner.elsewhere = name_space && *name_space != own_namespace();
+  }
+  return owner;
 }
 
 }  // namespace
 
 std::string owner_prefix() {
   const auto pid = static_cast<uint64_t>(getpid());
-  return fmt::format("{}{}-{}-", kPrefix, pid, start_of(pid).value_or(0));
+  return fmt::format("{}{}-{}-p{}-", kPrefix, pid, start_of(pid).value_or(0), own_namespace());
 }
 
 bool is_owned(std::string_view name) { return owner_of(name).has_value(); }
 
 bool owner_is_gone(std::string_view name) {
   const std::optional<Owner> owner = owner_of(name);
-  return owner && start_of(owner->pid) != owner->start;
+  return owner && !owner->elsewhere && start_of(owner->pid) != owner->start;
+}
+
+base::FileHandle hold(const std::string& path) {
+  base::FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Who looks whether it is a leftover has it for a moment.
+  while (file.open() && flock(file.get(), LOCK_SH) != 0 && errno == EINTR) {
+  }
+  return file;
+}
+
+std::optional<base::FileHandle> take_leftover(const std::string& path) {
+  const std::optional<Owner> owner = owner_of(std::filesystem::path(path).filename().string());
+  if (!owner || (!owner->elsewhere && start_of(owner->pid) == owner->start)) return std::nullopt;
+  base::FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool free = file.open() && flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  if (owner->elsewhere && !free) return std::nullopt;
+  return file;
 }
 
 }  // namespace lockstep::emulate

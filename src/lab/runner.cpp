@@ -18,6 +18,7 @@
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
 #include "emulate/claims.h"
+#include "emulate/rights.h"
 #include "lab/run_check.h"
 #include "lockstep/error.h"
 
@@ -70,7 +71,7 @@ class Runner {
   RunnerOutcome run();
 
  private:
-  void check_root() const;
+  void check_rights() const;
   void prepare();
   void finish_moves() const;
   void choose();
@@ -182,8 +183,9 @@ std::vector<const RunPlan*> Runner::to_make(const std::set<std::string>& finishe
   return plans;
 }
 
-void Runner::check_root() const {
-  if (::geteuid() == 0) return;
+void Runner::check_rights() const {
+  const std::string why = emulate::why_no_emulation();
+  if (why.empty()) return;
   std::set<std::string> finished;
   if (is_lab(options_.lab_dir)) {
     finished = Database(options_.lab_dir, Database::Access::read).finished(experiment_);
@@ -191,9 +193,9 @@ void Runner::check_root() const {
   for (const RunPlan* plan : to_make(finished)) {
     if (plan->cluster.emulate.empty()) continue;
     throw UsageError(
-        fmt::format("{} runs on emulated nodes, which needs root: start it with sudo, or with --local on processes "
-                    "of this machine",
-                    experiment_.name));
+        fmt::format("{} runs on emulated nodes, which this machine does not allow: {}; start it {}with --local on "
+                    "processes of this machine",
+                    experiment_.name, why, ::geteuid() == 0 ? "" : "with sudo, or "));
   }
 }
 
@@ -332,7 +334,7 @@ void Runner::make(const RunPlan& plan) {
 }
 
 RunnerOutcome Runner::run() {
-  check_root();
+  check_rights();
   prepare();
   choose();
   claim_nodes();

@@ -1,4 +1,5 @@
-// Emulated clusters with real namespaces and control groups. Where they are not permitted (no root) tests are skipped.
+// Emulated clusters with real namespaces and control groups. Tests are skipped with the reason where the machine does
+// not allow them.
 #include "emulate/cluster.h"
 
 #include <arpa/inet.h>
@@ -6,13 +7,17 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -26,6 +31,7 @@
 #include "cluster/process.h"
 #include "emulate/claims.h"
 #include "emulate/owner.h"
+#include "emulate/rights.h"
 #include "lockstep/error.h"
 
 namespace lockstep::testing {
@@ -41,8 +47,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 
-#define ROOT_OR_SKIP() \
-  if (geteuid() != 0) GTEST_SKIP() << "needs root"
+#define RIGHTS_OR_SKIP() \
+  if (const std::string why = emulate::why_no_emulation(); !why.empty()) GTEST_SKIP() << why
 
 constexpr int kPort = 4000;
 
@@ -167,7 +173,7 @@ std::string output_of(const std::vector<std::string>& words) {
 std::string namespace_name(const Seat& seat) { return fs::path(seat.network_namespace).filename(); }
 
 TEST(EmulatedCluster, NodesReachEachOtherAndNobodyElse) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
   EXPECT_EQ(cluster.name(1), "node2");
   EXPECT_EQ(cluster.address(1), "10.77.0.2");
@@ -180,7 +186,7 @@ TEST(EmulatedCluster, NodesReachEachOtherAndNobodyElse) {
 }
 
 TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const EmulatedCluster one({{.cores = 0.25}, {.cores = 0.25}});
   const EmulatedCluster other({{.cores = 0.25}, {.cores = 0.25}});
   // The same address, and each reaches its own.
@@ -195,7 +201,7 @@ TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
 }
 
 TEST(EmulatedCluster, TwoAtOnceAreAddedUpAndHaveCoresOfTheirOwn) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const double host = base::available_cores();
   const auto make = [&](double part) { EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = part * host}}); };
   {
@@ -215,7 +221,7 @@ TEST(EmulatedCluster, TwoAtOnceAreAddedUpAndHaveCoresOfTheirOwn) {
 }
 
 TEST(EmulatedCluster, IsAPartOfWhatItsParentClaimed) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const std::vector<NodeSpec> all{{.cores = static_cast<double>(base::available_cores())}};
   const emulate::ClaimFile claim(all, emulate::ClaimFile::Cores::leave);
   const pid_t child = fork();
@@ -236,7 +242,7 @@ TEST(EmulatedCluster, IsAPartOfWhatItsParentClaimed) {
 }
 
 TEST(EmulatedCluster, NobodyElseCanLockWhatItsClaimIsWrittenUnder) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   namespace fs = std::filesystem;
   const fs::path claims = "/run/lockstep";
   fs::create_directories(claims);
@@ -246,7 +252,7 @@ TEST(EmulatedCluster, NobodyElseCanLockWhatItsClaimIsWrittenUnder) {
 }
 
 TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   constexpr double kRate = 16e6;
   constexpr size_t kBytes = 1'500'000;
   for (const size_t slow : {0, 1}) {  // what is sent is limited, and what is received
@@ -265,7 +271,7 @@ TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
 }
 
 TEST(EmulatedCluster, ACutLinkCarriesNothingUntilItIsBack) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
   cluster.cut(1);
   OnNode taking(cluster.seat(1), [&] { return take(cluster.address(1), 1000); });
@@ -294,7 +300,7 @@ double burn_on(const EmulatedCluster& cluster, size_t node) {
 }
 
 TEST(EmulatedCluster, ANodeHasItsCoresAndLessWhenItIsSlowed) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.25}});
   // Never more than its share, and up to it: where the machine has little to give, it may take several seconds.
   const auto comes_to = [&](double least, double most) {
@@ -316,7 +322,7 @@ TEST(EmulatedCluster, ANodeHasItsCoresAndLessWhenItIsSlowed) {
 }
 
 TEST(EmulatedCluster, AMemoryLimitKillsOnItsNodeAlone) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const EmulatedCluster cluster({{.cores = 0.5, .memory_bytes = 32e6}, {.cores = 0.5}});
   const auto take_memory = [] {
     constexpr size_t kMuch = 100'000'000;
@@ -329,7 +335,7 @@ TEST(EmulatedCluster, AMemoryLimitKillsOnItsNodeAlone) {
 }
 
 TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5, .memory_bytes = 64e6}});
   const Seat seat = cluster.seat(0);
   cluster::Command command;
@@ -350,22 +356,50 @@ TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
   EXPECT_THAT(message_of<IoError>([&] { cluster::Child none(command); }), HasSubstr("none-of-that-name"));
 }
 
-TEST(EmulatedCluster, NeedsRoot) {
-  ROOT_OR_SKIP();
+/// The refusal of an emulated cluster in a process that has given up rights.
+std::string refusal_after(const std::function<bool()>& give_up) {
+  int said[2];
+  if (pipe(said) != 0) return "no pipe";
   const pid_t pid = fork();
   if (pid == 0) {
-    (void)!seteuid(65534);
-    const std::string said =
+    if (!give_up()) _exit(1);
+    const std::string text =
         message_of<UsageError>([] { EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5}}); });
-    _exit(said == "emulate: network namespaces and control groups need root" ? 0 : 1);
+    _exit(write(said[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
   }
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(status, 0);
+  close(said[1]);
+  std::string text(1000, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, read(said[0], text.data(), text.size()))));
+  close(said[0]);
+  return text;
+}
+
+TEST(EmulatedCluster, NeedsRootAndInAContainerCapabilities) {
+  EXPECT_THAT(refusal_after([] { return geteuid() != 0 || seteuid(65534) == 0; }),
+              HasSubstr("emulate: network namespaces need root; without --emulate"));
+  if (geteuid() != 0) return;
+  const auto drop = [](unsigned capability) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, 2> data{};
+    if (syscall(SYS_capget, &header, data.data()) != 0) return false;
+    data[0].effective &= ~(1U << capability);
+    return syscall(SYS_capset, &header, data.data()) == 0;
+  };
+  EXPECT_THAT(refusal_after([&] { return drop(CAP_SYS_ADMIN); }), HasSubstr("network namespaces need CAP_SYS_ADMIN"));
+  RIGHTS_OR_SKIP();
+  EXPECT_THAT(refusal_after([&] { return drop(CAP_NET_ADMIN); }), HasSubstr("network namespaces need CAP_NET_ADMIN"));
+  const auto read_only = [] {
+    return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           mount("/sys", "/sys", nullptr, MS_BIND, nullptr) == 0;  // without what is mounted below it
+  };
+  EXPECT_THAT(refusal_after(read_only), HasSubstr("emulate: no control groups with a CPU controller"));
 }
 
 TEST(EmulatedCluster, NothingIsLeftOfIt) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   {
     const EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.5}});
     EXPECT_GE(left_by(emulate::owner_prefix()).size(), 5U);
@@ -374,7 +408,7 @@ TEST(EmulatedCluster, NothingIsLeftOfIt) {
 }
 
 TEST(EmulatedCluster, WhatAKilledOwnerLeftGoesAtTheNextStart) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   const EmulatedCluster mine(std::vector<NodeSpec>{{.cores = 0.5}});
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -400,7 +434,7 @@ TEST(EmulatedCluster, WhatAKilledOwnerLeftGoesAtTheNextStart) {
 }
 
 TEST(EmulatedCluster, DelayNeedsAKernelThatHasIt) {
-  ROOT_OR_SKIP();
+  RIGHTS_OR_SKIP();
   try {
     const EmulatedCluster cluster({{.cores = 0.5, .rate = 1e9, .delay_seconds = 0.02}, {.cores = 0.5}});
     // There and back takes at least the delay of the way there, twice: to connect, and to see the end.

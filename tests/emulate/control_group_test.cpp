@@ -1,9 +1,11 @@
-// CPU quotas with real control groups. Where the machine does not permit them (no root), the tests say so and pass by.
+// CPU quotas with real control groups. Tests are skipped with the reason where the machine does not allow them.
 #include "emulate/control_group.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,9 @@
 #include <thread>
 
 #include "base/temp_dir.h"
+#include "emulate/claims.h"
+#include "emulate/cluster.h"
+#include "emulate/rights.h"
 #include "lockstep/error.h"
 
 namespace lockstep::testing {
@@ -29,17 +34,12 @@ using ::testing::HasSubstr;
 
 emulate::GroupLimits limits(double cores) { return {.cores = cores, .for_what = "cpu-quota"}; }
 
-std::unique_ptr<ControlGroup> make_quota(const std::string& name, double cores) {
-  try {
-    return std::make_unique<ControlGroup>(name, limits(cores));
-  } catch (const IoError&) {
-    return nullptr;
-  }
-}
+#define RIGHTS_OR_SKIP(why) \
+  if (const std::string reason = (why); !reason.empty()) GTEST_SKIP() << reason
 
-#define QUOTA_OR_SKIP(variable, name, cores)         \
-  const auto variable = make_quota((name), (cores)); \
-  if (!(variable)) GTEST_SKIP() << "no control groups here"
+#define QUOTA_OR_SKIP(variable, name, cores)        \
+  RIGHTS_OR_SKIP(emulate::why_no_control_groups()); \
+  const auto variable = std::make_unique<ControlGroup>((name), limits(cores))
 
 std::vector<std::string> groups_of(pid_t maker) {
   std::vector<std::string> result;
@@ -131,10 +131,11 @@ TEST(ControlGroup, AnIdleProcessIsNotHeldBack) {
 }
 
 TEST(ControlGroup, TheGroupGoesWithItsOwnerAndTheProcessStays) {
+  RIGHTS_OR_SKIP(emulate::why_no_control_groups());
   const pid_t pid = start([] { pause(); });
   {
-    QUOTA_OR_SKIP(quota, "owner", 1.5);
-    quota->add(pid);
+    ControlGroup quota("owner", limits(1.5));
+    quota.add(pid);
     EXPECT_EQ(groups_of(getpid()).size(), 1U);
   }
   EXPECT_TRUE(groups_of(getpid()).empty());
@@ -157,6 +158,51 @@ TEST(ControlGroup, WhatADeadLauncherLeftIsRemovedTheNextTime) {
   emulate::remove_leftover_groups();
   EXPECT_TRUE(groups_of(launcher).empty());
   EXPECT_EQ(groups_of(getpid()).size(), 1U) << "the living keep theirs";
+}
+
+/// Does `work` in a process that has its own process ids and sees no others, as in a container. True where it
+/// succeeded.
+bool in_container(const std::function<bool()>& work) {
+  const pid_t outer = start([&] {
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) _exit(2);
+    const pid_t inner = start([&] {
+      if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(3);
+      if (mount("proc", "/proc", "proc", 0, nullptr) != 0) _exit(4);
+      _exit(work() ? 0 : 1);
+    });
+    int status = 0;
+    waitpid(inner, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 5);
+  });
+  int status = 0;
+  waitpid(outer, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
+  return status == 0;
+}
+
+TEST(ControlGroup, AContainerDoesNotTakeTheGroupsOfOthersForLeftovers) {
+  RIGHTS_OR_SKIP(emulate::why_no_emulation());
+  const ControlGroup mine("mine", limits(1));
+  const emulate::ClaimFile claim({{.cores = 0.01}}, emulate::ClaimFile::Cores::leave);
+  EXPECT_TRUE(in_container([] {
+    emulate::remove_leftovers();
+    return emulate::claims().size() == 1;
+  }));
+  EXPECT_EQ(groups_of(getpid()).size(), 1U);
+  EXPECT_EQ(emulate::claims().size(), 1U);
+}
+
+TEST(ControlGroup, LeftoversOfADeadContainerAreRemoved) {
+  RIGHTS_OR_SKIP(emulate::why_no_emulation());
+  EXPECT_TRUE(in_container([] {
+    static_cast<void>(new ControlGroup("left", limits(1)));
+    static_cast<void>(new emulate::ClaimFile({{.cores = 0.01}}, emulate::ClaimFile::Cores::leave));
+    return true;
+  }));
+  EXPECT_EQ(groups_of(1).size(), 1U) << "in its container, the maker is process 1";
+  emulate::remove_leftovers();
+  EXPECT_TRUE(groups_of(1).empty());
+  EXPECT_TRUE(emulate::claims().empty());
 }
 
 TEST(ControlGroup, AShareThatIsNoneIsAnError) {

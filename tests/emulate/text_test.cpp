@@ -182,6 +182,7 @@ TEST(Owner, IsGoneWhenItsNumberIsAnothers) {
   const std::string pid = mine.substr(0, mine.find('-', 9));
   EXPECT_TRUE(emulate::owner_is_gone(pid + "-1-node1"));
   EXPECT_TRUE(emulate::owner_is_gone("lockstep-4194999-1-switch"));
+  EXPECT_FALSE(emulate::owner_is_gone("lockstep-4194999-1-p1-switch")) << "a process of another PID namespace";
   EXPECT_FALSE(emulate::owner_is_gone("lockstep-x-1-switch")) << "no name of ours";
   EXPECT_FALSE(emulate::owner_is_gone("others-4194999-1-switch"));
 }

@@ -50,7 +50,7 @@ TEST(Runner, WithoutRootEmulatedNodesAreRefusedAndResultsStay) {
   options.lab_dir = folder.path();
   options.keys = {"e-r1"};
   EXPECT_THAT(message_of<UsageError>([&] { (void)lab::run_experiment(emulated, options, [](const auto&) {}); }),
-              AllOf(HasSubstr("needs root"), HasSubstr("--local")));
+              AllOf(HasSubstr("need root"), HasSubstr("--local")));
   const lab::Results results = lab::Database(folder.path(), lab::Database::Access::read).results(id);
   EXPECT_EQ(results.runs[0].state, lab::RunState::done);
   EXPECT_DOUBLE_EQ(results.runs[0].number("accuracy"), 0.9);

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "command.h"
 #include "command_line.h"
+#include "emulate/rights.h"
 #include "output.h"
 #include "terminal.h"
 #include "text.h"
@@ -40,6 +41,8 @@ std::string onednn_version() {
   return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
+std::string allowed(const std::string& why_not) { return why_not.empty() ? "yes" : "no: " + why_not; }
+
 Json collect() {
   backend::cpu::limit_isa_from_environment();
   return {
@@ -54,6 +57,8 @@ Json collect() {
       {"backends", train::backend_names()},
       {"onednn", onednn_version()},
       {"highway", kHighway},
+      {"cpu_quota", allowed(emulate::why_no_control_groups())},
+      {"emulate", allowed(emulate::why_no_emulation())},
   };
 }
 
@@ -83,7 +88,7 @@ int run_info(bool json) {
 }  // namespace
 
 void add_info(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("info", "The machine, the backends and the versions");
+  const Command app = program.add_command("info", "The machine, what it allows, the backends and the versions");
   const auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Print JSON");
   app.footer("Examples:\n  lockstep info\n  LOCKSTEP_MAX_ISA=avx2 lockstep info    with fewer instruction sets");
