@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <vector>
 
 #include "base/address.h"
+#include "base/json.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
@@ -17,7 +17,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kLargestText = size_t{1} << 20;
-constexpr int kDeepest = 16;
 constexpr size_t kShownOfVariable = 60;
 
 [[noreturn]] void reject(const std::string& key, const std::string& what) {
@@ -30,11 +29,10 @@ std::string shown(const Json& value) {
   return text.size() > kShownOfVariable ? text.substr(0, kShownOfVariable) + "..." : text;
 }
 
-/// Of a JSON text, refuses what the parser would take in silence: one key twice, and nesting without end.
+/// Refuses what the parser takes in silence: a key twice in one object.
 class Guard {
  public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > kDeepest) reject("", fmt::format("is nested more than {} deep", kDeepest));
+  bool operator()(Json::parse_event_t event, const Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys_.emplace_back();
     if (event == Json::parse_event_t::object_end) keys_.pop_back();
     if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
@@ -53,14 +51,11 @@ Json parse_json(const std::string& text) {
   }
   Guard guard;
   try {
-    return Json::parse(text,
-                       [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
-  } catch (const Json::parse_error& error) {
-    const size_t begin = error.byte > kShownOfVariable / 2 ? error.byte - kShownOfVariable / 2 : 0;
-    const Json near(text.substr(begin, kShownOfVariable));
-    reject("", fmt::format("is not valid JSON: wrong at byte {}, in {}", error.byte, shown(near)));
-  } catch (const Json::out_of_range&) {
-    reject("", "has a number that is too large");
+    return base::parse_json(text, "TF_CONFIG", [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+      return guard(event, parsed);
+    });
+  } catch (const DataError& error) {
+    throw UsageError(error.what());
   }
 }
 

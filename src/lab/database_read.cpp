@@ -4,10 +4,10 @@
 #include <sys/file.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/suggest.h"
 #include "lab/database_impl.h"
 #include "lockstep/error.h"
@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Values as_values(const std::string& text) {
-  const Json object = Json::parse(text, nullptr, false);
+  const Json object = base::parse_json_or_discard<Json>(text);
   Values values;
   if (!object.is_object()) return values;
   for (const auto& [name, value] : object.items())
@@ -27,7 +27,7 @@ Values as_values(const std::string& text) {
 }
 
 Environment environment_of(const std::string& text) {
-  const Json object = Json::parse(text, nullptr, false);
+  const Json object = base::parse_json_or_discard<Json>(text);
   Environment e;
   if (!object.is_object()) return e;
   const auto string = [&](const char* key) {

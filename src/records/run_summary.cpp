@@ -1,11 +1,13 @@
 #include "records/run_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "lockstep/error.h"
 
@@ -96,9 +98,14 @@ void read_resources(const json& resources, RunSummary& summary) {
   }
 }
 
+std::string not_what(const char* wanted) {
+  return fmt::format(": no JSON {}; it is damaged, cut off or nested deeper than {} levels", wanted,
+                     base::kDeepestJson);
+}
+
 json object_of(const std::string& text, const std::string& file) {
-  json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw DataError(file + ": no JSON object; it is damaged or cut off");
+  json object = base::parse_json_or_discard(text);
+  if (!object.is_object()) throw DataError(file + not_what("object"));
   return object;
 }
 
@@ -174,8 +181,8 @@ std::map<std::string, Throttling, std::less<>> parse_throttling(const std::strin
 }
 
 std::vector<NodeRecord> parse_nodes(const std::string& text, const std::string& file) {
-  const json list = json::parse(text, nullptr, false);
-  if (!list.is_array()) throw DataError(file + ": no JSON list; it is damaged or cut off");
+  const json list = base::parse_json_or_discard(text);
+  if (!list.is_array()) throw DataError(file + not_what("list"));
   std::vector<NodeRecord> result;
   for (const json& item : list) {
     if (!item.is_object()) continue;
@@ -201,7 +208,7 @@ std::vector<FaultRecord> parse_faults(const std::string& text) {
   std::vector<FaultRecord> result;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const json item = json::parse(line, nullptr, false);
+    const json item = base::parse_json_or_discard(line);
     if (!item.is_object() || text_at(item, "fault").empty()) continue;
     result.push_back({number_at(item, "seconds"), text_at(item, "fault")});
   }

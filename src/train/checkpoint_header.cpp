@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "lockstep/error.h"
 #include "train/checkpoint.h"
 
@@ -248,8 +248,7 @@ std::string header_to_json(const CheckpointHeader& header) {
 }
 
 CheckpointHeader header_from_json(std::string_view text, const std::string& file) {
-  const Json all = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (all.is_discarded()) throw DataError("checkpoint " + file + ": header is not valid JSON");
+  const auto all = base::parse_json<Json>(text, "checkpoint " + file + ": header");
   const Field root(all, "", file);
   CheckpointHeader header;
   header.model = root["model"].text();

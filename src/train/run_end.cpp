@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "lockstep/error.h"
 #include "train/checkpoint_store.h"
 
@@ -30,7 +30,7 @@ std::optional<exchange::Ending> read_ending(const std::string& summary_file) {
   } catch (const Error&) {
     return std::nullopt;
   }
-  const auto summary = nlohmann::json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  const auto summary = base::parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!summary.is_object()) return std::nullopt;
   const auto reason = summary.find("stop_reason");
   const auto steps = summary.find("steps");

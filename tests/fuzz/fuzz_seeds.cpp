@@ -51,6 +51,16 @@ Bytes make_png() {
   return file;
 }
 
+/// Lists in lists, in a text as large as the targets take: 30,000 levels are more than a stack holds.
+std::string nested(const std::string& before, const std::string& after) {
+  constexpr size_t kLevels = 30'000;
+  return before + std::string(kLevels, '[') + std::string(kLevels, ']') + after;
+}
+
+void put_text(const std::string& path, const std::string& text) {
+  put_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
 void write_idx(const std::string& folder) {
   put_file(folder + "/images", make_idx({2, 3, 4}, ramp(24)));
   put_file(folder + "/labels.gz", gzip(make_idx({5}, ramp(5, 10))));
@@ -97,14 +107,18 @@ void write_checkpoint(const std::string& folder) {
   const std::vector<std::span<const float>> arrays{values, values};
   lockstep::train::write_checkpoint(folder + "/small.ckpt", header, arrays);
   const std::string json = lockstep::train::header_to_json(header);
-  put_file(folder + "/header.json", {reinterpret_cast<const uint8_t*>(json.data()), json.size()});
+  put_text(folder + "/header.json", json);
+  const std::string classes = "\"classes\":";
+  const size_t at = json.find(classes) + classes.size();
+  put_text(folder + "/deep.json", nested(json.substr(0, at), json.substr(json.find(',', at))));
 }
 
 void write_config(const std::string& folder) {
   const std::string yaml = lockstep::train::to_yaml({});
-  put_file(folder + "/all.yaml", {reinterpret_cast<const uint8_t*>(yaml.data()), yaml.size()});
+  put_text(folder + "/all.yaml", yaml);
   const std::string small = "model: lenet\noptions: {pool: avg}\nlr: 1e-3\nstop_loss: 0.35\n";
-  put_file(folder + "/small.yaml", {reinterpret_cast<const uint8_t*>(small.data()), small.size()});
+  put_text(folder + "/small.yaml", small);
+  put_text(folder + "/deep.yaml", nested("model: lr\noptions: {a: ", "}\n"));
 }
 
 /// The first byte is the file that records_fuzz takes the rest for.
@@ -116,15 +130,16 @@ void write_records(const std::string& folder) {
       "workers":[{"role":"worker:0","iterations":200,"wait_share":0.6,"compute_seconds":1}],"stragglers":["a"],
       "communication":{"engine":"gloo","bytes_per_step":31512},"phases":[{"phase":"pull","count":9,"seconds":0.2},
       {"phase":"forward","count":200,"seconds":0.1}],"resources":{"samples":12,"cpu_percent":{"mean":85,"max":101}}})");
+  put("deep", 0, nested(R"({"workers":[{"role":)", "}]}"));
   put("server", 4, R"({"role":"ps:0","phases":[{"phase":"apply","seconds":1}],"resources":{"samples":9}})");
   put("steps", 1, "step,epoch,seconds,loss,accuracy\n1,1,0.1,2.3,0.1\n100,1,0.3,5e-1,\n200,");
   put("monitor", 2, "time,seconds,cpu_percent\n2026-11-16,0.5,80\r\n1794787201.0,1.0,\nx\n");
 }
 
 void write_cluster(const std::string& tf_config, const std::string& file, const std::string& slurm) {
-  const auto put = [](const std::string& path, const std::string& text) {
-    put_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-  };
+  const auto put = put_text;
+  put(tf_config + "/deep", nested(R"({"cluster":{"worker":)", "}}"));
+  put(file + "/deep.yaml", nested("worker: ", "\n"));
   put(tf_config + "/full", R"({"cluster":{"chief":["h0:1"],"worker":["h1:1","[::1]:2"],"ps":["h3:1"],
       "evaluator":["h4:1"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
   put(tf_config + "/sparse",
@@ -144,6 +159,7 @@ void write_model_yaml(const std::string& folder, const std::string& examples) {
     std::filesystem::copy_file(entry.path(), std::filesystem::path(folder) / entry.path().filename(),
                                std::filesystem::copy_options::overwrite_existing);
   }
+  put_text(folder + "/deep.yaml", nested("layers: ", "\n"));
 }
 
 /// A file of PyTorch's, and exports of ours small enough to be damaged everywhere.
@@ -158,8 +174,13 @@ void write_onnx(const std::string& folder, const std::string& files) {
     lockstep::nn::build(graph, model, request);
     const std::vector<float> parameters(graph.parameter_count(), 0.5F);
     const std::string bytes = lockstep::interchange::export_onnx(model, request, parameters).bytes;
-    put_file(folder + "/" + name, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    put_text(folder + "/" + name, bytes);
   }
+  std::string groups;  // of field 127, which no message has: the parser skips them, level by level
+  for (const char* tag : {"\xFB\x07", "\xFC\x07"}) {
+    for (int i = 0; i < 15'000; ++i) groups += tag;
+  }
+  put_text(folder + "/deep", groups);
 }
 
 /// A frame of each element type; the first byte is where frame_fuzz cuts it into pieces.
@@ -274,7 +295,8 @@ scales:
   quick: {repeats: 1, groups: {one: {grid: {batch: [10]}}, two: off}}
   full: {}
 )";
-  put_file(folder + "/study.yaml", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  put_text(folder + "/study.yaml", text);
+  put_text(folder + "/deep.yaml", nested("name: x\nbase: ", "\n"));
 }
 
 void write_http(const std::string& folder) {

@@ -14,6 +14,7 @@ namespace lockstep::records {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::get_file;
@@ -201,6 +202,13 @@ TEST_F(RunRecordTest, AnOlderRunHasNoNewFilesAndThatIsNoProblem) {
   EXPECT_THAT(run.chief().phases, IsEmpty());
   EXPECT_THAT(run.chief().resources, IsEmpty());
   EXPECT_EQ(run.workers(), 2);
+}
+
+TEST_F(RunRecordTest, BracketsWithoutEndAreDamage) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  put_text(path + "/summary.json", R"({"workers": [{"role": )" + deep + "}]}");
+  EXPECT_THAT(read_run(path).warnings,
+              ElementsAre(AllOf(HasSubstr("lr-7/summary.json: "), HasSubstr("nested deeper than 64 levels"))));
 }
 
 TEST_F(RunRecordTest, DamagedFilesAreNamedAndTheRestIsRead) {

@@ -252,9 +252,10 @@ TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
   EXPECT_THAT(error("[2,3]", "[2,4]"), HasSubstr("expected 132 for 3 arrays of 11 values"));
   EXPECT_THAT(error("\"seconds\":", "\"seconds\":\"long\",\"was\":"), HasSubstr("'state.seconds', expected a number"));
   EXPECT_THAT(error("\"model\":\"lr\",\"opt", "\"model\":7,\"opt"), HasSubstr("'model', expected text"));
-  EXPECT_THAT(parse_error(with_header("{")), HasSubstr("header is not valid JSON"));
+  EXPECT_THAT(parse_error(with_header("{")), HasSubstr("header: is not valid JSON"));
   EXPECT_THAT(parse_error(with_header("[]")), HasSubstr("expected a map"));
-  EXPECT_THAT(parse_error(with_header(std::string(100000, '['))), HasSubstr("header is not valid JSON"));
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THAT(error("\"classes\":10", "\"classes\":" + deep), HasSubstr("header: is nested deeper than 64 levels"));
 }
 
 TEST(CheckpointStore, KeepsTheNewestAndTheBest) {

@@ -1,8 +1,8 @@
 #include "cluster_report.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cluster/lines.h"
 
 namespace lockstep::tools {
@@ -24,7 +24,7 @@ std::string text(const PlainJson& object, const char* key) {
 }
 
 PlainJson parse_object(const std::string& text) {
-  PlainJson object = PlainJson::parse(text, nullptr, false);
+  PlainJson object = base::parse_json_or_discard<PlainJson>(text);
   return object.is_object() ? object : PlainJson::object();
 }
 

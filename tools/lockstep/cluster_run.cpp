@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "closing.h"
 #include "cluster_display.h"
 #include "lockstep/error.h"
@@ -86,7 +86,7 @@ void read_communication(const PlainJson& summary, Outcome& outcome) {
 
 /// From summary.json, which the chief wrote; nothing where there is none.
 std::optional<Outcome> read_outcome(const std::string& summary_text, const std::string& run_dir) {
-  const PlainJson summary = PlainJson::parse(summary_text, nullptr, false);
+  const auto summary = base::parse_json_or_discard<PlainJson>(summary_text);
   if (!summary.is_object()) return std::nullopt;
   Outcome outcome;
   outcome.run_dir = run_dir;

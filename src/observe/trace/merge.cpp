@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "lockstep/error.h"
 
 namespace lockstep::observe {
@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr size_t kLongestLine = size_t{1} << 20;
-constexpr int kDeepest = 16;                            ///< values in values of a line
 constexpr double kMostTime = 1e15;                      ///< of a time in an event or between clocks, in microseconds
 constexpr int64_t kLatest = 4'000'000'000'000'000'000;  ///< in nanoseconds since 1970; half of what fits
 
@@ -43,22 +42,6 @@ struct Part {
 /// False at the end, or where there is a line that nobody of us wrote.
 bool next_line(std::ifstream& file, std::string& line) {
   return std::getline(file, line) && line.size() <= kLongestLine;
-}
-
-/// Discarded where it is no JSON, or so deep that nobody of us wrote it: some who handle it need stack for every level.
-json parse_event(const std::string& line) {
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '\\') ++i;
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (depth > kDeepest) return json(json::value_t::discarded);
-  }
-  return json::parse(line, nullptr, false);
 }
 
 double number(const json& from, const char* key) {
@@ -86,7 +69,7 @@ Part open_part(const std::string& path) {
   part.file.open(path);
   std::string line;
   if (!part.file || !next_line(part.file, line)) throw DataError("it cannot be read, or is empty");
-  const json head = parse_event(line + "]}");
+  const json head = base::parse_json_or_discard(line + "]}");
   const auto other = head.is_object() ? head.find("otherData") : head.end();
   if (!head.is_object() || other == head.end() || !other->is_object() || text(*other, "role").empty()) {
     throw DataError("its first line does not say whose trace it is");
@@ -179,7 +162,7 @@ std::optional<size_t> copy(Part& part, double shift, bool& first, base::WholeFil
     const bool more = next_line(part.file, line);
     if (more && line == "]}") break;
     if (!line.empty() && line.back() == ',') line.pop_back();
-    json event = more ? parse_event(line) : json();
+    json event = more ? base::parse_json_or_discard(line) : json();
     if (!event.is_object()) {
       damaged = lines;
       break;
