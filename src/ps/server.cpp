@@ -187,6 +187,11 @@ bool Server::welcome_server(transport::Stream& stream, const wire::Hello& hello)
 void Server::departed(const wire::Hello& hello, const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (ended_ || finishing_) return;
+  // The process has another control stream by now: it was cut off for a while, and is back.
+  const auto itself = [&](const Peer& peer) {
+    return peer.role == hello.role() && peer.incarnation == hello.incarnation();
+  };
+  if (peers_.any(itself)) return;
   // A worker that only asked for the run's name is no member yet.
   bool counted = hello.role().starts_with("ps:") || hello.role().starts_with("evaluator:");
   if (hello.member() >= 0 && coordinator_) {
@@ -273,13 +278,9 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       const base::MutexLock lock(mutex_);
       return release(session);
     }
-    case Kind::stop: {
+    case Kind::stop:
       only(evaluates && coordinates() && frame.header.extra <= kMostReasons);
-      const base::MutexLock lock(mutex_);
-      if (coordinator_) coordinator_->stop(static_cast<train::StopReason>(frame.header.extra));
-      changed_.notify_all();
-      return;
-    }
+      return on_stop(session, static_cast<train::StopReason>(frame.header.extra));
     case Kind::follow:
       only(evaluates);
       return on_follow(session, frame);
@@ -323,11 +324,7 @@ void Server::dismiss(const SessionPtr& session) {
     changed_.notify_all();
   }
   // Its control stream tells of its death; without one, this is all there is to know.
-  const wire::Hello& hello = session->hello;
-  const auto itself = [&](const Peer& peer) {
-    return peer.role == hello.role() && peer.incarnation == hello.incarnation();
-  };
-  if (depart && !peers_.any(itself)) departed(hello, "its connection closed");
+  if (depart) departed(session->hello, "its connection closed");
 }
 
 }  // namespace lockstep::ps

@@ -102,8 +102,8 @@ class Server {
     uint64_t sequence = 0;              ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
     bool given_up = false;              ///< the same mutex
     bool holds = false;                 ///< keeps everyone from changing anything (a snapshot)
-    uint64_t told_generation = 0;
-    double heard = now();  ///< when its process last had a control stream here (the server's mutex)
+    uint64_t told_generation = 0;       ///< of the parameters that it works with; 0: it waits for the first ones
+    double heard = now();               ///< when its process last had a control stream here (the server's mutex)
   };
   using SessionPtr = std::shared_ptr<Session>;
 
@@ -134,6 +134,7 @@ class Server {
   void admit(const SessionPtr& session);
   void dismiss(const SessionPtr& session);
   bool welcome_server(transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
+  /// A stream of this process ended. Counts the process out where it has no control stream (any more).
   void departed(const wire::Hello& hello, const std::string& why);
   /// What the members that hold the next version up should send.
   [[nodiscard]] std::map<int, std::string> awaited();
@@ -183,6 +184,7 @@ class Server {
   void end_init(const SessionPtr& session, const transport::Frame& frame);
   void on_leave(const SessionPtr& session, const transport::Frame& frame);
   void on_wait_end(const SessionPtr& session);
+  void on_stop(const SessionPtr& session, train::StopReason reason);
   void on_hold(const SessionPtr& session);
   void on_snapshot(const SessionPtr& session, const transport::Frame& frame);
   void on_follow(const SessionPtr& session, const transport::Frame& frame);

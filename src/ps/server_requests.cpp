@@ -17,6 +17,10 @@ constexpr double kPushOnItsWay = 5;  ///< seconds
 constexpr size_t kMostSnapshots = 64;
 constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
 
+bool is_goal(train::StopReason reason) {
+  return reason == train::StopReason::accuracy || reason == train::StopReason::loss;
+}
+
 size_t count_of(const std::vector<graph::ParameterRange>& ranges) {
   size_t count = 0;
   for (const graph::ParameterRange& range : ranges) count += range.count;
@@ -179,11 +183,15 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   applied_.clear();
   orders_.clear();
   for (const auto& [member, other] : sessions_) {
-    if (other == session || other->told_generation == 0)
-      continue;  // who waits for the first parameters goes on waiting
+    if (other == session || other->told_generation == 0) {  // it waits for the first parameters, which these are
+      other->told_generation = generation_;
+      continue;
+    }
     other->given_up = true;
     other->stream.cancel("the parameters were set anew");
   }
+  // A goal that was met stays met; other reasons to stop are found again where they still hold.
+  if (coordinator_ && is_goal(coordinator_->stopped())) coordinator->stop(coordinator_->stopped());
   coordinator_ = std::move(coordinator);
   std::vector<std::span<const float>> slots;
   if (!no_slots) slots.assign(values.begin() + 1, values.end());
@@ -243,6 +251,19 @@ void Server::on_wait_end(const SessionPtr& session) {
   transport::Header answer = header(Kind::snapshot_end);
   answer.flags = again ? kLast : 0;
   static_cast<void>(send(session->stream, answer, end));
+}
+
+/// Written down at once: no version follows that would carry it.
+void Server::on_stop(const SessionPtr& session, train::StopReason reason) {
+  const base::MutexLock lock(mutex_);
+  wait_until(session, [&] {
+    mutex_.assert_held();
+    return initialised_;
+  });
+  coordinator_->stop(reason);
+  const std::string ledger = checked_ledger();
+  shard_->commit_ledger(std::as_bytes(std::span(ledger)));
+  changed_.notify_all();
 }
 
 void Server::release(const SessionPtr& session) {

@@ -95,7 +95,8 @@ class Shard {
   /// leaves a part of this update without counting it; if it is sent again, that part is applied twice. What was
   /// counted is kept.
   uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
-  /// Commits another ledger with the current version: for `apply_in_place`. Any thread.
+  /// Commits another ledger with the current version: for `apply_in_place`, and for what no version follows. Any
+  /// thread.
   void commit_ledger(std::span<const std::byte> ledger);
 
   /// What making the latest version of `apply` durable took; for the thread that called it.

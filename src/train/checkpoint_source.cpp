@@ -50,15 +50,20 @@ class ServersSnapshots final : public CheckpointSource {
     }
   }
 
-  void stop(StopReason reason) override {
-    base::Result<transport::Stream*> stream = links_.front()->stream("a stop");
-    if (!stream) return;
-    transport::Header order = ps::header(ps::Kind::stop);
-    order.extra = static_cast<uint64_t>(reason);
-    static_cast<void>(stream.value()->write(order));
-  }
+  /// Said with the next request.
+  void stop(StopReason reason) override { stop_ = reason; }
 
  private:
+  /// Says the stop once on every connection to ps:0: a server that died may not have heard it, or have forgotten it.
+  base::Result<bool> say_stop(transport::Stream& stream) {
+    const uint64_t connection = links_.front()->connections();
+    if (stop_ == StopReason::none || stop_said_on_ == connection) return true;
+    transport::Header order = ps::header(ps::Kind::stop);
+    order.extra = static_cast<uint64_t>(stop_);
+    base::Result<bool> said = stream.write(order);
+    if (said) stop_said_on_ = connection;
+    return said;
+  }
   bool reachable() { return links_.front()->stream("the last snapshot").ok(); }
 
   base::Result<std::optional<uint64_t>> try_next(uint64_t after) {
@@ -73,7 +78,8 @@ class ServersSnapshots final : public CheckpointSource {
       transport::Header ask = ps::header(ps::Kind::follow);
       ask.version = version;
       ask.flags = i > 0 ? ps::kExact : 0;
-      base::Result<bool> sent = stream.value()->write(ask);
+      base::Result<bool> sent = i == 0 ? say_stop(*stream.value()) : true;
+      if (sent) sent = stream.value()->write(ask);
       base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
       if (!got) {
         link.drop(got.failure().message);
@@ -112,6 +118,8 @@ class ServersSnapshots final : public CheckpointSource {
   graph::ParameterStore& parameters_;
   std::vector<std::unique_ptr<ps::Link>> links_;
   std::vector<std::vector<graph::ParameterRange>> ranges_;  ///< of each server
+  StopReason stop_ = StopReason::none;
+  uint64_t stop_said_on_ = 0;  ///< connection to ps:0; 0: none
   bool gave_up_ = false;
 };
 

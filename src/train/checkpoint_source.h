@@ -19,7 +19,7 @@ class CheckpointSource {
 
   /// The step of the next checkpoint after that one, with its parameters in place; nothing when training has ended.
   virtual std::optional<uint64_t> next(uint64_t after) = 0;
-  /// A goal is met: training ends.
+  /// A goal is met: training ends. Whoever decides that is told by the next call of `next` at the latest.
   virtual void stop(StopReason reason) = 0;
 };
 
