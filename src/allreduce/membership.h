@@ -63,7 +63,7 @@ class Membership {
   [[nodiscard]] virtual bool over() const { return false; }
   /// Whether a user has ended another member, and so all: form() fails then.
   [[nodiscard]] virtual bool interrupted() const { return false; }
-  /// After form() failed: whether this is the first of the latest group that is left.
+  /// After form() failed: whether this is the first of the latest group that is left, and none has gone on without it.
   [[nodiscard]] virtual bool foremost() const = 0;
 
   /// The leader has written a checkpoint: for the evaluator, who follows them. The values are copied.

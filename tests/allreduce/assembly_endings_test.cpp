@@ -182,6 +182,43 @@ TEST(Foremost, IsTheFirstOfTheGroupWhoIsLeft) {
   EXPECT_FALSE(world.assembly(0).foremost()) << "another process";
 }
 
+TEST(Foremost, IsNobodyWithoutWhomTheOthersWentOn) {
+  World world = running(2, rules(1));
+  world.cut(0, 1);
+  world.form(1);
+  world.pass(1);
+  ASSERT_TRUE(world.running(1));
+  world.form(0);
+  world.assembly(0).withdraw(true);
+  EXPECT_FALSE(world.assembly(0).accounted()) << "the other one may have gone on";
+  world.heal(0, 1);
+  EXPECT_TRUE(world.assembly(0).accounted());
+  EXPECT_FALSE(world.assembly(0).foremost());
+  EXPECT_TRUE(world.assembly(1).foremost());
+}
+
+TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
+  World world = running(2, rules(1));
+  world.cut(0, 1);
+  world.form(1);
+  world.pass(1);
+  for (int i = 0; i < 3; ++i) world.step(1);
+  world.heal(0, 1);
+  for (const int i : {0, 1}) world.form(i);
+  // The group is decided, and connected by one of them, when the other is interrupted.
+  while (!world.running(1)) {
+    const bool moved = world.deliver([](size_t) { return 0; });
+    const bool worked = (!world.at(0).connecting && world.work(0)) || world.work(1);
+    ASSERT_TRUE(moved || worked);
+  }
+  world.at(0).connecting.reset();
+  world.assembly(0).withdraw(true);
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).foremost());
+  EXPECT_TRUE(world.assembly(1).foremost());
+  EXPECT_TRUE(world.assembly(1).interrupted());
+}
+
 TEST(SignsOfTheEnd, AreBelievedByWhoIsAlone) {
   World world(2);
   world.start(1);

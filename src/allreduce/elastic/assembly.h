@@ -114,7 +114,9 @@ class Assembly {
   [[nodiscard]] bool interrupted() const { return interrupted_; }
   /// Whether all others of that group who are here know it, or have come to its end.
   [[nodiscard]] bool parted() const;
-  /// Whether this is the first of that group who is here.
+  /// Whether it is known of each other one of that group that it is here, or that it is dead.
+  [[nodiscard]] bool accounted() const;
+  /// Whether this is the first of that group who is here and has its state, and nobody has gone on without it.
   [[nodiscard]] bool foremost() const;
   /// "group 4 of worker:0, worker:2 goes on from step 120, without worker:1"
   [[nodiscard]] const std::string& announced() const { return announced_; }
@@ -196,6 +198,10 @@ class Assembly {
   [[nodiscard]] bool ends_all(const Status& status) const;
   void watch_group(double now);
   void break_group(const std::string& why);
+  /// Whether another one of the latest group is in a later one, which has newer state than this member.
+  [[nodiscard]] bool left_behind() const;
+  /// Whether a member holds what the latest group went on from.
+  [[nodiscard]] bool has_state(int member) const;
   [[nodiscard]] bool dissolves_for(const Group& other) const;
   void look_for_newcomers(double now);
   void announce(const Group& before);

@@ -159,9 +159,30 @@ bool Assembly::parted() const {
   });
 }
 
+bool Assembly::accounted() const {
+  return std::all_of(group_.seats.begin(), group_.seats.end(),
+                     [this](const Seat& seat) { return alive(seat) || certainly_dead(seat); });
+}
+
+bool Assembly::left_behind() const {
+  return std::any_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
+    if (seat.member == rules_.me || !alive(seat)) return false;
+    const Status& status = at(seat.member).status;
+    const bool with_me = in_group(status.group, {rules_.me, rules_.incarnation});
+    return status.group.number > group_.number && (!with_me || status.step > standing_.step);
+  });
+}
+
+bool Assembly::has_state(int member) const {
+  if (member == rules_.me) return true;
+  const Status& status = at(member).status;
+  return status.whole && (status.group.number >= group_.number || status.step >= standing_.step);
+}
+
 bool Assembly::foremost() const {
-  const auto first =
-      std::find_if(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) { return alive(seat); });
+  if (dissolved_ || left_behind()) return false;
+  const auto first = std::find_if(group_.seats.begin(), group_.seats.end(),
+                                  [this](const Seat& seat) { return alive(seat) && has_state(seat.member); });
   return first != group_.seats.end() && first->member == rules_.me;
 }
 

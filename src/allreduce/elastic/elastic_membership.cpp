@@ -86,7 +86,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   base::Result<Formed> connect(const Decision& decision);
   [[nodiscard]] bool give_up(double until);
   void look_for_ending();
-  /// Until the others of the group know that this member was interrupted.
+  /// Until the others of the group know that this member was interrupted, and it knows who of them has gone on.
   void await_parting();
   /// Until everyone has heard of the end.
   void say_farewell(double at_most, bool to_evaluator);
@@ -203,7 +203,11 @@ void ElasticMembership::Impl::look_for_ending() {
 void ElasticMembership::Impl::await_parting() {
   const double until = now() + kShortFarewell;
   const base::MutexLock lock(mutex_);
-  while (assembly_.interrupted() && !assembly_.parted() && now() < until) wake_.wait_for(mutex_, kLook);
+  const auto done = [this] {
+    mutex_.assert_held();
+    return assembly_.parted() && assembly_.accounted();
+  };
+  while (assembly_.interrupted() && !done() && now() < until) wake_.wait_for(mutex_, kLook);
 }
 
 base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
