@@ -70,6 +70,9 @@ class Slurm:
                  for node, port in zip(NODES, ports[1:])]
         with open(self.environment["SLURM_CONF"], "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(port=ports[0], user=getpass.getuser(), folder=folder, nodes="\n".join(nodes)))
+        with open(os.path.join(folder, "cgroup.conf"), "w", encoding="utf-8") as file:
+            # Not looked for: without this, daemons end where control groups are missing or read-only, though none is used.
+            file.write("CgroupPlugin=cgroup/v1\n")
         for node in NODES:
             os.makedirs(os.path.join(folder, node))
         try:
