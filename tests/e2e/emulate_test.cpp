@@ -1,4 +1,5 @@
-// Training on emulated clusters: real namespaces and control groups, so tests are skipped without root.
+// Training on emulated clusters: real namespaces and control groups. Tests are skipped with the reason where the
+// machine does not allow them.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), t
 class Emulate : public ProgramTest {
  protected:
   void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+    if (const std::string why = why_not("emulate"); !why.empty()) GTEST_SKIP() << why;
   }
   [[nodiscard]] static Words train(const std::string& model, const Words& more, int examples = 3000) {
     Words words{"train",        model, "--dataset", "synthetic", "--train-limit", std::to_string(examples),
@@ -61,6 +62,40 @@ class Emulate : public ProgramTest {
     return read(path + "/summary.json").value("host", "");
   }
 };
+
+class WithoutRights : public ProgramTest {
+ protected:
+  void SetUp() override { fs::permissions(folder.path(), fs::perms::all); }
+  /// The one line that it says as an ordinary user, or as root that lacks what a container does not give.
+  [[nodiscard]] std::string refused(const Words& words, bool as_user) const {
+    Words all = as_user ? Words{"--reuid=65534", "--regid=65534", "--clear-groups", program_path()}
+                        : Words{"--bounding-set=-sys_admin,-net_admin", "--inh-caps=-all", program_path()};
+    all.insert(all.end(), words.begin(), words.end());
+    const Ended ended = geteuid() == 0 ? Process("/usr/bin/setpriv", all, options()).finish() : run(words);
+    EXPECT_EQ(ended.code, 2) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_FALSE(fs::exists(folder / "runs")) << "an empty folder is left";
+    return ended.err;
+  }
+};
+
+TEST_F(WithoutRights, EmulationEndsWithALineThatSaysWhatIsMissingAndWhatToDo) {
+  const Words one{"train", "lr", "--dataset", "synthetic", "--emulate", "on"};
+  Words two = one;
+  two.insert(two.end(), {"--workers", "2"});
+  put_file(folder / "e.yaml", bytes_of("name: e\nbase: {model: lr, dataset: synthetic}\ncluster: {emulate: on}\n"));
+  for (const bool as_user : {false, true}) {
+    const auto missing = ::testing::ContainsRegex("network namespaces need (root|CAP_SYS_ADMIN);");
+    EXPECT_THAT(refused(one, as_user), AllOf(missing, HasSubstr("without --emulate")));
+    EXPECT_THAT(refused(two, as_user), AllOf(missing, HasSubstr("without --emulate")));
+    EXPECT_THAT(refused({"lab", "run", "e.yaml"}, as_user), AllOf(missing, HasSubstr("--local")));
+  }
+}
+
+TEST_F(WithoutRights, AQuotaEndsWithALineThatSaysWhatIsMissingAndWhatToDo) {
+  EXPECT_THAT(refused({"train", "lr", "--dataset", "synthetic", "--workers", "2", "--cpu-quota", "0.5"}, true),
+              ::testing::ContainsRegex("--cpu-quota: .*control groups .*; train without it"));
+}
 
 TEST_F(Emulate, OneProcessIsOnANodeOfItsOwnAlsoWhenItIsResumed) {
   const Ended ended =

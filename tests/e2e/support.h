@@ -51,6 +51,11 @@ class ProgramTest : public ::testing::Test {
     EXPECT_THAT(error, AllOf(StartsWith("lockstep: "), EndsWith("\n")));
     EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
   }
+  /// Why this machine does not allow what `lockstep info` names ("emulate", "cpu_quota"); "" where it does.
+  [[nodiscard]] std::string why_not(const std::string& what) const {
+    const std::string said = nlohmann::json::parse(succeed({"info", "--json"}).out)[what];
+    return said.starts_with("no: ") ? said.substr(4) : "";
+  }
   [[nodiscard]] nlohmann::json summary(const std::string& run) const {
     return nlohmann::json::parse(get_file(folder / ("runs/" + run + "/summary.json")));
   }

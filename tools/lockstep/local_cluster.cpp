@@ -17,6 +17,7 @@
 #include "data/catalog.h"
 #include "emulate/control_group.h"
 #include "emulate/faults.h"
+#include "emulate/rights.h"
 #include "emulated_nodes.h"
 #include "fault_maker.h"
 #include "fetch_display.h"
@@ -47,6 +48,9 @@ class Places {
       nodes_.emplace(settings.emulate, std::move(roles));
     }
     if (settings.cpu_quota <= 0) return;
+    if (const std::string why = emulate::why_no_control_groups(); !why.empty()) {
+      throw UsageError(fmt::format("--cpu-quota: {}; train without it", why));
+    }
     emulate::remove_leftovers();
     for (const cluster::Task& task : cluster.spec.tasks()) {
       quotas_[task.str()] = std::make_unique<emulate::ControlGroup>(
