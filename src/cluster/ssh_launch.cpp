@@ -8,6 +8,9 @@
 namespace lockstep::cluster {
 namespace {
 
+/// In the run's folder: a line per file.
+constexpr const char* kManifest = "find . -type f ! -name .lock -exec sha256sum {} +";
+
 /// No questions asked, and a dead connection noticed.
 std::vector<std::string> ssh_words(const SshJob& job, const Node& node) {
   std::vector<std::string> words = job.ssh;
@@ -23,6 +26,13 @@ std::vector<std::string> ssh_words(const SshJob& job, const Node& node) {
 std::string in_folder(const Node& node, const std::string& script) {
   const std::string enter = node.dir.empty() ? "" : fmt::format("cd {} && ", shell_quoted(node.dir));
   return "exec /bin/sh -c " + shell_quoted(enter + script);
+}
+
+Command ssh_command(const SshJob& job, const Node& node, const std::string& script) {
+  Command command;
+  command.argv = ssh_words(job, node);
+  command.argv.push_back(in_folder(node, script));
+  return command;
 }
 
 std::string quoted_words(const std::vector<std::string>& words) {
@@ -72,42 +82,35 @@ std::vector<RoleProcess> ssh_roles(const SshJob& job) {
   for (const Node& node : job.cluster.nodes) {
     for (const Task& task : node.tasks) {
       RoleProcess role{task, {}, true, node.ssh};
-      role.command.argv = ssh_words(job, node);
-      role.command.argv.push_back(in_folder(node, remote_script(job, node, task)));
+      role.command = ssh_command(job, node, remote_script(job, node, task));
       roles.push_back(std::move(role));
     }
   }
   return roles;
 }
 
-std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& folder) {
-  std::vector<HostCommand> collections;
+std::vector<HostCommands> ssh_collections(const SshJob& job) {
+  std::vector<HostCommands> collections;
   const Task chief = job.cluster.spec.chief_task();
+  const std::string folder = shell_quoted(job.run_dir);
   for (const bool last : {false, true}) {
     for (const Node& node : job.cluster.nodes) {
       const bool has_chief = std::find(node.tasks.begin(), node.tasks.end(), chief) != node.tasks.end();
       if (has_chief != last) continue;
-      std::vector<std::string> fetch = ssh_words(job, node);
-      fetch.push_back(
-          in_folder(node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", shell_quoted(job.run_dir))));
-      HostCommand collection{node.ssh, {}};
-      collection.command.argv = {
-          "sh", "-c", fmt::format("{} | tar -xf - --no-same-owner -C {}", quoted_words(fetch), shell_quoted(folder))};
-      collections.push_back(std::move(collection));
+      collections.push_back({node.ssh, (node.dir.empty() ? "" : node.dir + "/") + job.run_dir, node,
+                             ssh_command(job, node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", folder)),
+                             ssh_command(job, node, fmt::format("cd {} && exec {}", folder, kManifest))});
     }
   }
   return collections;
 }
 
-std::vector<HostCommand> ssh_removals(const SshJob& job) {
-  std::vector<HostCommand> removals;
-  for (const Node& node : job.cluster.nodes) {
-    HostCommand removal{node.ssh, {}};
-    removal.command.argv = ssh_words(job, node);
-    removal.command.argv.push_back(in_folder(node, "exec rm -rf -- " + shell_quoted(job.run_dir)));
-    removals.push_back(std::move(removal));
-  }
-  return removals;
+Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum) {
+  const std::string folder = shell_quoted(job.run_dir);
+  return ssh_command(job, host.node,
+                     fmt::format("[ -e {0} ] || exit 0; [ \"$(cd {0} && {1} | LC_ALL=C sort | sha256sum)\" = {2} ] || "
+                                 "{{ echo 'it has changed since it was collected' >&2; exit 1; }}; exec rm -rf -- {0}",
+                                 folder, kManifest, shell_quoted(manifest_sum)));
 }
 
 }  // namespace lockstep::cluster

@@ -28,13 +28,17 @@ std::string tf_config_text(const Spec& spec, const Task& task);
 
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
 
-struct HostCommand {
-  std::string host;  ///< as it is connected to
-  Command command;
+/// Commands that bring a host's files home.
+struct HostCommands {
+  std::string host;    ///< as it is connected to
+  std::string folder;  ///< of the run there
+  Node node;
+  Command archive;   ///< writes a tar archive of the folder
+  Command manifest;  ///< writes a line "SHA-256  PATH" per file of it
 };
-/// A command per host that copies the host's run folder into `folder`, the chief's last: what it wrote stands.
-std::vector<HostCommand> ssh_collections(const SshJob& job, const std::string& folder);
-/// Likewise, to remove the run's folder there.
-std::vector<HostCommand> ssh_removals(const SshJob& job);
+/// Those of every host, the chief's last. Lock files stay where they are.
+std::vector<HostCommands> ssh_collections(const SshJob& job);
+/// Removes the run's folder on a host if the sorted lines of its manifest still have this `sha256sum`.
+Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum);
 
 }  // namespace lockstep::cluster

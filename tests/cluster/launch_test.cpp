@@ -142,7 +142,7 @@ TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
                                                   HasSubstr("--run-dir=runs/lr-1-abc"), HasSubstr("--threads=1")));
   EXPECT_THAT(roles[1].command.argv.back(), HasSubstr("--wait-policy=block"));
   EXPECT_THAT(roles[2].command.argv.back(), AllOf(Not(HasSubstr("--wait-policy")), Not(HasSubstr("cd "))));
-  EXPECT_EQ(cluster::ssh_collections(job, "here").back().host, "me@gate") << "the chief's files stand";
+  EXPECT_EQ(cluster::ssh_collections(job).back().host, "me@gate") << "the chief's files stand";
 }
 
 /// The helper as the far end of a launcher that this test plays.

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <thread>
 
+#include "cluster/tar_files.h"
 #include "e2e/sshd.h"
 
 namespace lockstep::testing {
@@ -49,6 +51,40 @@ class Launch : public SshTest {
                  "--",     "train", "lr",  "--dataset", "synthetic"};
     result.insert(result.end(), more.begin(), more.end());
     return result;
+  }
+  /// Removes what was collected, over an ssh that runs `scripts` instead where a host is asked for its archive.
+  [[nodiscard]] Words removing(const std::map<std::string, std::string>& scripts) const {
+    std::string text = "#!/bin/sh\nfor last; do :; done\ncase $last in *' -cf - '*) for word; do case $word in\n";
+    for (const auto& [host, script] : scripts) text += host + ") " + script + ";;\n";
+    write_text(folder / "other-ssh", text + "esac; done;; esac\nexec " + ssh() + " \"$@\"\n");
+    chmod((folder / "other-ssh").c_str(), 0755);
+    Words result = words();
+    result[2] = folder / "other-ssh";
+    result.insert(result.begin() + 1, "--remove");
+    return result;
+  }
+  /// A script that answers with an archive.
+  [[nodiscard]] std::string sends(const std::string& name, const std::vector<TarEntry>& entries) const {
+    write_text(folder / name, make_tar(entries));
+    return "exec cat " + (folder / name);
+  }
+  /// The launch fails with a line that says why, and all files stay on the hosts that are named.
+  void expect_kept(const Words& removing, const Words& hosts, const std::string& why) const {
+    const Ended ended = run(removing);
+    EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, HasSubstr(why));
+    for (const std::string& host : hosts) {
+      EXPECT_THAT(ended.err, HasSubstr("its files stay there in " + (folder / host) + "/runs/lr-1-"));
+      int kept = 0;
+      for (const auto& there : fs::directory_iterator(folder / (host + "/runs"))) {
+        kept += fs::exists(there.path() / (host == "a" ? "ps-0/arguments" : "worker-0/arguments")) ? 1 : 0;
+      }
+      EXPECT_EQ(kept, 1) << host;
+    }
+    for (const auto& entry : fs::directory_iterator(folder / "runs/lr-1")) {
+      EXPECT_THAT(entry.path().filename().string(), Not(StartsWith(".arriving")));
+    }
   }
   [[nodiscard]] std::string pid(const std::string& role) const { return line_of(folder / (role + ".pid")); }
   void expect_nobody_left() const {
@@ -126,6 +162,58 @@ TEST_F(Launch, WhatWasCollectedCanBeRemovedFromTheHosts) {
   EXPECT_EQ(run(removing).code, 0);
   EXPECT_TRUE(fs::exists(folder / "runs/lr-1/worker-1/arguments"));
   for (const char* host : {"a", "b"}) EXPECT_TRUE(fs::is_empty(folder / (std::string(host) + "/runs"))) << host;
+}
+
+TEST_F(Launch, NothingIsRemovedThatHasNotArrived) {
+  play("exit 0\n");
+  const std::string part = "tar -C " + (folder / "b") + "/runs/lr-1-* -cf - ./worker-1";
+  expect_kept(removing({{"b", part + "; echo 'tar: ./worker-0: Cannot open' >&2; exit 2"}}), {"b"},
+              "b: tar: ./worker-0: Cannot open");
+  EXPECT_FALSE(fs::exists(folder / "runs/lr-1/worker-1")) << "part of a host is nothing";
+  EXPECT_TRUE(fs::exists(folder / "runs/lr-1/ps-0/arguments"));
+  EXPECT_TRUE(fs::is_empty(folder / "a/runs"));
+}
+
+TEST_F(Launch, AnArchiveWithoutSomeFilesHasNotArrived) {
+  play("exit 0\n");
+  expect_kept(removing({{"b", "exec tar -C " + (folder / "b") + "/runs/lr-1-* -cf - ./worker-1"}}), {"b"},
+              "b: 1 of 2 files are missing or not the same, 'worker-0/arguments' first");
+}
+
+TEST_F(Launch, AFileThatChangesAfterItsArchiveStays) {
+  play("exit 0\n");
+  const std::string there = (folder / "b") + "/runs/lr-1-*";
+  expect_kept(removing({{"b", "tar -C " + there + " -cf - .; for file in " + there +
+                                  "/worker-1/arguments; do echo more >> $file;" + " done; exit 0"}}),
+              {"b"}, "b: 1 of 2 files are missing or not the same, 'worker-1/arguments' first");
+}
+
+TEST_F(Launch, AHostCannotWriteOutsideItsFolder) {
+  play("exit 0\n");
+  fs::create_directories(folder / "outside");
+  const std::string link = sends("link.tar", {{"x", "", '2', folder / "outside"}});
+  const std::string through = sends("through.tar", {{"x/evil", "evil"}});
+  expect_kept(removing({{"a", link}, {"b", through}}), {"a", "b"}, "a: its archive has 'x', a link");
+  for (const char* name : {"../evil", "/evil"}) {
+    const std::string path = name[0] == '/' ? (folder / "outside") + name : name;
+    fs::remove_all(folder / "runs");
+    fs::remove_all(folder / "a/runs");
+    expect_kept(removing({{"a", sends("path.tar", {{path, "evil"}})}}), {"a"}, "a: its archive has '" + path);
+  }
+  EXPECT_TRUE(fs::is_empty(folder / "outside"));
+  EXPECT_FALSE(fs::exists(folder / "runs/evil"));
+}
+
+TEST_F(Launch, AHostCannotReplaceTheLaunchersFilesOrFillTheDisk) {
+  play("exit 0\n");
+  expect_kept(removing({{"a", sends("own.tar", {{"launch-id", "runs"}})}}), {"a"}, "'launch-id', a file of ours");
+  EXPECT_THAT(get_file(folder / "runs/lr-1/launch-id"), StartsWith("runs/lr-1-"));
+  fs::remove_all(folder / "runs");
+  fs::remove_all(folder / "a/runs");
+  write_text(folder / "huge.tar",
+             tar_block({"huge", "", '0', "", "\x80" + std::string(5, '\0') + "\x7F" + std::string(5, '\0')}));
+  expect_kept(removing({{"a", "cat " + (folder / "huge.tar") + " /dev/zero; exit 0"}}), {"a"},
+              "a: its archive is too large: with 'huge' it has more than 68719476736 bytes");
 }
 
 TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {

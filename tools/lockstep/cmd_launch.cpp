@@ -1,17 +1,14 @@
 // lockstep launch: the roles of a cluster file over ssh. And, hidden, what runs on the far side.
-#include <poll.h>
-
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "cluster/ssh_launch.h"
+#include "cluster/collect.h"
 #include "cluster/under_launcher.h"
 #include "cluster_run.h"
 #include "command.h"
@@ -84,47 +81,6 @@ std::string remote_folder(const std::string& run_dir, bool resume) {
   return folder;
 }
 
-/// Runs a command to its end; its first line on standard error where it failed: what others say follows from that.
-std::string run_command(const cluster::Command& command) {
-  cluster::Child child(command);
-  std::string first;
-  const auto keep = [&](const std::string& line) {
-    if (first.empty()) first = line;
-  };
-  const auto ignore = [](const std::string&) {};
-  std::optional<cluster::Ending> ending;
-  while (!(ending = child.reap())) {
-    std::vector<pollfd> fds{{child.end_fd(), POLLIN, 0},
-                            {child.fd(cluster::Stream::err), POLLIN, 0},
-                            {child.fd(cluster::Stream::out), POLLIN, 0}};
-    poll(fds.data(), fds.size(), -1);
-    child.read(cluster::Stream::err, keep);
-    child.read(cluster::Stream::out, ignore);
-  }
-  child.read_rest(cluster::Stream::err, keep);
-  if (ending->ok()) return "";
-  return first.empty() ? ending->text() : first;
-}
-
-/// The folders of all hosts into the run here. Hosts may share one, so that none goes before all are here. Gives what
-/// went wrong.
-std::string collect(const cluster::SshJob& job, const std::string& run_dir, bool remove) {
-  std::string problems;
-  std::set<std::string> failed;
-  const auto run = [&](const cluster::HostCommand& each) {
-    const std::string problem = run_command(each.command);
-    if (problem.empty()) return;
-    failed.insert(each.host);
-    problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", each.host, problem);
-  };
-  for (const cluster::HostCommand& each : cluster::ssh_collections(job, run_dir)) run(each);
-  if (!remove) return problems;
-  for (const cluster::HostCommand& each : cluster::ssh_removals(job)) {
-    if (!failed.contains(each.host)) run(each);
-  }
-  return problems;
-}
-
 train::Settings resolve(train::Configuration configuration, const std::string& resumed) {
   if (!resumed.empty()) configuration.resume_from(resumed + "/config.yaml");
   return configuration.resolve();
@@ -171,7 +127,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   run.program = invocation.program;
   run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
-  run.collect = [&] { problems = collect(job, directory.path(), arguments.remove); };
+  run.collect = [&] { problems = cluster::collect(job, directory.path(), arguments.remove); };
   const int code = run_cluster(run);
   if (!problems.empty()) throw IoError("cannot collect the run's files: " + problems);
   return code;
