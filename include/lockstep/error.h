@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace lockstep {
 
@@ -39,7 +40,23 @@ class DataError : public Error {
 /// The system refused: cannot open, read, write, create, connect.
 class IoError : public Error {
  public:
-  using Error::Error;
+  explicit IoError(const std::string& text, int error_number = 0, std::string path = {})
+      : Error(text), error_number_(error_number), path_(std::move(path)) {}
+
+  /// The system's errno; 0 where it gave none.
+  [[nodiscard]] int error_number() const { return error_number_; }
+  /// The file or folder; empty where it was about none.
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  int error_number_;
+  std::string path_;
+};
+
+/// A limit of this process was reached: open files, threads, memory. Trying again cannot help.
+class LimitError : public IoError {
+ public:
+  using IoError::IoError;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/limits.h"
 #include "lockstep/error.h"
 
 namespace lockstep::base {
@@ -43,7 +44,7 @@ FileHandle open_beside(const std::string& path, std::string& temporary) {
     temporary = stem + std::to_string(attempt);
     FileHandle file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.open()) return file;
-    if (errno != EEXIST || attempt == 9999) throw_io_error("create", temporary, errno);
+    if (errno != EEXIST || attempt == 9999) throw_io_error("create", path, errno);
   }
 }
 
@@ -78,7 +79,10 @@ void FileHandle::reset() {
 }
 
 void throw_io_error(const std::string& what, const std::string& path, int error_number) {
-  throw IoError("cannot " + what + " " + path + ": " + std::generic_category().message(error_number));
+  const std::string text = "cannot " + what + " " + path + ": " + std::generic_category().message(error_number);
+  const std::string limit = limit_text(error_number);
+  if (!limit.empty()) throw LimitError(text + "; " + limit, error_number, path);
+  throw IoError(text, error_number, path);
 }
 
 FileHandle open_for_reading(const std::string& path, uint64_t& size) {
@@ -133,7 +137,7 @@ void WholeFile::write(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_io_error("write", temporary_, errno);
+    if (written < 0) throw_io_error("write", path_, errno);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
@@ -143,8 +147,8 @@ void WholeFile::write(std::string_view text) {
 }
 
 void WholeFile::commit() {
-  if (::fsync(file_.get()) != 0) throw_io_error("write", temporary_, errno);
-  if (::close(file_.release()) != 0) throw_io_error("write", temporary_, errno);
+  if (::fsync(file_.get()) != 0) throw_io_error("write", path_, errno);
+  if (::close(file_.release()) != 0) throw_io_error("write", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_io_error("create", path_, errno);
   temporary_.clear();
   sync_folder(folder_of(path_));

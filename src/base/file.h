@@ -2,7 +2,8 @@
 //
 // A WholeFile is written beside its final name and takes that name only in `commit` (write, fsync, rename, fsync of the
 // folder); destroyed before that, it leaves nothing behind. A LockFile is an flock: the system drops it when its
-// process dies, so a lock can never be stale. Every failure is an IoError that names the path and the system's reason.
+// process dies, so a lock can never be stale. Every failure is an IoError that names the final path and the system's
+// reason.
 // Objects belong to one thread at a time; different objects are independent.
 #pragma once
 
@@ -39,7 +40,8 @@ class FileHandle {
   int fd_ = -1;
 };
 
-/// "cannot WHAT PATH: system's reason", with the reason of `error_number`.
+/// "cannot WHAT PATH: system's reason", with the reason of `error_number`. A LimitError, which also names the limit,
+/// where that is what was reached (limits.h).
 [[noreturn]] void throw_io_error(const std::string& what, const std::string& path, int error_number);
 
 /// Opens a regular file for reading and says how large it is.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/repeated_failures.h"
 #include "cluster/supervisor.h"
 
 namespace lockstep::cluster {
@@ -30,6 +31,8 @@ struct RoleState {
   std::string told = {};                ///< the last one that was, of this life
   std::string failure = {};             ///< what it said when it last failed by itself, and how often in a row
   int same_failures = 0;
+  std::optional<RoleFailure> reported = {};  ///< why it fails, told as fields in this life
+  RepeatedFailures::Seen seen = {};          ///< how often the last such failure has come
   Moment error_at = {};
   bool heard = false;        ///< of a remote one: it has said something
   bool unreachable = false;  ///< its host was, when it last died

@@ -64,15 +64,15 @@ class Batch {
   void file(const std::string& path, const std::string& text, mode_t mode) {
     const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
     base::FileHandle file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-    if (!file.open()) base::throw_io_error("create", temporary, errno);
+    if (!file.open()) base::throw_io_error("create", path, errno);
     made_.push_back(temporary);
-    if (::fchmod(file.get(), mode) != 0) base::throw_io_error("set the mode of", temporary, errno);
+    if (::fchmod(file.get(), mode) != 0) base::throw_io_error("set the mode of", path, errno);
     for (size_t done = 0; done < text.size();) {
       const ssize_t written = ::write(file.get(), text.data() + done, text.size() - done);
-      if (written < 0 && errno != EINTR) base::throw_io_error("write", temporary, errno);
+      if (written < 0 && errno != EINTR) base::throw_io_error("write", path, errno);
       if (written > 0) done += static_cast<size_t>(written);
     }
-    if (::fsync(file.get()) != 0) base::throw_io_error("write", temporary, errno);
+    if (::fsync(file.get()) != 0) base::throw_io_error("write", path, errno);
     if (::link(temporary.c_str(), path.c_str()) != 0) base::throw_io_error("create", path, errno);
     ::unlink(temporary.c_str());
     made_.back() = path;

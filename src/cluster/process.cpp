@@ -18,6 +18,7 @@
 #include <iterator>
 
 #include "base/cores.h"
+#include "base/limits.h"
 #include "lockstep/error.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
@@ -162,6 +163,7 @@ Child::Child(const Command& command) : foreground_(command.foreground), watchman
     pid_ = fork();
     if (pid_ == 0) become(start);
   }
+  if (pid_ < 0 && errno == EAGAIN) throw LimitError("cannot run " + program + ": " + base::thread_limit_text(), EAGAIN);
   if (pid_ < 0) fail(program, errno);
   if (!foreground_) setpgid(pid_, pid_);  // whoever is first: a signal to the group must find it
   pidfd_ = FileHandle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

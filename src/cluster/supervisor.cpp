@@ -10,6 +10,7 @@
 #include <csignal>
 #include <optional>
 
+#include "base/limits.h"
 #include "cluster/finishing.h"
 #include "cluster/watchman.h"
 #include "lockstep/error.h"
@@ -24,7 +25,7 @@ constexpr int kWrongUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kNoConnection = 255;  // of ssh itself
-constexpr int kHopeless = 3;        // a role that fails by itself, quickly and with the same words as often as this
+constexpr int kHopeless = 3;        // the same failure as often as this: another start will not help
 constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
 constexpr Time kLastWord{10'000};  // between a program's last line on standard error and its end, on a busy machine
@@ -84,8 +85,10 @@ class Supervisor::Impl {
   void on_end(RoleState& role, const Ending& ending);
   void on_death(RoleState& role, const std::string& reason);
   [[nodiscard]] Time delay_before_start(const RoleState& role) const;
+  void judge(RoleState& role, const Ending& ending, const std::string& said);
+  [[nodiscard]] std::string why_hopeless(const RoleState& role) const;
   /// No restart can help: the end of the job, unless it can be done without.
-  void give_up(RoleState& role, const std::string& reason, bool hopeless);
+  void give_up(RoleState& role, const std::string& reason, const std::string& why);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
   void finish_when_trained();
   void fail(int code, const std::string& error);
@@ -104,6 +107,7 @@ class Supervisor::Impl {
   Callback callback_;
   std::optional<Watchman> watchman_;  ///< outlives the children
   std::vector<RoleState> roles_;
+  RepeatedFailures failures_;
   Phase phase_ = Phase::running;
   JobOutcome outcome_;
   Moment looked_ = {};
@@ -138,11 +142,12 @@ void Supervisor::Impl::start(RoleState& role) {
   role.start_at.reset();
   role.stopped_since.reset();
   role.told.clear();
+  role.reported.reset();
   role.started = Clock::now();
   try {
     role.child = std::make_unique<Child>(role.process.command);
   } catch (const IoError& error) {
-    if (again) return on_death(role, error.what());
+    if (again && !base::is_limit(error)) return on_death(role, error.what());
     return fail(1, fmt::format("{}: {}", role.process.name(), error.what()));
   }
   tell(again ? Kind::restarted : Kind::started, role);
@@ -180,6 +185,10 @@ void Supervisor::Impl::read(RoleState& role, Stream stream, bool rest) {
   const LineReader::Sink sink = [&](const std::string& line) {
     if (stream == Stream::out) {
       role.heard = true;
+      if (std::optional<RoleFailure> failure = parse_failure(line)) {
+        role.reported = std::move(failure);
+        return;
+      }
       return tell(Kind::out_line, role, line);
     }
     if (line.empty()) return;
@@ -275,9 +284,7 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
     return fail(code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
   }
-  const bool same = !ending.signalled && !said.empty() && said == role.failure;
-  role.same_failures = same ? role.same_failures + 1 : 1;
-  role.failure = ending.signalled ? "" : said;
+  judge(role, ending, said);
   role.unreachable = role.process.remote && !role.heard && !ending.signalled && ending.number == kNoConnection;
   if (role.unreachable) {
     return on_death(
@@ -286,14 +293,39 @@ void Supervisor::Impl::on_end(RoleState& role, const Ending& ending) {
   on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
+/// Whether it failed as before: by what it reported, else by its last words.
+void Supervisor::Impl::judge(RoleState& role, const Ending& ending, const std::string& said) {
+  role.seen = {};
+  if (role.reported && !ending.signalled) {
+    role.seen = failures_.note(role.process.remote ? role.process.host : "", role.process.name(), *role.reported);
+  }
+  const bool same = !ending.signalled && !said.empty() && said == role.failure;
+  role.same_failures = same ? role.same_failures + 1 : 1;
+  role.failure = ending.signalled ? "" : said;
+}
+
+/// Why another start cannot help; empty where it may.
+std::string Supervisor::Impl::why_hopeless(const RoleState& role) const {
+  const bool fault = role.seen.times > 0 && role.reported;
+  if (fault && role.reported->kind == RoleFailure::Kind::limit) return "would fail again: a restart raises no limit";
+  if (fault && role.reported->names_place() && role.seen.times >= kHopeless) {
+    return fmt::format("would fail again: {} such failures without a newer checkpoint", role.seen.times);
+  }
+  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
+  const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
+  const bool again = role.same_failures >= kHopeless && (quick || role.unreachable);
+  return again ? "fails in the same way each time" : "";
+}
+
 void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   if (phase_ != Phase::running) return tell(Kind::died, role, reason);
   const Moment now = Clock::now();
   role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
-  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
-  const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
-  const bool hopeless = role.same_failures >= kHopeless && (quick || role.unreachable);
-  if (hopeless || role.restarts >= options_.restarts) return give_up(role, reason, hopeless);
+  const std::string hopeless = why_hopeless(role);
+  if (!hopeless.empty()) return give_up(role, reason, hopeless);
+  if (role.restarts >= options_.restarts) {
+    return give_up(role, reason, fmt::format("has no restarts left of {}", options_.restarts));
+  }
   const Time delay = delay_before_start(role);
   ++role.restarts;
   role.start_at = now + delay;
@@ -308,10 +340,8 @@ Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
   return std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
 }
 
-void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool hopeless) {
+void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const std::string& why) {
   tell(Kind::died, role, reason);
-  const std::string why =
-      hopeless ? "fails in the same way each time" : fmt::format("has no restarts left of {}", options_.restarts);
   // What is there could not be brought home from a host that was never reached, however the training goes.
   if (role.unreachable) return fail(1, fmt::format("{}: {}", role.process.name(), reason));
   if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
@@ -320,7 +350,11 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, bool 
 
 bool Supervisor::Impl::can_do_without(const RoleState& role) const {
   if (!role.process.task.trains()) return role.process.task.role == Role::evaluator;
+  // A limit, or a place that has failed several roles, is the machine's: those beside it will fail as well.
+  const bool machine =
+      role.reported && role.seen.times > 0 && (role.reported->kind == RoleFailure::Kind::limit || role.seen.roles > 1);
   const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
+    if (machine && other.process.host == role.process.host) return false;
     return &other != &role && other.process.task.trains() && (other.child || other.start_at || other.done);
   });
   return options_.enough_members > 0 && others >= options_.enough_members;

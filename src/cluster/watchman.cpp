@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/limits.h"
+#include "lockstep/error.h"
+
 namespace lockstep::cluster {
 namespace {
 
@@ -52,6 +55,7 @@ Watchman::Watchman() {
   const base::FileHandle reading(ends[0]);
   pipe_ = base::FileHandle(ends[1]);
   pid_ = fork();
+  if (pid_ < 0 && errno == EAGAIN) throw LimitError(base::thread_limit_text(), EAGAIN);
   if (pid_ < 0) base::throw_io_error("start", "a process that watches over the others", errno);
   if (pid_ > 0) return;
   detach(reading.get());

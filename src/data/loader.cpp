@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/signals.h"
 #include "data/chunk_ring.h"
 #include "data/image_copier.h"
@@ -182,7 +183,7 @@ Loader::Impl::Impl(const Examples& examples, const LoaderOptions& options)
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
-    throw IoError(std::string("cannot start the loader's thread: ") + error.what());
+    throw LimitError("the loader: " + base::error_text(error));
   }
 }
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/mutex.h"
 #include "base/signals.h"
 #include "http/connection.h"
@@ -126,7 +127,7 @@ void Server::Impl::start() {
     threads_.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
     end();
-    throw IoError(fmt::format("{}: cannot start a thread: {}", options_.name, error.what()));
+    throw LimitError(fmt::format("{}: {}", options_.name, base::error_text(error)));
   }
 }
 

@@ -12,11 +12,18 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 }  // namespace
 
 Link::Link(LinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
-  control_thread_ = std::thread([this] { keep_control(); });
-  watch_thread_ = std::thread([this] { watch(); });
+  try {
+    control_thread_ = std::thread([this] { keep_control(); });
+    watch_thread_ = std::thread([this] { watch(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Link::~Link() {
+Link::~Link() { stop(); }
+
+void Link::stop() {
   stopping_ = true;
   {
     const base::MutexLock lock(mutex_);
@@ -24,8 +31,9 @@ Link::~Link() {
     if (data_) data_->cancel("this process ends");
     wake_.notify_all();
   }
-  control_thread_.join();
-  watch_thread_.join();
+  for (std::thread* thread : {&control_thread_, &watch_thread_}) {
+    if (thread->joinable()) thread->join();
+  }
 }
 
 bool Link::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }

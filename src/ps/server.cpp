@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "lockstep/error.h"
 
 namespace lockstep::ps {
@@ -60,7 +61,7 @@ std::string Server::member_name(int member) const {
 void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
   if (!coordinates()) follower_ = std::thread([this] { follow_coordinator(); });
-  std::string error;
+  std::exception_ptr error;
   bool trained = false;
   {
     const base::MutexLock lock(mutex_);
@@ -68,7 +69,7 @@ void Server::run() {
     error = error_;
     trained = finishing_;
   }
-  if (!error.empty()) throw Error(error);
+  if (error) std::rethrow_exception(error);
   // The chief has everything in its last checkpoint.
   std::error_code ignored;
   for (const std::string& file : {state_file(), state_file() + ".lock", job_file()}) {
@@ -77,10 +78,16 @@ void Server::run() {
 }
 
 void Server::end(const std::string& error) {
-  if (!ended_) error_ = error;
+  if (!ended_ && !error.empty()) error_ = std::make_exception_ptr(Error(error));
   ended_ = true;
   ending_.notify_all();
   changed_.notify_all();
+}
+
+void Server::end_with_error() {
+  const base::MutexLock lock(mutex_);
+  if (!ended_) error_ = std::current_exception();
+  end({});
 }
 
 Server::Progress Server::progress() const {
@@ -111,15 +118,10 @@ void Server::handle(transport::Stream& stream) {
     } else {
       serve_data(stream, hello);
     }
-  } catch (const IoError& error) {
-    // Its disk is full or gone: what it acknowledged is safe, but it cannot go on.
-    {
-      const base::MutexLock lock(mutex_);
-      end(fmt::format("ps:{}: {}", options_.index, error.what()));
-    }
-    static_cast<void>(send_text(stream, header(Kind::refuse), error.what()));
   } catch (const std::exception& error) {
-    static_cast<void>(send_text(stream, header(Kind::refuse), error.what()));
+    // Its disk is full or gone, or a limit is reached: what it acknowledged is safe, but it cannot go on.
+    if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
+    static_cast<void>(send_text(stream, header(Kind::refuse), base::error_text(error)));
   }
 }
 
@@ -221,9 +223,8 @@ void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
       try {
         server.trace_.give_back(session->hello.role(), session->trace);
         server.dismiss(session);
-      } catch (const std::exception& error) {
-        const base::MutexLock lock(server.mutex_);
-        server.end(fmt::format("ps:{}: {}", server.options_.index, error.what()));
+      } catch (const std::exception&) {
+        server.end_with_error();
       }
     }
   } dismissal{*this, session};

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <list>
@@ -211,6 +212,8 @@ class Server {
   void look_after() LOCKSTEP_REQUIRES(mutex_);
   void expire_and_warn() LOCKSTEP_REQUIRES(mutex_);
   void end(const std::string& error) LOCKSTEP_REQUIRES(mutex_);
+  /// Ends with the exception that is being handled; `run` throws it.
+  void end_with_error();
 
   ServerOptions options_;
   uint64_t incarnation_;
@@ -264,7 +267,7 @@ class Server {
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool finishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   double finishing_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  std::string error_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
   /// First parameters under way.
   std::optional<wire::JobConfig> coming_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<std::vector<float>> coming_values_ LOCKSTEP_GUARDED_BY(mutex_);

@@ -96,9 +96,8 @@ bool Server::alone_after_the_end() {
 void Server::monitor() {
   try {
     watch_until_the_end();
-  } catch (const std::exception& error) {
-    const base::MutexLock lock(mutex_);
-    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  } catch (const std::exception&) {
+    end_with_error();
   }
 }
 
@@ -126,9 +125,8 @@ void Server::watch_until_the_end() {
 void Server::follow_coordinator() {
   try {
     follow_until_the_end();
-  } catch (const std::exception& error) {
-    const base::MutexLock lock(mutex_);
-    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  } catch (const std::exception&) {
+    end_with_error();
   }
 }
 
@@ -189,9 +187,8 @@ void Server::serve_coordinator(transport::Stream& stream) {
   }
   try {
     listen_to_coordinator(stream);
-  } catch (const std::exception& error) {
-    const base::MutexLock lock(mutex_);
-    end(fmt::format("ps:{}: {}", options_.index, error.what()));
+  } catch (const std::exception&) {
+    end_with_error();
   }
   const base::MutexLock lock(mutex_);
   coordinator_stream_ = nullptr;

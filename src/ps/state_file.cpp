@@ -134,7 +134,7 @@ void StateFile::create() const {
   const Header header = wanted_header();
   whole.write({reinterpret_cast<const uint8_t*>(&header), sizeof(header)});
   const base::FileHandle file(::open(whole.temporary_path().c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.open()) base::throw_io_error("open", whole.temporary_path(), errno);
+  if (!file.open()) base::throw_io_error("open", options_.path, errno);
   const size_t bytes = buffer_offset(options_.buffers);
   const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) base::throw_io_error(fmt::format("reserve {} bytes for", bytes), options_.path, error);

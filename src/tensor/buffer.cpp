@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "lockstep/error.h"
 
@@ -15,7 +16,8 @@ Buffer::Buffer(size_t bytes) : size_(bytes) {
   constexpr size_t kAlignment = 128;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr) throw IoError("out of memory: " + std::to_string(bytes) + " bytes refused");
+  if (memory == nullptr)
+    throw LimitError(base::memory_limit_text() + " (" + std::to_string(bytes) + " bytes were refused)");
   std::memset(memory, 0, rounded);
   data_.reset(static_cast<std::byte*>(memory));
 }

@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "lockstep/error.h"
 
@@ -43,12 +47,64 @@ base::LockFile lock_run(const std::string& path) {
   return std::move(*lock);
 }
 
+/// A file that a start writes before there is anything to keep: settings, locks, logs without a line.
+bool comes_with_a_start(const fs::directory_entry& entry) {
+  constexpr std::array<std::string_view, 6> kAlways{"config.yaml", "cluster.yaml", "launch.yaml",
+                                                    "launch-id",   "monitor.csv",  "phases.csv"};
+  const std::string name = entry.path().filename().string();
+  if (entry.is_directory() || std::find(kAlways.begin(), kAlways.end(), name) != kAlways.end()) return true;
+  if (name.ends_with(".lock") || name.starts_with("events.out.tfevents.")) return true;
+  if (!name.ends_with(".csv")) return entry.file_size() == 0;
+  std::ifstream file(entry.path());
+  std::string header;
+  std::getline(file, header);
+  return file.eof() || file.peek() == std::ifstream::traits_type::eof();
+}
+
+bool is_unused(const std::string& path) try {
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    if (!comes_with_a_start(entry)) return false;
+  }
+  return true;
+} catch (const fs::filesystem_error&) {
+  return false;
+}
+
 bool is_run(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path + "/config.yaml", ignored);
 }
 
 }  // namespace
+
+RunDirectory::RunDirectory(std::string path, base::LockFile lock, bool made)
+    : path_(std::move(path)), lock_(std::move(lock)), made_(made), exceptions_(std::uncaught_exceptions()) {}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(other.path_),
+      lock_(std::move(other.lock_)),
+      made_(std::exchange(other.made_, false)),
+      exceptions_(other.exceptions_) {}
+
+RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
+  path_ = other.path_;
+  lock_ = std::move(other.lock_);
+  made_ = std::exchange(other.made_, false);
+  exceptions_ = other.exceptions_;
+  return *this;
+}
+
+RunDirectory::~RunDirectory() {
+  if (made_ && std::uncaught_exceptions() > exceptions_) discard_if_unused();
+}
+
+bool RunDirectory::discard_if_unused() {
+  if (!made_ || !is_unused(path_)) return false;
+  made_ = false;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  return !fs::exists(path_, ignored);
+}
 
 std::string RunDirectory::reserve(const std::string& runs_dir, const std::string& name) {
   check_name(name);
@@ -62,14 +118,16 @@ std::string RunDirectory::reserve(const std::string& runs_dir, const std::string
 
 RunDirectory RunDirectory::create(const std::string& runs_dir, const std::string& name) {
   const std::string path = reserve(runs_dir, name);
-  base::make_directories(path + "/checkpoints");
-  return {path, lock_run(path)};
+  RunDirectory run(path, lock_run(path), true);
+  base::make_directories(run.checkpoints());
+  return run;
 }
 
 RunDirectory RunDirectory::create_at(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
   if (!parent.empty()) base::make_directories(parent);
-  if (::mkdir(path.c_str(), 0777) != 0) {
+  const bool made = ::mkdir(path.c_str(), 0777) == 0;
+  if (!made) {
     std::error_code error;
     if (errno != EEXIST) base::throw_io_error("create run folder", path, errno);
     const bool empty = fs::is_directory(path, error) && fs::is_empty(path, error);
@@ -77,7 +135,7 @@ RunDirectory RunDirectory::create_at(const std::string& path) {
       throw UsageError(fmt::format("run folder {} already exists; --resume {} goes on with the run in it", path, path));
     }
   }
-  RunDirectory run(path, lock_run(path));
+  RunDirectory run(path, lock_run(path), made);
   base::make_directories(run.checkpoints());
   return run;
 }

@@ -1,6 +1,7 @@
 // A run's folder: runs/<name>-<n>/ with config.yaml, steps.csv, evals.csv, summary.json and checkpoints/. Making one is
 // atomic (mkdir is the claim, n counts up), so processes that start together get folders of their own and nothing is
-// ever overwritten. While a RunDirectory lives it holds the run's lock: no two processes train in one folder.
+// ever overwritten. While a RunDirectory lives it holds the run's lock: no two processes train in one folder. One that
+// made its folder and is destroyed by an exception removes it again, unless something in it is worth keeping.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,10 @@ namespace lockstep::train {
 
 class RunDirectory {
  public:
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&& other) noexcept;
+  ~RunDirectory();
+
   /// The next free <runs_dir>/<name>-<n>. Throws IoError if it cannot be made.
   static RunDirectory create(const std::string& runs_dir, const std::string& name);
   /// Exactly this folder, which must not exist or be empty; UsageError names --resume otherwise.
@@ -28,6 +33,10 @@ class RunDirectory {
   /// launcher, share a run. IoError if another process is this role.
   static RunDirectory share(const std::string& path, const std::string& role);
 
+  /// Removes the folder where this object made it and nothing in it is worth keeping (a log, a checkpoint, a server's
+  /// state); whether it did.
+  bool discard_if_unused();
+
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string config_file() const { return path_ + "/config.yaml"; }
   [[nodiscard]] std::string steps_file() const { return path_ + "/steps.csv"; }
@@ -37,10 +46,12 @@ class RunDirectory {
   [[nodiscard]] std::string pictures() const { return path_ + "/pictures"; }
 
  private:
-  RunDirectory(std::string path, base::LockFile lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  RunDirectory(std::string path, base::LockFile lock, bool made = false);
 
   std::string path_;
   base::LockFile lock_;
+  bool made_;       ///< by this object; false once it is another's
+  int exceptions_;  ///< on their way when it was made
 };
 
 /// Where an existing run lies, without locking it: for reading. Throws UsageError if there is none.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string_view>
 
+#include "base/limits.h"
 #include "transport/call_stream.h"
 #include "transport/sockets.h"
 
@@ -55,6 +58,7 @@ struct Reason {
 /// gRPC's words for why there is no connection, in plain ones.
 Reason plain_reason(const std::string& text, bool tls) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  if (has(std::strerror(EMFILE))) return {base::limit_text(EMFILE), true};  // NOLINT(concurrency-mt-unsafe)
   if (has("certificate verify failed")) return {"the peer's key is not of our certificate authority", true};
   if (has("wrong version number")) return {"the peer does not speak TLS, and this side does", true};
   if (tls) return {"the peer closed the connection at once: it does not accept our key, or is no Lockstep process"};

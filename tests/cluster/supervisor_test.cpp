@@ -126,6 +126,72 @@ TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
+/// A worker that reports a failure and ends with words that are other ones each time.
+RoleProcess reporting(int index, const std::string& fields) {
+  RoleProcess process = worker(index, {});
+  process.command.argv = {
+      "sh", "-c", R"(echo '{"event":"failure",)" + fields + R"(}'; echo "role: cannot write x.tmp-$$" >&2; exit 1)"};
+  return process;
+}
+
+TEST_F(Supervisor, TheSameFaultOfAFolderIsGivenUpWhateverTheWords) {
+  const JobOutcome outcome =
+      run({ps(0, {"wait"}), reporting(0, R"("kind":"io","errno":28,"path":"run/checkpoints/step-1.ckpt","saved":7)")});
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("worker:0 died (exit code 1: cannot write x.tmp-"),
+                                   HasSubstr("would fail again: 3 such failures without a newer checkpoint")));
+  EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
+}
+
+TEST_F(Supervisor, RolesThatMeetTheSameFaultInTurnEndTheJob) {
+  SupervisorOptions options = quick();
+  options.restarts = 100'000;
+  options.enough_members = 1;
+  const JobOutcome outcome = run({reporting(0, R"("kind":"io","errno":28,"path":"run/checkpoints/step-1.ckpt")"),
+                                  reporting(1, R"("kind":"io","errno":28,"path":"run/checkpoints/step-2.ckpt")")},
+                                 options);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("would fail again"));
+  EXPECT_LE(texts(Kind::died).size(), 6U);
+}
+
+TEST_F(Supervisor, ANewerCheckpointMakesTheSameFaultCountAnew) {
+  RoleProcess advancing = reporting(0, "");
+  const std::string counter = folder / "step";
+  advancing.command.argv[2] = "echo x >> " + counter +
+                              R"(; echo "{\"event\":\"failure\",\"kind\":\"io\",\"errno\":28,)" +
+                              R"(\"path\":\"r/c/x\",\"saved\":$(wc -l < )" + counter + R"()}"; exit 1)";
+  SupervisorOptions options = quick();
+  options.restarts = 6;
+  const JobOutcome outcome = run({ps(0, {"wait"}), advancing}, options);
+  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1) and has no restarts left of 6");
+}
+
+TEST_F(Supervisor, AFaultOfOtherKindOrPlaceCountsAnew) {
+  const std::string file = folder / "f";
+  RoleProcess changing =
+      worker(0, {"first=" + file, R"(out={"event":"failure","kind":"io","errno":13,"path":"a/x"})", "exit=1", "again",
+                 R"(out={"event":"failure","kind":"io","errno":28,"path":"a/x"})", "exit=1"});
+  (void)run({ps(0, {"wait"}), changing});
+  EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 4);
+}
+
+TEST_F(Supervisor, ALimitEndsTheJobAtOnceAlsoWhereOthersAreEnough) {
+  SupervisorOptions options = quick();
+  options.enough_members = 1;
+  const JobOutcome outcome = run({worker(1, {"wait"}), reporting(0, R"("kind":"limit","errno":24)")}, options);
+  EXPECT_THAT(outcome.error, HasSubstr("would fail again: a restart raises no limit"));
+  EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 1);
+}
+
+TEST_F(Supervisor, AReportThatMakesNoSenseHarmsNobody) {
+  SupervisorOptions options = quick();
+  options.restarts = 1;
+  for (const char* fields : {R"("kind":7,"errno":"x","path":[],"saved":-1)", R"("kind":)", R"("errno":1e300)"}) {
+    const JobOutcome outcome = run({reporting(0, fields)}, options);
+    EXPECT_THAT(outcome.error, HasSubstr("has no restarts left of 1")) << fields;
+  }
+}
+
 TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   RoleProcess far = worker(0, {"err=role_helper: no route", "exit=255"});
   far.remote = true;

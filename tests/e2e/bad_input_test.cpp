@@ -102,5 +102,55 @@ TEST_F(BadInput, AFullDiskEndsTheRunWithAReason) {
   EXPECT_EQ(summary("lr-1")["stop_reason"], "error");
 }
 
+TEST_F(BadInput, AFailedStartLeavesNoRunFolder) {
+  ProcessOptions limited = options();
+  limited.file_size_limit = 100;  // config.yaml does not fit
+  for (const Words& more : {Words{}, Words{"--workers", "2", "--ps", "1", "--sync"}}) {
+    const Ended ended = lockstep(quick_train("lr", more), limited);
+    EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("File too large"), Not(HasSubstr(".tmp-"))));
+    EXPECT_FALSE(std::filesystem::exists(folder / "runs/lr-1"));
+  }
+}
+
+/// Limits of the system: one line that names the limit, and the end.
+class Limits : public BadInput {
+ protected:
+  const std::vector<Words> jobs{{},
+                                {"--workers", "2", "--ps", "1", "--sync"},
+                                {"--workers", "2", "--ps", "1", "--async", "--evaluator"},
+                                {"--workers", "2", "--strategy", "allreduce"}};
+};
+
+TEST_F(Limits, TooFewOpenFilesAreNamedBeforeAnythingIsMade) {
+  ProcessOptions limited = options();
+  for (const uint64_t files : {8, 16, 24, 31}) {
+    for (const Words& job : jobs) {
+      if (job.empty() && files > 16) continue;  // enough for one process
+      limited.open_files = files;
+      const Ended ended = lockstep(quick_train("lr", job), limited);
+      EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+      expect_one_line(ended.err);
+      EXPECT_THAT(ended.err,
+                  AllOf(HasSubstr("may open " + std::to_string(files) + " files"), HasSubstr("raise `ulimit -n`")));
+      EXPECT_FALSE(std::filesystem::exists(folder / "runs/lr-1"));
+    }
+  }
+}
+
+TEST_F(Limits, TooLittleMemoryEndsAClusterWithItsLimit) {
+  ProcessOptions limited = options();
+  for (const Words& job : jobs) {
+    if (job.empty()) continue;  // how little is too little for one process depends on the machine
+    limited.address_space = 200'000 * 1024;
+    const Ended ended = lockstep(quick_train("lenet", job), limited);
+    EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("200000 kB of memory"), HasSubstr("`ulimit -v`"), Not(HasSubstr("what()"))));
+    EXPECT_THAT(ended.out, Not(HasSubstr("starting it again"))) << "a restart raises no limit";
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::testing

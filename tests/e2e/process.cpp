@@ -87,10 +87,13 @@ Channel make_output(const ProcessOptions& options) {
   const bool ready = dup2(nothing, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
                      dup2(err, STDERR_FILENO) >= 0 && chdir(options.folder.c_str()) == 0;
   if (!ready) _exit(125);
-  if (options.file_size_limit > 0) {
-    const rlimit limit{options.file_size_limit, options.file_size_limit};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
+  const auto set_limit = [](auto resource, uint64_t value) {
+    const rlimit limit{value, value};
+    if (value > 0) setrlimit(resource, &limit);
+  };
+  set_limit(RLIMIT_FSIZE, options.file_size_limit);
+  set_limit(RLIMIT_NOFILE, options.open_files);
+  set_limit(RLIMIT_AS, options.address_space);
   execve(argv[0], argv, envp);
   _exit(126);
 }

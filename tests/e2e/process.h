@@ -16,6 +16,8 @@ struct ProcessOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< on top of the tests' own; "" unsets
   bool terminal = false;         ///< standard output is a terminal, 100 columns wide
   uint64_t file_size_limit = 0;  ///< RLIMIT_FSIZE; 0: none
+  uint64_t open_files = 0;       ///< RLIMIT_NOFILE, soft and hard; 0: as it is
+  uint64_t address_space = 0;    ///< RLIMIT_AS, bytes; 0: as it is
   std::string output_file = {};  ///< standard output goes there instead
 };
 

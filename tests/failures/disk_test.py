@@ -12,21 +12,66 @@ TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", "3000", "--te
          "--epochs", "40", "--batch", "10", "--lr", "0.01", "--workers", "2", "--ps", "1", "--log-every", "1"]
 
 
+PATIENT = ["--restarts", "100000"]  # the launcher itself must see that no restart helps
+
+
 class FullDisk(SmallDisk):
     def test_of_a_server(self):
-        job = self.start(TRAIN + ["--runs-dir", self.small_disk(400), "--sync"])
+        job = self.start(TRAIN + PATIENT + ["--runs-dir", self.small_disk(400), "--sync"])
         self.expect_one_line(job)
         self.assertIn("ps:0 died", job.error())
+        self.expect_few_deaths(job)
 
     def test_under_checkpoints(self):
         disk = self.small_disk(64_000)
-        job = self.start(TRAIN + ["--runs-dir", disk, "--async", "--checkpoint-every", "20", "--epochs", "1000000"])
+        job = self.start(TRAIN + PATIENT + ["--runs-dir", disk, "--async", "--checkpoint-every", "20", "--epochs", "1000000"])
         self.wait_for_step(job, Run(os.path.join(disk, "lr-1")), 20)
         with contextlib.suppress(OSError), open(os.path.join(disk, "filler"), "wb", buffering=0) as filler:
             while filler.write(bytes(4096)):
                 pass
         self.expect_one_line(job)
         self.assertRegex(job.error(), "worker:[01] died")  # whoever writes next
+        self.assertNotIn(".tmp-", job.told())
+        self.expect_few_deaths(job)
+
+
+class UnwritableCheckpoints(SmallDisk):
+    """A file has taken the place of the folder, which stops root as well."""
+
+    def expect_end(self, *how):
+        job = self.start(TRAIN + PATIENT + [*how, "--checkpoint-every", "20", "--epochs", "1000000"])
+        run = self.run_of("lr-1")
+        self.wait_for_step(job, run, 40)
+        os.rename(run.file("checkpoints"), run.file("elsewhere"))
+        with open(run.file("checkpoints"), "wb"):
+            pass
+        self.assertEqual(job.finish(), 1, job.told())
+        self.expect_nobody_left(job)
+        self.assertEqual(job.error().count("\n"), 1, job.error())
+        self.assertRegex(job.error(), "worker:[01] died .*checkpoints.*would fail again")
+        self.expect_few_deaths(job)
+
+    def test_of_a_chief(self):
+        self.expect_end("--async")
+
+    def test_of_whoever_leads_an_all_reduce(self):
+        self.expect_end("--ps", "0", "--strategy", "allreduce")
+
+
+class FreedDisk(SmallDisk):
+    def test_training_goes_on(self):
+        """Room is made between two failures: the job ends well."""
+        disk = self.small_disk(64_000)
+        job = self.start(TRAIN + ["--runs-dir", disk, "--sync", "--checkpoint-every", "20", "--epochs", "30"])
+        filler = os.path.join(disk, "filler")
+        run = Run(os.path.join(disk, "lr-1"))
+        self.wait_for_step(job, run, 20)
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        job.wait_for("No space left on device")
+        os.remove(filler)
+        self.expect_success(job)
 
 
 class DurabilityCheckpoint(ClusterTest):

@@ -82,13 +82,14 @@ class Endings(SmallDisk):
 
     def test_a_full_disk(self):
         disk = self.small_disk(64_000)
-        job = self.start(train("--workers", "2", "--runs-dir", disk))
+        job = self.start(train("--workers", "2", "--runs-dir", disk, "--restarts", "100000"))
         self.wait_for_step(job, Run(os.path.join(disk, "lr-1")), 500)
         with contextlib.suppress(OSError), open(os.path.join(disk, "filler"), "wb", buffering=0) as filler:
             while filler.write(bytes(4096)):
                 pass
         self.expect_one_line(job)
         self.assertRegex(job.error(), "worker:[01] died")  # whoever is the last to write
+        self.expect_few_deaths(job)
 
     def test_a_full_disk_of_the_leader_alone(self):
         """Every machine has its own: the next one leads, and writes on its own disk."""

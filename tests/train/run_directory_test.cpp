@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -55,6 +56,36 @@ TEST(RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
   EXPECT_NO_THROW(RunDirectory::create_at(dir / "empty"));
   put_file(dir / "file", {});
   EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create_at(dir / "file"); }), HasSubstr("already exists"));
+}
+
+/// Makes a run, lets `fill` write into it, and fails.
+void fail_after(const std::string& run_dir, const std::function<void(const RunDirectory&)>& fill) {
+  try {
+    const RunDirectory run = RunDirectory::create_at(run_dir);
+    fill(run);
+    throw Error("the start failed");
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it was meant to
+  }
+}
+
+TEST(RunDirectory, AFailedStartLeavesItsNumberFree) {
+  const TempDir dir;
+  fail_after(dir / "a", [](const RunDirectory& run) {
+    put_file(run.config_file(), {1, 2, 3});
+    put_file(run.steps_file(), {'s', 't', 'e', 'p', '\n'});
+  });
+  EXPECT_FALSE(std::filesystem::exists(dir / "a"));
+}
+
+TEST(RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
+  const TempDir dir;
+  fail_after(dir / "logged", [](const RunDirectory& run) { put_file(run.steps_file(), {'s', '\n', '1', '\n'}); });
+  EXPECT_TRUE(std::filesystem::exists(dir / "logged/steps.csv"));
+  fail_after(dir / "saved", [](const RunDirectory& run) { put_file(run.checkpoints() + "/step-1.ckpt", {1}); });
+  EXPECT_TRUE(std::filesystem::exists(dir / "saved/checkpoints/step-1.ckpt"));
+  std::filesystem::create_directory(dir / "theirs");
+  fail_after(dir / "theirs", [](const RunDirectory&) {});
+  EXPECT_TRUE(std::filesystem::exists(dir / "theirs")) << "it was there before";
 }
 
 TEST(RunDirectory, OneThatCannotBeMadeSaysWhy) {

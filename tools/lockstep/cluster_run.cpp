@@ -193,8 +193,9 @@ int run_cluster(const ClusterRun& run) {
   display.finish();
   if (run.collect) run.collect();
   if (run.settings->trace) merge_traces(run.run_dir, terminal);
+  const bool discarded = !ended.error.empty() && run.discard && run.discard();
   if (ended.code == 2) throw UsageError(ended.error);
-  if (!ended.error.empty()) throw Error(ended.error + "; what there is lies in " + run.run_dir);
+  if (!ended.error.empty()) throw Error(ended.error + (discarded ? "" : "; what there is lies in " + run.run_dir));
   close(run, terminal, display);
   return ended.code;
 }

@@ -20,6 +20,7 @@ struct ClusterRun {
   cluster::Supervisor::Callback also = {};                ///< hears of every event first
   std::function<std::vector<std::string>()> faults = {};  ///< asked often: those that were just made
   std::function<void()> collect = {};                     ///< once all have ended: brings in what lies elsewhere
+  std::function<bool()> discard = {};                     ///< after a failure: removes a run that holds nothing
 };
 
 /// Supervises, displays, closes. The exit code; throws Error or UsageError with the line that says why the job failed.

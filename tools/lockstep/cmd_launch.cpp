@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 #include "cluster/collect.h"
+#include "cluster/open_files.h"
+#include "cluster/ssh_launch.h"
 #include "cluster/under_launcher.h"
 #include "cluster_run.h"
 #include "command.h"
@@ -94,6 +96,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   }
   cluster::SshJob job;
   job.cluster = cluster::load_cluster_file(arguments.file);
+  cluster::check_open_files_of_job(job.cluster.spec, false);
   job.ssh = split(arguments.ssh);
   if (job.ssh.empty()) throw UsageError("--ssh: '' is not a command");
   job.program = arguments.program.empty() ? invocation.program : arguments.program;
@@ -106,7 +109,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const std::string runs = configuration.given_text("runs-dir").empty() ? "runs" : configuration.given_text("runs-dir");
   const std::string resumed = job.resume ? train::find_run(configuration.given_text("resume"), runs) : "";
   const train::Settings settings = resolve(configuration, resumed);
-  const train::RunDirectory directory =
+  train::RunDirectory directory =
       job.resume ? train::RunDirectory::open(resumed, runs)
                  : train::RunDirectory::create_for(settings, configuration.model(settings.model).name);
   job.run_dir = remote_folder(directory.path(), job.resume);
@@ -127,6 +130,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   run.program = invocation.program;
   run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
+  run.discard = [&] { return directory.discard_if_unused(); };
   run.collect = [&] { problems = cluster::collect(job, directory.path(), arguments.remove); };
   const int code = run_cluster(run);
   if (!problems.empty()) throw IoError("cannot collect the run's files: " + problems);

@@ -8,6 +8,7 @@
 #include "base/host.h"
 #include "base/wait_policy.h"
 #include "closing.h"
+#include "cluster/open_files.h"
 #include "cluster_run.h"
 #include "command.h"
 #include "command_line.h"
@@ -159,6 +160,7 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
   refuse_cluster_settings(configuration, settings);
   if (!settings.emulate.empty() && !base::own_node()) return run_on_node(configuration, settings, invocation);
+  cluster::check_open_files_alone();
   return run_here(configuration, settings, invocation);
 }
 

@@ -13,6 +13,7 @@
 #include "cluster/launcher_environment.h"
 #include "cluster/local_launch.h"
 #include "cluster/mpi_launch.h"
+#include "cluster/open_files.h"
 #include "cluster_run.h"
 #include "data/catalog.h"
 #include "emulate/control_group.h"
@@ -218,12 +219,13 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   const cluster::ClusterFile cluster = make_cluster(configuration, settings);
   const cluster::Spec& spec = cluster.spec;
   check(settings, spec);
+  cluster::check_open_files_of_job(spec, true);
   const bool mpi = wants_mpi(settings, spec);
   const std::vector<emulate::Fault> wanted = wanted_faults(settings, cluster);
   const cluster::CaughtSignals held;  // until the nodes are gone: whoever is ended while it makes them leaves nothing
   Places places(settings, cluster);
   Faults faults(wanted, spec.tasks().size(), places.nodes());
-  const train::RunDirectory directory = open_run(configuration, settings);
+  train::RunDirectory directory = open_run(configuration, settings);
   const std::string& run_dir = directory.path();
 
   cluster::LocalJob job = make_job(configuration, settings, cluster, places, run_dir);
@@ -249,6 +251,7 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   run.also = [&](const RoleEvent& event) { faults.on_event(event); };
   if (!faults.empty()) run.faults = [&] { return faults.make_due(run_dir + "/faults.jsonl"); };
   run.collect = [&] { places.write(run_dir, true); };
+  run.discard = [&] { return directory.discard_if_unused(); };
   return run_cluster(run);
 }
 

@@ -5,12 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <new>
 #include <set>
 #include <string>
 
+#include "base/limits.h"
 #include "command.h"
 #include "command_line.h"
+#include "last_words.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "text.h"
@@ -82,10 +83,8 @@ int guarded(int argc, char** argv, const Invocation& invocation) {
     return code;
   } catch (const UsageError& error) {
     return fail(program, error.what(), kWrongUsage);
-  } catch (const std::bad_alloc&) {
-    return fail(program, "out of memory", kFailed);
   } catch (const std::exception& error) {
-    return fail(program, error.what(), kFailed);
+    return fail(program, base::error_text(error), kFailed);
   }
 }
 
@@ -104,6 +103,8 @@ int run_program(int argc, char** argv, std::vector<nn::ModelDef> models) {
   // Writing that fails is an error to report, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  base::raise_open_files();
+  tools::install_last_words();
   return tools::guarded(argc, argv, {nullptr, argv, tools::program_name(argc, argv), models});
 }
 

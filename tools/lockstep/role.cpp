@@ -2,17 +2,21 @@
 
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include "base/wait_policy.h"
 #include "closing.h"
 #include "cluster/mpi_launch.h"
+#include "cluster/open_files.h"
 #include "cluster/supervisor.h"
 #include "fetch_display.h"
+#include "last_words.h"
 #include "lockstep/error.h"
 #include "output.h"
 #include "role_reporter.h"
 #include "signals.h"
 #include "terminal.h"
+#include "train/checkpoint_store.h"
 #include "train/machine.h"
 #include "train/roles.h"
 #include "train/session.h"
@@ -48,6 +52,40 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
   return code != 0 ? code : 128 + SIGINT;
 }
 
+/// The step of the newest checkpoint in the run's folder, as far as this role can see it.
+std::optional<uint64_t> newest_checkpoint(const train::Settings& settings) {
+  const std::string& run = settings.resume.empty() ? settings.run_dir : settings.resume;
+  try {
+    const auto files = train::CheckpointStore(run + "/checkpoints").list();
+    if (!files.empty()) return files.back().step;
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a folder that cannot be read shows none
+  }
+  return std::nullopt;
+}
+
+int live(const train::Configuration& configuration, const train::Settings& settings, const train::Group& group,
+         RoleReporter& reporter) {
+  switch (group.task.role) {
+    case cluster::Role::chief:
+    case cluster::Role::worker:
+      return train_as_member(configuration, settings, group, reporter);
+    case cluster::Role::ps: {
+      train::RoleOptions options{group, interrupt_flag(), {}, {}, {}};
+      options.on_progress = [&reporter](const ps::Server::Progress& progress) { reporter.server_status(progress); };
+      train::run_server(configuration, options);
+      break;
+    }
+    case cluster::Role::evaluator: {
+      train::RoleOptions options{group, interrupt_flag(), {}, {}, {&reporter}};
+      reporter.state("following");
+      train::run_evaluator(configuration, options);
+      break;
+    }
+  }
+  reporter.state("done");
+  return 0;
+}
+
 }  // namespace
 
 int run_role(const train::Configuration& configuration, const train::Settings& settings,
@@ -66,26 +104,16 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
                                      settings.insecure ? "--insecure" : "");
     };
   }
-  switch (found.task.role) {
-    case cluster::Role::chief:
-    case cluster::Role::worker:
-      return train_as_member(configuration, settings, group, reporter);
-    case cluster::Role::ps: {
-      train::RoleOptions options{group, interrupt_flag(), {}, {}, {}};
-      options.on_progress = [&reporter](const ps::Server::Progress& progress) { reporter.server_status(progress); };
-      train::run_server(configuration, options);
-      reporter.state("done");
-      return 0;
-    }
-    case cluster::Role::evaluator: {
-      train::RoleOptions options{group, interrupt_flag(), {}, {}, {&reporter}};
-      reporter.state("following");
-      train::run_evaluator(configuration, options);
-      reporter.state("done");
-      return 0;
-    }
+  if (settings.report == "json") report_last_words(found.task.str());
+  try {
+    cluster::check_open_files_of(found.spec, found.task);
+    return live(configuration, settings, group, reporter);
+  } catch (const std::exception& error) {
+    cluster::RoleFailure failure = cluster::failure_of(error);
+    failure.saved = newest_checkpoint(settings);
+    reporter.failure(failure);
+    throw;
   }
-  return 0;
 }
 
 }  // namespace lockstep::tools

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "cluster/role_failure.h"
 #include "cluster/spec.h"
 #include "lockstep/train.h"
 #include "phase_shares.h"
@@ -27,6 +28,8 @@ class RoleReporter final : public train::Hooks {
   void log(std::string_view level, const std::string& text);
   void server_status(const ps::Server::Progress& progress);
   void state(const std::string& state);
+  /// Why the role fails, for its launcher; whoever started it by hand sees the line on standard error.
+  void failure(const cluster::RoleFailure& failure);
 
  private:
   void write(const std::string& line);

@@ -64,9 +64,14 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   server.meter = options_.meter;
   server.largest_payload = kLargestPayload;
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
-  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
-  threads_.emplace_back([this] { probe_lost(); });
-  threads_.emplace_back([this] { watch(); });
+  try {
+    for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
+    threads_.emplace_back([this] { probe_lost(); });
+    threads_.emplace_back([this] { watch(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
 Mesh::~Mesh() { stop(); }

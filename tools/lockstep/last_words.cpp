@@ -1,0 +1,122 @@
+#include "last_words.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "base/limits.h"
+#include "cluster/role_failure.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr size_t kStack = 8UL << 20;  ///< bytes of address space for a thread
+constexpr size_t kLongestWords = 1024;
+
+/// A line for people and one for a launcher. Made in advance: at the end there may be no memory for it.
+struct Words {
+  std::array<char, kLongestWords> line{};
+  std::array<char, kLongestWords> json{};  ///< empty: there is no launcher
+};
+
+// Handlers can reach nothing but globals.
+Words no_memory;
+Words no_thread;
+std::atomic_flag spoken = ATOMIC_FLAG_INIT;
+std::array<char, 64> role_name{};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void keep(std::array<char, kLongestWords>& place, const std::string& text) {
+  place.fill(0);
+  std::memcpy(place.data(), text.data(), std::min(text.size(), place.size() - 1));
+}
+
+Words words_of(const cluster::RoleFailure& failure) {
+  Words words;
+  keep(words.line, std::string(program_invocation_short_name) + ": " + failure.text + "\n");
+  if (role_name[0] != 0) keep(words.json, cluster::to_json(failure, role_name.data()) + "\n");
+  return words;
+}
+
+void prepare() {
+  cluster::RoleFailure failure;
+  failure.kind = cluster::RoleFailure::Kind::limit;
+  failure.text = base::memory_limit_text();
+  no_memory = words_of(failure);
+  failure.text = base::thread_limit_text();
+  no_thread = words_of(failure);
+}
+
+void write_all(int fd, const char* text) { (void)!::write(fd, text, std::strlen(text)); }
+
+/// Only calls that a signal handler may make.
+[[noreturn]] void end_with(const Words& words) {
+  if (spoken.test_and_set()) {
+    for (;;) pause();  // another thread is about to end all
+  }
+  write_all(STDOUT_FILENO, words.json.data());
+  write_all(STDERR_FILENO, words.line.data());
+  _exit(1);
+}
+
+bool memory_is_out() {
+  void* space = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return true;
+  munmap(space, kStack);
+  return false;
+}
+
+bool threads_are_out() {
+  const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (child == 0) _exit(0);
+  if (child > 0) waitpid(static_cast<pid_t>(child), nullptr, 0);
+  return child < 0 && errno == EAGAIN;
+}
+
+/// Libraries abort where they get no memory or no thread. Anything else is left to the signal.
+void on_abort(int number) {
+  if (memory_is_out()) end_with(no_memory);
+  if (threads_are_out()) end_with(no_thread);
+  std::signal(number, SIG_DFL);
+}
+
+[[noreturn]] void on_terminate() noexcept {
+  if (!std::current_exception()) std::abort();
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    end_with(no_memory);
+  } catch (const std::exception& error) {
+    try {
+      end_with(words_of(cluster::failure_of(error)));
+    } catch (const std::bad_alloc&) {
+      end_with(no_memory);
+    }
+  } catch (...) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+void install_last_words() {
+  prepare();
+  std::set_terminate(on_terminate);
+  std::signal(SIGABRT, on_abort);
+}
+
+void report_last_words(const std::string& role) {
+  std::memcpy(role_name.data(), role.data(), std::min(role.size(), role_name.size() - 1));
+  prepare();
+}
+
+}  // namespace lockstep::tools
