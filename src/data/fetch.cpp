@@ -5,11 +5,15 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <ctime>
 #include <exception>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "base/file.h"
@@ -104,11 +108,28 @@ std::string describe(httplib::Error error) {
   }
 }
 
+/// Stops a client at a deadline, from a thread of its own: a server that sends headers without end is never asked.
+class Deadline {
+ public:
+  Deadline(httplib::Client& client, Clock::time_point when)
+      : thread_([this, &client, when](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          ended_.wait_until(lock, stop, when, [] { return false; });
+          if (!stop.stop_requested()) client.stop();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
+
 /// One file from one mirror, into an open WholeFile.
 class Download {
  public:
-  Download(std::string url, base::WholeFile& out, const FetchLimits& limits, const FetchCallback& progress)
-      : out_(out), limits_(limits), progress_(progress), deadline_(Clock::now() + limits.whole_file) {
+  Download(std::string url, uint64_t most, base::WholeFile& out, const FetchLimits& limits,
+           const FetchCallback& progress)
+      : out_(out), most_(most), limits_(limits), progress_(progress), deadline_(Clock::now() + limits.whole_file) {
     report_.url = std::move(url);
     report_.file = report_.url.substr(report_.url.rfind('/') + 1);
   }
@@ -122,11 +143,13 @@ class Download {
     client.set_write_timeout(limits_.read);
     client.set_follow_location(true);
     if (url.tls && !proxy.empty()) use_proxy(client, proxy);
+    const Deadline deadline(client, deadline_);
     const auto result = client.Get(
         url.path, {{"Accept-Encoding", "identity"}, {"User-Agent", "lockstep"}},
         [this](const httplib::Response& response) { return begin(response); },
         [this](const char* data, size_t size) { return receive(data, size); });
     if (local_failure_) std::rethrow_exception(local_failure_);
+    if (refusal_.empty() && !result && Clock::now() > deadline_) refuse_late();
     if (!refusal_.empty()) return refusal_;
     if (!result) return describe(result.error());
     return std::nullopt;
@@ -139,15 +162,26 @@ class Download {
       return false;
     }
     report_.total = response.get_header_value<uint64_t>("Content-Length");
-    return true;
+    return may_have(report_.total);
+  }
+
+  bool may_have(uint64_t bytes) {
+    if (bytes > most_)
+      refusal_ = fmt::format("too large: it has {} bytes or more, at most {} are expected", bytes, most_);
+    return bytes <= most_;
+  }
+
+  void refuse_late() {
+    refusal_ = fmt::format("not finished after {:.1f} s ({} bytes came)",
+                           std::chrono::duration<double>(limits_.whole_file).count(), report_.bytes);
   }
 
   bool receive(const char* data, size_t size) {
     if (Clock::now() > deadline_) {
-      refusal_ = fmt::format("not finished after {:.1f} s ({} bytes came)",
-                             std::chrono::duration<double>(limits_.whole_file).count(), report_.bytes);
+      refuse_late();
       return false;
     }
+    if (!may_have(report_.bytes + size)) return false;
     try {
       out_.write(std::string_view(data, size));
       report_.bytes += size;
@@ -159,6 +193,7 @@ class Download {
   }
 
   base::WholeFile& out_;
+  uint64_t most_;
   const FetchLimits& limits_;
   const FetchCallback& progress_;
   Clock::time_point deadline_;
@@ -167,10 +202,11 @@ class Download {
   std::exception_ptr local_failure_;
 };
 
-std::optional<std::string> verify(const std::string& path, const std::string& md5) {
+std::optional<std::string> verify(const std::string& path, const RemoteFile& file) {
   try {
-    const std::string seen = md5_of_content(path);
-    if (seen != md5) return fmt::format("damaged: its content has md5 {}, {} is expected", seen, md5);
+    const std::optional<std::string> seen = md5_of_content(path, file.size);
+    if (!seen) return fmt::format("damaged: it unpacks to more than the {} bytes that are expected", file.size);
+    if (*seen != file.md5) return fmt::format("damaged: its content has md5 {}, {} is expected", *seen, file.md5);
   } catch (const DataError&) {
     return "damaged: its gzip data is corrupt or cut off";
   }
@@ -191,8 +227,8 @@ struct Fetcher {
   std::optional<std::string> try_mirror(const std::string& mirror, const RemoteFile& file) const {
     base::WholeFile out(path_of(file));
     const std::string url = file_url(mirror, file.name);
-    if (auto reason = Download(url, out, limits, progress).run(proxy)) return reason;
-    if (auto reason = verify(out.temporary_path(), file.md5)) return reason;
+    if (auto reason = Download(url, file.most(), out, limits, progress).run(proxy)) return reason;
+    if (auto reason = verify(out.temporary_path(), file)) return reason;
     out.commit();
     if (progress) progress({FetchProgress::Phase::kDone, file.name, url, 0, 0});
     return std::nullopt;

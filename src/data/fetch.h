@@ -1,7 +1,8 @@
 // Fetches files over https or http into a folder, once, however many processes start together.
 //
-// Each file is verified (md5 of its unpacked content) before it appears under its name; a lock file in the folder lets
-// one process fetch while the others wait, with a deadline, and then find it done. Every wait has a limit.
+// Each file is verified (size and md5 of its unpacked content) before it appears under its name; a lock file in the
+// folder lets one process fetch while the others wait, with a deadline, and then find it done. Every wait has a limit,
+// and no mirror can send more than the file could have.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,10 @@ namespace lockstep::data {
 struct RemoteFile {
   std::string name;  ///< under the mirror and in the folder
   std::string md5;   ///< of the unpacked content, as hex
+  uint64_t size;     ///< of the unpacked content, in bytes
+
+  /// Most bytes of a download: data that gzip cannot make smaller grows by less than 1/1000.
+  [[nodiscard]] uint64_t most() const { return size + size / 100 + 4096; }
 };
 
 struct FetchProgress {
@@ -32,7 +37,7 @@ using FetchCallback = std::function<void(const FetchProgress&)>;
 struct FetchLimits {
   std::chrono::milliseconds connect{10'000};
   std::chrono::milliseconds read{20'000};            ///< between two pieces of data
-  std::chrono::milliseconds whole_file{600'000};     ///< for one file from one mirror
+  std::chrono::milliseconds whole_file{600'000};     ///< for one file from one mirror, headers included
   std::chrono::milliseconds other_process{900'000};  ///< for the lock
 };
 

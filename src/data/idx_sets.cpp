@@ -24,6 +24,9 @@ enum File { kTrainImages, kTrainLabels, kTestImages, kTestLabels, kFiles };
 constexpr std::array<const char*, kFiles> kFileNames{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                      "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
+/// Bytes of each unpacked file: the header, and 60000 or 10000 images of 28x28 or labels.
+constexpr std::array<uint64_t, kFiles> kFileSizes{16 + 60000 * 784, 8 + 60000, 16 + 10000 * 784, 8 + 10000};
+
 /// A data set of four idx files.
 struct Known {
   const char* name;
@@ -100,7 +103,7 @@ std::optional<Found> look_in(const std::string& folder, Partial partial) {
 /// All data sets of this family have the same file names: a folder not named after one may hold another.
 bool holds_another(const Found& found, const Known& wanted) {
   try {
-    const std::string md5 = md5_of_content(found.paths[kTestLabels]);
+    const std::optional<std::string> md5 = md5_of_content(found.paths[kTestLabels], kFileSizes[kTestLabels]);
     return std::any_of(kKnownSets.begin(), kKnownSets.end(), [&](const Known& known) {
       return md5 == known.md5[kTestLabels] && std::string_view(known.name) != wanted.name;
     });
@@ -141,7 +144,8 @@ std::string fetch_to_cache(const Known& known, const SourceOptions& options, con
   if (!options.may_fetch) throw IoError("fetching is switched off");
   if (options.cache_dir.empty()) throw IoError("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set");
   std::vector<RemoteFile> files;
-  for (size_t i = 0; i < kFiles; ++i) files.push_back({std::string(kFileNames[i]) + ".gz", known.md5[i]});
+  for (size_t i = 0; i < kFiles; ++i)
+    files.push_back({std::string(kFileNames[i]) + ".gz", known.md5[i], kFileSizes[i]});
   std::string folder = options.cache_dir + "/" + known.name;
   std::vector<std::string> mirrors = options.mirrors;
   if (mirrors.empty()) mirrors.assign(known.mirrors.begin(), known.mirrors.end());

@@ -92,14 +92,18 @@ void Unpacker::fail(const std::string& reason) const {
   throw DataError(name_ + ": " + reason + " after " + std::to_string(unpacked_) + " unpacked bytes");
 }
 
-std::string md5_of_content(const std::string& path) {
+std::optional<std::string> md5_of_content(const std::string& path, uint64_t most) {
   Unpacker content(path);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   if (!context || EVP_DigestInit_ex(context.get(), EVP_md5(), nullptr) != 1) {
     throw IoError("cannot verify " + path + ": this OpenSSL offers no md5");
   }
   std::vector<uint8_t> buffer(kBufferSize);
-  while (const size_t size = content.read(buffer)) EVP_DigestUpdate(context.get(), buffer.data(), size);
+  uint64_t total = 0;
+  while (const size_t size = content.read(buffer)) {
+    if ((total += size) > most) return std::nullopt;
+    EVP_DigestUpdate(context.get(), buffer.data(), size);
+  }
   uint8_t digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
   EVP_DigestFinal_ex(context.get(), digest, &length);

@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class Unpacker {
   z_stream stream_{};
 };
 
-/// md5, as hex, of the unpacked content of a file.
-std::string md5_of_content(const std::string& path);
+/// md5, as hex, of the unpacked content of a file; nothing if that has more than `most` bytes.
+std::optional<std::string> md5_of_content(const std::string& path, uint64_t most);
 
 }  // namespace lockstep::data

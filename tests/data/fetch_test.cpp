@@ -37,16 +37,18 @@ using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
+constexpr uint64_t kSize = 300'000;
+
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
 class Fetch : public ::testing::Test {
  protected:
   Fetch() {
     const TempDir scratch;
-    put_file(scratch / "a", ramp(300'000));
-    const std::string md5 = md5_of_content(scratch / "a");
-    content_ = text_of(gzip(ramp(300'000)));
-    files_ = {{"a.gz", md5}, {"b.gz", md5}};
+    put_file(scratch / "a", ramp(kSize));
+    const std::string md5 = md5_of_content(scratch / "a", kSize).value();
+    content_ = text_of(gzip(ramp(kSize)));
+    files_ = {{"a.gz", md5, kSize}, {"b.gz", md5, kSize}};
     limits_.connect = 100s;
     limits_.read = 100s;
   }
@@ -60,6 +62,12 @@ class Fetch : public ::testing::Test {
 
   std::string error(const std::vector<std::string>& mirrors) {
     return message_of<IoError>([&] { fetch(mirrors); });
+  }
+
+  [[nodiscard]] std::vector<std::string> names_in_folder() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
+    return names;
   }
 
   TempDir dir_;
@@ -161,9 +169,7 @@ TEST_F(Fetch, LeavesNothingOfAFailedAttempt) {
   Mirror page;
   page.serve("/data/a.gz", "nonsense");
   error({page.url("/data/")});
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
-  EXPECT_THAT(names, ElementsAre(".lock"));
+  EXPECT_THAT(names_in_folder(), ElementsAre(".lock"));
 }
 
 TEST_F(Fetch, RemovesWhatAKilledProcessLeft) {
@@ -172,24 +178,35 @@ TEST_F(Fetch, RemovesWhatAKilledProcessLeft) {
   std::filesystem::create_directories(folder_);
   put_file(folder_ + "/a.gz.tmp-99999-0", ramp(10));
   fetch({mirror.url("/data/")});
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
-  EXPECT_THAT(names, UnorderedElementsAre(".lock", "a.gz", "b.gz"));
+  EXPECT_THAT(names_in_folder(), UnorderedElementsAre(".lock", "a.gz", "b.gz"));
 }
 
+/// A socket on loopback that connections are made to, for a test to answer or not.
+struct Listener {
+  Listener() : fd(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(fd, 8), 0);
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    port = ntohs(address.sin_port);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { ::close(fd); }
+
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port) + "/"; }
+
+  int fd;
+  int port = 0;
+};
+
 TEST_F(Fetch, ASilentServerRunsIntoTheReadLimit) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(listener, 8), 0);
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  const Listener listener;
   limits_.read = 200ms;
-  EXPECT_THAT(error({"http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/"}),
-              HasSubstr("the connection broke or nothing came in time"));
-  ::close(listener);
+  EXPECT_THAT(error({listener.url()}), HasSubstr("the connection broke or nothing came in time"));
 }
 
 TEST_F(Fetch, ASlowServerRunsIntoTheLimitOfAFile) {
@@ -203,6 +220,52 @@ TEST_F(Fetch, ASlowServerRunsIntoTheLimitOfAFile) {
   });
   limits_.whole_file = 300ms;
   EXPECT_THAT(error({slow.url("/data/")}), HasSubstr("not finished after 0.3 s"));
+}
+
+TEST_F(Fetch, ATooLargeFileIsRefusedAtOnceAndTheNextMirrorTried) {
+  Mirror honest;
+  honest.serve("/data/a.gz", std::string(2'000'000, 'x'));
+  EXPECT_THAT(error({honest.url("/data/")}), HasSubstr("too large: it has 2000000 bytes or more, at most 307096"));
+  std::atomic<uint64_t> sent{0};
+  Mirror endless;
+  endless.server().Get("/data/a.gz", [&](const httplib::Request&, httplib::Response& response) {
+    response.set_chunked_content_provider("application/octet-stream", [&](size_t, httplib::DataSink& sink) {
+      static const std::string piece(10'000, 'x');
+      sent += piece.size();
+      return sink.write(piece.data(), piece.size());
+    });
+  });
+  Mirror good;
+  serve_all(good);
+  uint64_t most = 0;
+  progress_ = [&](const FetchProgress& report) { most = std::max(most, report.bytes); };
+  fetch({honest.url("/data/"), endless.url("/data/"), good.url("/data/")});
+  EXPECT_GT(sent, 300'000);
+  EXPECT_LE(most, 307'096);
+  EXPECT_EQ(get_file(folder_ + "/a.gz"), content_);
+  EXPECT_THAT(names_in_folder(), UnorderedElementsAre(".lock", "a.gz", "b.gz"));
+}
+
+TEST_F(Fetch, AGzipBombIsNotUnpackedToItsEnd) {
+  Mirror bomb;
+  bomb.serve("/data/a.gz", text_of(gzip(Bytes(100'000'000))));
+  EXPECT_THAT(error({bomb.url("/data/")}), HasSubstr("damaged: it unpacks to more than the 300000 bytes"));
+  EXPECT_THAT(names_in_folder(), ElementsAre(".lock"));
+}
+
+TEST_F(Fetch, HeadersWithoutEndRunIntoTheLimitOfAFile) {
+  const Listener listener;
+  std::thread server([&] {
+    const int peer = ::accept(listener.fd, nullptr, nullptr);
+    const std::string line = "HTTP/1.1 200 OK\r\n";
+    for (std::string text = line; ::send(peer, text.data(), text.size(), MSG_NOSIGNAL) > 0; text = "X: y\r\n") {
+      std::this_thread::sleep_for(10ms);
+    }
+    ::close(peer);
+  });
+  limits_.whole_file = 300ms;
+  EXPECT_THAT(error({listener.url()}), HasSubstr("not finished after 0.3 s (0 bytes came)"));
+  server.join();
 }
 
 TEST_F(Fetch, RefusesAddressesThatAreNone) {
@@ -266,8 +329,8 @@ TEST_F(Fetch, ProcessesThatStartTogetherFetchOnce) {
   }
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
-    children.push_back(start_helper(
-        {helper, folder_, mirror.url("/data/"), files_[0].name, files_[0].md5, files_[1].name, files_[1].md5}));
+    children.push_back(start_helper({helper, folder_, mirror.url("/data/"), std::to_string(kSize), files_[0].name,
+                                     files_[0].md5, files_[1].name, files_[1].md5}));
   }
   for (const pid_t child : children) {
     int status = -1;
@@ -292,8 +355,8 @@ TEST_F(Fetch, AKilledFetcherDoesNotBlockTheNext) {
       response.set_content(content_, "application/octet-stream");
     });
   }
-  const pid_t child = start_helper(
-      {helper, folder_, mirror.url("/data/"), files_[0].name, files_[0].md5, files_[1].name, files_[1].md5});
+  const pid_t child = start_helper({helper, folder_, mirror.url("/data/"), std::to_string(kSize), files_[0].name,
+                                    files_[0].md5, files_[1].name, files_[1].md5});
   while (!asked) std::this_thread::sleep_for(5ms);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

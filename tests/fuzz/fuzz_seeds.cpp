@@ -9,6 +9,7 @@
 
 #include "allreduce/elastic/messages.h"
 #include "base/temp_dir.h"
+#include "cluster/tar_files.h"
 #include "data/formats.h"
 #include "interchange/onnx_export.h"
 #include "ps/messages.h"
@@ -151,6 +152,20 @@ void write_cluster(const std::string& tf_config, const std::string& file, const 
   put(file + "/layout.yaml", "layout: PSW-CW-E\nhosts: [a, b, c]\nport: 1\n");
   put(slurm + "/block", "node[01-02]\n2(x2)");
   put(slurm + "/uneven", "r[1-2]n[1],gpu1,x[7,9]-ib\n1,2,1(x3)");
+}
+
+/// Archives of hosts, good and bad; the first byte is the size of the pieces that tar_fuzz feeds.
+void write_tar(const std::string& folder) {
+  using lockstep::testing::make_tar;
+  const auto put = [&](const char* name, const std::string& archive) {
+    put_file(folder + "/" + name, tagged(50, Bytes(archive.begin(), archive.end())));
+  };
+  put("plain", make_tar({{"./", "", '5'}, {"./ps-0/", "", '5'}, {"./ps-0/log", "text"}, {"./empty"}}));
+  put("long", make_tar({{"././@LongLink", std::string(150, 'a') + '\0', 'L'}, {"a", "text"}}));
+  put("pax", make_tar({{"x", "17 path=worker-1/a\n", 'x'}, {"x", "text"}, {"x", "9 size=3\n", 'x'}, {"y", "abc"}}));
+  put("link", make_tar({{"x", "", '2', "/etc"}, {"x/y", "text"}}));
+  put("climbs", make_tar({{"a/../../x", "text"}}));
+  put("large", make_tar({{"x", "", '0', "", "\x80" + std::string(11, '\x7F')}}));
 }
 
 /// The examples, whose names end in .yaml.
@@ -326,6 +341,7 @@ int main(int argc, char** argv) {
     write_checkpoint(made(folder + "/checkpoint"));
     write_config(made(folder + "/config"));
     write_cluster(made(folder + "/tf_config"), made(folder + "/cluster_file"), made(folder + "/slurm"));
+    write_tar(made(folder + "/tar"));
     write_experiment(made(folder + "/experiment"));
     write_records(made(folder + "/records"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
