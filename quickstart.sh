@@ -78,6 +78,16 @@ cluster="runs/$(ls -t runs | grep '^cluster-' | head -n 1)"
 step "an experiment: LR and LeNet, one worker and three, sync and async (lockstep lab run)"
 "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
 
+# Emulated machines need rights that an ordinary user, or root in a container, does not have.
+study="build/release/lockstep lab run experiments/study-3.yaml --scale quick ${data[*]}"
+allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
+if [[ "$allowed" == yes ]]; then
+  study_line="a published study, emulated machines   $study"
+else
+  study_line="a published study, as processes        $study --local
+                                         # emulated machines: $allowed"
+fi
+
 cat <<TEXT
 
 What to try next:
@@ -88,7 +98,7 @@ What to try next:
                                          pkill -9 -f task=worker:1    # training goes on, worker:1 comes back
   two runs side by side                  build/release/lockstep compare $run $cluster
   runs and experiments in a browser      build/release/lockstep dash
-  a published study, emulated machines   sudo build/release/lockstep lab run experiments/study-3.yaml --scale quick ${data[*]}
+  $study_line
   curves, histograms, pictures, graph    build/release/lockstep tensorboard
   an image of your own                   build/release/lockstep predict $run digit.png
   everything else                        build/release/lockstep --help
