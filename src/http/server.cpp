@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/keep_alive.h"
 #include "base/limits.h"
 #include "base/mutex.h"
 #include "base/signals.h"
@@ -206,6 +207,7 @@ void Server::Impl::accept_one() {
     if (used_up) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it would be reported again at once
     return;
   }
+  base::keep_alive(socket.get());
   if (connections_.size() >= options_.limits.connections && !make_room()) return;
   connections_.emplace_back(next_number_++, std::move(socket), options_.limits);
 }
