@@ -1,6 +1,5 @@
 #include "cluster/certificate.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -8,11 +7,11 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <array>
-#include <ctime>
 #include <memory>
 
+#include "base/address.h"
 #include "lockstep/error.h"
+#include "transport/certificate.h"
 
 namespace lockstep::cluster {
 namespace {
@@ -32,7 +31,6 @@ using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
 
 void require(bool done, const char* what) {
   if (done) return;
@@ -93,7 +91,6 @@ Certificate new_certificate(EVP_PKEY* key, const std::string& subject) {
   Certificate certificate(X509_new());
   require(certificate && X509_set_version(certificate.get(), X509_VERSION_3) == 1, "make a certificate");
   set_serial(certificate.get());
-  // Since yesterday: the clocks of machines differ.
   X509_time_adj_ex(X509_getm_notBefore(certificate.get()), -1, 0, nullptr);
   X509_time_adj_ex(X509_getm_notAfter(certificate.get()), kValidDays, 0, nullptr);
   X509_NAME* name = X509_get_subject_name(certificate.get());
@@ -117,50 +114,6 @@ Key new_key() {
   return key;
 }
 
-bool is_address(const std::string& name) {
-  std::array<unsigned char, sizeof(in6_addr)> bytes{};
-  return ::inet_pton(AF_INET, name.c_str(), bytes.data()) == 1 ||
-         ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1;
-}
-
-std::string date_of(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return "?";
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
-
-std::string fingerprint_of(const X509* certificate) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  require(X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1, "compute a fingerprint");
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{}{:02X}", i == 0 ? "" : ":", digest[i]);
-  return text;
-}
-
-std::string address_text(const ASN1_OCTET_STRING* bytes) {
-  const int size = ASN1_STRING_length(bytes);
-  if (size != 4 && size != 16) return "?";
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(size == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(bytes), text.data(), text.size());
-  return text.data();
-}
-
-std::vector<std::string> names_of(const X509* certificate) {
-  std::vector<std::string> names;
-  const Names list(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; list && i < sk_GENERAL_NAME_num(list.get()); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(list.get(), i);
-    if (name->type == GEN_DNS) {
-      const auto* text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
-      names.emplace_back(text, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
-    } else if (name->type == GEN_IPADD) {
-      names.push_back(address_text(name->d.iPAddress));
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 KeyPair make_authority() {
@@ -175,59 +128,31 @@ KeyPair make_authority() {
   return to_pem(self, key.get());
 }
 
-KeyPair make_node(const KeyPair& authority, const std::vector<std::string>& names) {
+KeyPair make_node(const KeyPair& authority, const NodeNames& names) {
   const Certificate issuer = parse_certificate(authority.certificate);
   const Key issuer_key = parse_key(authority.key);
   const Key key = new_key();
-  const Certificate certificate = new_certificate(key.get(), names.empty() ? kNodeName : names[0]);
+  const Certificate certificate = new_certificate(key.get(), names.subject);
   X509* node = certificate.get();
+  X509_time_adj_ex(X509_getm_notBefore(node), names.first_day, 0, nullptr);
+  X509_time_adj_ex(X509_getm_notAfter(node), names.last_day, 0, nullptr);
   // It is of no use for longer than its authority.
-  require(X509_set1_notAfter(node, X509_get0_notAfter(issuer.get())) == 1 &&
+  require((names.last_day != 0 || X509_set1_notAfter(node, X509_get0_notAfter(issuer.get())) == 1) &&
               X509_set_issuer_name(node, X509_get_subject_name(issuer.get())) == 1,
           "make a certificate");
-  std::string valid_for = fmt::format("DNS:{}", kNodeName);
-  for (const std::string& name : names) {
-    if (name != kNodeName) valid_for += fmt::format(",{}:{}", is_address(name) ? "IP" : "DNS", name);
+  std::string valid_for;
+  for (const std::string& role : names.roles) valid_for += fmt::format(",URI:{}{}", transport::kRoleScheme, role);
+  for (const std::string& host : names.hosts) {
+    valid_for += fmt::format(",{}:{}", base::is_ip_address(host) ? "IP" : "DNS", host);
   }
   add_extension(node, issuer.get(), NID_basic_constraints, "critical,CA:FALSE");
   add_extension(node, issuer.get(), NID_key_usage, "critical,digitalSignature");
   add_extension(node, issuer.get(), NID_ext_key_usage, "serverAuth,clientAuth");
-  add_extension(node, issuer.get(), NID_subject_alt_name, valid_for);
+  if (!valid_for.empty()) add_extension(node, issuer.get(), NID_subject_alt_name, valid_for.substr(1));
   add_extension(node, issuer.get(), NID_subject_key_identifier, "hash");
   add_extension(node, issuer.get(), NID_authority_key_identifier, "keyid:always");
   require(X509_sign(node, issuer_key.get(), EVP_sha256()) > 0, "sign a certificate");
   return to_pem(node, key.get());
-}
-
-CertificateFacts read_certificate(const std::string& pem) {
-  const Certificate certificate = parse_certificate(pem);
-  const X509* x509 = certificate.get();
-  const Bio subject(BIO_new(BIO_s_mem()));
-  X509_NAME_print_ex(subject.get(), X509_get_subject_name(x509), 0, XN_FLAG_RFC2253);
-  return {text_of(subject.get()),
-          date_of(X509_get0_notBefore(x509)),
-          date_of(X509_get0_notAfter(x509)),
-          fingerprint_of(x509),
-          names_of(x509),
-          X509_check_ca(certificate.get()) == 1,
-          X509_cmp_current_time(X509_get0_notBefore(x509)) < 0 && X509_cmp_current_time(X509_get0_notAfter(x509)) > 0};
-}
-
-bool is_signed_by(const std::string& pem, const std::string& authority_pem) {
-  const Certificate certificate = parse_certificate(pem);
-  const Certificate authority = parse_certificate(authority_pem);
-  const bool good = X509_check_issued(authority.get(), certificate.get()) == X509_V_OK &&
-                    X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
-  ERR_clear_error();
-  return good;
-}
-
-bool fits_key(const std::string& pem, const std::string& key_pem) {
-  const Certificate certificate = parse_certificate(pem);
-  const Key key = parse_key(key_pem);
-  const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
-  ERR_clear_error();
-  return fits;
 }
 
 }  // namespace lockstep::cluster

@@ -88,8 +88,7 @@ void check_name(const std::string& name) {
   const bool taken = name == kAuthorityFile || name == kAuthorityKeyFile || name == kNodeFile || name == kNodeKeyFile;
   if (base::is_host(name) && name.size() <= kLongestName && name.find('%') == std::string::npos && !taken) return;
   throw UsageError(
-      fmt::format("--node: '{}' is not a name for a node; it takes a host name or address of at most {} "
-                  "letters",
+      fmt::format("'{}' is not a name for a machine's keys; it takes a host name or address of at most {} letters",
                   base::shown(name), kLongestName));
 }
 
@@ -117,7 +116,7 @@ auto naming(const std::string& path, Call call) {
 
 KeyPair read_authority(const std::string& dir) {
   KeyPair authority{read_text(dir + "/" + kAuthorityFile), read_text(dir + "/" + kAuthorityKeyFile)};
-  const bool fits = naming(dir, [&] { return fits_key(authority.certificate, authority.key); });
+  const bool fits = naming(dir, [&] { return transport::fits_key(authority.certificate, authority.key); });
   if (!fits) throw DataError(fmt::format("{}/{}: is not the key of {}", dir, kAuthorityKeyFile, kAuthorityFile));
   return authority;
 }
@@ -141,15 +140,20 @@ KeyFacts read_one(const std::string& folder, const char* file, const char* key_f
   KeyFacts facts{folder + "/" + file, {}, {}};
   const std::string key = folder + "/" + key_file;
   const std::string pem = read_text(facts.path);
-  facts.certificate = naming(facts.path, [&] { return read_certificate(pem); });
-  if (!facts.certificate.valid_now) facts.problems.emplace_back("is not valid today");
-  if (!is_signed_by(pem, authority)) facts.problems.push_back(fmt::format("is not signed by {}", kAuthorityFile));
+  facts.certificate = naming(facts.path, [&] { return transport::read_certificate(pem); });
+  if (facts.certificate.expired) facts.problems.push_back("expired on " + facts.certificate.not_after);
+  if (!facts.certificate.began) facts.problems.push_back("is valid from " + facts.certificate.not_before + " on");
+  if (file == std::string(kNodeFile) && facts.certificate.roles.empty()) {
+    facts.problems.emplace_back("names no roles: it was made by an older version; make new keys with --cluster FILE");
+  }
+  if (!transport::is_signed_by(pem, authority))
+    facts.problems.push_back(fmt::format("is not signed by {}", kAuthorityFile));
   if (!exists(key)) {
     if (file == std::string(kNodeFile)) facts.problems.push_back(fmt::format("has no {} beside it", key_file));
     return facts;
   }
   const std::string key_pem = read_text(key);
-  if (!naming(key, [&] { return fits_key(pem, key_pem); })) {
+  if (!naming(key, [&] { return transport::fits_key(pem, key_pem); })) {
     facts.problems.push_back(fmt::format("{} is not its key", key_file));
   }
   check_private(facts, key);
@@ -167,40 +171,60 @@ std::string read_folder(std::vector<KeyFacts>& all, const std::string& folder, c
   return authority;
 }
 
-}  // namespace
-
-std::vector<std::string> make_keys(const std::string& given, const std::vector<std::string>& names) {
-  const std::string dir = without_slash(given);
-  for (const std::string& name : names) check_name(name);
+/// Makes all pairs, and an authority where there is none. `anew`: there must be none.
+std::vector<MadeKeys> make_all(const std::string& dir, bool anew, const std::vector<MadeKeys>& wanted) {
+  for (const MadeKeys& one : wanted) {
+    if (!one.host.empty()) check_name(one.host);
+  }
   const bool known = has_pair(dir, kAuthorityFile, kAuthorityKeyFile);
+  if (known && anew) {
+    throw UsageError(
+        fmt::format("{} holds keys already; keys are never written over: use another folder, or add a machine with "
+                    "--node NAME --roles LIST",
+                    dir));
+  }
   const KeyPair authority = known ? read_authority(dir) : make_authority();
-  std::vector<std::string> made;
   Batch batch;
   batch.folder(dir);
   if (!known) {
     batch.file(dir + "/" + kAuthorityKeyFile, authority.key, kPrivate);
     batch.file(dir + "/" + kAuthorityFile, authority.certificate, kPublic);
   }
-  if (!has_pair(dir, kNodeFile, kNodeKeyFile)) {
-    write_node(batch, dir, authority, make_node(authority, {"node", "localhost", "127.0.0.1", "::1"}));
-    made.push_back(dir);
-  }
-  for (const std::string& name : names) {
-    const std::string folder = dir + "/" + name;
-    if (std::find(made.begin(), made.end(), folder) != made.end())
-      throw UsageError("--node: '" + name + "' is given twice");
-    if (has_pair(folder, kNodeFile, kNodeKeyFile)) {
-      throw UsageError(fmt::format("{} holds keys already; keys are never written over", folder));
+  for (const MadeKeys& one : wanted) {
+    if (has_pair(one.folder, kNodeFile, kNodeKeyFile)) {
+      throw UsageError(fmt::format("{} holds keys already; keys are never written over", one.folder));
     }
-    write_node(batch, folder, authority, make_node(authority, {name}));
-    made.push_back(folder);
-  }
-  if (made.empty()) {
-    throw UsageError(
-        fmt::format("{} holds keys already; keys are never written over, --node NAME adds a machine", dir));
+    NodeNames names{one.host.empty() ? "shared" : one.host, {}, one.roles};
+    if (!one.host.empty()) names.hosts = {one.host};
+    write_node(batch, one.folder, authority, make_node(authority, names));
   }
   batch.keep();
-  return made;
+  return wanted;
+}
+
+}  // namespace
+
+std::vector<MadeKeys> make_cluster_keys(const std::string& given, const ClusterFile& cluster) {
+  const std::string dir = without_slash(given);
+  std::vector<MadeKeys> wanted;
+  for (const Node& node : cluster.nodes) {
+    wanted.push_back({dir + "/" + node.host, node.host, {}});
+    for (const Task& task : node.tasks) wanted.back().roles.push_back(task.str());
+  }
+  return make_all(dir, true, wanted);
+}
+
+std::vector<MadeKeys> make_shared_keys(const std::string& given) {
+  const std::string dir = without_slash(given);
+  return make_all(dir, true, {{dir, "", {transport::kAnyRole}}});
+}
+
+std::vector<MadeKeys> make_node_keys(const std::string& given, const std::string& host,
+                                     const std::vector<Task>& tasks) {
+  const std::string dir = without_slash(given);
+  MadeKeys wanted{dir + "/" + host, host, {}};
+  for (const Task& task : tasks) wanted.roles.push_back(task.str());
+  return make_all(dir, false, {wanted});
 }
 
 std::vector<KeyFacts> read_keys(const std::string& given) {

@@ -43,6 +43,7 @@ bool Link::leaving() const { return stopping_ || ended_ || interrupted(); }
 base::Result<bool> Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
+  connect.role = options_.server;
   connect.spin = options_.spin;
   connect.meter = options_.meter;
   // Who only asks may get its answer after the end, too.
@@ -98,6 +99,7 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
       note_end(ending->reason);
     }
     if (leaving()) return base::Failure{what};
+    if (connected.failure().usage) return base::Failure{what, true};
     if (seconds_since(start) > options_.patience) {
       return base::Failure{fmt::format("{} for {:.0f} s", what, options_.patience)};
     }
@@ -154,9 +156,11 @@ void Link::keep_control_until_the_end() {
   while (!stopping_ && !ended_) {
     transport::ConnectOptions connect;
     connect.security = options_.security;
+    connect.role = options_.server;
     connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> made =
         transport::connect(options_.address, connect, [this] { return stopping_ || ended_; });
+    if (!made && made.failure().usage) return;  // the data stream says so
     if (!made) continue;
     {
       const base::MutexLock lock(mutex_);

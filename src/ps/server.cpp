@@ -31,6 +31,12 @@ Server::Server(ServerOptions options)
   listen.spin = options_.spin;
   listen.meter = options_.meter;
   listen.largest_payload = kMostPayload;
+  listen.hello_first = true;
+  listen.on_refused = [this](const std::string& line) { log("warning", line); };
+  listen.on_failure = [this](const std::string& line) {
+    const base::MutexLock lock(mutex_);
+    end(fmt::format("ps:{}: {}", options_.index, line));
+  };
   listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
 }
 
@@ -109,10 +115,11 @@ Server::Progress Server::progress() const {
 // Streams.
 
 void Server::handle(transport::Stream& stream) {
-  base::Result<transport::Frame> first = first_frame(stream);
+  const base::Result<transport::Frame> first = stream.read();
   if (!first) return;
   try {
-    const wire::Hello hello = check_hello(first.value());
+    const wire::Hello hello = check_hello(stream, first.value());
+    stream.admit();
     if ((first.value().header.flags & kControl) != 0) {
       serve_control(stream, hello);
     } else {

@@ -112,20 +112,10 @@ class Server {
   void log(std::string_view level, const std::string& text) const;
   [[nodiscard]] std::string member_name(int member) const;
 
-  /// While it lives, a stream that has not said who it is.
-  struct Stranger {
-    Stranger(Server& of, transport::Stream& stream);
-    ~Stranger();
-    Stranger(const Stranger&) = delete;
-    Stranger& operator=(const Stranger&) = delete;
-
-    Server& server;
-    std::list<std::pair<transport::Stream*, double>>::iterator place;
-  };
-
   // Streams.
-  base::Result<transport::Frame> first_frame(transport::Stream& stream);
-  [[nodiscard]] wire::Hello check_hello(const transport::Frame& frame) const;
+  [[nodiscard]] wire::Hello check_hello(const transport::Stream& stream, const transport::Frame& frame);
+  /// Throws DataError where the peer's certificate is not for the role that it says it has.
+  void check_identity(const transport::Stream& stream, const std::string& role);
   void give_up_silent() LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
   void serve_control(transport::Stream& stream, const wire::Hello& hello);
@@ -237,8 +227,8 @@ class Server {
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
   SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::list<std::pair<transport::Stream*, double>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
-  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots under way that nothing may change
+  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< lines about them that were logged
+  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                     ///< snapshots under way that nothing may change
   std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes that are in them
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;

@@ -9,27 +9,26 @@ namespace {
 
 constexpr double kSilenceSeconds = std::chrono::duration<double>(kSilence).count();
 
+constexpr size_t kMostImpostors = 100;
+
 }  // namespace
 
-/// A stream whose first frame has not come: it is given up when that takes too long.
-Server::Stranger::Stranger(Server& of, transport::Stream& stream) : server(of) {
-  const base::MutexLock lock(server.mutex_);
-  place = server.strangers_.insert(server.strangers_.end(), {&stream, now()});
+void Server::check_identity(const transport::Stream& stream, const std::string& role) {
+  const std::string why = stream.why_not(role);
+  if (why.empty()) return;
+  const std::string host = stream.peer().substr(0, stream.peer().rfind(':'));
+  {
+    const base::MutexLock lock(mutex_);
+    const bool told = impostors_.size() >= kMostImpostors || !impostors_.insert(host + role + why).second;
+    if (!told) log("warning", fmt::format("{} says that it is {} and was refused: {}", stream.peer(), role, why));
+  }
+  throw DataError(fmt::format("{} says that it is {}: {}", stream.peer(), role, why));
 }
 
-Server::Stranger::~Stranger() {
-  const base::MutexLock lock(server.mutex_);
-  server.strangers_.erase(place);
-}
-
-base::Result<transport::Frame> Server::first_frame(transport::Stream& stream) {
-  const Stranger stranger(*this, stream);
-  return stream.read();
-}
-
-wire::Hello Server::check_hello(const transport::Frame& frame) const {
+wire::Hello Server::check_hello(const transport::Stream& stream, const transport::Frame& frame) {
   if (kind_of(frame) != Kind::hello) throw DataError("the first frame is not a hello");
   auto hello = parse<wire::Hello>(frame);
+  check_identity(stream, cluster::parse_task(hello.role()).str());
   if (hello.protocol() != kProtocol) {
     throw DataError(fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
   }
@@ -50,12 +49,9 @@ wire::Hello Server::check_hello(const transport::Frame& frame) const {
   return hello;
 }
 
-/// Those who said nothing at all, and those who train without heartbeats, are given up.
+/// Those who train without heartbeats are given up.
 void Server::give_up_silent() {
   const double limit = now() - kSilenceSeconds;
-  for (const auto& [stream, since] : strangers_) {
-    if (since < limit) stream->cancel("no hello came");
-  }
   const auto look = [&](Session& session) {
     const wire::Hello& hello = session.hello;
     const bool here = peers_.any(

@@ -140,6 +140,7 @@ void Server::follow_until_the_end() {
     }
     transport::ConnectOptions connect;
     connect.security = options_.security;
+    connect.role = "ps:0";
     connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> stream = transport::connect(address, connect, [this] {
       const base::MutexLock lock(mutex_);
@@ -147,6 +148,7 @@ void Server::follow_until_the_end() {
     });
     if (!stream) {
       const base::MutexLock lock(mutex_);
+      if (stream.failure().usage) end(fmt::format("ps:{}: ps:0: {}", options_.index, stream.failure().message));
       if (now() - away_since > options_.patience) {
         end(fmt::format("ps:{}: ps:0 at {}: {} for {:.0f} s; giving up", options_.index, address,
                         stream.failure().message, options_.patience));

@@ -126,7 +126,7 @@ allreduce::ElasticOptions elastic_options(const Settings& settings, const Group&
   allreduce::ElasticOptions options;
   options.spec = group.spec;
   options.task = group.task;
-  options.security = security_of(settings);
+  options.security = security_of(settings, group);
   options.job = job;
   options.patience = settings.patience;
   options.log = group.log;

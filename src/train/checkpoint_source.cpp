@@ -28,7 +28,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.hello.set_role(group.task.str());
       link.hello.set_member(-1);
       link.hello.set_job(job);
-      link.security = security_of(settings);
+      link.security = security_of(settings, group);
       link.patience = settings.patience;
       link.log = group.log;
       link.interrupt = interrupt;

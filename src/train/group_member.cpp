@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/address.h"
 #include "lockstep/error.h"
 #include "train/all_reduce_member.h"
 #include "train/ps_member.h"
@@ -113,11 +114,25 @@ exchange::LookForEnding look_in(const std::string& run) {
   return [end = std::make_shared<RunEnd>(run)] { return end->look(); };
 }
 
-transport::Security security_of(const Settings& settings) { return {settings.tls}; }
+transport::Security security_of(const Settings& settings, const Group& group) {
+  if (settings.tls.empty()) return {};
+  const std::string& address = group.spec.address(group.task);
+  const std::string machine = address.empty() ? "" : settings.tls + "/" + base::parse_address(address).host;
+  std::error_code ignored;
+  const bool own_folder = !machine.empty() && !std::filesystem::exists(settings.tls + "/node.pem", ignored) &&
+                          std::filesystem::exists(machine + "/node.pem", ignored);
+  return {own_folder ? machine : settings.tls, group.task.str()};
+}
+
+void check_keys(const Settings& settings, const Group& group) {
+  const std::string warning = transport::expiry_warning(security_of(settings, group));
+  if (!warning.empty() && group.log) group.log("warning", warning);
+}
 
 GroupMember::GroupMember(Group group, const Settings& settings, std::string job, const std::atomic<bool>* interrupt)
     : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
   check_cluster_settings(settings, group_.spec);
+  check_keys(settings, group_);
 }
 
 std::string GroupMember::folder(const std::string& run) const {

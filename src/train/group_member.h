@@ -40,7 +40,10 @@ std::string job_digest(const Settings& settings, const cluster::Spec& spec);
 void check_cluster_settings(const Settings& settings, const cluster::Spec& spec);
 /// This process, for an observer whose files lie in `folder`.
 ObservedRole observed_role(const Group& group, const std::string& folder);
-transport::Security security_of(const Settings& settings);
+/// This process's keys: those of --tls, or of the folder in it that is named after its machine (`lockstep keys new`).
+transport::Security security_of(const Settings& settings, const Group& group);
+/// Logs where this process's certificate expires soon. Throws UsageError for keys that cannot be used.
+void check_keys(const Settings& settings, const Group& group);
 
 /// What a member's exchange starts with.
 struct MemberStart {

@@ -31,7 +31,7 @@ std::string find_cluster_run(const Settings& settings, const Group& group, const
   options.hello.set_role(group.task.str());
   options.hello.set_member(-1);
   options.hello.set_job(job);
-  options.security = security_of(settings);
+  options.security = security_of(settings, group);
   options.patience = settings.patience;
   options.log = group.log;
   options.interrupt = interrupt;
@@ -54,7 +54,7 @@ ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const
   ps::PsOptions options;
   options.spec = group_.spec;
   options.task = group_.task;
-  options.security = security_of(s);
+  options.security = security_of(s, group_);
   options.job = job_;
   options.lock_free = s.apply == "lock-free";
   options.placement = ps::parse_placement(s.placement);

@@ -43,6 +43,7 @@ Prepared prepare(Configuration& configuration, const Group& group) {
   if (made.run.empty()) made.run = made.settings.run_dir;
   made.job = job_digest(made.settings, group.spec);
   check_cluster_settings(made.settings, group.spec);
+  check_keys(made.settings, group);
   return made;
 }
 
@@ -130,7 +131,7 @@ void run_server(Configuration configuration, const RoleOptions& options) {
   ps::ServerOptions server;
   server.index = group.task.index;
   server.spec = group.spec;
-  server.security = security_of(settings);
+  server.security = security_of(settings, group);
   server.folder = folder.path();
   server.durability = durability_of(settings);
   server.job = prepared.job;

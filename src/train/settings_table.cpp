@@ -305,7 +305,7 @@ void add_cluster(std::vector<SettingDef>& t) {
                Keep::call_only});
   t.push_back(
       {"task", kCluster, "ROLE:N", "which of its roles this process is, e.g. worker:1", &S::task, Keep::call_only});
-  t.push_back({"tls", kCluster, "DIR", "keys for encrypted connections (`lockstep keys new DIR`)", &S::tls});
+  t.push_back({"tls", kCluster, "DIR", "keys for encrypted connections (`lockstep keys new`)", &S::tls});
   t.push_back(
       {"insecure", kCluster, "", "allow addresses beyond this machine without --tls", &S::insecure, Keep::call_only});
   t.push_back({"restarts", kCluster, "N", "how often each role is started again when it dies", &S::restarts, Keep::free,

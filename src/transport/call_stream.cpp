@@ -86,14 +86,27 @@ bool CallStream::wait(Tag tag) {
   return success;
 }
 
-base::Result<Frame> CallStream::read() {
-  grpc_byte_buffer* received = nullptr;
+bool CallStream::start_read() {
   grpc_op op{};
   op.op = GRPC_OP_RECV_MESSAGE;
-  op.data.recv_message.recv_message = &received;
-  if (!start({&op, 1}, Tag::kRead)) return ended(true);
-  const bool success = wait(Tag::kRead);
-  core::BufferPtr buffer(received);
+  op.data.recv_message.recv_message = &reading_.received;
+  reading_.ended = false;
+  reading_.started = start({&op, 1}, Tag::kRead);
+  return reading_.started;
+}
+
+bool CallStream::read_ended() {
+  if (reading_.started && !reading_.ended) {
+    reading_.ended = wait(Tag::kRead, gpr_inf_past(GPR_CLOCK_MONOTONIC), reading_.success);
+  }
+  return !reading_.started || reading_.ended;
+}
+
+base::Result<Frame> CallStream::read() {
+  if (!reading_.started && !start_read()) return ended(true);
+  const bool success = reading_.ended ? reading_.success : wait(Tag::kRead);
+  reading_.started = false;
+  core::BufferPtr buffer(std::exchange(reading_.received, nullptr));
   if (!success || !buffer) return ended(true);
   base::Result<Frame> frame = as_frame(std::move(buffer), options_.largest_payload);
   if (!frame) {

@@ -21,6 +21,9 @@ class CallStream : public Stream {
   };
 
   CallStream(core::CallPtr call, core::QueuePtr queue, const Options& options);
+  ~CallStream() override { grpc_byte_buffer_destroy(reading_.received); }
+  CallStream(const CallStream&) = delete;
+  CallStream& operator=(const CallStream&) = delete;
 
   base::Result<Frame> read() final;
   base::Result<bool> write(const Header& header, std::span<const std::span<const std::byte>> pieces,
@@ -35,6 +38,12 @@ class CallStream : public Stream {
   enum class Tag : char { kStart, kRead, kWrite, kEnd };
 
   bool start(std::span<const grpc_op> ops, Tag tag);
+  /// Asks for the next frame without waiting for it; read() then gives that one. The reader's thread.
+  bool start_read();
+  /// Whether the frame that start_read() asked for has come, or never will.
+  bool read_ended();
+  /// After it has ended: whether there is a message.
+  [[nodiscard]] bool has_message() const { return reading_.success && reading_.received != nullptr; }
   /// Whether the operation has ended before the deadline; `success` says how.
   bool wait(Tag tag, gpr_timespec deadline, bool& success);
   /// Waits for as long as it takes.
@@ -62,6 +71,13 @@ class CallStream : public Stream {
   core::CallPtr call_;
   base::FileHandle socket_;
   char tags_[4] = {};
+  /// A read that was started; the reader's.
+  struct {
+    bool started = false;
+    bool ended = false;
+    bool success = false;
+    grpc_byte_buffer* received = nullptr;
+  } reading_;
   std::atomic<bool> writing_{false};
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> received_{0};

@@ -6,10 +6,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
+#include "base/keep_alive.h"
 #include "base/limits.h"
 #include "transport/call_stream.h"
+#include "transport/keys.h"
 #include "transport/sockets.h"
 
 namespace lockstep::transport {
@@ -55,18 +58,24 @@ struct Reason {
   bool lasting = false;  ///< trying again will not help
 };
 
-/// gRPC's words for why there is no connection, in plain ones.
-Reason plain_reason(const std::string& text, bool tls) {
+/// gRPC's words for why there is no connection, in plain ones. `keys`: this side's, null without TLS.
+Reason plain_reason(const std::string& text, const Keys* keys) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (has(std::strerror(EMFILE))) return {base::limit_text(EMFILE), true};  // NOLINT(concurrency-mt-unsafe)
-  if (has("certificate verify failed")) return {"the peer's key is not of our certificate authority", true};
-  if (has("wrong version number")) return {"the peer does not speak TLS, and this side does", true};
-  if (tls) return {"the peer closed the connection at once: it does not accept our key, or is no Lockstep process"};
+  if (has("wrong version number") || has("WRONG_VERSION")) {
+    return {"the peer does not speak TLS, and this side does", true};
+  }
+  if (keys != nullptr) {
+    return {fmt::format(
+        "the peer closed the connection at once: it does not accept our key ({}, valid {} to {}), or is no Lockstep "
+        "process",
+        keys->facts.str(), keys->facts.not_before, keys->facts.not_after)};
+  }
   return {"the peer closed the connection at once: it wants TLS, or is no Lockstep process"};
 }
 
 /// Why the channel has no connection; empty where it is still trying for the first time.
-Reason look_for_reason(grpc_channel* channel, bool tls) {
+Reason look_for_reason(grpc_channel* channel, const Keys* keys) {
   if (grpc_channel_check_connectivity_state(channel, 0) != GRPC_CHANNEL_TRANSIENT_FAILURE) return {};
   EndOfCall end;
   const core::QueuePtr queue = core::make_pluck_queue();
@@ -82,7 +91,7 @@ Reason look_for_reason(grpc_channel* channel, bool tls) {
     grpc_completion_queue_pluck(queue.get(), &end, gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr);
   }
   if (end.status() != GRPC_STATUS_UNAVAILABLE) return {};
-  return plain_reason(end.text(), tls);
+  return plain_reason(end.text(), keys);
 }
 
 class ClientStream final : public CallStream {
@@ -151,8 +160,11 @@ bool ClientStream::accepted() {
     if (grpc_slice_str_cmp(initial_.metadata[i].key, core::kAcceptedKey) != 0) continue;
     const grpc_slice& seen = initial_.metadata[i].value;
     const std::unique_ptr<char, core::Release<gpr_free>> remote(grpc_call_get_peer(call()));
-    set_socket(find_connection({reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(seen)), GRPC_SLICE_LENGTH(seen)},
-                               core::plain_address(remote.get())));
+    base::FileHandle socket =
+        find_connection({reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(seen)), GRPC_SLICE_LENGTH(seen)},
+                        core::plain_address(remote.get()));
+    base::keep_alive(socket.get());
+    set_socket(std::move(socket));
     return true;
   }
   return false;
@@ -201,8 +213,14 @@ void ClientStream::close_writes() {
 base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const ConnectOptions& options,
                                               const std::function<bool()>& give_up) {
   core::start_library();
-  const bool tls = !options.security.keys.empty();
-  core::ChannelPtr channel = core::make_channel(address, options.security, options.largest_payload);
+  std::optional<Keys> keys;
+  core::PeerCheckPtr check;
+  if (!options.security.keys.empty()) {
+    keys = read_keys(options.security);
+    check = std::make_shared<core::PeerCheck>(keys->authority, Purpose::server, options.role);
+  }
+  const Keys* ours = keys ? &*keys : nullptr;
+  core::ChannelPtr channel = core::make_channel(address, ours, check, options.largest_payload);
   core::QueuePtr queue = core::make_pluck_queue();
   core::CallPtr call(grpc_channel_create_call(channel.get(), nullptr, GRPC_PROPAGATE_DEFAULTS, queue.get(),
                                               grpc_slice_from_static_string(core::kMethod), nullptr,
@@ -217,7 +235,8 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
   while (true) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
     if (stream->wait_for_answer(std::clamp(left, milliseconds(0), kLook))) break;
-    if (Reason seen = look_for_reason(stream->channel(), tls); !seen.text.empty()) reason = seen;
+    if (Reason seen = look_for_reason(stream->channel(), ours); !seen.text.empty()) reason = seen;
+    if (check && !check->refusal().empty()) reason = {check->refusal(), true};
     if (reason.lasting) break;
     if (give_up && give_up()) return base::Failure{fmt::format("connecting to {} was given up", address)};
     if (std::chrono::steady_clock::now() >= until) {
@@ -228,7 +247,7 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
                                        static_cast<double>(options.patience.count()) / 1000, reason.text)};
     }
   }
-  if (reason.lasting) return base::Failure{fmt::format("cannot connect to {}: {}", address, reason.text)};
+  if (reason.lasting) return base::Failure{fmt::format("cannot connect to {}: {}", address, reason.text), true};
   if (!stream->accepted()) {
     return base::Failure{fmt::format("cannot connect to {}: {}", address, stream->why_ended(true))};
   }

@@ -4,6 +4,9 @@
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -12,7 +15,6 @@
 #include <vector>
 
 #include "transport/frame.h"
-#include "transport/keys.h"
 
 namespace lockstep::transport::core {
 namespace {
@@ -46,6 +48,42 @@ grpc_arg as_core(const std::pair<const char*, int>& given) {
   arg.key = const_cast<char*>(given.first);
   arg.value.integer = given.second;
   return arg;
+}
+
+/// Asks a PeerCheck.
+class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  explicit Verifier(PeerCheckPtr check) : check_(std::move(check)) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/, grpc::Status* sync_status) override {
+    const grpc::string_ref pem = request->peer_cert();
+    const std::string why = check_->judge(std::string(pem.data(), pem.size()));
+    *sync_status = why.empty() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, why);
+    return true;
+  }
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  const PeerCheckPtr check_;
+};
+
+ChannelCredentialsPtr channel_credentials(const Keys& keys, const PeerCheckPtr& check) {
+  grpc_tls_identity_pairs* pairs = grpc_tls_identity_pairs_create();
+  grpc_tls_identity_pairs_add_pair(pairs, keys.node_key.c_str(), keys.node_certificate.c_str());
+  grpc_tls_certificate_provider* provider =
+      grpc_tls_certificate_provider_static_data_create(keys.authority.c_str(), pairs);
+  const auto verifier = grpc::experimental::ExternalCertificateVerifier::Create<Verifier>(check);
+  grpc_tls_credentials_options* options = grpc_tls_credentials_options_create();
+  grpc_tls_credentials_options_set_certificate_provider(options, provider);
+  grpc_tls_credentials_options_watch_root_certs(options);
+  grpc_tls_credentials_options_watch_identity_key_cert_pairs(options);
+  grpc_tls_credentials_options_set_verify_server_cert(options, 0);  // the verifier does, and can say why not
+  grpc_tls_credentials_options_set_check_call_host(options, 0);
+  grpc_tls_credentials_options_set_certificate_verifier(options, verifier->c_verifier());
+  ChannelCredentialsPtr credentials(grpc_tls_credentials_create(options));
+  grpc_tls_certificate_provider_release(provider);
+  return credentials;
 }
 
 }  // namespace
@@ -86,24 +124,34 @@ std::string take_text(grpc_slice& slice) {
   return text;
 }
 
-ChannelCredentialsPtr channel_credentials(const Security& security) {
-  if (security.keys.empty()) return ChannelCredentialsPtr(grpc_insecure_credentials_create());
-  const Keys keys = read_keys(security.keys);
-  grpc_ssl_pem_key_cert_pair pair{keys.node_key.c_str(), keys.node_certificate.c_str()};
-  return ChannelCredentialsPtr(grpc_ssl_credentials_create_ex(keys.authority.c_str(), &pair, nullptr, nullptr));
+std::string PeerCheck::judge(const std::string& pem) {
+  std::string why = why_refused(pem, authority_, purpose_, role_);
+  const base::MutexLock lock(mutex_);
+  if (!why.empty()) refusal_ = why;
+  return why;
 }
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security) {
-  if (security.keys.empty()) return grpc::InsecureServerCredentials();
-  const Keys keys = read_keys(security.keys);
-  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = keys.authority;
-  options.pem_key_cert_pairs.push_back({keys.node_key, keys.node_certificate});
-  return grpc::SslServerCredentials(options);
+std::string PeerCheck::refusal() const {
+  const base::MutexLock lock(mutex_);
+  return refusal_;
 }
 
-ChannelPtr make_channel(const std::string& address, const Security& security, size_t largest_payload) {
-  const ChannelCredentialsPtr credentials = channel_credentials(security);
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Keys& keys, const PeerCheckPtr& check) {
+  const auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      keys.authority, std::vector<grpc::experimental::IdentityKeyCertPair>{{keys.node_key, keys.node_certificate}});
+  grpc::experimental::TlsServerCredentialsOptions options(provider);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  // OpenSSL checks that the peer has the certificate's key; the verifier, which can say why not, checks the rest.
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<Verifier>(check));
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+ChannelPtr make_channel(const std::string& address, const Keys* keys, const PeerCheckPtr& check,
+                        size_t largest_payload) {
+  const ChannelCredentialsPtr credentials =
+      keys == nullptr ? ChannelCredentialsPtr(grpc_insecure_credentials_create()) : channel_credentials(*keys, check);
   Arguments args = common_arguments(largest_payload);
   args.insert(args.end(), {{GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
                            {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20},
@@ -114,12 +162,10 @@ ChannelPtr make_channel(const std::string& address, const Security& security, si
                            {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1}});
   std::vector<grpc_arg> given;
   std::transform(args.begin(), args.end(), std::back_inserter(given), as_core);
-  if (!security.keys.empty()) {
-    grpc_arg& name = given.emplace_back();
-    name.type = GRPC_ARG_STRING;
-    name.key = const_cast<char*>(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG);
-    name.value.string = const_cast<char*>(kKeyName);
-  }
+  grpc_arg& name = given.emplace_back();
+  name.type = GRPC_ARG_STRING;
+  name.key = const_cast<char*>(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG);
+  name.value.string = const_cast<char*>("lockstep");  // which name is right, the check knows
   const grpc_channel_args all{given.size(), given.data()};
   return ChannelPtr(grpc_channel_create(address.c_str(), credentials.get(), &all));
 }

@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "transport/certificate.h"
+#include "transport/keys.h"
 #include "transport/stream.h"
 
 namespace lockstep::transport::core {
@@ -52,11 +55,33 @@ gpr_timespec deadline_in(std::chrono::nanoseconds wait);
 /// A slice's text, which the slice no longer owns.
 std::string take_text(grpc_slice& slice);
 
-/// Throw UsageError for keys that are missing or damaged.
-ChannelCredentialsPtr channel_credentials(const Security& security);
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security);
+/// Judges the peer's certificate at the end of a TLS handshake, and knows why it was refused. gRPC and OpenSSL would
+/// only say that it was. Any thread.
+class PeerCheck {
+ public:
+  PeerCheck(std::string authority, Purpose purpose, std::string role)
+      : authority_(std::move(authority)), purpose_(purpose), role_(std::move(role)) {}
 
-ChannelPtr make_channel(const std::string& address, const Security& security, size_t largest_payload);
+  /// Why the peer that shows `pem` is refused; empty: it is not.
+  std::string judge(const std::string& pem);
+  /// The latest refusal; empty: none.
+  [[nodiscard]] std::string refusal() const;
+
+ private:
+  const std::string authority_;
+  const Purpose purpose_;
+  const std::string role_;
+  mutable base::Mutex mutex_;
+  std::string refusal_ LOCKSTEP_GUARDED_BY(mutex_);
+};
+using PeerCheckPtr = std::shared_ptr<PeerCheck>;
+
+/// With TLS: `check` judges the peer.
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Keys& keys, const PeerCheckPtr& check);
+
+/// With TLS where there are keys; then `check` judges the server.
+ChannelPtr make_channel(const std::string& address, const Keys* keys, const PeerCheckPtr& check,
+                        size_t largest_payload);
 std::vector<std::pair<const char*, int>> server_arguments(size_t largest_payload);
 
 /// "ipv4:127.0.0.1:4000" without the kind and the escapes.

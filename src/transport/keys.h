@@ -1,22 +1,23 @@
-// The keys of a node as files: what its peers must have (`lockstep keys new` makes them) and what this node shows.
+// The keys of a node as files (`lockstep keys new` makes them), read and checked before they are used.
 #pragma once
 
 #include <string>
 
-namespace lockstep::transport {
+#include "transport/certificate.h"
+#include "transport/stream.h"
 
-/// The name that every node's certificate is for (subjectAltName DNS:lockstep), whatever its address.
-constexpr const char* kKeyName = "lockstep";
+namespace lockstep::transport {
 
 /// In PEM.
 struct Keys {
-  std::string authority;         ///< ca.pem
+  std::string authority;         ///< ca.pem: who is trusted
   std::string node_certificate;  ///< node.pem
   std::string node_key;          ///< node.key
+  CertificateFacts facts;        ///< of node.pem
 };
 
-/// Reads and checks a folder of keys: that the parts can be read, that key and certificate belong together and that the
-/// authority made the certificate. Throws UsageError naming the file.
-Keys read_keys(const std::string& folder);
+/// Reads and checks a folder of keys: that key, certificate and authority belong together, the dates, and that the
+/// certificate is for the role that this process acts as. Throws UsageError naming the file.
+Keys read_keys(const Security& security);
 
 }  // namespace lockstep::transport

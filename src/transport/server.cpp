@@ -1,79 +1,41 @@
 #include <fmt/format.h>
-#include <grpc/support/alloc.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <list>
+#include <system_error>
 #include <thread>
 
-#include "transport/call_stream.h"
-#include "transport/server_host.h"
+#include "base/mutex.h"
+#include "transport/lobby.h"
 #include "transport/sockets.h"
 
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::seconds kHandshake{10};  // until a connection has become a stream
-constexpr std::chrono::seconds kLinger{5};      // for the last frames of a stream whose peer is slow to read
-constexpr size_t kMostStrangers = 64;           // connections that are no stream, or no more
+constexpr std::chrono::seconds kLinger{5};          // for a peer to read its last frames and to hang up
+constexpr std::chrono::milliseconds kNoFiles{100};  // between tries to accept where the system has no room
+constexpr size_t kMostStrangers = 64;               // connections that have not said who they are
+constexpr int kAcceptedAtOnce = 64;
 constexpr const char* kStopping = "the server is shutting down";
 
-class ServerStream final : public CallStream {
- public:
-  ServerStream(core::CallPtr call, core::QueuePtr queue, base::FileHandle socket, const Options& options)
-      : CallStream(std::move(call), std::move(queue), options) {
-    set_socket(std::move(socket));
-    char* peer = grpc_call_get_peer(this->call());
-    peer_ = core::plain_address(peer);
-    gpr_free(peer);
-  }
-
-  /// Tells the client that it is accepted.
-  void begin();
-  /// After the handler: the last word to the peer. Empty: all went well.
-  void finish(const std::string& failure);
-
-  std::string why_ended(bool reading) override;
-  void close_writes() override {}
-
- private:
-  bool begun_ = false;
-  int closed_early_ = 0;
-};
-
-void ServerStream::begin() {
-  begun_ = true;
-  grpc_op close{};
-  close.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
-  close.data.recv_close_on_server.cancelled = &closed_early_;
-  start({&close, 1}, Tag::kEnd);
-  grpc_metadata accepted{};
-  accepted.key = grpc_slice_from_static_string(core::kAcceptedKey);
-  accepted.value = grpc_slice_from_static_string(peer_.c_str());
-  grpc_op op{};
-  op.op = GRPC_OP_SEND_INITIAL_METADATA;
-  op.data.send_initial_metadata.count = 1;
-  op.data.send_initial_metadata.metadata = &accepted;
-  if (start({&op, 1}, Tag::kStart)) wait(Tag::kStart);
+base::FileHandle make_bell() {
+  base::FileHandle bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell.open()) base::throw_io_error("make", "an eventfd", errno);
+  return bell;
 }
 
-void ServerStream::finish(const std::string& failure) {
-  if (!begun_) return;
-  grpc_slice details = grpc_slice_from_copied_string(failure.c_str());
-  grpc_op op{};
-  op.op = GRPC_OP_SEND_STATUS_FROM_SERVER;
-  op.data.send_status_from_server.status = failure.empty() ? GRPC_STATUS_OK : GRPC_STATUS_ABORTED;
-  op.data.send_status_from_server.status_details = failure.empty() ? nullptr : &details;
-  bool success = false;
-  if (start({&op, 1}, Tag::kWrite) && !wait(Tag::kWrite, core::deadline_in(kLinger), success)) {
-    cut();  // the peer does not read
-    wait(Tag::kWrite);
-  }
-  grpc_slice_unref(details);
-  wait(Tag::kEnd);
-}
-
-std::string ServerStream::why_ended(bool reading) {
-  if (reading && grpc_call_failed_before_recv_message(call()) == 0) return "the peer ended the stream";
-  return "connection lost or closed by the peer";
+/// "Too many open files; this process may have 1024 (ulimit -n)"
+std::string why_no_room(int error) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is safe
+  const std::string reason = std::strerror(error);
+  if (error != EMFILE) return reason;
+  return fmt::format("{}; this process may have {} (ulimit -n)", reason, files.rlim_cur);
 }
 
 }  // namespace
@@ -87,52 +49,147 @@ class Server::Impl {
   [[nodiscard]] int port() const { return listener_.port(); }
 
  private:
-  /// A connection with its thread, which fills in what it has and says when it is done.
+  /// A stream with its handler's thread.
   struct Session {
     std::thread thread;
-    ServerHost* host = nullptr;
-    ServerStream* stream = nullptr;
+    ServerHost* host = nullptr;      ///< the thread's
+    ServerStream* stream = nullptr;  ///< while its handler runs
+    bool admitted = false;
     bool done = false;
   };
 
-  void accept_all();
+  // The acceptor's thread.
+  void run();
+  /// One wait and what follows from it; false: to end.
+  bool turn();
+  void accept_some();
+  [[nodiscard]] bool has_room();
+  void begin(Lobby::Ready ready);
   void join_finished();
-  void run(Session& session, base::FileHandle socket);
-  void serve(Session& session, ServerHost& host);
-  /// Whether there is room for one more stream; if so it counts from now on.
-  bool admit(Session& session, ServerStream& stream);
+  void fail(const std::string& why);
+
+  // A session's thread.
+  void serve(Session& session, Lobby::Ready ready);
+  void admit(Session& session);
+
+  void ring();
+  [[nodiscard]] std::string why_full() LOCKSTEP_REQUIRES(mutex_);
 
   const ServerOptions options_;
   const Handler handler_;
-  const std::shared_ptr<grpc::ServerCredentials> credentials_;
-  Listener listener_;
+  const base::FileHandle bell_;  ///< a session has ended, or the server should
 
   base::Mutex mutex_;
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;        ///< admitted
+  size_t unadmitted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< sessions of strangers
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
+
+  // Of the acceptor's thread.
+  Lobby lobby_;
+  Listener listener_;
+  std::chrono::steady_clock::time_point accepts_from_;
+  bool failed_ = false;
   std::thread acceptor_;
 };
 
 Server::Impl::Impl(const ServerOptions& options, Handler handler)
     : options_(options),
       handler_(std::move(handler)),
-      credentials_((core::start_library(), core::server_credentials(options.security))),
+      bell_((core::start_library(), make_bell())),
+      lobby_(options_,
+             [this] {
+               const base::MutexLock lock(mutex_);
+               return why_full();
+             }),
       listener_(options.address),
-      acceptor_([this] { accept_all(); }) {}
+      acceptor_([this] { run(); }) {}
 
-void Server::Impl::accept_all() {
-  while (true) {
-    base::FileHandle socket = listener_.accept();
-    if (!socket.open()) return;
-    join_finished();
+std::string Server::Impl::why_full() {
+  if (stopping_) return kStopping;
+  if (streams_ < options_.most_streams) return "";
+  return fmt::format("the server has {} streams already, and allows no more", streams_);
+}
+
+void Server::Impl::ring() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof(one));
+}
+
+// The acceptor's thread.
+
+void Server::Impl::run() {
+  while (turn()) {
+  }
+  lobby_.clear();
+}
+
+bool Server::Impl::turn() {
+  const auto pause = std::chrono::ceil<std::chrono::milliseconds>(accepts_from_ - std::chrono::steady_clock::now());
+  const bool accepts = pause.count() <= 0;
+  std::vector<pollfd> polled{{accepts ? listener_.socket() : -1, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+  int timeout = accepts ? -1 : static_cast<int>(pause.count());
+  lobby_.add_to(polled, timeout);
+  if (poll(polled.data(), polled.size(), timeout) < 0) return true;
+  uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &rings, sizeof(rings));
+  {
     const base::MutexLock lock(mutex_);
-    const size_t most = static_cast<size_t>(options_.most_streams) + kMostStrangers;
-    if (stopping_ || sessions_.size() >= most) continue;
-    Session& session = sessions_.emplace_back();
-    session.thread = std::thread([this, &session, held = std::make_shared<base::FileHandle>(std::move(socket))] {
-      run(session, std::move(*held));
-    });
+    if (stopping_) return false;
+  }
+  join_finished();
+  for (Lobby::Ready& ready : lobby_.look(std::span(polled).subspan(2))) begin(std::move(ready));
+  if (polled[0].revents != 0) accept_some();
+  return true;
+}
+
+void Server::Impl::accept_some() {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    int error = 0;
+    base::FileHandle socket = listener_.accept(error);
+    if (socket.open()) {
+      if (has_room()) lobby_.take(std::move(socket));
+      continue;
+    }
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) fail(why_no_room(error));
+    return;
+  }
+}
+
+bool Server::Impl::has_room() {
+  size_t strangers = lobby_.size();
+  {
+    const base::MutexLock lock(mutex_);
+    strangers += unadmitted_;
+  }
+  return strangers < kMostStrangers || lobby_.make_room();
+}
+
+void Server::Impl::fail(const std::string& why) {
+  accepts_from_ = std::chrono::steady_clock::now() + kNoFiles;
+  if (std::exchange(failed_, true) || !options_.on_failure) return;
+  options_.on_failure(fmt::format("cannot accept connections at {}: {}", options_.address, why));
+}
+
+void Server::Impl::begin(Lobby::Ready ready) {
+  Session* session = nullptr;
+  {
+    const base::MutexLock lock(mutex_);
+    session = &sessions_.emplace_back();
+    session->host = ready.host.get();
+    session->stream = ready.stream.get();
+    session->admitted = !options_.hello_first;
+    session->admitted ? static_cast<void>(++streams_) : static_cast<void>(++unadmitted_);
+  }
+  ready.stream->on_admit([this, session] { admit(*session); });
+  try {
+    session->thread =
+        std::thread([this, session, taken = std::move(ready)]() mutable { serve(*session, std::move(taken)); });
+  } catch (const std::system_error& error) {
+    fail(fmt::format("cannot start a thread: {} (ulimit -u)", error.what()));
+    const base::MutexLock lock(mutex_);
+    session->admitted ? static_cast<void>(--streams_) : static_cast<void>(--unadmitted_);
+    sessions_.pop_back();
   }
 }
 
@@ -149,79 +206,59 @@ void Server::Impl::join_finished() {
   for (Session& session : finished) session.thread.join();
 }
 
-void Server::Impl::run(Session& session, base::FileHandle socket) {
+// A session's thread.
+
+void Server::Impl::admit(Session& session) {
+  const base::MutexLock lock(mutex_);
+  if (session.admitted) return;
+  if (const std::string why = why_full(); !why.empty()) throw Error(why);
+  session.admitted = true;
+  --unadmitted_;
+  ++streams_;
+}
+
+void Server::Impl::serve(Session& session, Lobby::Ready ready) {
+  std::string failure;
+  try {
+    handler_(*ready.stream);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
   {
-    ServerHost host(std::move(socket), credentials_, options_.largest_payload);
-    {
-      const base::MutexLock lock(mutex_);
-      session.host = &host;
-      if (stopping_) host.cut();
-    }
-    serve(session, host);
+    const base::MutexLock lock(mutex_);
+    session.stream = nullptr;
+    if (session.admitted) --streams_;
+  }
+  ready.stream->finish(failure);
+  ready.stream.reset();
+  ready.host->wait_for_hang_up(kLinger);
+  {
     const base::MutexLock lock(mutex_);
     session.host = nullptr;
   }
-  const base::MutexLock lock(mutex_);
-  session.done = true;
-}
-
-bool Server::Impl::admit(Session& session, ServerStream& stream) {
-  const base::MutexLock lock(mutex_);
-  if (stopping_) {
-    stream.cancel(kStopping);
-    return false;
+  ready.host.reset();
+  {
+    const base::MutexLock lock(mutex_);
+    if (!session.admitted) --unadmitted_;
+    session.done = true;
   }
-  if (streams_ >= options_.most_streams) {
-    stream.cancel(fmt::format("the server has {} streams already, and allows no more", streams_));
-    return false;
-  }
-  ++streams_;
-  session.stream = &stream;
-  return true;
-}
-
-void Server::Impl::serve(Session& session, ServerHost& host) {
-  ServerHost::Call call = host.wait_for_call(kHandshake);
-  if (!call.call) return;
-  if (call.method != core::kMethod) {
-    grpc_call_cancel_with_status(call.call.get(), GRPC_STATUS_UNIMPLEMENTED, "there is no such method here", nullptr);
-  } else {
-    ServerStream stream(
-        std::move(call.call), std::move(call.queue), host.socket(),
-        CallStream::Options{
-            .largest_payload = options_.largest_payload, .spin = options_.spin, .meter = options_.meter});
-    std::string failure;
-    if (admit(session, stream)) {
-      stream.begin();
-      try {
-        handler_(stream);
-      } catch (const std::exception& error) {
-        failure = error.what();
-      }
-      const base::MutexLock lock(mutex_);
-      session.stream = nullptr;
-      --streams_;
-    }
-    stream.finish(failure);
-  }
-  host.wait_for_hang_up(kLinger);
+  ring();
 }
 
 void Server::Impl::shutdown() {
   if (!acceptor_.joinable()) return;
-  listener_.stop();
+  {
+    const base::MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  ring();
   acceptor_.join();
   std::list<Session> rest;
   {
     const base::MutexLock lock(mutex_);
-    stopping_ = true;
     for (Session& session : sessions_) {
       if (session.host != nullptr) session.host->hurry();
-      if (session.stream != nullptr) {
-        session.stream->cancel(kStopping);
-      } else if (session.host != nullptr) {
-        session.host->cut();
-      }
+      if (session.stream != nullptr) session.stream->cancel(kStopping);
     }
     rest.swap(sessions_);
   }

@@ -44,8 +44,8 @@ ServerHost::~ServerHost() {
   grpc_metadata_array_destroy(&metadata_);
 }
 
-bool ServerHost::turn(bool& success) {
-  const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(kLookAtPeer), nullptr);
+bool ServerHost::turn(std::chrono::milliseconds at_most, bool& success) {
+  const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(at_most), nullptr);
   success = event.type == GRPC_OP_COMPLETE && event.success != 0;
   return event.type == GRPC_OP_COMPLETE;
 }
@@ -55,13 +55,9 @@ bool ServerHost::hung_up() const {
   return poll(&watched, 1, 0) > 0;
 }
 
-ServerHost::Call ServerHost::wait_for_call(std::chrono::milliseconds at_most) {
-  const auto until = std::chrono::steady_clock::now() + at_most;
+ServerHost::Call ServerHost::look_for_call() {
   bool success = false;
-  while (!turn(success)) {
-    if (hung_up() || std::chrono::steady_clock::now() >= until) return {};
-  }
-  if (!success) return {};
+  if (!turn(std::chrono::milliseconds(0), success) || !success) return {};
   return {std::move(call_queue_), core::CallPtr(call_), core::take_text(details_.method)};
 }
 
@@ -69,7 +65,7 @@ void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
   const auto start = std::chrono::steady_clock::now();
   bool ignored = false;
   while (!hung_up() && std::chrono::steady_clock::now() - start < (hurried_ ? std::min(at_most, kHurry) : at_most)) {
-    turn(ignored);
+    turn(kLookAtPeer, ignored);
   }
 }
 

@@ -1,4 +1,5 @@
-// A gRPC server for one accepted connection, used by the one thread that owns the connection. Internal.
+// A gRPC server for one accepted connection, used by the one thread that owns the connection: the acceptor's, then its
+// stream's. Internal.
 //
 // A server of gRPC's own would poll all its connections from shared threads and hand what it read to the thread that
 // waits for it; with one server per connection the waiting thread reads its own socket. It also keeps a broken or
@@ -32,8 +33,11 @@ class ServerHost {
     core::CallPtr call;  ///< null: none came
     std::string method;
   };
-  /// The peer's call, if it comes before the deadline and before the peer hangs up.
-  Call wait_for_call(std::chrono::milliseconds at_most);
+  /// Lets gRPC work, without waiting. The peer's call if it has come.
+  Call look_for_call();
+  [[nodiscard]] bool hung_up() const;
+  /// The connection's socket, to wait for bytes of the peer.
+  [[nodiscard]] int watched() const { return watch_.get(); }
 
   /// Lets the peer read its last frames and hang up.
   void wait_for_hang_up(std::chrono::milliseconds at_most);
@@ -47,9 +51,8 @@ class ServerHost {
   void hurry() { hurried_ = true; }
 
  private:
-  [[nodiscard]] bool hung_up() const;
-  /// Lets gRPC work for a moment; false: nothing came.
-  bool turn(bool& success);
+  /// Lets gRPC work for so long at most; false: nothing came.
+  bool turn(std::chrono::milliseconds at_most, bool& success);
 
   std::atomic<bool> hurried_{false};
   base::FileHandle watch_;  ///< the connection's socket once more: gRPC does not tell when it has closed its own

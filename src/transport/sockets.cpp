@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/keep_alive.h"
 #include "lockstep/error.h"
 
 namespace lockstep::transport {
@@ -24,6 +25,8 @@ namespace {
 constexpr int kBacklog = 512;
 
 constexpr int kProbeMs = 300;
+
+constexpr rlim_t kSpareFiles = 8;
 
 struct FreeAddress {
   void operator()(addrinfo* info) const { freeaddrinfo(info); }
@@ -89,7 +92,7 @@ std::string name_of(int socket, NameFunction function) {
 
 }  // namespace
 
-Listener::Listener(const std::string& address) : stop_(eventfd(0, EFD_CLOEXEC)) {
+Listener::Listener(const std::string& address) {
   std::string why;
   const AddressPtr found = resolve(address, AI_PASSIVE, why);
   if (!found) throw IoError(fmt::format("cannot listen at {}: {}", address, why));
@@ -107,24 +110,24 @@ Listener::Listener(const std::string& address) : stop_(eventfd(0, EFD_CLOEXEC)) 
                                             : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
 }
 
-base::FileHandle Listener::accept() {
-  while (true) {
-    std::array<pollfd, 2> watched{{{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-    if (poll(watched.data(), watched.size(), -1) < 0) continue;
-    if (watched[1].revents != 0) return {};
-    base::FileHandle accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (accepted.open()) {
-      set_option(accepted.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-      return accepted;
-    }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) usleep(20'000);  // others must end
+base::FileHandle Listener::accept(int& error) {
+  base::FileHandle accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  error = accepted.open() ? 0 : errno;
+  rlimit files{};
+  // gRPC needs some more for a connection, and ends the process where it gets none.
+  if (accepted.open() && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+      static_cast<rlim_t>(accepted.get()) + kSpareFiles > files.rlim_cur) {
+    error = EMFILE;
+    return {};
   }
+  if (accepted.open()) {
+    set_option(accepted.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    base::keep_alive(accepted.get());
+  }
+  return accepted;
 }
 
-void Listener::stop() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof(one));
-}
+std::string peer_of(int socket) { return name_of(socket, getpeername); }
 
 std::string why_unreachable(const std::string& address) {
   std::string why;

@@ -14,16 +14,18 @@ class Listener {
 
   [[nodiscard]] int port() const { return port_; }
 
-  /// The next connection; none after `stop`.
-  base::FileHandle accept();
-  /// Any thread.
-  void stop();
+  /// To wait for connections.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  /// A connection that waits, without waiting for one; else `error` says why there is none.
+  base::FileHandle accept(int& error);
 
  private:
   base::FileHandle socket_;
-  base::FileHandle stop_;  ///< an eventfd that ends the wait
   int port_ = 0;
 };
+
+/// "127.0.0.1:4000": the other end of a connection.
+std::string peer_of(int socket);
 
 /// The system's reason why no TCP connection to "host:port" can be had; empty where one can. Takes a fraction of a
 /// second at most.

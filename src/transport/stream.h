@@ -2,9 +2,10 @@
 // A Stream is one side of a bidirectional gRPC stream of frames; payloads are sent from where they lie, without a copy,
 // and kept alive by `hold` until the transport has let go of them.
 //
-// Threads: one thread may read and one may write at the same time; `cancel` may be called from any. A Server runs each
-// accepted stream's handler on a thread of its own. What a peer sends is checked before anyone sees it: a frame with an
-// unknown magic number or a payload larger than the limit ends the stream with a reason.
+// Threads: one thread may read and one may write at the same time; `cancel` may be called from any. A Server has one
+// thread for listening and for connections that are no streams yet, and runs each stream's handler on its own. What a
+// peer sends is checked before anyone sees it: a frame with an unknown magic number or a payload larger than the limit
+// ends the stream with a reason.
 #pragma once
 
 #include <chrono>
@@ -80,15 +81,25 @@ class Stream {
   virtual void close_writes() = 0;
   /// "127.0.0.1:4000"
   [[nodiscard]] virtual std::string peer() const = 0;
+  /// Why the peer may not act as `role` ("worker:1"), by its certificate; empty: it may, or there is no TLS. For
+  /// handlers of a server: a client names the role in ConnectOptions.
+  [[nodiscard]] virtual std::string why_not(const std::string& /*role*/) const { return ""; }
+  /// For handlers of a server whose peers say hello first: the peer is one of ours and no stranger any more. Throws
+  /// Error where the server has no place left.
+  virtual void admit() {}
   [[nodiscard]] virtual Traffic traffic() const = 0;
 };
 
 struct Security {
-  std::string keys;  ///< folder with ca.pem, node.pem and node.key (`lockstep keys new`); empty: no TLS
+  std::string keys;       ///< folder with ca.pem, node.pem and node.key (`lockstep keys new`); empty: no TLS
+  std::string role = {};  ///< "worker:1": the role of this process, which its certificate must name; empty: any
 };
+/// A line where the certificate expires within 14 days, else nothing. Throws UsageError for keys that cannot be used.
+std::string expiry_warning(const Security& security);
 
 struct ConnectOptions {
   Security security;
+  std::string role = {};  ///< with TLS: the role that the server's certificate must name, "ps:0"; empty: any
   std::chrono::milliseconds patience{1000};  ///< to get a connection; waits are by events, not by sleeping
   size_t largest_payload = size_t{64} << 20;
   std::chrono::microseconds spin{0};    ///< how long a wait polls before it sleeps
@@ -96,8 +107,9 @@ struct ConnectOptions {
 };
 
 /// A new connection (never shared with another stream) to "host:port", accepted by a Server there. The failure names
-/// the address and the reason. `give_up` is looked at some ten times a second; null: never. Throws UsageError for keys
-/// that are missing or damaged. Destroying the stream cancels it: frames that the peer has not read yet may be lost.
+/// the address and the reason; it is one of usage where the peer's certificate is not accepted. `give_up` is looked at
+/// some ten times a second; null: never. Throws UsageError for keys that cannot be used. Destroying the stream cancels
+/// it: frames that the peer has not read yet may be lost.
 base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const ConnectOptions& options,
                                               const std::function<bool()>& give_up = {});
 
@@ -109,7 +121,16 @@ struct ServerOptions {
   std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
   Security security;
   size_t largest_payload = size_t{64} << 20;
-  int most_streams = 1024;              ///< more are refused
+  int most_streams = 1024;  ///< more are refused
+  /// The peer speaks first: the handler runs when the first frame has come, and calls Stream::admit once it knows the
+  /// peer. Until then it is a stranger: at most 64, without a thread before that frame.
+  bool hello_first = false;
+  std::chrono::milliseconds stranger_wait{
+      10'000};  ///< until a connection has become a stream, the first frame included
+  /// A peer with a certificate that is not accepted, a line each. From the server's thread; may be absent.
+  std::function<void(const std::string& line)> on_refused = {};
+  /// The server can accept no more connections: a limit of the system, once. From the server's thread; may be absent.
+  std::function<void(const std::string& line)> on_failure = {};
   std::chrono::microseconds spin{0};    ///< how long a wait polls before it sleeps
   base::TrafficMeter* meter = nullptr;  ///< counts whole frames of all streams, both ways; borrowed
 };

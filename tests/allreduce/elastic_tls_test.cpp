@@ -8,25 +8,43 @@ namespace {
 
 using testing::Cluster;
 
+/// Each member with a key for its own role.
+void make_keys(const lockstep::testing::TempDir& folder, int members) {
+  for (int i = 0; i < members; ++i) {
+    cluster::make_node_keys(folder / "keys", "n" + std::to_string(i), {{cluster::Role::worker, i}});
+  }
+}
+
+void use_keys(const lockstep::testing::TempDir& folder, ElasticOptions& options) {
+  options.security = {folder / "keys/n" + std::to_string(options.task.index), options.task.str()};
+}
+
 TEST_F(Cluster, WithKeysTrains) {
   const lockstep::testing::TempDir folder;
-  cluster::make_keys(folder / "keys", {});
+  make_keys(folder, 2);
   make(2);
-  change = [&](ElasticOptions& o) { o.security.keys = folder / "keys"; };
+  change = [&](ElasticOptions& o) { use_keys(folder, o); };
   start_all();
   EXPECT_TRUE(trains({0, 1}));
 }
 
-TEST_F(Cluster, WithKeysRefusesWhoHasNone) {
+TEST_F(Cluster, WithKeysRefusesStrangersAndImpostors) {
   const lockstep::testing::TempDir folder;
-  cluster::make_keys(folder / "keys", {});
+  make_keys(folder, 3);
   make(2);
-  change = [&](ElasticOptions& o) { o.security.keys = folder / "keys"; };
+  change = [&](ElasticOptions& o) { use_keys(folder, o); };
   start(0);
   ElasticOptions without = options(1);
-  without.security.keys.clear();
+  without.security = {};
   without.patience = 1;
   EXPECT_FALSE(ask_run_name(without).ok());
+  ElasticOptions impostor = options(1);
+  impostor.security = {folder / "keys/n2"};
+  const base::Result<std::string> name = ask_run_name(impostor);
+  ASSERT_FALSE(name.ok());
+  EXPECT_NE(name.failure().message.find("it says that it is worker:1: its certificate (CN=n2 for worker:2) is not for"),
+            std::string::npos)
+      << name.failure().message;
   start(1);
   EXPECT_TRUE(trains({0, 1}));
 }

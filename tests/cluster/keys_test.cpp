@@ -32,8 +32,8 @@ X509* load(const std::string& path) {
   return certificate;
 }
 
-/// As a peer does it: the chain, the purpose, the name, with OpenSSL's own verifier.
-bool verifies(const std::string& authority, const std::string& node, int purpose, const char* host) {
+/// The chain and the purpose, with OpenSSL's own verifier.
+bool verifies(const std::string& authority, const std::string& node, int purpose) {
   X509* trusted = load(authority);
   X509* certificate = load(node);
   X509_STORE* store = X509_STORE_new();
@@ -43,7 +43,6 @@ bool verifies(const std::string& authority, const std::string& node, int purpose
   X509_VERIFY_PARAM* parameters = X509_STORE_CTX_get0_param(context);
   X509_VERIFY_PARAM_set_flags(parameters, X509_V_FLAG_X509_STRICT);
   X509_VERIFY_PARAM_set_purpose(parameters, purpose);
-  X509_VERIFY_PARAM_set1_host(parameters, host, 0);
   const bool good = X509_verify_cert(context) == 1;
   X509_STORE_CTX_free(context);
   X509_STORE_free(store);
@@ -59,112 +58,117 @@ unsigned mode_of(const std::string& path) {
 
 class Keys : public ::testing::Test {
  protected:
+  /// A machine with a ps and a worker, one with a worker.
+  static ClusterFile cluster() {
+    return parse_cluster_file("nodes: [{host: n1, roles: [ps, worker]}, {host: 10.0.0.7, roles: [worker]}]\n", "test");
+  }
+
   testing::TempDir folder_;
   std::string dir_ = folder_ / "keys";
 };
 
-TEST_F(Keys, ServersAndClientsOfOneAuthorityTrustEachOther) {
-  EXPECT_THAT(make_keys(dir_, {"n1"}), ElementsAre(dir_, dir_ + "/n1"));
-  for (const std::string& node : {dir_, dir_ + "/n1"}) {
+TEST_F(Keys, OfAClusterAreAFolderForEachMachineThatNamesItsRoles) {
+  const std::vector<MadeKeys> made = make_cluster_keys(dir_, cluster());
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].folder, dir_ + "/n1");
+  EXPECT_THAT(made[0].roles, ElementsAre("ps:0", "worker:0"));
+  EXPECT_EQ(made[1].host, "10.0.0.7");
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/node.key")) << "nobody holds a key for all roles";
+  for (const MadeKeys& one : made) {
+    const transport::CertificateFacts facts = transport::read_certificate(get_file(one.folder + "/node.pem"));
+    EXPECT_EQ(facts.roles, one.roles);
+    EXPECT_THAT(facts.names, ElementsAre(one.host));
+    EXPECT_EQ(get_file(one.folder + "/ca.pem"), get_file(dir_ + "/ca.pem"));
     for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
-      EXPECT_TRUE(verifies(dir_ + "/ca.pem", node + "/node.pem", purpose, "lockstep")) << node;
+      EXPECT_TRUE(verifies(dir_ + "/ca.pem", one.folder + "/node.pem", purpose)) << one.folder;
     }
-    EXPECT_FALSE(verifies(dir_ + "/ca.pem", node + "/node.pem", X509_PURPOSE_SSL_SERVER, "evil.example"));
   }
-  EXPECT_TRUE(verifies(dir_ + "/ca.pem", dir_ + "/n1/node.pem", X509_PURPOSE_SSL_SERVER, "n1"));
-  EXPECT_EQ(get_file(dir_ + "/n1/ca.pem"), get_file(dir_ + "/ca.pem"));
 }
 
 TEST_F(Keys, AnotherAuthoritysNodeIsRefused) {
-  make_keys(dir_, {});
-  make_keys(folder_ / "other", {});
-  EXPECT_FALSE(verifies(dir_ + "/ca.pem", folder_ / "other/node.pem", X509_PURPOSE_SSL_CLIENT, "lockstep"));
-  EXPECT_FALSE(is_signed_by(get_file(folder_ / "other/node.pem"), get_file(dir_ + "/ca.pem")));
-  EXPECT_TRUE(is_signed_by(get_file(dir_ + "/node.pem"), get_file(dir_ + "/ca.pem")));
+  make_shared_keys(dir_);
+  make_shared_keys(folder_ / "other");
+  EXPECT_FALSE(verifies(dir_ + "/ca.pem", folder_ / "other/node.pem", X509_PURPOSE_SSL_CLIENT));
+  EXPECT_FALSE(transport::is_signed_by(get_file(folder_ / "other/node.pem"), get_file(dir_ + "/ca.pem")));
+  EXPECT_TRUE(transport::is_signed_by(get_file(dir_ + "/node.pem"), get_file(dir_ + "/ca.pem")));
 }
 
 TEST_F(Keys, ANodeCannotSignOthers) {
-  make_keys(dir_, {});
-  const KeyPair forged = make_node({get_file(dir_ + "/node.pem"), get_file(dir_ + "/node.key")}, {"forged"});
+  make_shared_keys(dir_);
+  const KeyPair forged =
+      make_node({get_file(dir_ + "/node.pem"), get_file(dir_ + "/node.key")}, {"forged", {}, {"ps:0"}});
   testing::put_file(folder_ / "forged.pem",
                     {reinterpret_cast<const uint8_t*>(forged.certificate.data()), forged.certificate.size()});
-  EXPECT_FALSE(verifies(dir_ + "/ca.pem", folder_ / "forged.pem", X509_PURPOSE_SSL_CLIENT, "lockstep"));
+  EXPECT_FALSE(verifies(dir_ + "/ca.pem", folder_ / "forged.pem", X509_PURPOSE_SSL_CLIENT));
 }
 
 TEST_F(Keys, PrivateKeysAreReadableByTheirOwnerOnly) {
-  make_keys(dir_, {"n1"});
+  make_cluster_keys(dir_, cluster());
   EXPECT_EQ(mode_of(dir_ + "/ca.key"), 0600U);
-  EXPECT_EQ(mode_of(dir_ + "/node.key"), 0600U);
   EXPECT_EQ(mode_of(dir_ + "/n1/node.key"), 0600U);
   EXPECT_EQ(mode_of(dir_ + "/ca.pem"), 0644U);
   EXPECT_EQ(mode_of(dir_ + "/n1"), 0700U);
 }
 
 TEST_F(Keys, AMachinesFolderHasWhatItNeedsAndNoMore) {
-  make_keys(dir_, {"n1"});
+  make_cluster_keys(dir_, cluster());
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/n1")) names.push_back(entry.path().filename());
   EXPECT_THAT(names, UnorderedElementsAre("ca.pem", "node.pem", "node.key"));
 }
 
 TEST_F(Keys, AreNeverWrittenOver) {
-  make_keys(dir_, {"n1"});
+  make_cluster_keys(dir_, cluster());
   const std::string authority = get_file(dir_ + "/ca.key");
   const std::string node = get_file(dir_ + "/n1/node.key");
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {}); }), HasSubstr("never written over"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {"n2", "n1"}); }), HasSubstr("n1 holds keys already"));
-  EXPECT_FALSE(std::filesystem::exists(dir_ + "/n2")) << "a refused call leaves nothing behind";
+  EXPECT_THAT(message_of<UsageError>([&] { make_shared_keys(dir_); }), HasSubstr("never written over"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_cluster_keys(dir_, cluster()); }), HasSubstr("never written over"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }), HasSubstr("n1 holds keys already"));
   EXPECT_EQ(get_file(dir_ + "/ca.key"), authority);
   EXPECT_EQ(get_file(dir_ + "/n1/node.key"), node);
 }
 
 TEST_F(Keys, AMachineCanBeAddedLater) {
-  make_keys(dir_, {});
-  EXPECT_THAT(make_keys(dir_ + "/", {"n2", "10.0.0.7"}), ElementsAre(dir_ + "/n2", dir_ + "/10.0.0.7"));
-  EXPECT_TRUE(verifies(dir_ + "/ca.pem", dir_ + "/n2/node.pem", X509_PURPOSE_SSL_SERVER, "lockstep"));
-  EXPECT_THAT(read_certificate(get_file(dir_ + "/10.0.0.7/node.pem")).names, ElementsAre("lockstep", "10.0.0.7"));
+  make_cluster_keys(dir_, cluster());
+  make_node_keys(dir_ + "/", "n3", {{Role::worker, 2}, {Role::evaluator, 0}});
+  EXPECT_TRUE(verifies(dir_ + "/ca.pem", dir_ + "/n3/node.pem", X509_PURPOSE_SSL_SERVER));
+  EXPECT_THAT(transport::read_certificate(get_file(dir_ + "/n3/node.pem")).roles,
+              ElementsAre("worker:2", "evaluator:0"));
 }
 
-TEST_F(Keys, WhatAnInterruptedCallLeftIsCompleted) {
-  make_keys(dir_, {});
-  std::filesystem::remove(dir_ + "/node.pem");
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {}); }), HasSubstr("has node.key without node.pem"));
-  std::filesystem::remove(dir_ + "/node.key");
-  EXPECT_THAT(make_keys(dir_, {}), ElementsAre(dir_));
-  EXPECT_TRUE(verifies(dir_ + "/ca.pem", dir_ + "/node.pem", X509_PURPOSE_SSL_SERVER, "lockstep"));
-}
-
-TEST_F(Keys, ACopiedFolderCannotMakeNodes) {
-  make_keys(dir_, {"n1"});
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_ + "/n1", {"x"}); }), HasSubstr("has ca.pem without ca.key"));
+TEST_F(Keys, HalfAPairIsNobodys) {
+  make_node_keys(dir_, "n1", {{Role::worker, 0}});
+  std::filesystem::remove(dir_ + "/n1/node.pem");
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }),
+              HasSubstr("has node.key without node.pem"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_ + "/n1", "x", {}); }),
+              HasSubstr("has ca.pem without ca.key"));
 }
 
 TEST_F(Keys, WrongNamesAreRefusedBeforeAnythingIsMade) {
-  for (const char* name :
-       {"", "..", ".", "a/b", "../x", "a b", "a,DNS:evil", "node.key", "ca.pem", "-x", "fe80::1%eth0"}) {
-    EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {name}); }), HasSubstr("is not a name for a node"))
-        << name;
+  for (const char* name : {"..", ".", "a/b", "../x", "a b", "a,DNS:evil", "node.key", "ca.pem", "-x", "fe80::1%eth0"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, name, {}); }), HasSubstr("is not a name")) << name;
   }
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {std::string(65, 'x')}); }), HasSubstr("at most 64"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_keys(dir_, {"n1", "n1"}); }), HasSubstr("twice"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, std::string(65, 'x'), {}); }), HasSubstr("at most 64"));
   EXPECT_FALSE(std::filesystem::exists(dir_));
 }
 
 TEST_F(Keys, AFolderThatCannotBeMadeIsOneLine) {
   testing::put_file(folder_ / "file", {});
-  EXPECT_THAT(message_of<IoError>([&] { make_keys(folder_ / "file/keys", {}); }), HasSubstr("file"));
+  EXPECT_THAT(message_of<IoError>([&] { make_shared_keys(folder_ / "file/keys"); }), HasSubstr("file"));
 }
 
 TEST_F(Keys, ShowTellsWhatIsThere) {
-  make_keys(dir_, {"n1"});
+  make_shared_keys(dir_);
+  make_node_keys(dir_, "n1", {{Role::worker, 1}});
   const std::vector<KeyFacts> all = read_keys(dir_);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].path, dir_ + "/ca.pem");
   EXPECT_TRUE(all[0].certificate.authority);
   EXPECT_THAT(all[0].certificate.subject, HasSubstr("CN=lockstep authority "));
-  EXPECT_EQ(all[1].certificate.subject, "CN=node");
-  EXPECT_THAT(all[1].certificate.names, ElementsAre("lockstep", "node", "localhost", "127.0.0.1", "::1"));
-  EXPECT_EQ(all[2].certificate.subject, "CN=n1");
+  EXPECT_EQ(all[1].certificate.subject, "CN=shared");
+  EXPECT_THAT(all[1].certificate.roles, ElementsAre(transport::kAnyRole));
+  EXPECT_EQ(all[2].certificate.str(), "CN=n1 for worker:1");
   EXPECT_EQ(all[0].certificate.fingerprint.size(), 95U);
   EXPECT_NE(all[0].certificate.fingerprint, all[1].certificate.fingerprint);
   EXPECT_GE(std::stoi(all[1].certificate.not_after) - std::stoi(all[1].certificate.not_before), 10);
@@ -172,8 +176,8 @@ TEST_F(Keys, ShowTellsWhatIsThere) {
 }
 
 TEST_F(Keys, ShowTellsWhatIsWrong) {
-  make_keys(dir_, {});
-  make_keys(folder_ / "other", {});
+  make_shared_keys(dir_);
+  make_shared_keys(folder_ / "other");
   const auto replace = [&](const char* file) {
     std::filesystem::copy_file(folder_ / "other" + ("/" + std::string(file)), dir_ + "/" + file,
                                std::filesystem::copy_options::overwrite_existing);
@@ -188,7 +192,7 @@ TEST_F(Keys, ShowTellsWhatIsWrong) {
 }
 
 TEST_F(Keys, WhatIsNoCertificateIsOneLine) {
-  make_keys(dir_, {});
+  make_shared_keys(dir_);
   testing::put_file(dir_ + "/node.pem", std::vector<uint8_t>{'x'});
   EXPECT_EQ(message_of<DataError>([&] { read_keys(dir_); }), dir_ + "/node.pem: is not a certificate in PEM form");
   EXPECT_THAT(message_of<IoError>([&] { read_keys(folder_ / "none"); }), HasSubstr("none/ca.pem"));

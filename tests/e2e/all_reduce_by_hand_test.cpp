@@ -92,7 +92,7 @@ TEST_F(AllReduceByHand, WithAFileATaskAndAChief) {
 }
 
 TEST_F(AllReduceByHand, TlsChangesNoBit) {
-  ASSERT_EQ(run({"keys", "new", "keys"}).code, 0);
+  ASSERT_EQ(run({"keys", "new", "keys", "--shared"}).code, 0);
   const Words words = Words{"lr", "--batch", "50", "--epochs", "2"} + data();
   expect_same_bits(train_together("open", words, 2), train_together("closed", words + Words{"--tls", "keys"}, 2));
 }
@@ -214,7 +214,7 @@ std::string own_address(const TempDir& folder) {
 TEST_F(AllReduceByHand, AnAddressBeyondThisMachineNeedsConsentEvenWithKeys) {
   const std::string host = own_address(folder);
   if (host.empty()) GTEST_SKIP() << "this machine has only loopback";
-  ASSERT_EQ(run({"keys", "new", "keys"}).code, 0);
+  ASSERT_EQ(run({"keys", "new", "keys", "--shared"}).code, 0);
   make_cluster({{"worker", 2}}, host);
   for (const Words& more : std::vector<Words>{{}, {"--tls", "keys"}}) {
     start("worker:0", more);

@@ -57,12 +57,22 @@ TEST_F(CommandLine, MissingArgumentsAreNamed) {
 }
 
 TEST_F(CommandLine, KeysAreMadeShownAndNeverWrittenOver) {
-  EXPECT_THAT(succeed({"keys", "new", "keys", "--node", "n1", "--node", "n2"}).out,
-              AllOf(HasSubstr("keys/n1: ca.pem, node.pem, node.key"), HasSubstr("keys/n2"), HasSubstr("keys/ca.key")));
+  EXPECT_THAT(fail({"keys", "new", "keys"}, 2),
+              AllOf(HasSubstr("--cluster FILE"), HasSubstr("--node NAME"), HasSubstr("--shared")));
+  put_file(folder / "cluster.yaml", "nodes: [{host: n1, roles: [ps, worker]}, {host: n2, roles: [worker]}]\n");
+  EXPECT_THAT(
+      succeed({"keys", "new", "keys", "--cluster", "cluster.yaml"}).out,
+      AllOf(HasSubstr("keys/n1: for machine n1 (ps:0, worker:0)"), HasSubstr("keys/n2"), HasSubstr("keys/ca.key")));
+  EXPECT_THAT(succeed({"keys", "new", "keys", "--node", "n3", "--roles", "worker:2,evaluator:0"}).out,
+              HasSubstr("keys/n3: for machine n3 (worker:2, evaluator:0)"));
+  EXPECT_THAT(succeed({"keys", "new", "one", "--shared"}).out, HasSubstr("may act as any role"));
   EXPECT_THAT(succeed({"keys", "show", "keys"}).out,
               AllOf(HasSubstr("CN=n2"), HasSubstr("fingerprint"), HasSubstr("valid"), Not(HasSubstr("wrong"))));
-  EXPECT_THAT(fail({"keys", "new", "keys"}, 2), HasSubstr("keys holds keys already"));
-  EXPECT_THAT(fail({"keys", "new", "keys", "--node", "a b"}, 2), HasSubstr("--node: 'a b'"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--cluster", "cluster.yaml"}, 2), HasSubstr("keys holds keys already"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--node", "a b", "--roles", "ps:0"}, 2), HasSubstr("'a b' is not a name"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--node", "n4", "--roles", "wroker:1"}, 2),
+              HasSubstr("--roles: 'wroker:1'"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--node", "n4"}, 2), HasSubstr("--roles LIST"));
   EXPECT_THAT(fail({"keys", "show", "none"}, 1), HasSubstr("none/ca.pem"));
   EXPECT_THAT(fail({"keys", "new"}, 2), HasSubstr("DIR is required"));
   std::filesystem::remove(folder / "keys/n1/node.key");

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/temp_dir.h"
+#include "cluster/keys.h"
 #include "ps/ps_exchange.h"
 #include "ps/server.h"
 #include "transport/streams.h"
@@ -30,8 +31,9 @@ constexpr int64_t kParameters = 3000;
 /// A server in this process.
 class Host {
  public:
-  explicit Host(int workers = 1, base::TrafficMeter* meter = nullptr) {
+  explicit Host(int workers = 1, base::TrafficMeter* meter = nullptr, const std::string& keys = "") {
     options_.meter = meter;
+    options_.security.keys = keys;
     options_.spec.ps = {port_.address()};
     for (int i = 0; i < workers; ++i) options_.spec.workers.push_back("127.0.0.1:" + std::to_string(i + 1));
     options_.spec.evaluator = {"127.0.0.1:9"};
@@ -322,6 +324,39 @@ TEST(PsTraffic, MetersOfBothSidesCountWhatTheyExchange) {
   EXPECT_LE(here.received_messages, there.sent_messages + kStreams);
   EXPECT_NEAR(static_cast<double>(there.received_bytes), static_cast<double>(here.sent_bytes), 0.01 * kSteps * kFrame);
   EXPECT_NEAR(static_cast<double>(there.sent_bytes), static_cast<double>(here.received_bytes), 0.01 * kSteps * kFrame);
+}
+
+TEST(HostilePeers, TheKeyOfOneRoleGetsNothingAsAnother) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer does not see what OpenSSL does";
+#endif
+  const ::lockstep::testing::TempDir folder;
+  const std::string keys = folder / "keys";
+  cluster::make_node_keys(keys, "n0", {{cluster::Role::ps, 0}});
+  cluster::make_node_keys(keys, "n1", {{cluster::Role::worker, 1}});
+  const Host host(2, nullptr, keys + "/n0");
+  const auto answer = [&](const std::string& role, int member, bool control) {
+    const auto stream = transport::testing::connected(host.address(), {.security = {keys + "/n1"}, .role = "ps:0"});
+    return greet(*stream, hello_of(role, member), control);
+  };
+  EXPECT_EQ(answer("worker:1", 1, false), "");
+  for (const bool control : {false, true}) {
+    EXPECT_THAT(answer("worker:0", 0, control),
+                HasSubstr("says that it is worker:0: its certificate (CN=n1 for worker:1) is not for worker:0"));
+    EXPECT_THAT(answer("worker:0", -1, control), HasSubstr("is not for worker:0"));
+    EXPECT_THAT(answer("evaluator:0", -1, control), HasSubstr("is not for evaluator:0"));
+    EXPECT_THAT(answer("ps:1", -1, control), HasSubstr("is not for ps:1"));
+  }
+}
+
+/// Idle connections leave a place for the worker, and the server ends none of its threads' work for them.
+TEST(HostilePeers, ACrowdThatSaysNothingDoesNotKeepTheWorkerOut) {
+  const Host host;
+  std::vector<std::unique_ptr<Stream>> silent;
+  for (int i = 0; i < 60; ++i) silent.push_back(connect(host));
+  const size_t threads = transport::testing::threads_here();
+  EXPECT_EQ(greet(*connect(host), hello_of("worker:0", 0)), "");
+  EXPECT_LE(transport::testing::threads_here(), threads + 4);
 }
 
 TEST(HostilePeers, StrangersAndFalseEvaluatorsDoNotChangeABit) {

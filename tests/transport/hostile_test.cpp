@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <future>
 #include <random>
 
 #include "base/file.h"
@@ -120,10 +123,124 @@ TEST(Hostile, ConnectionsThatWentAwayLeaveNothingBehind) {
       << " threads, " << files_here() << " files; before " << threads << ", " << files;
 }
 
+/// Idle connections; how many of them the server keeps.
+class Crowd {
+ public:
+  Crowd(const Server& server, int size, const std::string& bytes = "") {
+    for (int i = 0; i < size; ++i) {
+      peers_.push_back(tcp_connection(server.port()));
+      if (!bytes.empty()) send_some(peers_.back(), bytes);
+    }
+  }
+  [[nodiscard]] size_t kept() const {
+    size_t kept = 0;
+    for (const base::FileHandle& peer : peers_) {
+      pollfd watched{.fd = peer.get(), .events = POLLRDHUP, .revents = 0};
+      if (poll(&watched, 1, 0) == 0) ++kept;
+    }
+    return kept;
+  }
+
+ private:
+  std::vector<base::FileHandle> peers_;
+};
+
+TEST(Hostile, StrangersAreFewCostNoThreadAndLetMembersIn) {
+  ServerOptions options = any_port();
+  options.hello_first = true;
+  Server server(options, [](Stream& stream) {
+    stream.admit();
+    echo(stream);
+  });
+  expect_still_serving(server);
+  const size_t threads = threads_here();
+  for (const std::string& bytes : {std::string(), std::string(kPreface)}) {
+    const Crowd crowd(server, 200, bytes);
+    EXPECT_TRUE(eventually([&] { return crowd.kept() <= 64; })) << crowd.kept();
+    EXPECT_LE(threads_here(), threads + 4) << "gRPC may have made some of its own";
+    expect_still_serving(server);
+  }
+}
+
+/// Streams whose peers have not said hello are strangers, too.
+TEST(Hostile, AStreamWithoutAHelloCostsNoThreadAndIsClosed) {
+  ServerOptions options = any_port();
+  options.hello_first = true;
+  options.stranger_wait = std::chrono::seconds(3);
+  std::atomic<int> handled = 0;
+  Server server(options, [&](Stream& stream) {
+    ++handled;
+    stream.admit();
+    echo(stream);
+  });
+  expect_still_serving(server);
+  const size_t threads = threads_here();
+  std::vector<std::unique_ptr<Stream>> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(connected(server));
+  EXPECT_LE(threads_here(), threads + 4);
+  EXPECT_EQ(handled, 1);
+  expect_still_serving(server);
+  const auto frame = silent.front()->read();
+  ASSERT_FALSE(frame) << "its time to say something is over";
+  EXPECT_THAT(frame.failure().message, HasSubstr("the server closed the stream"));
+}
+
+TEST(Hostile, OneWhoIsNotAdmittedStaysAStranger) {
+  ServerOptions options = any_port();
+  options.hello_first = true;
+  std::atomic<bool> over = false;
+  Server server(options, [&](Stream& stream) {
+    const auto first = stream.read();
+    if (first && first.value().header.kind == 1) stream.admit();
+    while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::vector<std::unique_ptr<Stream>> streams;
+  const auto greet = [&](uint16_t kind) {
+    Header header;
+    header.kind = kind;
+    streams.push_back(connected(server));
+    return streams.back()->write(header).ok();
+  };
+  for (int i = 0; i < 70; ++i) ASSERT_TRUE(greet(1)) << "members are no strangers";
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(greet(2));
+  EXPECT_TRUE(eventually([&] {
+    return !connect(testing::address_of(server), {.security = {}, .patience = std::chrono::milliseconds(100)}).ok();
+  }));
+  over = true;
+}
+
+TEST(Hostile, NoFilesLeftIsReportedOnce) {
+  ServerOptions options = any_port();
+  std::atomic<int> failures = 0;
+  std::promise<std::string> line;
+  options.on_failure = [&](const std::string& text) {
+    if (++failures == 1) line.set_value(text);
+  };
+  Server server(options, echo);
+  expect_still_serving(server);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const base::FileHandle peer = tcp_connection(server.port());  // its socket is made before the limit falls
+  const base::FileHandle second(socket(AF_INET, SOCK_STREAM, 0));
+  const rlimit few{static_cast<rlim_t>(second.get() + 1), before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(server.port()));
+  ::connect(second.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  std::future<std::string> told = line.get_future();
+  ASSERT_EQ(told.wait_for(std::chrono::seconds(100)), std::future_status::ready);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(told.get(), HasSubstr("Too many open files; this process may have "));
+  expect_still_serving(server);
+  EXPECT_EQ(failures, 1);
+}
+
 /// A client that calls a method of its choice and sends messages that are no frames.
 std::string answer_to(const Server& server, const char* method, const std::string& message) {
   core::start_library();
-  const core::ChannelPtr channel = core::make_channel(testing::address_of(server), {}, 1 << 20);
+  const core::ChannelPtr channel = core::make_channel(testing::address_of(server), nullptr, nullptr, 1 << 20);
   const core::QueuePtr queue = core::make_pluck_queue();
   const core::CallPtr call(grpc_channel_create_call(channel.get(), nullptr, GRPC_PROPAGATE_DEFAULTS, queue.get(),
                                                     grpc_slice_from_static_string(method), nullptr,

@@ -1,111 +1,188 @@
-// Mutual TLS: who has a key of the same authority is let in, everyone else is told why not.
+// Mutual TLS: a peer is let in where its certificate is of our authority, valid today and for the role that it acts as;
+// everyone else is refused, and both sides say why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include "base/temp_dir.h"
+#include "cluster/certificate.h"
 #include "transport/keys.h"
 #include "transport/streams.h"
 
 namespace lockstep::transport {
 namespace {
 
+using cluster::KeyPair;
 using std::chrono::milliseconds;
 using testing::address_of;
 using ::testing::AllOf;
 using testing::connected;
 using testing::echo;
+using testing::eventually;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::pattern;
 using testing::payload_of;
 
-void shell(const std::string& command) {
-  if (std::system((command + " > /dev/null 2>&1").c_str()) != 0) throw Error("failed: " + command);
+/// What a server said of peers that it refused.
+class Refused {
+ public:
+  void add(const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    lines_.push_back(line);
+  }
+  std::vector<std::string> lines() {
+    const std::scoped_lock lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+void tell(Stream& stream, const std::string& text) {
+  const auto held = std::make_shared<std::string>(text);
+  (void)stream.write({}, std::as_bytes(std::span(*held)), held);
 }
 
-/// Two authorities, each with keys of a node, made once for all tests.
 class Tls : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = std::make_unique<lockstep::testing::TempDir>();
-    make_authority("ours");
-    make_authority("theirs");
-    make_node("ours", "lockstep", ours());
-    make_node("theirs", "lockstep", theirs());
+    ours_ = cluster::make_authority();
+    theirs_ = cluster::make_authority();
   }
   static void TearDownTestSuite() { folder_.reset(); }
 
-  static void make_authority(const std::string& name) {
-    const std::string path = *folder_ / name;
-    shell("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=" + name +
-          " -keyout " + path + ".key -out " + path + ".pem");
+  static void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+  /// A folder of keys, made once.
+  static std::string keys(const std::string& name, const KeyPair& authority, const cluster::NodeNames& names,
+                          const std::string& trusted = "") {
+    const std::string folder = *folder_ / name;
+    if (!std::filesystem::create_directories(folder)) return folder;
+    const KeyPair node = cluster::make_node(authority, names);
+    put(folder + "/ca.pem", authority.certificate + trusted);
+    put(folder + "/node.pem", node.certificate);
+    put(folder + "/node.key", node.key);
+    return folder;
   }
-  static void make_node(const std::string& authority, const std::string& name, const std::string& folder) {
-    std::filesystem::create_directories(folder);
-    const std::string ca = *folder_ / authority;
-    shell("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=node -keyout " + folder +
-          "/node.key -out " + folder + "/node.csr && printf 'subjectAltName=DNS:" + name + "' > " + folder +
-          "/san && openssl x509 -req -in " + folder + "/node.csr -CA " + ca + ".pem -CAkey " + ca +
-          ".key -CAcreateserial -days 2 -extfile " + folder + "/san -out " + folder + "/node.pem");
-    std::filesystem::copy_file(ca + ".pem", folder + "/ca.pem", std::filesystem::copy_options::overwrite_existing);
-  }
-  static std::string ours() { return *folder_ / "node-ours"; }
-  static std::string theirs() { return *folder_ / "node-theirs"; }
+  static std::string ps() { return keys("ps", ours_, {"n0", {}, {"ps:0"}}); }
+  static std::string worker() { return keys("worker", ours_, {"n1", {}, {"worker:0", "worker:1"}}); }
   static std::string path(const std::string& name) { return *folder_ / name; }
-  static ServerOptions server_with(const std::string& keys) { return {.address = "127.0.0.1:0", .security = {keys}}; }
+
+  ServerOptions server_with(const std::string& keys) {
+    return {.address = "127.0.0.1:0", .security = {keys}, .on_refused = [this](const std::string& line) {
+              refused_.add(line);
+            }};
+  }
 
   /// With more patience where the reason was not known yet: a busy machine takes longer to shake hands.
   static std::string refusal(const Server& server, const std::string& keys, const std::string& reason) {
     std::string said;
     for (const int patience : {400, 2'000, 10'000, 50'000}) {
-      const auto stream = connect(address_of(server), {.security = {keys}, .patience = milliseconds(patience)});
+      const auto stream =
+          connect(address_of(server), {.security = {keys}, .role = "ps:0", .patience = milliseconds(patience)});
       if (stream) return "";
       said = stream.failure().message;
       if (said.find(reason) != std::string::npos) break;
     }
     return said;
   }
+  std::string line_of_server() {
+    EXPECT_TRUE(eventually([&] { return !refused_.lines().empty(); }));
+    return refused_.lines().empty() ? "" : refused_.lines().front();
+  }
+
+  static KeyPair ours_;
+  static KeyPair theirs_;
+  Refused refused_;
 
  private:
   static std::unique_ptr<lockstep::testing::TempDir> folder_;
 };
 
 std::unique_ptr<lockstep::testing::TempDir> Tls::folder_;
+KeyPair Tls::ours_;
+KeyPair Tls::theirs_;
 
 TEST_F(Tls, NodesOfOneAuthorityTalk) {
-  Server server(server_with(ours()), echo);
-  const auto stream = connected(server, {.security = {ours()}});
+  Server server(server_with(ps()), echo);
+  const auto stream = connected(server, {.security = {worker()}, .role = "ps:0"});
   for (const size_t size : {0, 1000, 3 << 20}) {
     ASSERT_TRUE(stream->write({}, pattern(size)));
     const auto frame = stream->read();
     ASSERT_TRUE(frame) << frame.failure().message;
     EXPECT_EQ(payload_of(frame.value()), pattern(size));
   }
+  EXPECT_THAT(refused_.lines(), IsEmpty());
+}
+
+TEST_F(Tls, AServerWithTheKeyOfAnotherRoleIsNotTalkedTo) {
+  Server server(server_with(worker()), echo);
+  const std::string reason = "its certificate (CN=n1 for worker:0, worker:1) is not for ps:0";
+  EXPECT_THAT(refusal(server, worker(), reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
+}
+
+TEST_F(Tls, AHandlerLearnsWhichRolesThePeersCertificateIsFor) {
+  Server server(server_with(ps()), [](Stream& stream) {
+    tell(stream, stream.why_not("worker:1"));
+    tell(stream, stream.why_not("worker:2"));
+    tell(stream, stream.why_not("ps:0"));
+  });
+  const auto stream = connected(server, {.security = {worker()}, .role = "ps:0"});
+  EXPECT_EQ(stream->read().value().text(), "");
+  EXPECT_EQ(stream->read().value().text(), "its certificate (CN=n1 for worker:0, worker:1) is not for worker:2");
+  EXPECT_THAT(stream->read().value().text(), HasSubstr("is not for ps:0"));
+}
+
+TEST_F(Tls, ASharedKeyMayActAsAnyRole) {
+  const std::string shared = keys("shared", ours_, {"shared", {}, {kAnyRole}});
+  Server server(server_with(shared), [](Stream& stream) { tell(stream, stream.why_not("worker:7")); });
+  EXPECT_EQ(connected(server, {.security = {shared}, .role = "ps:0"})->read().value().text(), "");
 }
 
 TEST_F(Tls, APeerOfAnotherAuthorityIsRefusedAndNamed) {
-  Server server(server_with(ours()), echo);
-  const std::string reason = "not of our certificate authority";
-  EXPECT_THAT(refusal(server, theirs(), reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
+  Server server(server_with(ps()), echo);
+  const std::string reason = "is of another authority";
+  const std::string other = keys("other", theirs_, {"n1", {}, {"worker:1"}});
+  EXPECT_THAT(refusal(server, other, reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
 }
 
-TEST_F(Tls, AClientThatTrustsUsButHasAKeyOfAnotherAuthorityIsRefused) {
-  // Such a folder would be refused here already; a hostile client does not ask.
-  Server server(server_with(theirs()), echo);
-  const std::string mixed = path("mixed");
-  std::filesystem::create_directories(mixed);
-  std::filesystem::copy(ours() + "/node.pem", mixed + "/node.pem");
-  std::filesystem::copy(ours() + "/node.key", mixed + "/node.key");
-  // Both certificates in ca.pem: ours, so that the folder looks right, and theirs, so that the server is trusted.
-  shell("(cat " + ours() + "/ca.pem " + theirs() + "/ca.pem > " + mixed + "/ca.pem)");
-  const std::string reason = "does not accept our key";
+/// A hostile client believes the server and shows what it likes.
+TEST_F(Tls, AClientWhoseKeyIsOfAnotherAuthorityIsRefusedOnBothSides) {
+  Server server(server_with(ps()), echo);
+  const std::string mixed = keys("mixed", theirs_, {"n1", {}, {"worker:1"}}, ours_.certificate);
+  const std::string reason = "does not accept our key (CN=n1 for worker:1, valid ";
   EXPECT_THAT(refusal(server, mixed, reason), HasSubstr(reason));
+  EXPECT_THAT(line_of_server(),
+              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("(CN=n1 for worker:1) is of another authority: "
+                                                       "'CN=lockstep authority ")));
+  EXPECT_EQ(refused_.lines().size(), 1U) << "one line, however often it tries";
+}
+
+/// Judged as a server or client whose clock is right judges one whose own is not.
+TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
+  const auto judged = [&](const cluster::NodeNames& names, const std::string& role = "ps:0") {
+    return why_refused(cluster::make_node(ours_, names).certificate, ours_.certificate, Purpose::server, role);
+  };
+  EXPECT_EQ(judged({"n0", {}, {"ps:0"}}), "");
+  EXPECT_THAT(judged({"n0", {}, {"ps:0"}, -10, -2}), HasSubstr("its certificate (CN=n0 for ps:0) expired on 20"));
+  EXPECT_THAT(judged({"n0", {}, {"ps:0"}, 2, 10}), HasSubstr("(CN=n0 for ps:0) is valid from 20"));
+  EXPECT_THAT(judged({"n0", {}, {"worker:0"}}), HasSubstr("is not for ps:0"));
+  EXPECT_THAT(judged({"n0", {"lockstep"}, {}}), HasSubstr("made by an older version"));
+  EXPECT_THAT(why_refused("", ours_.certificate, Purpose::client, ""), HasSubstr("shows no certificate"));
+  const KeyPair node = cluster::make_node(ours_, {"n1", {}, {"worker:1"}});
+  EXPECT_THAT(why_refused(cluster::make_node(node, {"forged", {}, {"ps:0"}}).certificate, ours_.certificate,
+                          Purpose::server, "ps:0"),
+              HasSubstr("is of another authority"));
 }
 
 TEST_F(Tls, AClientWithoutTlsIsRefused) {
-  Server server(server_with(ours()), echo);
+  Server server(server_with(ps()), echo);
   const std::string reason = "it wants TLS";
   EXPECT_THAT(refusal(server, "", reason), HasSubstr(reason));
 }
@@ -113,54 +190,77 @@ TEST_F(Tls, AClientWithoutTlsIsRefused) {
 TEST_F(Tls, AServerWithoutTlsIsNotTalkedTo) {
   Server server(server_with(""), echo);
   const std::string reason = "does not speak TLS";
-  EXPECT_THAT(refusal(server, ours(), reason), HasSubstr(reason));
+  EXPECT_THAT(refusal(server, ps(), reason), HasSubstr(reason));
 }
 
 TEST_F(Tls, RefusalsLeaveTheServerServingAndPrintNothing) {
   ::testing::internal::CaptureStderr();
   {
-    Server server(server_with(ours()), echo);
-    (void)refusal(server, theirs(), "not of our certificate authority");
+    Server server(server_with(ps()), echo);
+    (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "of another authority");
     (void)refusal(server, "", "it wants TLS");
-    EXPECT_TRUE(connected(server, {.security = {ours()}})->write({}));
+    EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-std::string complaint(const std::string& folder) {
+TEST_F(Tls, KeysThatAreReplacedAreUsedForNewConnections) {
+  const std::string folder = path("rotated");
+  std::filesystem::copy(ps(), folder);
+  Server server(server_with(folder), echo);
+  const auto before = connected(server, {.security = {worker()}, .role = "ps:0"});
+  for (const char* file : {"/node.pem", "/node.key"}) {
+    std::filesystem::copy_file(worker() + file, folder + file, std::filesystem::copy_options::overwrite_existing);
+  }
+  EXPECT_TRUE(connected(server, {.security = {worker()}, .role = "worker:1"})->write({}));
+  ASSERT_TRUE(before->write({}));
+  EXPECT_TRUE(before->read());
+}
+
+std::string complaint(const std::string& folder, const std::string& role = "") {
   try {
-    (void)read_keys(folder);
+    (void)read_keys({folder, role});
     return "";
   } catch (const UsageError& error) {
     return error.what();
   }
 }
 
-TEST_F(Tls, DamagedOrMissingKeysAreNamed) {
-  EXPECT_EQ(complaint(ours()), "");
+TEST_F(Tls, OwnKeysThatCannotBeUsedAreNamed) {
+  EXPECT_EQ(complaint(ps(), "ps:0"), "");
   EXPECT_THAT(complaint(path("nowhere")), HasSubstr(path("nowhere") + "/ca.pem"));
+  EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1 and not for ps:0"));
+  EXPECT_THAT(complaint(keys("old", ours_, {"node", {"lockstep"}, {}})),
+              AllOf(HasSubstr("older version"), HasSubstr("lockstep keys new DIR --cluster FILE")));
+  EXPECT_THAT(complaint(keys("late", ours_, {"n1", {}, {"ps:0"}, -10, -2})), HasSubstr("node.pem expired on 20"));
+  EXPECT_THAT(complaint(keys("early", ours_, {"n1", {}, {"ps:0"}, 2, 10})), HasSubstr("node.pem is valid from 20"));
   const std::string broken = path("broken");
   const auto fresh = [&] {
     std::filesystem::remove_all(broken);
-    std::filesystem::copy(ours(), broken);
+    std::filesystem::copy(ps(), broken);
   };
   fresh();
-  std::ofstream(broken + "/node.pem") << "nonsense";
+  put(broken + "/node.pem", "nonsense");
   EXPECT_THAT(complaint(broken), HasSubstr("node.pem is not a certificate"));
   fresh();
-  std::ofstream(broken + "/node.key") << "nonsense";
+  put(broken + "/node.key", "nonsense");
   EXPECT_THAT(complaint(broken), HasSubstr("node.key is not a private key"));
   fresh();
-  std::filesystem::copy(theirs() + "/node.key", broken + "/node.key",
+  std::filesystem::copy(worker() + "/node.key", broken + "/node.key",
                         std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(complaint(broken), HasSubstr("node.key is not the key of"));
-  fresh();
-  std::filesystem::copy(theirs() + "/ca.pem", broken + "/ca.pem", std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(complaint(broken), HasSubstr("was not made by"));
-  make_node("ours", "elsewhere", broken);
-  EXPECT_THAT(complaint(broken), HasSubstr("is not for the name lockstep"));
   EXPECT_THROW(Server(server_with(broken), echo), UsageError);
   EXPECT_THROW((void)connect("127.0.0.1:1", {.security = {broken}}), UsageError);
+  fresh();
+  put(broken + "/ca.pem", theirs_.certificate);
+  EXPECT_THAT(complaint(broken), HasSubstr("was not made by"));
+}
+
+TEST_F(Tls, ACertificateThatExpiresWithinTwoWeeksIsAWarning) {
+  EXPECT_EQ(expiry_warning({""}), "");
+  EXPECT_EQ(expiry_warning({keys("fine", ours_, {"n1", {}, {"ps:0"}, -1, 16})}), "");
+  EXPECT_THAT(expiry_warning({keys("soon", ours_, {"n1", {}, {"ps:0"}, -1, 13})}),
+              HasSubstr("soon/node.pem expires on"));
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // lockstep keys: the certificates with which the machines of a cluster know each other.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cluster/cluster_file.h"
 #include "cluster/keys.h"
 #include "command.h"
 #include "command_line.h"
+#include "lockstep/error.h"
 #include "output.h"
 #include "terminal.h"
 
@@ -14,18 +17,11 @@ namespace {
 
 struct KeysArguments {
   std::string dir;
-  std::vector<std::string> nodes;
+  std::string cluster;
+  std::string node;
+  std::string roles;
+  bool shared = false;
 };
-
-int new_keys(const KeysArguments& arguments) {
-  const std::vector<std::string> folders = cluster::make_keys(arguments.dir, arguments.nodes);
-  for (const std::string& folder : folders) {
-    print("{}: {}, {}, {}\n", folder, cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
-  }
-  print("Copy those three files to a machine and give their folder as --tls. {}/{} signs new nodes: keep it here.\n",
-        arguments.dir, cluster::kAuthorityKeyFile);
-  return 0;
-}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -33,13 +29,59 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+/// "worker:1,ps:0"
+std::vector<cluster::Task> parse_roles(const std::string& text) {
+  std::vector<cluster::Task> tasks;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    try {
+      tasks.push_back(cluster::parse_task(text.substr(at, end - at)));
+    } catch (const UsageError& error) {
+      throw UsageError(std::string("--roles: ") + error.what());
+    }
+    at = end + 1;
+  }
+  return tasks;
+}
+
+std::vector<cluster::MadeKeys> make(const KeysArguments& given) {
+  const int ways = (given.cluster.empty() ? 0 : 1) + (given.node.empty() ? 0 : 1) + (given.shared ? 1 : 0);
+  if (ways != 1) {
+    throw UsageError(
+        "keys new: give one of --cluster FILE (keys for each machine of a cluster), --node NAME --roles LIST (for one "
+        "machine) and --shared (one key with which any machine may act as any role)");
+  }
+  if (given.node.empty() != given.roles.empty()) {
+    throw UsageError("keys new: --node NAME and --roles LIST go together: --node n3 --roles worker:2,evaluator:0");
+  }
+  if (given.shared) return cluster::make_shared_keys(given.dir);
+  if (!given.node.empty()) return cluster::make_node_keys(given.dir, given.node, parse_roles(given.roles));
+  return cluster::make_cluster_keys(given.dir, cluster::load_cluster_file(given.cluster));
+}
+
+int new_keys(const KeysArguments& arguments) {
+  for (const cluster::MadeKeys& made : make(arguments)) {
+    if (made.host.empty()) {
+      print("{}: {}, {}, {} for every machine. Whoever has them may act as any role.\n", made.folder,
+            cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
+    } else {
+      print("{}: for machine {} ({})\n", made.folder, made.host, joined(made.roles));
+    }
+  }
+  print("Copy {} to its machine and give --tls {} there. {}/{} signs new keys: keep it here.\n",
+        arguments.shared ? "those three files" : "each folder", arguments.dir, arguments.dir,
+        cluster::kAuthorityKeyFile);
+  return 0;
+}
+
 int show_keys(const KeysArguments& arguments) {
   const Terminal terminal = Terminal::detect();
   bool good = true;
   for (const cluster::KeyFacts& facts : cluster::read_keys(arguments.dir)) {
-    const cluster::CertificateFacts& certificate = facts.certificate;
+    const transport::CertificateFacts& certificate = facts.certificate;
     print("{}\n", terminal.bold(facts.path));
     print("  subject      {}{}\n", certificate.subject, certificate.authority ? " (authority)" : "");
+    if (!certificate.roles.empty()) print("  roles        {}\n", joined(certificate.roles));
     if (!certificate.names.empty()) print("  names        {}\n", joined(certificate.names));
     print("  valid        {} to {}\n", certificate.not_before, certificate.not_after);
     print("  fingerprint  {}\n", certificate.fingerprint);
@@ -52,14 +94,16 @@ int show_keys(const KeysArguments& arguments) {
 void add_new_keys(const Command& keys, const std::shared_ptr<KeysArguments>& arguments, Invocation& invocation) {
   const Command app = keys.add_command("new", "Make an authority and node keys; existing ones stay");
   app.add_option("DIR", arguments->dir, "Folder for them; it is made where there is none").required();
-  app.add_option("--node", arguments->nodes, "Also a folder DIR/NAME for this machine; may be repeated")
-      .type_name("NAME")
-      .repeated();
+  app.add_option("--cluster", arguments->cluster, "A folder DIR/HOST for each machine of a cluster file")
+      .type_name("FILE");
+  app.add_option("--node", arguments->node, "A folder DIR/NAME for one machine, now or later").type_name("NAME");
+  app.add_option("--roles", arguments->roles, "Roles that --node may act as: worker:1,ps:0").type_name("LIST");
+  app.add_flag("--shared", arguments->shared, "One key for all machines, for any role");
   app.footer(
       "Examples:\n"
-      "  lockstep keys new keys                        one pair that all machines share\n"
-      "  lockstep keys new keys --node n1 --node n2    a folder for each machine: keys/n1, keys/n2\n"
-      "  lockstep keys new keys --node n3              one more, later");
+      "  lockstep keys new keys --cluster cluster.yaml            a folder for each machine: keys/n1, keys/n2\n"
+      "  lockstep keys new keys --node n3 --roles worker:2        one more, later\n"
+      "  lockstep keys new keys --shared                          one key for all");
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return new_keys(*arguments); }; });
 }
 
@@ -69,7 +113,7 @@ void add_keys(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("keys", "Keys for encrypted connections: make them, show them");
   app.footer(
       "Examples:\n"
-      "  lockstep keys new keys\n"
+      "  lockstep keys new keys --cluster cluster.yaml\n"
       "  lockstep keys show keys\n"
       "  lockstep train lenet --cluster cluster.yaml --task worker:1 --tls keys");
   const auto arguments = std::make_shared<KeysArguments>();

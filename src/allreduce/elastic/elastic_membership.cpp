@@ -68,6 +68,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   void certain(int peer) override;
   void absent(int peer, const std::string& why) override;
   void refused(const std::string& line, bool by_member) override;
+  void failed(const std::string& line) override;
   void serve_guest(transport::Stream& stream, const transport::Frame& first) override;
   void tick() override;
 
@@ -106,6 +107,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   std::shared_ptr<collective::Collective> collective_ LOCKSTEP_GUARDED_BY(mutex_);  ///< of the group, until it breaks
   elastic::Status told_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string refusal_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::string failed_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why this member must end
   std::set<std::string> lines_ LOCKSTEP_GUARDED_BY(mutex_);
   std::unique_ptr<elastic::Mesh> mesh_ LOCKSTEP_GUARDED_BY(mutex_);
 };
@@ -215,6 +217,7 @@ base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_erra
   if (interrupted()) return base::Failure{"interrupted while a group was being made"};
   if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
   if (assembly_.interrupted()) return base::Failure{"another member was interrupted"};
+  if (!failed_.empty()) return base::Failure{failed_};
   if (!refusal_.empty()) return base::Failure{refusal_, true};
   Errand errand{assembly_.take_preparation(), {}};
   if (!errand.preparation) errand.decision = assembly_.take_decision();
@@ -357,6 +360,17 @@ void ElasticMembership::Impl::refused(const std::string& line, bool by_member) {
   if (options_.log) options_.log("warning", line);
 }
 
+void ElasticMembership::Impl::failed(const std::string& line) {
+  std::shared_ptr<collective::Collective> broken;
+  {
+    const base::MutexLock lock(mutex_);
+    failed_ = line;
+    broken = std::exchange(collective_, nullptr);
+    wake_.notify_all();
+  }
+  if (broken) broken->abort(line);
+}
+
 elastic::Publications::Place ElasticMembership::Impl::place() {
   const base::MutexLock lock(mutex_);
   const int leader = assembly_.leader(now());
@@ -366,6 +380,7 @@ elastic::Publications::Place ElasticMembership::Impl::place() {
 void ElasticMembership::Impl::serve_guest(transport::Stream& stream, const transport::Frame& first) {
   const auto hello = wire::parse<wire::Hello>(first);
   const int member = elastic::check_hello(hello, options_.spec, options_.job, options_.task.str());
+  stream.admit();
   if (member >= 0) act([&](elastic::Assembly& assembly) { assembly.expect(member, now()); });
   wire::Welcome welcome;
   welcome.set_run(options_.run);

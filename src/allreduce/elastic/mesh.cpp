@@ -63,6 +63,9 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   server.security = options_.security;
   server.meter = options_.meter;
   server.largest_payload = kLargestPayload;
+  server.hello_first = true;
+  server.on_refused = [this](const std::string& line) { owner_.refused(line, false); };
+  server.on_failure = [this](const std::string& line) { owner_.failed(line); };
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
   try {
     for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
@@ -142,10 +145,12 @@ void Mesh::connect_for_good(int peer) {
 std::string Mesh::connect_once(int peer) try {
   transport::ConnectOptions connect;
   connect.security = options_.security;
+  connect.role = members_[static_cast<size_t>(peer)].str();
   connect.meter = options_.meter;
   connect.largest_payload = kLargestPayload;
   base::Result<std::unique_ptr<transport::Stream>> made = transport::connect(
       options_.spec.address(members_[static_cast<size_t>(peer)]), connect, [this] { return stopping_.load(); });
+  if (!made && made.failure().usage) owner_.refused(fmt::format("{}: {}", name(peer), made.failure().message), true);
   if (!made) return made.failure().message;
   transport::Stream& stream = *made.value();
   wire::Hello there;
@@ -173,10 +178,7 @@ std::string Mesh::connect_once(int peer) try {
 }
 
 void Mesh::handle(transport::Stream& stream) {
-  base::Result<transport::Frame> first = [&] {
-    const Stranger stranger(*this, stream);
-    return stream.read();
-  }();
+  const base::Result<transport::Frame> first = stream.read();
   if (!first || stopping_) return;
   try {
     serve(stream, first.value());
@@ -187,11 +189,19 @@ void Mesh::handle(transport::Stream& stream) {
 }
 
 void Mesh::serve(transport::Stream& stream, const transport::Frame& first) {
-  if (kind_of(first) == Kind::ask_run || kind_of(first) == Kind::visit) return owner_.serve_guest(stream, first);
-  if (kind_of(first) != Kind::hello) throw DataError("the first frame is no greeting of a training by all-reduce");
+  const bool guest = kind_of(first) == Kind::ask_run || kind_of(first) == Kind::visit;
+  if (!guest && kind_of(first) != Kind::hello) {
+    throw DataError("the first frame is no greeting of a training by all-reduce");
+  }
   const auto greeting = wire::parse<wire::Hello>(first);
+  const std::string role = cluster::parse_task(greeting.role()).str();
+  if (const std::string why = stream.why_not(role); !why.empty()) {
+    throw DataError(fmt::format("it says that it is {}: {}", role, why));
+  }
+  if (guest) return owner_.serve_guest(stream, first);
   const int peer = check_hello(greeting, options_.spec, options_.job, options_.task.str());
   if (peer <= me_) throw DataError(fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
+  stream.admit();
   if (!wire::send(stream, header(Kind::welcome), hello())) return;
   converse(peer, greeting.incarnation(), stream);
 }

@@ -48,6 +48,8 @@ class MeshOwner {
   virtual void absent(int peer, const std::string& why) = 0;
   /// Someone is not one of us, or says so of this member (`by_member`: the one at that member's address).
   virtual void refused(const std::string& line, bool by_member) = 0;
+  /// This member can accept no more connections: it must end.
+  virtual void failed(const std::string& line) = 0;
   virtual void serve_guest(transport::Stream& stream, const transport::Frame& first) = 0;
   /// Some four times a second.
   virtual void tick() = 0;
@@ -67,7 +69,7 @@ class Mesh {
   void stop();
 
  private:
-  /// While it lives, a stream that has not said who it is.
+  /// While it lives, a stream of this side's whose peer has not said who it is.
   struct Stranger {
     Stranger(Mesh& of, transport::Stream& stream);
     ~Stranger();

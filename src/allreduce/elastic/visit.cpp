@@ -17,6 +17,7 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
   if (transport::refuses(address)) return base::Failure{"connection refused: nobody listens there"};
   transport::ConnectOptions connect;
   connect.security = options.security;
+  connect.role = there.str();
   connect.meter = options.meter;
   base::Result<std::unique_ptr<transport::Stream>> made =
       transport::connect(address, connect, [&] { return watchdog.interrupted(); });
