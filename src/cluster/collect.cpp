@@ -18,15 +18,14 @@
 namespace lockstep::cluster {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Bytes = std::function<void(std::string_view)>;
+using Output = std::function<void(std::string_view)>;
 
 constexpr std::chrono::minutes kLongestSilence{10};
 constexpr std::chrono::hours kLongest{6};
 constexpr size_t kLongestManifest = size_t{64} << 20;
 
 /// Reads what there is on a descriptor that does not block; false at its end.
-bool read_available(int fd, const Bytes& sink) {
+bool read_available(int fd, const Output& sink) {
   std::array<char, 65536> buffer{};
   while (fd >= 0) {
     const ssize_t count = ::read(fd, buffer.data(), buffer.size());
@@ -40,13 +39,13 @@ bool read_available(int fd, const Bytes& sink) {
 
 /// Runs a command to its end and gives its output. IoError with its first line on standard error if it fails: the
 /// lines after it mostly follow from that.
-void run_command(const Command& command, const Bytes& output) {
+void run_command(const Command& command, const Output& output) {
   Child child(command);
   std::string first;
   const auto keep = [&](const std::string& line) {
     if (first.empty()) first = line;
   };
-  const auto deadline = Clock::now() + kLongest;
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
   bool open = true;
   std::optional<Ending> ending;
   while (!(ending = child.reap())) {
@@ -56,7 +55,8 @@ void run_command(const Command& command, const Bytes& output) {
     constexpr int kSilence = std::chrono::milliseconds(kLongestSilence).count();
     if (poll(fds.data(), fds.size(), kSilence) == 0)
       throw IoError(fmt::format("no answer for {} minutes", kLongestSilence.count()));
-    if (Clock::now() > deadline) throw IoError(fmt::format("not finished after {} hours", kLongest.count()));
+    if (std::chrono::steady_clock::now() > deadline)
+      throw IoError(fmt::format("not finished after {} hours", kLongest.count()));
     child.read(Stream::err, keep);
     open = open && read_available(child.fd(Stream::out), output);
   }
