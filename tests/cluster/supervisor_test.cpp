@@ -130,7 +130,7 @@ TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
 RoleProcess reporting(int index, const std::string& fields) {
   RoleProcess process = worker(index, {});
   process.command.argv = {
-      "sh", "-c", R"(echo '{"event":"failure",)" + fields + R"(}'; echo "role: cannot write x.tmp-$$" >&2; exit 1)"};
+      "sh", "-c", R"(echo '{"event":"failure",)" + fields + R"(}'; echo "sh: cannot write x.tmp-$$" >&2; exit 1)"};
   return process;
 }
 
