@@ -12,18 +12,11 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 }  // namespace
 
 Link::Link(LinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
-  try {
-    control_thread_ = std::thread([this] { keep_control(); });
-    watch_thread_ = std::thread([this] { watch(); });
-  } catch (...) {
-    stop();
-    throw;
-  }
+  control_thread_ = std::thread([this] { keep_control(); });
+  watch_thread_ = std::thread([this] { watch(); });
 }
 
-Link::~Link() { stop(); }
-
-void Link::stop() {
+Link::~Link() {
   stopping_ = true;
   {
     const base::MutexLock lock(mutex_);
@@ -31,9 +24,8 @@ void Link::stop() {
     if (data_) data_->cancel("this process ends");
     wake_.notify_all();
   }
-  for (std::thread* thread : {&control_thread_, &watch_thread_}) {
-    if (thread->joinable()) thread->join();
-  }
+  control_thread_.join();
+  watch_thread_.join();
 }
 
 bool Link::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }

@@ -67,8 +67,6 @@ class Link {
   /// One try to connect and to be welcomed.
   base::Result<bool> connect();
   void keep_control();
-  /// Ends its threads.
-  void stop();
   void keep_control_until_the_end();
   void listen(transport::Stream& stream);
   /// The control stream was welcomed: a data stream to an earlier process of the server is lost, though nobody saw it

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "base/limits.h"
@@ -9,6 +10,19 @@
 #include "lockstep/error.h"
 
 namespace lockstep {
+namespace {
+
+[[noreturn]] void refuse(size_t bytes) {
+  if (const std::new_handler handler = std::get_new_handler()) {  // as operator new does: the program may end here
+    try {
+      handler();
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the error below says more
+    }
+  }
+  throw LimitError(base::memory_limit_text() + " (" + std::to_string(bytes) + " bytes were refused)");
+}
+
+}  // namespace
 
 Buffer::Buffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
@@ -16,8 +30,7 @@ Buffer::Buffer(size_t bytes) : size_(bytes) {
   constexpr size_t kAlignment = 128;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr)
-    throw LimitError(base::memory_limit_text() + " (" + std::to_string(bytes) + " bytes were refused)");
+  if (memory == nullptr) refuse(bytes);
   std::memset(memory, 0, rounded);
   data_.reset(static_cast<std::byte*>(memory));
 }

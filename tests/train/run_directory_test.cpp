@@ -18,6 +18,7 @@
 namespace lockstep::train {
 namespace {
 
+using Bytes = std::vector<uint8_t>;
 using lockstep::testing::get_file;
 using lockstep::testing::message_of;
 using lockstep::testing::put_file;
@@ -71,17 +72,17 @@ void fail_after(const std::string& run_dir, const std::function<void(const RunDi
 TEST(RunDirectory, AFailedStartLeavesItsNumberFree) {
   const TempDir dir;
   fail_after(dir / "a", [](const RunDirectory& run) {
-    put_file(run.config_file(), {1, 2, 3});
-    put_file(run.steps_file(), {'s', 't', 'e', 'p', '\n'});
+    put_file(run.config_file(), Bytes{1, 2, 3});
+    put_file(run.steps_file(), Bytes{'s', '\n'});
   });
   EXPECT_FALSE(std::filesystem::exists(dir / "a"));
 }
 
 TEST(RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
   const TempDir dir;
-  fail_after(dir / "logged", [](const RunDirectory& run) { put_file(run.steps_file(), {'s', '\n', '1', '\n'}); });
+  fail_after(dir / "logged", [](const RunDirectory& run) { put_file(run.steps_file(), Bytes{'s', '\n', '1', '\n'}); });
   EXPECT_TRUE(std::filesystem::exists(dir / "logged/steps.csv"));
-  fail_after(dir / "saved", [](const RunDirectory& run) { put_file(run.checkpoints() + "/step-1.ckpt", {1}); });
+  fail_after(dir / "saved", [](const RunDirectory& run) { put_file(run.checkpoints() + "/step-1.ckpt", Bytes{1}); });
   EXPECT_TRUE(std::filesystem::exists(dir / "saved/checkpoints/step-1.ckpt"));
   std::filesystem::create_directory(dir / "theirs");
   fail_after(dir / "theirs", [](const RunDirectory&) {});

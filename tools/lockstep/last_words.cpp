@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "base/limits.h"
 #include "cluster/role_failure.h"
@@ -89,6 +91,13 @@ void on_abort(int number) {
   std::signal(number, SIG_DFL);
 }
 
+/// Called where memory was refused, before anything is cleaned up: threads of libraries that lack memory would keep the
+/// others from ending. A single request that was too large is an exception, as it is without a handler.
+void on_refused_memory() {
+  if (memory_is_out()) end_with(no_memory);
+  throw std::bad_alloc();
+}
+
 [[noreturn]] void on_terminate() noexcept {
   if (!std::current_exception()) std::abort();
   try {
@@ -110,6 +119,7 @@ void on_abort(int number) {
 
 void install_last_words() {
   prepare();
+  std::set_new_handler(on_refused_memory);
   std::set_terminate(on_terminate);
   std::signal(SIGABRT, on_abort);
 }

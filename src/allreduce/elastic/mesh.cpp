@@ -67,14 +67,9 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   server.on_refused = [this](const std::string& line) { owner_.refused(line, false); };
   server.on_failure = [this](const std::string& line) { owner_.failed(line); };
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
-  try {
-    for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
-    threads_.emplace_back([this] { probe_lost(); });
-    threads_.emplace_back([this] { watch(); });
-  } catch (...) {
-    stop();
-    throw;
-  }
+  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
+  threads_.emplace_back([this] { probe_lost(); });
+  threads_.emplace_back([this] { watch(); });
 }
 
 Mesh::~Mesh() { stop(); }
