@@ -16,7 +16,8 @@ class CsvFile {
   /// Makes the file with its header line; it must not exist yet.
   static CsvFile create(const std::string& path, std::string_view header);
   /// Opens it to go on, keeping the lines whose first column is at most `step`; made anew where it is missing. The cut
-  /// file appears whole. Throws DataError where its header is another one.
+  /// file appears whole, and another process that had the file open no longer writes to it. Throws DataError where its
+  /// header is another one.
   static CsvFile resume(const std::string& path, std::string_view header, uint64_t step);
 
   /// Adds a line (without its end). Throws IoError.

@@ -147,6 +147,19 @@ TEST(CsvFile, ResumesAfterAStepAndDropsWhatCameLater) {
   EXPECT_THAT(message_of<DataError>([&] { base::CsvFile::resume(dir / "a.csv", "other", 20); }), HasSubstr("a.csv"));
 }
 
+TEST(CsvFile, LateLinesOfAnEarlierWriterDoNotReachTheFile) {
+  const TempDir dir;
+  base::CsvFile earlier = base::CsvFile::create(dir / "a.csv", "step,loss");
+  earlier.add("10,1");
+  earlier.flush();
+  earlier.add("20,2");
+  base::CsvFile later = base::CsvFile::resume(dir / "a.csv", "step,loss", 25);
+  later.add("30,3");
+  later.flush();
+  earlier.flush();
+  EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n10,1\n30,3\n");
+}
+
 TEST(CsvFile, AFullDiskLeavesWholeLines) {
   const TempDir dir;
   base::CsvFile file = base::CsvFile::create(dir / "a.csv", "step,loss");
