@@ -34,6 +34,8 @@ class CheckpointFollower::Impl {
   bool reach();
   Answer ask(uint64_t after, std::span<float> parameters, uint64_t& step);
   Answer take(transport::Frame first, std::span<float> parameters, uint64_t& step);
+  /// Says the stop once on every stream: a leader that died may have told nobody. False: the stream is broken.
+  bool say_stop();
   void drop(const std::string& why);
   void try_another();
 
@@ -43,6 +45,8 @@ class CheckpointFollower::Impl {
   std::unique_ptr<transport::Stream> stream_;
   int member_ = 0;  ///< that the stream is to, or is tried next
   bool met_ = false;
+  train::StopReason stop_ = train::StopReason::none;
+  bool stop_said_ = false;  ///< on this stream
   std::string why_ = "nobody was asked";
 };
 
@@ -69,6 +73,7 @@ bool CheckpointFollower::Impl::reach() {
     return false;
   }
   stream_ = std::move(made.value());
+  stop_said_ = false;
   met_ = true;
   return true;
 }
@@ -109,7 +114,7 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::ask(uint64_t after, s
   watchdog_.watch(stream_.get());
   transport::Header request = elastic::header(Kind::follow);
   request.version = after;
-  if (!stream_->write(request)) {
+  if (!say_stop() || !stream_->write(request)) {
     drop("connection closed");
     return Answer::failed;
   }
@@ -169,13 +174,21 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::take(transport::Frame
   return Answer::parameters;
 }
 
+bool CheckpointFollower::Impl::say_stop() {
+  if (stop_ == train::StopReason::none || stop_said_) return true;
+  transport::Header order = elastic::header(Kind::stop);
+  order.extra = static_cast<uint64_t>(stop_);
+  stop_said_ = stream_->write(order) && stream_->read();
+  return stop_said_;
+}
+
 void CheckpointFollower::Impl::stop(train::StopReason reason) {
+  stop_ = reason;
+  stop_said_ = false;
   for (size_t tries = 0; tries < 2 * members_.size() && !watchdog_.interrupted(); ++tries) {
     if (!reach()) continue;
     watchdog_.watch(stream_.get());
-    transport::Header order = elastic::header(Kind::stop);
-    order.extra = static_cast<uint64_t>(reason);
-    if (stream_->write(order) && stream_->read()) return watchdog_.watch(nullptr);
+    if (say_stop()) return watchdog_.watch(nullptr);
     drop("connection closed");
   }
 }
