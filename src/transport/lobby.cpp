@@ -15,10 +15,11 @@ constexpr std::chrono::milliseconds kJustNow{100};     // since the last bytes o
 constexpr std::chrono::milliseconds kLookAtHosts{20};  // gRPC may have work that no socket tells of
 constexpr size_t kMostReports = 100;
 
-/// Whether bytes wait to be read; false where the peer has hung up.
-bool has_bytes(int socket) {
+/// Whether bytes wait to be read that may begin a connection; false where the peer has hung up.
+bool may_begin(int socket, bool tls) {
+  constexpr char kHandshakeRecord = 0x16;
   char byte = 0;
-  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0 && (!tls || byte == kHandshakeRecord);
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ std::vector<Lobby::Ready> Lobby::look(std::span<const pollfd> polled) {
 bool Lobby::advance(Stranger& stranger, bool readable) {
   if (Clock::now() >= stranger.until) return false;
   if (readable) stranger.heard = Clock::now();
-  if (!stranger.host) return !readable || (has_bytes(stranger.socket.get()) && host(stranger));
+  if (!stranger.host) return !readable || (may_begin(stranger.socket.get(), keys_.has_value()) && host(stranger));
   if (stranger.stream) {
     if (stranger.ending || !stranger.stream->first_frame_ended()) return !stranger.host->hung_up();
     return !options_.hello_first || stranger.stream->has_first_frame();

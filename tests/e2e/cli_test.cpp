@@ -59,7 +59,7 @@ TEST_F(CommandLine, MissingArgumentsAreNamed) {
 TEST_F(CommandLine, KeysAreMadeShownAndNeverWrittenOver) {
   EXPECT_THAT(fail({"keys", "new", "keys"}, 2),
               AllOf(HasSubstr("--cluster FILE"), HasSubstr("--node NAME"), HasSubstr("--shared")));
-  put_file(folder / "cluster.yaml", "nodes: [{host: n1, roles: [ps, worker]}, {host: n2, roles: [worker]}]\n");
+  std::ofstream(folder / "cluster.yaml") << "nodes: [{host: n1, roles: [ps, worker]}, {host: n2, roles: [worker]}]\n";
   EXPECT_THAT(
       succeed({"keys", "new", "keys", "--cluster", "cluster.yaml"}).out,
       AllOf(HasSubstr("keys/n1: for machine n1 (ps:0, worker:0)"), HasSubstr("keys/n2"), HasSubstr("keys/ca.key")));

@@ -211,8 +211,9 @@ TEST_F(Keys, AClusterWithKeysTrainsTheSame) {
 
 TEST_F(Keys, APeerWithOtherKeysOrNoneIsRefusedAndTheOthersTrainOn) {
   make_cluster({{"ps", 1}, {"worker", 2}});
-  make_keys("keys", {"--cluster", "cluster.yaml"});
-  make_keys("other", {"--cluster", "cluster.yaml"});
+  const Words all{"--node", "127.0.0.1", "--roles", "ps:0,worker:0,worker:1"};
+  make_keys("keys", all);
+  make_keys("other", all);
   start("ps:0", {"--tls", "keys"});
   wait_for_listener("ps", 0);
   start("worker:1", {"--tls", "other"});
@@ -235,8 +236,8 @@ TEST_F(Keys, OfAnotherRoleGetNothing) {
   make_keys("keys", {"--node", "a", "--roles", "ps:0"});
   make_keys("keys", {"--node", "b", "--roles", "worker:0"});
   make_keys("keys", {"--node", "c", "--roles", "worker:1"});
-  const auto refused = [&](const std::string& task, const std::string& folder) {
-    start(task, {"--tls", folder});
+  const auto refused = [&](const std::string& task, const std::string& keys) {
+    start(task, {"--tls", keys});
     const Ended ended = running[task]->finish();
     EXPECT_EQ(ended.code, 2);
     EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
@@ -277,7 +278,7 @@ TEST_F(Keys, AnAddressBeyondThisMachineNeedsKeysOrConsent) {
   expect_all_end();
   EXPECT_EQ(result("open/lr-1").examples, 1200U);
 
-  make_keys("keys", {"--cluster", "cluster.yaml"});
+  make_keys("keys", {"--node", host, "--roles", "ps:0,worker:0"});
   for (const char* task : {"ps:0", "worker:0"}) start(task, {"--tls", "keys"}, "closed");
   expect_all_end();
   EXPECT_EQ(result("closed/lr-1").examples, 1200U);
