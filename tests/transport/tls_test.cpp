@@ -21,6 +21,7 @@ using testing::address_of;
 using ::testing::AllOf;
 using testing::connected;
 using testing::echo;
+using ::testing::ElementsAre;
 using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -181,6 +182,23 @@ TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
               HasSubstr("is of another authority"));
 }
 
+/// OpenSSL's own client shows whatever it is given.
+TEST_F(Tls, AClientWithAWrongDateOrWithoutRolesIsRefusedByTheServerWhichSaysWhy) {
+  Server server(server_with(ps()), echo);
+  const auto show = [&](const std::string& folder) {
+    const std::string command = "openssl s_client -connect " + address_of(server) + " -alpn h2 -cert " + folder +
+                                "/node.pem -key " + folder + "/node.key < /dev/null > /dev/null 2>&1";
+    (void)!std::system(command.c_str());  // NOLINT
+  };
+  show(keys("late", ours_, {"late", {}, {"worker:1"}, -10, -2}));
+  show(keys("early", ours_, {"early", {}, {"worker:1"}, 2, 10}));
+  show(keys("old", ours_, {"old", {"lockstep"}, {}}));
+  EXPECT_TRUE(eventually([&] { return refused_.lines().size() == 3; }));
+  EXPECT_THAT(refused_.lines(), ElementsAre(HasSubstr("(CN=late for worker:1) expired on 20"),
+                                            HasSubstr("(CN=early for worker:1) is valid from 20"),
+                                            HasSubstr("(CN=old) names no roles: its keys were made by an older")));
+}
+
 TEST_F(Tls, AClientWithoutTlsIsRefused) {
   Server server(server_with(ps()), echo);
   const std::string reason = "it wants TLS";
@@ -230,10 +248,11 @@ TEST_F(Tls, OwnKeysThatCannotBeUsedAreNamed) {
   EXPECT_EQ(complaint(ps(), "ps:0"), "");
   EXPECT_THAT(complaint(path("nowhere")), HasSubstr(path("nowhere") + "/ca.pem"));
   EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1 and not for ps:0"));
-  EXPECT_THAT(complaint(keys("old", ours_, {"node", {"lockstep"}, {}})),
+  EXPECT_THAT(complaint(keys("old", ours_, {"old", {"lockstep"}, {}})),
               AllOf(HasSubstr("older version"), HasSubstr("lockstep keys new DIR --cluster FILE")));
-  EXPECT_THAT(complaint(keys("late", ours_, {"n1", {}, {"ps:0"}, -10, -2})), HasSubstr("node.pem expired on 20"));
-  EXPECT_THAT(complaint(keys("early", ours_, {"n1", {}, {"ps:0"}, 2, 10})), HasSubstr("node.pem is valid from 20"));
+  EXPECT_THAT(complaint(keys("late", ours_, {"late", {}, {"worker:1"}, -10, -2})), HasSubstr("node.pem expired on 20"));
+  EXPECT_THAT(complaint(keys("early", ours_, {"early", {}, {"worker:1"}, 2, 10})),
+              HasSubstr("node.pem is valid from 20"));
   const std::string broken = path("broken");
   const auto fresh = [&] {
     std::filesystem::remove_all(broken);
