@@ -16,7 +16,10 @@ constexpr std::chrono::milliseconds kHurry{100};
 
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
                        size_t largest_payload)
-    : watch_(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), call_queue_(core::make_pluck_queue()) {
+    : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
+  // gRPC gets a handle of its own, which it closes unseen.
+  base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!handle.open()) throw IoError("no handle of a connection for gRPC");
   grpc_call_details_init(&details_);
   grpc_metadata_array_init(&metadata_);
   grpc::ServerBuilder builder;
@@ -29,7 +32,7 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
   if (!server_) throw IoError("a gRPC server for one connection could not be made");
   grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_, call_queue_.get(), queue_->cq(), this);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-  connection.fd = socket.release();
+  connection.fd = handle.release();
   door_->HandleNewConnection(&connection);
 }
 
