@@ -15,6 +15,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(lockstep_flags INTERFACE -Wno-restrict)  # gcc 12 sees overlaps in std::string that are none
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # gcc collects garbage only from 400 MB on: up to a fifth less time to compile, for a quarter more memory.
+  add_compile_options(--param=ggc-min-heapsize=409600)
+endif()
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
