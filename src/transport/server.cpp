@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <list>
 #include <system_error>
 #include <thread>
 
+#include "base/limits.h"
 #include "base/mutex.h"
 #include "transport/lobby.h"
 #include "transport/sockets.h"
@@ -28,14 +27,10 @@ base::FileHandle make_bell() {
   return bell;
 }
 
-/// "Too many open files; this process may have 1024 (ulimit -n)"
+/// Why the system has no room for one more connection.
 std::string why_no_room(int error) {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is safe
-  const std::string reason = std::strerror(error);
-  if (error != EMFILE) return reason;
-  return fmt::format("{}; this process may have {} (ulimit -n)", reason, files.rlim_cur);
+  const std::string limit = base::limit_text(error);
+  return limit.empty() ? std::generic_category().message(error) : limit;
 }
 
 }  // namespace
@@ -186,7 +181,7 @@ void Server::Impl::begin(Lobby::Ready ready) {
     session->thread =
         std::thread([this, session, taken = std::move(ready)]() mutable { serve(*session, std::move(taken)); });
   } catch (const std::system_error& error) {
-    fail(fmt::format("cannot start a thread: {} (ulimit -u)", error.what()));
+    fail(base::error_text(error));
     const base::MutexLock lock(mutex_);
     session->admitted ? static_cast<void>(--streams_) : static_cast<void>(--unadmitted_);
     sessions_.pop_back();
