@@ -79,7 +79,8 @@ step "an experiment: LR and LeNet, one worker and three, sync and async (lockste
 "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
 
 # Emulated machines need rights that an ordinary user, or root in a container, does not have.
-study="build/release/lockstep lab run experiments/study-3.yaml --scale quick ${data[*]}"
+study="build/release/lockstep lab run experiments/study-3.yaml --scale quick${data[*]:+ ${data[*]}}"
+[[ "$dataset" == mnist ]] || study+=" --set dataset=$dataset"
 allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
 if [[ "$allowed" == yes ]]; then
   study_line="a published study, emulated machines   $study"
