@@ -38,8 +38,8 @@ class FullDisk(SmallDisk):
 class UnwritableCheckpoints(SmallDisk):
     """A file has taken the place of the folder, which stops root as well."""
 
-    def expect_end(self, *how):
-        job = self.start(TRAIN + PATIENT + [*how, "--checkpoint-every", "20", "--epochs", "1000000"])
+    def expect_end(self, train, *how):
+        job = self.start(train + PATIENT + [*how, "--checkpoint-every", "20", "--epochs", "1000000"])
         run = self.run_of("lr-1")
         self.wait_for_step(job, run, 40)
         os.rename(run.file("checkpoints"), run.file("elsewhere"))
@@ -52,10 +52,11 @@ class UnwritableCheckpoints(SmallDisk):
         self.expect_few_deaths(job)
 
     def test_of_a_chief(self):
-        self.expect_end("--async")
+        self.expect_end(TRAIN, "--async")
 
     def test_of_whoever_leads_an_all_reduce(self):
-        self.expect_end("--ps", "0", "--strategy", "allreduce")
+        servers = TRAIN.index("--ps")
+        self.expect_end(TRAIN[:servers] + TRAIN[servers + 2:], "--strategy", "allreduce")
 
 
 class FreedDisk(SmallDisk):
