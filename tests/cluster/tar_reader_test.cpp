@@ -97,10 +97,12 @@ TEST_F(Tar, WhateverCouldLeaveTheFolderIsRefused) {
   EXPECT_THAT(with({"x\n\033[2J", "y"}), HasSubstr("control characters"));
   EXPECT_EQ(with({"before", "again"}), "its archive has 'before' twice");
   EXPECT_THAT(with({"before/x", "y"}), HasSubstr("'before' is a file or a link"));
-  EXPECT_EQ(refused(make_tar({{"x", "14 path=../../y\n", 'x'}, {"x", "y"}})).substr(0, 11), "its archive");
-  EXPECT_THAT(refused(make_tar({{"x", "17 path=../../y\n\n", 'x'}, {"x", "y"}})), HasSubstr("path"));
+  EXPECT_THAT(refused(make_tar({{"x", "16 path=../../y\n", 'x'}, {"x", "y"}})),
+              HasSubstr("a path that leaves its folder"));
+  EXPECT_THAT(refused(make_tar({{"x", "17 path=../../y\n", 'x'}, {"x", "y"}})),
+              HasSubstr("the attributes of an entry"));
   EXPECT_THAT(refused(make_tar({{"L", "../../y", 'L'}, {"x", "y"}})), HasSubstr("a path that leaves its folder"));
-  EXPECT_THAT(refused(make_tar({{"x", "20 linkpath=/etc/x\n\n", 'x'}, {"x", "y"}})), HasSubstr("its archive"));
+  EXPECT_THAT(refused(make_tar({{"x", "19 linkpath=/etc/x\n", 'x'}, {"x", "y"}})), HasSubstr("a link to '/etc/x'"));
   EXPECT_THAT(with({std::string(30, '.') + "/" + "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q", "y"}), HasSubstr("too deep"));
 }
 

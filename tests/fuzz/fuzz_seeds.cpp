@@ -162,7 +162,7 @@ void write_tar(const std::string& folder) {
   };
   put("plain", make_tar({{"./", "", '5'}, {"./ps-0/", "", '5'}, {"./ps-0/log", "text"}, {"./empty"}}));
   put("long", make_tar({{"././@LongLink", std::string(150, 'a') + '\0', 'L'}, {"a", "text"}}));
-  put("pax", make_tar({{"x", "17 path=worker-1/a\n", 'x'}, {"x", "text"}, {"x", "9 size=3\n", 'x'}, {"y", "abc"}}));
+  put("pax", make_tar({{"x", "19 path=worker-1/a\n", 'x'}, {"x", "text"}, {"x", "9 size=3\n", 'x'}, {"y", "abc"}}));
   put("link", make_tar({{"x", "", '2', "/etc"}, {"x/y", "text"}}));
   put("climbs", make_tar({{"a/../../x", "text"}}));
   put("large", make_tar({{"x", "", '0', "", "\x80" + std::string(11, '\x7F')}}));
