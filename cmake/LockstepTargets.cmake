@@ -1,4 +1,5 @@
-# lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...]): one static library per folder of src/.
+# lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...] [COLD]): one static library per folder of src/. A
+# COLD room has nothing that runs in a training step; a release build optimises it less and takes a quarter less time.
 # lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]): one GoogleTest
 # program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
 # compute much themselves.
@@ -98,7 +99,7 @@ endfunction()
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
 function(lockstep_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;APART;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "" "SOURCES;APART;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${name})
   add_library(${target} STATIC ${ROOM_SOURCES} ${ROOM_APART})
   add_library(lockstep::${name} ALIAS ${target})
@@ -108,6 +109,9 @@ function(lockstep_room name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${ROOM_PUBLIC} PRIVATE $<BUILD_INTERFACE:lockstep_flags> ${ROOM_PRIVATE})
+  if(ROOM_COLD)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   lockstep_compile_together(${target} APART ${ROOM_APART})
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
