@@ -58,6 +58,7 @@ TEST(Json, IsParsedNowhereElse) {
       int number = 0;
       for (std::string line; std::getline(lines, line);) {
         ++number;
+        if (line.find("::") == std::string::npos || line.find("son") == std::string::npos) continue;
         EXPECT_FALSE(std::regex_search(line, raw)) << path << ":" << number << ": use base::parse_json";
       }
     }
