@@ -55,7 +55,7 @@ endif()
 # Sources of a room that are compiled together read their headers once, which takes a third of the time. So names in the
 # anonymous namespaces of a room differ; a source whose names do not is listed under APART and compiled by itself.
 option(LOCKSTEP_TOGETHER "Compile several sources of a room at a time" OFF)
-set(sources_together 10)
+set(sources_together 20)
 
 function(lockstep_compile_together target)
   cmake_parse_arguments(ROOM "" "" "APART" ${ARGN})

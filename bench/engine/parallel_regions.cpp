@@ -1,6 +1,6 @@
-// What a parallel loop costs that does nothing, and what it costs to change the number of parts from one loop to the
-// next. The second figure is a ratio to loops of a constant size in the same run: where it is far from 1, the OpenMP
-// runtime ends and creates threads in between.
+// Measures the cost of an empty parallel loop, and of changing the number of parts from one loop to the next. The
+// second figure is a ratio to loops of a constant size in the same run: where it is far from 1, the OpenMP runtime ends
+// and creates threads in between.
 //
 //   parallel_regions [THREADS]
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLoops = 500;  ///< of each size, in a round
+constexpr int kLoops = 500;  ///< loops of each size in a round
 constexpr int kRounds = 15;
 constexpr double kMicro = 1e6;
 

@@ -13,7 +13,7 @@ void raise_open_files();
 /// Throws LimitError where this process may open fewer than `needed` files; `who` names what needs them.
 void check_open_files(uint64_t needed, const std::string& who);
 
-/// What limit stands behind the errno of a file or socket, and how to raise it; empty where none does.
+/// Names the limit behind the errno of a file or socket, and how to raise it; empty where there is none.
 std::string limit_text(int error_number);
 /// "out of memory", with the limit where there is one.
 std::string memory_limit_text();

@@ -12,25 +12,22 @@
 #include "base/address.h"
 #include "lockstep/error.h"
 #include "transport/certificate.h"
+#include "transport/openssl.h"
 
 namespace lockstep::cluster {
 namespace {
 
+using transport::Bio;
+using transport::bio_over;
+using transport::Certificate;
+using transport::Key;
+using transport::OpensslDeleter;
+
 constexpr int kValidDays = 3652;
 constexpr int kSerialBits = 127;
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
+using Number = std::unique_ptr<BIGNUM, OpensslDeleter<BN_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, OpensslDeleter<X509_EXTENSION_free>>;
 
 void require(bool done, const char* what) {
   if (done) return;
@@ -45,8 +42,6 @@ std::string text_of(BIO* bio) {
   const long size = BIO_get_mem_data(bio, &data);
   return {data, static_cast<size_t>(size)};
 }
-
-Bio bio_over(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
 /// Gives no password: OpenSSL would ask at the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }

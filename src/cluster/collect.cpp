@@ -134,7 +134,7 @@ void check_arrived(const FileSums& arrived, const FileSums& stated) {
 void refuse_own_files(const FileSums& files) {
   for (const auto& [path, sum] : files) {
     const std::string name = path.substr(path.rfind('/') + 1);
-    if (name == ".lock" || path == "launch-id")
+    if (name == ".lock" || path == "launch-id" || path == "launch.yaml" || path.starts_with(NewFolder::kArriving))
       throw DataError(fmt::format("its archive has '{}', a file of ours", path));
   }
 }

@@ -17,7 +17,6 @@ namespace {
 
 using base::FileHandle;
 
-constexpr const char* kArriving = ".arriving-";
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 FileHandle open_root(const std::string& path) {
@@ -119,8 +118,10 @@ void NewFolder::move_out() {
 
 void NewFolder::remove_leftovers(const std::string& parent) {
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
-    if (entry.path().filename().string().starts_with(kArriving)) std::filesystem::remove_all(entry.path(), ignored);
+  std::error_code failed;
+  std::filesystem::directory_iterator at(parent, failed);
+  for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+    if (at->path().filename().string().starts_with(kArriving)) std::filesystem::remove_all(at->path(), ignored);
   }
 }
 

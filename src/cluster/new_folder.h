@@ -20,6 +20,8 @@ using FileSums = std::map<std::string, std::string>;
 
 class NewFolder final : public TarSink {
  public:
+  static constexpr const char* kArriving = ".arriving-";  ///< begins the names of such folders
+
   /// Makes ".arriving-XXXXXX" in `parent`. IoError if that cannot be.
   explicit NewFolder(const std::string& parent);
   /// Removes what is left in it.

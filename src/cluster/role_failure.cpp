@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "cluster/lines.h"
 #include "lockstep/error.h"
@@ -59,7 +60,7 @@ std::string to_json(const RoleFailure& failure, const std::string& role) {
 
 std::optional<RoleFailure> parse_failure(const std::string& line) {
   if (!line.starts_with(kFailureBegins) || line.size() > kLongestFailure) return std::nullopt;
-  const ordered_json object = ordered_json::parse(line, nullptr, false);
+  const ordered_json object = base::parse_json_or_discard<ordered_json>(line);
   if (!object.is_object()) return std::nullopt;
   RoleFailure failure;
   const std::string kind = text_at(object, "kind");

@@ -19,7 +19,7 @@ struct RoleFailure {
   };
   Kind kind = Kind::other;
   int error_number = 0;                ///< errno; 0: unknown
-  std::string path = {};               ///< of a file or folder; empty: about none
+  std::string path = {};               ///< file or folder that failed; empty: none
   std::optional<uint64_t> saved = {};  ///< step of the newest checkpoint that the role could see
   std::string text = {};               ///< the line for people
 

@@ -31,12 +31,12 @@ std::vector<RoleProcess> ssh_roles(const SshJob& job);
 /// Commands that bring a host's files home.
 struct HostCommands {
   std::string host;    ///< as it is connected to
-  std::string folder;  ///< of the run there
+  std::string folder;  ///< run folder on the host
   Node node;
   Command archive;   ///< writes a tar archive of the folder
   Command manifest;  ///< writes a line "SHA-256  PATH" per file of it
 };
-/// Those of every host, the chief's last. Lock files stay where they are.
+/// Commands for every host, the chief's last. Lock files are left out.
 std::vector<HostCommands> ssh_collections(const SshJob& job);
 /// Removes the run's folder on a host if the sorted lines of its manifest still have this `sha256sum`.
 Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum);

@@ -53,9 +53,9 @@ struct RoleEvent {
 
 struct SupervisorOptions {
   using Time = std::chrono::milliseconds;
-  /// Of each role. None is left where a restart cannot help: a limit of the process was reached; the same fault of a
-  /// file or disk has come three times, to one role or several, without a newer checkpoint in between; or a role that
-  /// reports no fault fails by itself three times in a row, quickly and with the same words.
+  /// Restarts of each role. None is left where a restart cannot help: a limit of the process was reached; the same
+  /// fault of a file or disk has come three times, to one role or several, without a newer checkpoint in between; or a
+  /// role that reports no fault fails by itself three times in a row, quickly and with the same words.
   int restarts = 10;
   Time stopped{5000};        ///< a role that is stopped this long is killed
   Time finish{30'000};       ///< after the end of training, for the servers

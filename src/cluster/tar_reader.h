@@ -63,14 +63,14 @@ class TarReader {
   TarLimits limits_;
   State state_ = State::header;
   std::array<char, kBlock> block_{};
-  size_t filled_ = 0;       ///< of block_
+  size_t filled_ = 0;       ///< bytes of block_ that are filled
   uint64_t left_ = 0;       ///< bytes of data to come
   uint64_t padding_ = 0;    ///< bytes after the data to come
   int zero_blocks_ = 0;     ///< two of them end an archive
   uint64_t after_end_ = 0;  ///< bytes
   uint64_t entries_ = 0;
   uint64_t bytes_ = 0;
-  std::string gathered_;  ///< of a long name or attributes
+  std::string gathered_;  ///< bytes of a long name or of attributes so far
   Extended next_;
 };
 

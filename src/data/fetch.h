@@ -16,7 +16,7 @@ namespace lockstep::data {
 struct RemoteFile {
   std::string name;  ///< under the mirror and in the folder
   std::string md5;   ///< of the unpacked content, as hex
-  uint64_t size;     ///< of the unpacked content, in bytes
+  uint64_t size;     ///< unpacked size in bytes
 
   /// Most bytes of a download: data that gzip cannot make smaller grows by less than 1/1000.
   [[nodiscard]] uint64_t most() const { return size + size / 100 + 4096; }

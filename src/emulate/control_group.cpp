@@ -171,10 +171,10 @@ std::string ControlGroup::make_folder(const std::string& parent, const std::stri
     base::FileHandle held = hold(folder);
     if (!exists(folder)) continue;
     held_.push_back(std::move(held));
-    break;
+    folders_.push_back(folder);
+    return folder;
   }
-  folders_.push_back(folder);
-  return folder;
+  throw IoError(fmt::format("{}{} is removed again and again by another process", said_of_, folder));
 }
 
 void ControlGroup::remove() {

@@ -54,7 +54,7 @@ uint64_t own_namespace() {
 struct Owner {
   uint64_t pid = 0;
   uint64_t start = 0;
-  bool elsewhere = false;  ///< of another PID namespace
+  bool elsewhere = false;  ///< belongs to another PID namespace
 };
 
 std::optional<Owner> owner_of(std::string_view name) {
@@ -88,7 +88,7 @@ bool owner_is_gone(std::string_view name) {
 
 base::FileHandle hold(const std::string& path) {
   base::FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  // Who looks whether it is a leftover has it for a moment.
+  // A process that checks for leftovers holds the lock for a moment.
   while (file.open() && flock(file.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
   return file;

@@ -1,4 +1,4 @@
-// What this machine lets this process do, found out before anything is made: an ordinary user, or root in a container,
+// Rights of this process on this machine, found out before anything is made: an ordinary user, or root in a container,
 // may not make network namespaces or control groups. Each function gives the reason in a few words; "" where it is
 // allowed. Free functions; any thread.
 #pragma once

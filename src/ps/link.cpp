@@ -5,7 +5,8 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kWorthALine = 5;  ///< seconds of waiting
+constexpr double kWorthALine = 5;                 ///< seconds of waiting
+constexpr std::chrono::seconds kRetryControl{1};  ///< after keys that were refused
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -138,9 +139,14 @@ transport::Traffic Link::traffic() const {
 }
 
 void Link::keep_control() {
-  try {
-    keep_control_until_the_end();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): keys that are wrong; the data stream says so
+  while (!stopping_ && !ended_) {
+    try {
+      keep_control_until_the_end();
+    } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): keys that are being replaced, or wrong ones
+    }
+    // The data stream says what is wrong, if it has to connect. Without heartbeats it is lost in the end.
+    const base::MutexLock lock(mutex_);
+    if (!stopping_ && !ended_) wake_.wait_for(mutex_, kRetryControl);
   }
 }
 
@@ -152,7 +158,7 @@ void Link::keep_control_until_the_end() {
     connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> made =
         transport::connect(options_.address, connect, [this] { return stopping_ || ended_; });
-    if (!made && made.failure().usage) return;  // the data stream says so
+    if (!made && made.failure().usage) return;
     if (!made) continue;
     {
       const base::MutexLock lock(mutex_);

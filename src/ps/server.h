@@ -103,7 +103,7 @@ class Server {
     uint64_t sequence = 0;              ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
     bool given_up = false;              ///< the same mutex
     bool holds = false;                 ///< keeps everyone from changing anything (a snapshot)
-    uint64_t told_generation = 0;       ///< of the parameters that it works with; 0: it waits for the first ones
+    uint64_t told_generation = 0;       ///< generation of its parameters; 0: it waits for the first ones
     double heard = now();               ///< when its process last had a control stream here (the server's mutex)
   };
   using SessionPtr = std::shared_ptr<Session>;

@@ -40,8 +40,9 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   const cluster::Task task = cluster::parse_task(hello.role());
   const int members = static_cast<int>(spec.members().size());
   const bool trains = task.role == cluster::Role::worker || task.role == cluster::Role::chief;
+  const bool unlisted = spec.partial && !spec.contains(task);  // only its word says which member it is
   const bool fits = hello.member() == -1 || (trains && hello.member() >= 0 && hello.member() < members &&
-                                             (spec.partial || spec.member_index(task) == hello.member()));
+                                             (unlisted || spec.member_index(task) == hello.member()));
   if (!fits) throw DataError(fmt::format("{} is member {} of {}", hello.role(), hello.member(), members));
   const bool server_of_this =
       task.role != cluster::Role::ps || (coordinates() && task.index > 0 && spec.contains(task));
@@ -49,7 +50,7 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   return hello;
 }
 
-/// Those who train without heartbeats are given up.
+/// Gives up members that train without heartbeats.
 void Server::give_up_silent() {
   const double limit = now() - kSilenceSeconds;
   const auto look = [&](Session& session) {

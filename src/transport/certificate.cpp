@@ -15,27 +15,16 @@
 #include <string_view>
 
 #include "lockstep/error.h"
+#include "transport/openssl.h"
 
 namespace lockstep::transport {
 namespace {
 
-template <auto Free>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
-using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
-using Store = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, OpensslDeleter<GENERAL_NAMES_free>>;
+using Store = std::unique_ptr<X509_STORE, OpensslDeleter<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, OpensslDeleter<X509_STORE_CTX_free>>;
 
 constexpr const char* kMakeNew = "make new ones with `lockstep keys new DIR --cluster FILE` (docs/cluster-spec.md)";
-
-Bio bio_over(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
 /// Gives no password: OpenSSL would ask at the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }

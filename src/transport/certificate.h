@@ -1,4 +1,4 @@
-// What an X.509 certificate says, and why a peer that shows it is not believed. A node's certificate names the roles
+// Reads X.509 certificates, and says why a peer that shows one is not believed. A node's certificate names the roles
 // that its holder may act as: subjectAltName URI "lockstep:worker:1", or "lockstep:any" for a key that all roles share.
 // Free functions over PEM texts, any thread.
 #pragma once

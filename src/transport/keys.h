@@ -13,7 +13,7 @@ struct Keys {
   std::string authority;         ///< ca.pem: who is trusted
   std::string node_certificate;  ///< node.pem
   std::string node_key;          ///< node.key
-  CertificateFacts facts;        ///< of node.pem
+  CertificateFacts facts;        ///< contents of node.pem
 };
 
 /// Reads and checks a folder of keys: that key, certificate and authority belong together, the dates, and that the

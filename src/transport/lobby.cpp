@@ -47,7 +47,9 @@ bool Lobby::make_room() {
 
 void Lobby::add_to(std::vector<pollfd>& polled, int& timeout_ms) const {
   for (const Stranger& stranger : strangers_) {
-    polled.push_back({stranger.host ? stranger.host->watched() : stranger.socket.get(), POLLIN | POLLRDHUP, 0});
+    // Nobody reads the bytes of one that is not wanted.
+    const short events = stranger.ending ? POLLRDHUP : POLLIN | POLLRDHUP;
+    polled.push_back({stranger.host ? stranger.host->watched() : stranger.socket.get(), events, 0});
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(stranger.until - Clock::now());
     const auto most = std::clamp(left, std::chrono::milliseconds(0), options_.stranger_wait);
     const auto wait = static_cast<int>(stranger.host ? std::min(most, kLookAtHosts).count() : most.count());
@@ -99,6 +101,9 @@ bool Lobby::host(Stranger& stranger) try {
   }
   stranger.host = std::make_unique<ServerHost>(std::move(stranger.socket), credentials, options_.largest_payload);
   return true;
+} catch (const LimitError& error) {
+  limit_ = error.what();
+  return false;
 } catch (const Error&) {
   return false;
 }

@@ -15,6 +15,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -41,8 +42,10 @@ class Lobby {
   bool make_room();
   /// Closes all.
   void clear() { strangers_.clear(); }
+  /// The limit of the system that kept a stranger from being hosted since the last call; empty: none.
+  std::string take_limit() { return std::exchange(limit_, ""); }
 
-  /// What to wait for, and for how long at most (-1: for ever).
+  /// Adds the sockets to wait for, and shortens the time to wait (-1: for ever).
   void add_to(std::vector<pollfd>& polled, int& timeout_ms) const;
   /// Moves all on; `polled` is what add_to() added, after the wait. Gives those that are ready.
   std::vector<Ready> look(std::span<const pollfd> polled);
@@ -72,6 +75,7 @@ class Lobby {
   std::optional<Keys> keys_;        ///< as last read: files may be replaced while a job runs
   std::set<std::string> reported_;  ///< refusals, a line each
   std::list<Stranger> strangers_;   ///< the oldest first
+  std::string limit_;
 };
 
 }  // namespace lockstep::transport

@@ -61,6 +61,8 @@ class Server::Impl {
   [[nodiscard]] bool has_room();
   void begin(Lobby::Ready ready);
   void join_finished();
+  /// A limit of the system was reached. Strangers go first: they must not end the server.
+  void no_room(const std::string& why);
   void fail(const std::string& why);
 
   // A session's thread.
@@ -80,7 +82,7 @@ class Server::Impl {
   size_t unadmitted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< sessions of strangers
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
 
-  // Of the acceptor's thread.
+  // Used by the acceptor's thread alone.
   Lobby lobby_;
   Listener listener_;
   std::chrono::steady_clock::time_point accepts_from_;
@@ -125,7 +127,10 @@ bool Server::Impl::turn() {
   std::vector<pollfd> polled{{accepts ? listener_.socket() : -1, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
   int timeout = accepts ? -1 : static_cast<int>(pause.count());
   lobby_.add_to(polled, timeout);
-  if (poll(polled.data(), polled.size(), timeout) < 0) return true;
+  if (poll(polled.data(), polled.size(), timeout) < 0) {
+    for (pollfd& fd : polled) fd.revents = 0;
+    if (errno != EINTR) fail(why_no_room(errno));
+  }
   uint64_t rings = 0;
   [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &rings, sizeof(rings));
   {
@@ -134,6 +139,7 @@ bool Server::Impl::turn() {
   }
   join_finished();
   for (Lobby::Ready& ready : lobby_.look(std::span(polled).subspan(2))) begin(std::move(ready));
+  if (const std::string why = lobby_.take_limit(); !why.empty()) no_room(why);
   if (polled[0].revents != 0) accept_some();
   return true;
 }
@@ -146,9 +152,15 @@ void Server::Impl::accept_some() {
       if (has_room()) lobby_.take(std::move(socket));
       continue;
     }
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) fail(why_no_room(error));
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) no_room(why_no_room(error));
     return;
   }
+}
+
+void Server::Impl::no_room(const std::string& why) {
+  accepts_from_ = std::chrono::steady_clock::now() + kNoFiles;
+  if (lobby_.size() == 0) return fail(why);
+  lobby_.clear();
 }
 
 bool Server::Impl::has_room() {

@@ -19,7 +19,7 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
     : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
   // gRPC gets a handle of its own, which it closes unseen.
   base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!handle.open()) throw IoError("no handle of a connection for gRPC");
+  if (!handle.open()) base::throw_io_error("duplicate", "a connection", errno);
   grpc_call_details_init(&details_);
   grpc_metadata_array_init(&metadata_);
   grpc::ServerBuilder builder;

@@ -191,7 +191,7 @@ void write_onnx(const std::string& folder, const std::string& files) {
     const std::string bytes = lockstep::interchange::export_onnx(model, request, parameters).bytes;
     put_text(folder + "/" + name, bytes);
   }
-  std::string groups;  // of field 127, which no message has: the parser skips them, level by level
+  std::string groups;  // field 127, which no message has: the parser skips them, level by level
   for (const char* tag : {"\xFB\x07", "\xFC\x07"}) {
     for (int i = 0; i < 15'000; ++i) groups += tag;
   }

@@ -191,12 +191,15 @@ int run_cluster(const ClusterRun& run) {
                                       display.on_event(event);
                                     }).run();
   display.finish();
-  if (run.collect) run.collect();
+  const std::string missing = run.collect ? run.collect() : "";
+  const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;
   if (run.settings->trace) merge_traces(run.run_dir, terminal);
-  const bool discarded = !ended.error.empty() && run.discard && run.discard();
-  if (ended.code == 2) throw UsageError(ended.error);
-  if (!ended.error.empty()) throw Error(ended.error + (discarded ? "" : "; what there is lies in " + run.run_dir));
+  const bool discarded = !ended.error.empty() && missing.empty() && run.discard && run.discard();
+  const std::string error = ended.error + (uncollected.empty() ? "" : "; " + uncollected);
+  if (ended.code == 2) throw UsageError(error);
+  if (!ended.error.empty()) throw Error(error + (discarded ? "" : "; what there is lies in " + run.run_dir));
   close(run, terminal, display);
+  if (!uncollected.empty()) throw IoError(uncollected);
   return ended.code;
 }
 

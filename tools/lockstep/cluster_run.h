@@ -19,8 +19,9 @@ struct ClusterRun {
   std::vector<cluster::RoleProcess> roles;
   cluster::Supervisor::Callback also = {};                ///< hears of every event first
   std::function<std::vector<std::string>()> faults = {};  ///< asked often: those that were just made
-  std::function<void()> collect = {};                     ///< once all have ended: brings in what lies elsewhere
-  std::function<bool()> discard = {};                     ///< after a failure: removes a run that holds nothing
+  /// Once all have ended: brings in files that lie elsewhere, and says which did not come.
+  std::function<std::string()> collect = {};
+  std::function<bool()> discard = {};  ///< after a failure: removes a run that holds nothing
 };
 
 /// Supervises, displays, closes. The exit code; throws Error or UsageError with the line that says why the job failed.

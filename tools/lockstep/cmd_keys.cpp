@@ -68,8 +68,12 @@ int new_keys(const KeysArguments& arguments) {
       print("{}: for machine {} ({})\n", made.folder, made.host, joined(made.roles));
     }
   }
-  print("Copy {} to its machine and give --tls {} there. {}/{} signs new keys: keep it here.\n",
-        arguments.shared ? "those three files" : "each folder", arguments.dir, arguments.dir,
+  if (arguments.shared) {
+    print("Copy these three files to {} on every machine", arguments.dir);
+  } else {
+    print("Copy each folder to the same place on its machine");
+  }
+  print(" and give --tls {} there. {}/{} signs new keys: keep it here.\n", arguments.dir, arguments.dir,
         cluster::kAuthorityKeyFile);
   return 0;
 }

@@ -123,7 +123,6 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
 
   // A launcher that only sleeps would be taken for gone by the hosts.
   std::signal(SIGTSTP, SIG_IGN);
-  std::string problems;
   ClusterRun run;
   run.settings = &settings;
   run.run_dir = directory.path();
@@ -131,10 +130,8 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
   run.discard = [&] { return directory.discard_if_unused(); };
-  run.collect = [&] { problems = cluster::collect(job, directory.path(), arguments.remove); };
-  const int code = run_cluster(run);
-  if (!problems.empty()) throw IoError("cannot collect the run's files: " + problems);
-  return code;
+  run.collect = [&] { return cluster::collect(job, directory.path(), arguments.remove); };
+  return run_cluster(run);
 }
 
 void add_under_launcher(const Command& program, Invocation& invocation) {

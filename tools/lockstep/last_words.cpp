@@ -89,6 +89,7 @@ void on_abort(int number) {
   if (memory_is_out()) end_with(no_memory);
   if (threads_are_out()) end_with(no_thread);
   std::signal(number, SIG_DFL);
+  raise(number);  // also where the signal came from outside
 }
 
 /// Called where memory was refused, before anything is cleaned up: threads of libraries that lack memory would keep the

@@ -250,7 +250,10 @@ int run_local_cluster(const train::Configuration& configuration, const train::Se
   }
   run.also = [&](const RoleEvent& event) { faults.on_event(event); };
   if (!faults.empty()) run.faults = [&] { return faults.make_due(run_dir + "/faults.jsonl"); };
-  run.collect = [&] { places.write(run_dir, true); };
+  run.collect = [&] {
+    places.write(run_dir, true);
+    return std::string();
+  };
   run.discard = [&] { return directory.discard_if_unused(); };
   return run_cluster(run);
 }

@@ -114,7 +114,7 @@ class Assembly {
   [[nodiscard]] bool interrupted() const { return interrupted_; }
   /// Whether all others of that group who are here know it, or have come to its end.
   [[nodiscard]] bool parted() const;
-  /// Whether it is known of each other one of that group that it is here, or that it is dead.
+  /// Whether every other member of that group is known to be here or dead.
   [[nodiscard]] bool accounted() const;
   /// Whether this is the first of that group who is here and has its state, and nobody has gone on without it.
   [[nodiscard]] bool foremost() const;

@@ -69,7 +69,7 @@ class Mesh {
   void stop();
 
  private:
-  /// While it lives, a stream of this side's whose peer has not said who it is.
+  /// A stream that this side opened, while its peer has not said who it is.
   struct Stranger {
     Stranger(Mesh& of, transport::Stream& stream);
     ~Stranger();

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
 constexpr std::chrono::milliseconds kLookAtPeers{200};
-constexpr std::chrono::seconds kStarting{10};        ///< that an evaluator may come later than this member
-constexpr std::chrono::milliseconds kLongest{2000};  ///< without an answer: who asks must know that this member lives
+constexpr std::chrono::seconds kEvaluatorMayCome{10};  ///< that an evaluator may come later than this member
+constexpr std::chrono::milliseconds kLongest{2000};    ///< without an answer: who asks must know that this member lives
 
 base::Result<bool> send_parameters(transport::Stream& stream, uint64_t step,
                                    const std::shared_ptr<const std::vector<float>>& parameters) {
@@ -43,7 +43,7 @@ bool Publications::awaited() const {
 
 bool Publications::expected() const {
   const base::MutexLock lock(mutex_);
-  return expected_ && !heard_end_ && std::chrono::steady_clock::now() - made_ < kStarting;
+  return expected_ && !heard_end_ && std::chrono::steady_clock::now() - made_ < kEvaluatorMayCome;
 }
 
 void Publications::stop() {

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "base/host.h"
+#include "base/keep_alive.h"
 
 namespace lockstep::collective::gloo_engine {
 namespace {
@@ -240,6 +241,7 @@ void Links::greet(int rank, std::string_view token) {
   send(rank, Lane::stage, 0, text.size());
   unbind();
   make_room(peer.socket.get());
+  base::keep_alive(peer.socket.get());
 }
 
 void Links::check_greeting(int rank) {
