@@ -36,6 +36,8 @@ class RunDirectory {
   /// Removes the folder where this object made it and nothing in it is worth keeping (a log, a checkpoint, a server's
   /// state); whether it did.
   bool discard_if_unused();
+  /// Keeps the folder, whatever is in it: others know it by name.
+  void keep() { made_ = false; }
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string config_file() const { return path_ + "/config.yaml"; }

@@ -194,7 +194,7 @@ int run_cluster(const ClusterRun& run) {
   const std::string missing = run.collect ? run.collect() : "";
   const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;
   if (run.settings->trace) merge_traces(run.run_dir, terminal);
-  const bool discarded = !ended.error.empty() && missing.empty() && run.discard && run.discard();
+  const bool discarded = !ended.error.empty() && run.discard && run.discard();
   const std::string error = ended.error + (uncollected.empty() ? "" : "; " + uncollected);
   if (ended.code == 2) throw UsageError(error);
   if (!ended.error.empty()) throw Error(error + (discarded ? "" : "; what there is lies in " + run.run_dir));

@@ -130,7 +130,11 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   run.tasks = job.cluster.spec.tasks();
   run.roles = cluster::ssh_roles(job);
   run.discard = [&] { return directory.discard_if_unused(); };
-  run.collect = [&] { return cluster::collect(job, directory.path(), arguments.remove); };
+  run.collect = [&] {
+    std::string missing = cluster::collect(job, directory.path(), arguments.remove);
+    if (!missing.empty()) directory.keep();  // its `launch-id` names the folders on the hosts
+    return missing;
+  };
   return run_cluster(run);
 }
 
