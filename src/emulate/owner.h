@@ -1,4 +1,4 @@
-// Who owns namespaces and control groups: they outlive the process that made them, so their names say
+// Owners of namespaces and control groups. These outlive the process that made them, so their names say
 // which one that was, by its number, when it began and the PID namespace that both belong to. Processes of another PID
 // namespace (a container, or the host of one) cannot be looked up: what they own is locked while they live, and locks
 // hold across namespaces. Free functions; any thread.

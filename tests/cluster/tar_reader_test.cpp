@@ -42,7 +42,7 @@ class Tar : public ::testing::Test {
     EXPECT_THAT(fs::directory_iterator(run), fs::directory_iterator{}) << message;
     return message;
   }
-  /// What the machine's tar makes of the folder `from`.
+  /// Archive of the folder `from`, made by the machine's tar.
   [[nodiscard]] std::string real_tar(const std::string& options) const {
     const std::string command = "tar -C " + (dir / "from") + " " + options + " -cf " + (dir / "out.tar") + " .";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)

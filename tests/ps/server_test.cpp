@@ -1,4 +1,4 @@
-// What a server does when peers come again, parameters are set anew, or it dies at the wrong moment.
+// Tests of a server when peers come again, parameters are set anew, or it dies at the wrong moment.
 #include <gmock/gmock.h>
 
 #include "server_support.h"

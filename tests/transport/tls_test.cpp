@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 using testing::pattern;
 using testing::payload_of;
 
-/// What a server said of peers that it refused.
+/// Lines of a server about peers that it refused.
 class Refused {
  public:
   void add(const std::string& line) {

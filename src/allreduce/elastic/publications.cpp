@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
 constexpr std::chrono::milliseconds kLookAtPeers{200};
-constexpr std::chrono::seconds kEvaluatorMayCome{10};  ///< that an evaluator may come later than this member
+constexpr std::chrono::seconds kEvaluatorMayCome{10};  ///< how much later than this member an evaluator may come
 constexpr std::chrono::milliseconds kLongest{2000};    ///< without an answer: who asks must know that this member lives
 
 base::Result<bool> send_parameters(transport::Stream& stream, uint64_t step,
