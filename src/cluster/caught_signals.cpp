@@ -1,9 +1,9 @@
+#include "cluster/caught_signals.h"
+
 #include <sys/signalfd.h>
 
 #include <cerrno>
 #include <csignal>
-
-#include "cluster/supervisor.h"
 
 namespace lockstep::cluster {
 

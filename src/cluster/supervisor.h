@@ -98,20 +98,4 @@ class Supervisor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// While it lives, these signals to this thread are not delivered but can be read from a descriptor.
-/// Make it before other threads exist.
-class CaughtSignals {
- public:
-  explicit CaughtSignals(const std::vector<int>& numbers = {SIGINT, SIGTERM, SIGHUP});
-  ~CaughtSignals();
-  CaughtSignals(const CaughtSignals&) = delete;
-  CaughtSignals& operator=(const CaughtSignals&) = delete;
-
-  [[nodiscard]] int fd() const { return fd_.get(); }
-
- private:
-  base::FileHandle fd_;
-  std::unique_ptr<struct SignalMask> before_;
-};
-
 }  // namespace lockstep::cluster

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "cluster/caught_signals.h"
 #include "cluster/supervisor.h"
 #include "cluster/watchman.h"
 

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "cluster/process.h"
+#include "cluster/caught_signals.h"
 #include "cluster/supervisor.h"
 #include "emulate/claims.h"
 #include "emulate/rights.h"

@@ -10,7 +10,7 @@
 #include "data/catalog.h"
 #include "data/order.h"
 #include "lockstep/error.h"
-#include "train/observation.h"
+#include "train/metrics_address.h"
 
 namespace lockstep::train {
 namespace {

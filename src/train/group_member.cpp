@@ -9,6 +9,7 @@
 #include "base/address.h"
 #include "lockstep/error.h"
 #include "train/all_reduce_member.h"
+#include "train/metrics_address.h"
 #include "train/ps_member.h"
 #include "train/run_end.h"
 

@@ -6,21 +6,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/address.h"
 #include "lockstep/error.h"
+#include "train/metrics_address.h"
 
 namespace lockstep::train {
 namespace {
 
 constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, which would grow large
-
-base::Address metrics_place(const std::string& text) {
-  try {
-    return base::parse_address(text);
-  } catch (const UsageError& error) {
-    throw UsageError(std::string("metrics: ") + error.what());
-  }
-}
 
 }  // namespace
 
@@ -120,18 +112,6 @@ std::string events_folder(const Settings& settings, const ObservedRole& role) {
   std::filesystem::path run = std::filesystem::absolute(role.folder).lexically_normal();
   if (!role.subfolder.empty()) run = run.parent_path();
   return (settings.summary_dir / run.filename() / role.subfolder).string();
-}
-
-std::string metrics_address(const Settings& settings, int position) {
-  if (settings.metrics.empty()) return "";
-  const base::Address address = metrics_place(settings.metrics);
-  if (!base::is_loopback(address.host) && !settings.insecure) {
-    throw UsageError(fmt::format("metrics: {} can be reached from beyond this machine; give --insecure to allow that",
-                                 settings.metrics));
-  }
-  const int port = address.port + position;
-  if (port > 65535) throw UsageError(fmt::format("metrics: port {} of {} is above 65535", port, settings.metrics));
-  return base::join_address(address.host, port);
 }
 
 }  // namespace lockstep::train

@@ -74,9 +74,6 @@ class Observation {
 
 /// Where the event files of a role lie.
 std::string events_folder(const Settings& settings, const ObservedRole& role);
-/// Where a role serves its metrics; "" where the settings ask for none. Throws UsageError for what is no address, or
-/// one beyond this machine without --insecure.
-std::string metrics_address(const Settings& settings, int position);
 /// Every how many steps; 0: never.
 uint64_t summary_every(const Settings& settings);
 

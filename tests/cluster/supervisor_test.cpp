@@ -1,4 +1,5 @@
 // The supervisor against real processes that end well, die, stop, linger and ignore what they are told.
+#include "cluster/caught_signals.h"
 #include "cluster/supervisor.h"
 
 #include <gmock/gmock.h>

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "closing.h"
+#include "cluster/caught_signals.h"
 #include "cluster_display.h"
 #include "lockstep/error.h"
 #include "observe/trace/merge.h"

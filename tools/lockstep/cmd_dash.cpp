@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/address.h"
+#include "cluster/caught_signals.h"
 #include "cluster/supervisor.h"
 #include "command.h"
 #include "command_line.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/caught_signals.h"
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
 #include "command.h"

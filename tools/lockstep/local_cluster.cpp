@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "cluster/caught_signals.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
 #include "cluster/local_launch.h"

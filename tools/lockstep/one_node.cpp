@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "cluster/caught_signals.h"
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
 #include "emulated_nodes.h"
