@@ -39,7 +39,7 @@ else
   cmake --preset release -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF > /dev/null
 fi
 if [[ -t 1 ]]; then quiet=(); else quiet=(-- --quiet); fi
-cmake --build build/release --target lockstep_program "${quiet[@]}"
+cmake --build build/release --target lockstep_tool "${quiet[@]}"
 echo "build/release/lockstep is up to date"
 lockstep=build/release/lockstep
 

@@ -9,7 +9,7 @@ add_library(lockstep::lockstep ALIAS lockstep)
 target_compile_features(lockstep INTERFACE cxx_std_20)
 target_link_libraries(lockstep INTERFACE ${rooms})
 
-install(TARGETS lockstep_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS lockstep_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS lockstep ${rooms} EXPORT lockstep_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

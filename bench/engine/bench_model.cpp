@@ -64,11 +64,11 @@ BenchModel::BenchModel(const BenchOptions& options)
 }
 
 float BenchModel::step(const float* images, const int32_t* labels, int64_t count) {
-  graph::Program& program = programs_.for_batch(count);
+  program::Program& program = programs_.for_batch(count);
   program.bind_input(0, images);
   if (programs_.traits().labels) program.bind_input(1, labels);
   exchange_.begin({steps_, static_cast<uint64_t>(count)});
-  program.run({1, steps_, 0}, [&](graph::ParameterRange range) { exchange_.ready(range, {}); });
+  program.run({1, steps_, 0}, [&](program::ParameterRange range) { exchange_.ready(range, {}); });
   steps_ = exchange_.finish({}).value().step;
   programs_.parameters_changed();
   return *program.output(0).as<float>().data();

@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "exchange/local_exchange.h"
-#include "graph/parameters.h"
+#include "program/parameters.h"
 #include "train/programs.h"
 
 namespace lockstep::bench {
@@ -23,7 +23,7 @@ struct BenchOptions {
   int threads = 1;
   bool exact_conv = false;
   bool bf16 = false;
-  train::Options options = {};  ///< of the model
+  settings::Options options = {};  ///< of the model
 };
 
 class BenchModel {
@@ -38,14 +38,14 @@ class BenchModel {
   [[nodiscard]] std::span<float> images() { return images_; }
   [[nodiscard]] std::span<const int32_t> labels() const { return labels_; }
   [[nodiscard]] train::Programs& programs() { return programs_; }
-  [[nodiscard]] graph::ParameterStore& parameters() { return parameters_; }
+  [[nodiscard]] program::ParameterStore& parameters() { return parameters_; }
   [[nodiscard]] exchange::Exchange& exchange() { return exchange_; }
 
  private:
   BenchOptions options_;
   train::ModelSpec spec_;
   std::unique_ptr<backend::Backend> backend_;
-  graph::ParameterStore parameters_;
+  program::ParameterStore parameters_;
   train::Programs programs_;
   exchange::LocalExchange exchange_;
   std::vector<float> images_;

@@ -13,8 +13,8 @@
 #include "base/parallel.h"
 #include "base/wait_policy.h"
 #include "bench_model.h"
+#include "inspect/describe.h"
 #include "machine_limits.h"
-#include "train/describe.h"
 
 namespace lockstep::bench {
 namespace {
@@ -32,11 +32,11 @@ double median(std::vector<double>& values) {
 }
 
 /// The median time of each kernel over many runs, in microseconds.
-std::vector<double> kernel_times(graph::Program& program, int runs) {
+std::vector<double> kernel_times(program::Program& program, int runs) {
   std::vector<std::vector<double>> samples(program.kernels().size(), std::vector<double>(static_cast<size_t>(runs)));
   for (size_t i = 0; i < static_cast<size_t>(runs); ++i) {
     program.run_observed(
-        {1, 1, 0}, [](graph::ParameterRange) {},
+        {1, 1, 0}, [](program::ParameterRange) {},
         [&](size_t kernel, Clock::time_point begin, Clock::time_point end) {
           samples[kernel][i] = std::chrono::duration<double, std::micro>(end - begin).count();
         });
@@ -56,7 +56,7 @@ std::string rate_text(double flops, double us, double peak) {
   return text.data();
 }
 
-void print_kernels(const graph::Program& program, const std::vector<double>& times, double step_us, double peak) {
+void print_kernels(const program::Program& program, const std::vector<double>& times, double step_us, double peak) {
   std::vector<size_t> order;
   for (size_t k = 0; k < times.size(); ++k) {
     if (times[k] > 0) order.push_back(k);
@@ -66,8 +66,8 @@ void print_kernels(const graph::Program& program, const std::vector<double>& tim
   std::printf("%-48s %-33s %-10s %11s %7s %8s %6s\n", "node", "kernel", "layout", "us", "share", "GFLOP/s", "peak");
   double sum = 0;
   for (const size_t k : order) {
-    const graph::KernelInfo& kernel = program.kernels()[k];
-    const auto flops = static_cast<double>(train::flops(program.graph(), program.graph().nodes()[k]));
+    const program::KernelInfo& kernel = program.kernels()[k];
+    const auto flops = static_cast<double>(inspect::flops(program.graph(), program.graph().nodes()[k]));
     sum += times[k];
     std::printf(format, kernel.name.c_str(), kernel.implementation.c_str(), kernel.layout.str().c_str(), times[k],
                 100.0 * times[k] / step_us, rate_text(flops, times[k], peak).c_str());
@@ -103,14 +103,14 @@ int run(const BenchOptions& options) {
     times.push_back(milliseconds_since(start));
   }
   const double step_ms = median(times);
-  graph::Program& program = model.programs().for_batch(options.batch);
+  program::Program& program = model.programs().for_batch(options.batch);
   const std::vector<double> kernels = kernel_times(program, runs);
-  train::DescribeRequest request;
+  inspect::DescribeRequest request;
   request.model = &nn::find_model(options.model);
   request.options = options.options;
   request.batch = options.batch;
   request.classes = request.model->classes;
-  const train::ModelDescription description = train::describe(request);
+  const inspect::ModelDescription description = inspect::describe(request);
   const auto flops = static_cast<double>(description.forward_flops + description.backward_flops);
   std::printf("%s batch %lld: %.4f ms per step, %.1f examples/s, %.2f MFLOP, %.1f GFLOP/s, %.0f%% of the peak\n\n",
               options.model.c_str(), static_cast<long long>(options.batch), step_ms,

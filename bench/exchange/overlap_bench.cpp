@@ -22,8 +22,8 @@
 #include "data/random_images.h"
 #include "data/synthetic.h"
 #include "lockstep/error.h"
-#include "train/all_reduce_member.h"
-#include "train/model_catalog.h"
+#include "role/all_reduce_member.h"
+#include "settings/model_catalog.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 
@@ -39,7 +39,7 @@ struct Options {
   int64_t steps = 6;
   int64_t warm_up = 2;
   double gbit = 10;
-  double bucket_mb = train::Settings{}.bucket_mb;
+  double bucket_mb = settings::Settings{}.bucket_mb;
   std::string wire = "f32";
   bool json = false;
 };
@@ -89,8 +89,8 @@ data::Dataset images_for(const Options& options) {
   return data::random_images(images);
 }
 
-train::Settings settings_of(const Options& options) {
-  train::Settings settings;
+settings::Settings settings_of(const Options& options) {
+  settings::Settings settings;
   settings.model = options.model;
   settings.batch = options.batch;
   settings.optimizer = "sgd";
@@ -128,15 +128,15 @@ class Crew {
  private:
   void train(size_t replica) {
     try {
-      const train::TrainingState begin;
+      const checkpoint::TrainingState begin;
       train::Together together;
       together.gradients_per_update = kReplicas;
-      together.exchange = [this, replica, &begin](graph::ParameterStore& parameters,
+      together.exchange = [this, replica, &begin](program::ParameterStore& parameters,
                                                   const exchange::LocalOptions& rules) {
-        train::MemberStart start;
+        role::MemberStart start;
         start.examples = dataset_.train.count();
         start.state = &begin;
-        allreduce::AllReduceOptions options = train::all_reduce_options(settings_, start, settings_.batch);
+        allreduce::AllReduceOptions options = role::all_reduce_options(settings_, start, settings_.batch);
         options.names = {"replica 0", "replica 1"};
         options.log = [](std::string_view, const std::string&) {};
         options.rules = rules;
@@ -163,8 +163,8 @@ class Crew {
     }
   }
 
-  train::Settings settings_;
-  train::ModelCatalog catalog_;
+  settings::Settings settings_;
+  settings::ModelCatalog catalog_;
   const nn::ModelDef& model_;
   data::Dataset dataset_;
   std::vector<std::shared_ptr<collective::Collective>> group_;

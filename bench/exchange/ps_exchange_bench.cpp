@@ -184,7 +184,7 @@ class Host {
   Told* told_ = shared_memory();
 };
 
-graph::ParameterStore make_parameters(const Model& model) {
+program::ParameterStore make_parameters(const Model& model) {
   std::vector<graph::ParameterInfo> infos;
   size_t offset = 0;
   for (const int64_t tensor : model.tensors) {
@@ -255,7 +255,7 @@ class Worker {
     return shard;
   }
 
-  graph::ParameterStore parameters_;
+  program::ParameterStore parameters_;
   base::FileHandle bare_;
   ps::Shard shard_;
   std::vector<float> staging_;

@@ -28,7 +28,7 @@ transport::Element wire_element(collective::Element element) {
 
 }  // namespace
 
-AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduceOptions options,
+AllReduceExchange::AllReduceExchange(program::ParameterStore& parameters, AllReduceOptions options,
                                      std::unique_ptr<Membership> membership)
     : parameters_(parameters),
       options_(std::move(options)),
@@ -65,7 +65,7 @@ void AllReduceExchange::begin(const exchange::StepStart& start) {
   weight_ = by_examples ? static_cast<float>(start.examples) / nominal : 1.0F;
 }
 
-void AllReduceExchange::ready(graph::ParameterRange range, exchange::Event /*event*/) {
+void AllReduceExchange::ready(program::ParameterRange range, exchange::Event /*event*/) {
   const size_t complete = posted_ + buckets_.announced(range);
   while (posted_ < complete && posted_ + 1 < buckets_.size()) post_bucket(posted_);
 }
@@ -84,7 +84,7 @@ void AllReduceExchange::post_bucket(size_t index) {
   });
 }
 
-base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
+base::Result<bool> AllReduceExchange::reduce(program::ParameterRange range) {
   const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
   scale_gradients(range);
   if (top_k_) return reduce_sparse(range.offset, values);
@@ -112,7 +112,7 @@ base::Result<bool> AllReduceExchange::reduce_sparse(size_t offset, std::span<flo
   return done;
 }
 
-void AllReduceExchange::scale_gradients(graph::ParameterRange range) {
+void AllReduceExchange::scale_gradients(program::ParameterRange range) {
   if (weight_ == 1.0F) return;
   const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
   for (float& value : values) value *= weight_;
@@ -120,7 +120,7 @@ void AllReduceExchange::scale_gradients(graph::ParameterRange range) {
 
 /// The last bucket travels with the notes; where gradients are sent in another form, after it.
 base::Result<bool> AllReduceExchange::reduce_last() {
-  const graph::ParameterRange range = buckets_.range(buckets_.size() - 1);
+  const program::ParameterRange range = buckets_.range(buckets_.size() - 1);
   const size_t notes = notes_size(group_.collective->size());
   if (!plain()) {
     base::Result<bool> done = reduce(range);
@@ -138,7 +138,7 @@ base::Result<bool> AllReduceExchange::complete(const Note& note) {
   if (note.report.examples == 0) {
     // Nothing of this member: what is not under way yet counts nothing.
     for (size_t i = posted_; i < buckets_.size(); ++i) {
-      const graph::ParameterRange range = buckets_.range(i);
+      const program::ParameterRange range = buckets_.range(i);
       std::fill_n(parameters_.gradients().begin() + static_cast<ptrdiff_t>(range.offset), range.count, 0.0F);
     }
   }

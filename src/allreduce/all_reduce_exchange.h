@@ -27,7 +27,7 @@
 #include "base/tracer.h"
 #include "collective/collective.h"
 #include "exchange/local_exchange.h"
-#include "graph/parameters.h"
+#include "program/parameters.h"
 
 namespace lockstep::allreduce {
 
@@ -87,13 +87,13 @@ struct Communication {
 
 class AllReduceExchange final : public exchange::Exchange {
  public:
-  AllReduceExchange(graph::ParameterStore& parameters, AllReduceOptions options,
+  AllReduceExchange(program::ParameterStore& parameters, AllReduceOptions options,
                     std::unique_ptr<Membership> membership);
   ~AllReduceExchange() override;
 
   base::Result<std::optional<exchange::StepInfo>> join() override;
   void begin(const exchange::StepStart& start) override;
-  void ready(graph::ParameterRange range, exchange::Event event) override;
+  void ready(program::ParameterRange range, exchange::Event event) override;
   base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override;
   base::Result<std::optional<exchange::StepInfo>> leave(const exchange::Farewell& farewell) override;
   [[nodiscard]] bool leads() const override { return leads_; }
@@ -114,14 +114,14 @@ class AllReduceExchange final : public exchange::Exchange {
 
   // A step.
   void post_bucket(size_t index);
-  base::Result<bool> reduce(graph::ParameterRange range);
+  base::Result<bool> reduce(program::ParameterRange range);
   base::Result<bool> reduce_halves(std::span<float> values);
   base::Result<bool> reduce_sparse(size_t offset, std::span<float> values);
   /// Sends what is left of the step, the note with it, and reads what all have said.
   base::Result<bool> complete(const Note& note);
   base::Result<bool> reduce_last();
   void apply(exchange::StepInfo& info);
-  void scale_gradients(graph::ParameterRange range);
+  void scale_gradients(program::ParameterRange range);
   void account();
   /// Of a wait for the others and the transfer: what this member waited for the last to come.
   [[nodiscard]] double waited_for_others(double waited) const;
@@ -141,7 +141,7 @@ class AllReduceExchange final : public exchange::Exchange {
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;
 
-  graph::ParameterStore& parameters_;
+  program::ParameterStore& parameters_;
   AllReduceOptions options_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<optim::Optimizer> optimizer_;

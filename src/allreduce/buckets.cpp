@@ -21,7 +21,7 @@ Buckets::Buckets(size_t count, size_t bytes)
   begin();
 }
 
-graph::ParameterRange Buckets::range(size_t i) const {
+program::ParameterRange Buckets::range(size_t i) const {
   const size_t end = std::min(top_ - i * each_, count_);
   const size_t begin = top_ - std::min((i + 1) * each_, top_);
   return {begin, end - begin};
@@ -32,7 +32,7 @@ void Buckets::begin() {
   complete_ = 0;
 }
 
-size_t Buckets::announced(graph::ParameterRange range) {
+size_t Buckets::announced(program::ParameterRange range) {
   if (range.count == 0) return 0;
   const size_t end = range.offset + range.count;
   const auto refuse = [&](const char* why) {
@@ -40,7 +40,7 @@ size_t Buckets::announced(graph::ParameterRange range) {
   };
   if (range.offset > count_ || range.count > count_ - range.offset) throw refuse("are not there");
   for (size_t i = bucket_of(end - 1); i <= bucket_of(range.offset); ++i) {
-    const graph::ParameterRange bucket = this->range(i);
+    const program::ParameterRange bucket = this->range(i);
     const size_t shared = std::min(end, bucket.offset + bucket.count) - std::max(range.offset, bucket.offset);
     if (shared > missing_[i]) throw refuse("are final already");
     missing_[i] -= shared;

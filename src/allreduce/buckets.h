@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "graph/program.h"
+#include "program/program.h"
 
 namespace lockstep::allreduce {
 
@@ -16,14 +16,14 @@ class Buckets {
   Buckets(size_t count, size_t bytes);
 
   [[nodiscard]] size_t size() const { return missing_.size(); }  ///< at least 1, which may be empty
-  [[nodiscard]] graph::ParameterRange range(size_t i) const;
+  [[nodiscard]] program::ParameterRange range(size_t i) const;
 
   /// A new step: nothing is announced.
   void begin();
   /// These gradients are final; each element once, in any order. Gives how many further buckets, in their order, are
   /// complete now with all before them. Throws UsageError for elements that are not there, or for more than a bucket
   /// has.
-  size_t announced(graph::ParameterRange range);
+  size_t announced(program::ParameterRange range);
 
  private:
   [[nodiscard]] size_t bucket_of(size_t element) const { return (top_ - 1 - element) / each_; }

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cluster/process.h"
 #include "emulate/owner.h"
 #include "lockstep/error.h"
+#include "process/child_process.h"
 
 namespace lockstep::emulate {
 namespace {
@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a helper program said, where it failed; empty: it did not.
-std::string complaint(cluster::Command command, const std::string& input = "") {
+std::string complaint(process::Command command, const std::string& input = "") {
   command.hold_stdin = true;
-  cluster::Child child(command);
+  process::Child child(command);
   child.write(input);
   child.close_input();
   std::string said;
@@ -28,22 +28,22 @@ std::string complaint(cluster::Command command, const std::string& input = "") {
     if (said.empty()) said = line;
   };
   const auto ignore = [](const std::string&) {};
-  std::optional<cluster::Ending> ending;
+  std::optional<process::Ending> ending;
   while (!ending) {
     pollfd end{child.end_fd(), POLLIN, 0};
     constexpr int kLookMilliseconds = 100;
     (void)poll(&end, 1, kLookMilliseconds);
-    child.read(cluster::Stream::out, ignore);
-    child.read(cluster::Stream::err, keep);
+    child.read(process::Stream::out, ignore);
+    child.read(process::Stream::err, keep);
     ending = child.reap();
   }
-  child.read_rest(cluster::Stream::err, keep);
+  child.read_rest(process::Stream::err, keep);
   if (ending->ok()) return "";
   return said.empty() ? ending->text() : said;
 }
 
 std::string complaint(const std::vector<std::string>& words, const std::string& input = "") {
-  cluster::Command command;
+  process::Command command;
   command.argv = words;
   return complaint(command, input);
 }
@@ -51,7 +51,7 @@ std::string complaint(const std::vector<std::string>& words, const std::string& 
 /// Nobody makes up addresses of the sixth version for what will be plugged in: their chatter would count as the nodes'
 /// traffic.
 void keep_quiet(const std::string& name_space) {
-  cluster::Command command;
+  process::Command command;
   command.argv = {"sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"};
   command.network_namespace = fmt::format("{}/{}", kNamespaces, name_space);
   (void)complaint(command);  // a system without that version is as good

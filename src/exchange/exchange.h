@@ -16,9 +16,9 @@
 
 #include "base/result.h"
 #include "data/plan.h"
-#include "graph/program.h"
 #include "lockstep/train.h"
 #include "optim/optimizer.h"
+#include "program/program.h"
 
 namespace lockstep::exchange {
 
@@ -107,7 +107,7 @@ class Exchange {
 
   virtual void begin(const StepStart& start) = 0;
   /// The gradients of `range` are final once `event` has happened.
-  virtual void ready(graph::ParameterRange range, Event event) = 0;
+  virtual void ready(program::ParameterRange range, Event event) = 0;
   /// Waits until the parameters are updated.
   virtual base::Result<StepInfo> finish(const BatchReport& report) = 0;
 

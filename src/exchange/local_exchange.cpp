@@ -9,7 +9,7 @@
 
 namespace lockstep::exchange {
 
-LocalExchange::LocalExchange(graph::ParameterStore& parameters, const LocalOptions& options)
+LocalExchange::LocalExchange(program::ParameterStore& parameters, const LocalOptions& options)
     : parameters_(parameters),
       options_(options),
       optimizer_(optim::make_optimizer(options.optimizer, parameters.count(), options.threads)) {
@@ -23,7 +23,7 @@ void LocalExchange::begin(const StepStart& start) {
   announced_ = 0;
 }
 
-void LocalExchange::ready(graph::ParameterRange range, Event /*event*/) { announced_ += range.count; }
+void LocalExchange::ready(program::ParameterRange range, Event /*event*/) { announced_ += range.count; }
 
 base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
   using Clock = std::chrono::steady_clock;

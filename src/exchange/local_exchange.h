@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "exchange/exchange.h"
-#include "graph/parameters.h"
 #include "optim/schedule.h"
+#include "program/parameters.h"
 
 namespace lockstep::exchange {
 
@@ -19,10 +19,10 @@ struct LocalOptions {
 
 class LocalExchange final : public Exchange {
  public:
-  LocalExchange(graph::ParameterStore& parameters, const LocalOptions& options);
+  LocalExchange(program::ParameterStore& parameters, const LocalOptions& options);
 
   void begin(const StepStart& start) override;
-  void ready(graph::ParameterRange range, Event event) override;
+  void ready(program::ParameterRange range, Event event) override;
   /// Throws Error if some gradients were never announced.
   base::Result<StepInfo> finish(const BatchReport& report) override;
   [[nodiscard]] std::vector<std::string> slot_names() const override;
@@ -34,7 +34,7 @@ class LocalExchange final : public Exchange {
   /// The factor that brings the gradients' norm down to the limit; tells the norm.
   float clip(float& norm) const;
 
-  graph::ParameterStore& parameters_;
+  program::ParameterStore& parameters_;
   LocalOptions options_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   uint64_t step_ = 0;

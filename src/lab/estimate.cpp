@@ -5,10 +5,10 @@
 
 #include "base/parallel.h"
 #include "cluster/cluster_file.h"
+#include "inspect/describe.h"
 #include "lab/run_check.h"
 #include "lockstep/error.h"
-#include "train/describe.h"
-#include "train/model_catalog.h"
+#include "settings/model_catalog.h"
 #include "train/programs.h"
 
 namespace lockstep::lab {
@@ -25,7 +25,7 @@ constexpr double kSecondsToEmulate = 0.7;
 constexpr double kSecondsToStartRole = 0.15;
 constexpr double kStepsToALoss = 8000;  ///< until a stop rule is met, where nothing else ends the training
 
-double training_examples(const train::Settings& s) {
+double training_examples(const settings::Settings& s) {
   double count = s.dataset == "images" || s.dataset == "synthetic" ? 10'000 : 60'000;
   if (s.dataset == "cluttered-mnist") count = 10'000;
   if (s.train_size > 0) count = static_cast<double>(s.train_size);
@@ -34,7 +34,7 @@ double training_examples(const train::Settings& s) {
   return count * s.data_scale;
 }
 
-double test_examples(const train::Settings& s) {
+double test_examples(const settings::Settings& s) {
   double count = s.dataset == "images" ? 1000 : 10'000;
   if (s.test_size > 0) count = static_cast<double>(s.test_size);
   return s.test_limit > 0 ? std::min(count, static_cast<double>(s.test_limit)) : count;
@@ -47,7 +47,7 @@ struct Length {
   double evaluations = 1;
 };
 
-Length length_of(const train::Settings& s, double trainers) {
+Length length_of(const settings::Settings& s, double trainers) {
   const double batch = static_cast<double>(s.batch);
   const double per_update = s.mode == "async" ? 1 : trainers;
   Length length;
@@ -106,22 +106,22 @@ Estimator::Cost Estimator::cost_of(const RunPlan& plan) {
   }
   const auto found = costs_.find(key);
   if (found != costs_.end()) return found->second;
-  const train::ModelCatalog catalog(models_);
+  const settings::ModelCatalog catalog(models_);
   const nn::ModelDef& model = catalog.find(value_of(plan.settings, "model"));
-  const train::Settings settings = resolved(plan, models_);
+  const settings::Settings settings = resolved(plan, models_);
   const int64_t size = settings.image_size;
   const Shape image = size > 0 ? Shape{model.image[0], size, size} : model.image;
   const train::ModelSpec spec{&model, settings.options, image, model.classes};
   const graph::Graph graph = train::training_graph(spec, 1);
   Cost cost;
-  for (const graph::Node& node : graph.nodes()) cost.flops += static_cast<double>(train::flops(graph, node));
+  for (const graph::Node& node : graph.nodes()) cost.flops += static_cast<double>(inspect::flops(graph, node));
   cost.parameter_bytes = 4.0 * static_cast<double>(graph.parameter_count());
   costs_[key] = cost;
   return cost;
 }
 
 double Estimator::seconds(const RunPlan& plan) {
-  const train::Settings s = resolved(plan, models_);
+  const settings::Settings s = resolved(plan, models_);
   const Cost cost = cost_of(plan);
   const double host = base::available_cores();
   const Roles roles = roles_of(plan);

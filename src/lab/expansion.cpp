@@ -12,7 +12,7 @@
 #include "lab/run_check.h"
 #include "lab/run_key.h"
 #include "lockstep/error.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 namespace {
@@ -61,7 +61,7 @@ Values read_tags(const Reader& reader, const YamlNode& map, Values tags) {
   for (size_t i = 0; i < node->keys.size(); ++i) {
     const std::string name = reader.simple_name(node->keys[i], "a tag");
     static const std::set<std::string, std::less<>> taken{"label", "group", "repeat", "worker", "role", "node"};
-    if (taken.contains(name) || train::find_setting(name) != nullptr || find_field(name) != nullptr) {
+    if (taken.contains(name) || settings::find_setting(name) != nullptr || find_field(name) != nullptr) {
       reader.fail(node->keys[i], fmt::format("a tag cannot be called '{}': that is a field already", name));
     }
     const std::string value = reader.text(node->items[i], name);
@@ -220,7 +220,7 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
 
 /// A setting that several processes heed and one alone refuses.
 bool is_of_cluster(const std::string& name) {
-  const train::SettingDef* def = train::find_setting(name);
+  const settings::SettingDef* def = settings::find_setting(name);
   return def != nullptr && def->group == "Cluster" && name != "workers" && name != "layout" && name != "restarts" &&
          name != "insecure";
 }

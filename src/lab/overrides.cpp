@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/error.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 namespace {
@@ -19,10 +19,10 @@ YamlNode scalar(const std::string& text) {
   return node;
 }
 
-bool names(const YamlNode& key, const train::SettingDef& def) { return train::find_setting(key.text) == &def; }
+bool names(const YamlNode& key, const settings::SettingDef& def) { return settings::find_setting(key.text) == &def; }
 
 /// The item of a map whose key is this setting, however it is spelt; nullptr without one.
-YamlNode* find(YamlNode* map, const train::SettingDef& def) {
+YamlNode* find(YamlNode* map, const settings::SettingDef& def) {
   if (map == nullptr || !map->is(Kind::map)) return nullptr;
   for (size_t i = 0; i < map->keys.size(); ++i) {
     if (names(map->keys[i], def)) return &map->items[i];
@@ -51,12 +51,12 @@ std::vector<YamlNode*> levels(YamlNode& file) {
                                reader.place(at)));
 }
 
-void refuse_varied(const Reader& reader, YamlNode& level, const train::SettingDef& def) {
-  if (const YamlNode* values = find(part(level, "grid"), def)) refuse(reader, train::yaml_key(def), *values);
+void refuse_varied(const Reader& reader, YamlNode& level, const settings::SettingDef& def) {
+  if (const YamlNode* values = find(part(level, "grid"), def)) refuse(reader, settings::yaml_key(def), *values);
   YamlNode* cases = part(level, "cases");
   if (cases == nullptr || !cases->is(Kind::list)) return;
   for (YamlNode& one : cases->items) {
-    if (const YamlNode* value = find(&one, def)) refuse(reader, train::yaml_key(def), *value);
+    if (const YamlNode* value = find(&one, def)) refuse(reader, settings::yaml_key(def), *value);
   }
 }
 
@@ -106,18 +106,18 @@ void set(const Reader& reader, YamlNode& file, const std::string& name, const st
     set_option(reader, file, name, value);
     return;
   }
-  const train::SettingDef* def = train::find_setting(name);
+  const settings::SettingDef* def = settings::find_setting(name);
   if (def == nullptr) {
-    throw UsageError(fmt::format("--set: '{}' is not a setting{}", base::shown(name), train::setting_hint(name)));
+    throw UsageError(fmt::format("--set: '{}' is not a setting{}", base::shown(name), settings::setting_hint(name)));
   }
-  train::Settings scratch;
-  train::assign(scratch, *def, value, "--set " + train::yaml_key(*def));
+  settings::Settings scratch;
+  settings::assign(scratch, *def, value, "--set " + settings::yaml_key(*def));
   for (YamlNode* level : levels(file)) {
     refuse_varied(reader, *level, *def);
     if (YamlNode* there = find(part(*level, "base"), *def)) *there = scalar(value);
   }
   YamlNode& base = base_of(file);
-  if (find(&base, *def) == nullptr) put(base, train::yaml_key(*def), value);
+  if (find(&base, *def) == nullptr) put(base, settings::yaml_key(*def), value);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "lab/fields.h"
 #include "lockstep/error.h"
 #include "observe/monitor/sampler.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 namespace {
@@ -50,7 +50,7 @@ bool is_monitor_column(const std::string& name) {
 bool ReportReader::is_set_field(const std::string& name, bool per_worker) const {
   if (name == "label" || name == "group" || name == "repeat") return true;
   if (per_worker && (name == "worker" || name == "role" || name == "node")) return true;
-  if (contains(vocabulary_.tags, name) || train::find_setting(name) != nullptr) return true;
+  if (contains(vocabulary_.tags, name) || settings::find_setting(name) != nullptr) return true;
   return name.starts_with("options.") && name.size() > 8;
 }
 
@@ -60,7 +60,7 @@ std::string ReportReader::hint(const std::string& name, Wanted wanted, bool per_
     all = {"label", "group", "repeat"};
     if (per_worker) all.insert(all.end(), {"worker", "role", "node"});
     all.insert(all.end(), vocabulary_.tags.begin(), vocabulary_.tags.end());
-    for (const train::SettingDef& def : train::settings_table()) all.push_back(train::yaml_key(def));
+    for (const settings::SettingDef& def : settings::settings_table()) all.push_back(settings::yaml_key(def));
   }
   if (wanted != Wanted::set) {
     for (const FieldDef& def : lab::fields()) all.emplace_back(def.name);
@@ -81,8 +81,8 @@ std::string ReportReader::field(const YamlNode& node, Wanted wanted, bool per_wo
     const std::string what = wanted == Wanted::measured ? "measured field" : "field";
     reader_.fail(node, fmt::format("there is no {} '{}'{}", what, shown, hint(shown, wanted, per_worker)));
   }
-  const train::SettingDef* def = train::find_setting(name);
-  return def != nullptr && !measured ? train::yaml_key(*def) : name;
+  const settings::SettingDef* def = settings::find_setting(name);
+  return def != nullptr && !measured ? settings::yaml_key(*def) : name;
 }
 
 Names ReportReader::fields(const YamlNode& map, const char* key, Wanted wanted, bool per_worker) const {

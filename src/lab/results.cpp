@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "records/statistics.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 namespace {
@@ -40,8 +40,8 @@ std::string roles_text(const RunResult& run, std::string_view field) {
 std::string text_or_default(const RunResult& run, const std::string& field) {
   std::string text = run.text(field);
   if (!text.empty() || value_of(run.plan.tags, field) != "") return text;
-  const train::SettingDef* def = train::find_setting(field);
-  return def == nullptr || def->model_default ? text : train::value_text(train::Settings{}, *def);
+  const settings::SettingDef* def = settings::find_setting(field);
+  return def == nullptr || def->model_default ? text : settings::value_text(settings::Settings{}, *def);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string RunResult::text(std::string_view field) const {
   if (field == "hosts") return plan.cluster.hosts;
   if (const std::string tag = value_of(plan.tags, field); !tag.empty()) return tag;
   if (!plan.cluster.hosts.empty() && (field == "workers" || field == "ps")) return roles_text(*this, field);
-  if (const train::SettingDef* def = train::find_setting(field)) return value_of(plan.settings, def->name);
+  if (const settings::SettingDef* def = settings::find_setting(field)) return value_of(plan.settings, def->name);
   return value_of(plan.settings, field);
 }
 

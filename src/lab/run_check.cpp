@@ -13,17 +13,17 @@
 #include "emulate/cluster.h"
 #include "emulate/faults.h"
 #include "lockstep/error.h"
-#include "train/configuration.h"
+#include "role/group_member.h"
+#include "settings/configuration.h"
 #include "train/data_options.h"
-#include "train/group_member.h"
 
 namespace lockstep::lab {
 namespace {
 
-bool has_cluster(const train::Settings& settings) { return settings.workers > 0 || !settings.layout.empty(); }
+bool has_cluster(const settings::Settings& settings) { return settings.workers > 0 || !settings.layout.empty(); }
 
 /// The cluster as a launcher on this machine would make it, with addresses that nobody listens at.
-cluster::Spec spec_of(const RunPlan& plan, const train::Settings& settings) {
+cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
   const bool all_reduce = settings.strategy == "allreduce";
   if (all_reduce && !value_of(plan.settings, "ps").empty()) {
     throw UsageError(fmt::format("ps: {} with strategy allreduce, which has no parameter servers", settings.ps));
@@ -51,15 +51,15 @@ cluster::Spec spec_of(const RunPlan& plan, const train::Settings& settings) {
 }
 
 /// One process has no use for what only a cluster heeds.
-void check_alone(const RunPlan& plan, const train::Settings& settings) {
+void check_alone(const RunPlan& plan, const settings::Settings& settings) {
   constexpr std::array<std::string_view, 12> kOfOne{"workers",      "restarts",   "insecure", "replicas",
                                                     "strategy",     "collective", "wire",     "bucket-mb",
                                                     "global-batch", "reduce",     "shard",    "patience"};
-  const train::Settings defaults;
+  const settings::Settings defaults;
   for (const auto& [name, text] : plan.settings) {
-    const train::SettingDef* def = train::find_setting(name);
+    const settings::SettingDef* def = settings::find_setting(name);
     if (def == nullptr || def->group != "Cluster") continue;
-    if (train::value_text(settings, *def) == train::value_text(defaults, *def)) continue;
+    if (settings::value_text(settings, *def) == settings::value_text(defaults, *def)) continue;
     const bool of_one = std::find(kOfOne.begin(), kOfOne.end(), name) != kOfOne.end();
     if (of_one && (settings.replicas > 1 || name == "insecure" || name == "restarts" || name == "replicas")) continue;
     throw UsageError(fmt::format("{}: {} is of a cluster: it needs workers or a layout", name, text));
@@ -95,7 +95,8 @@ void check_emulation(const RunPlan& plan, size_t nodes, bool machine) {
 }
 
 /// Throws UsageError; `place` is then where that part of the cluster is given, if it is.
-void check_cluster(const Variation& variation, const train::Settings& settings, bool machine, const YamlNode*& place) {
+void check_cluster(const Variation& variation, const settings::Settings& settings, bool machine,
+                   const YamlNode*& place) {
   const RunPlan& plan = variation.plan;
   const auto at = [&](const YamlNode* part, const auto& look) {
     const YamlNode* before = std::exchange(place, part == nullptr ? place : part);
@@ -109,7 +110,7 @@ void check_cluster(const Variation& variation, const train::Settings& settings, 
     });
     if (!machine) return;
     at(variation.cluster.hosts,
-       [&] { train::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec); });
+       [&] { role::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec); });
     return;
   }
   const size_t nodes = nodes_of(settings);
@@ -117,7 +118,7 @@ void check_cluster(const Variation& variation, const train::Settings& settings, 
   std::optional<cluster::Spec> spec;
   if (has_cluster(settings)) {
     spec = spec_of(plan, settings);
-    train::check_cluster_settings(settings, *spec);
+    role::check_cluster_settings(settings, *spec);
   } else {
     check_alone(plan, settings);
   }
@@ -126,8 +127,8 @@ void check_cluster(const Variation& variation, const train::Settings& settings, 
 
 }  // namespace
 
-train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models) {
-  train::Configuration configuration(models);
+settings::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models) {
+  settings::Configuration configuration(models);
   for (const auto& [name, text] : plan.settings) {
     if (name.starts_with("options.")) {
       configuration.set("options", name.substr(8) + "=" + text);
@@ -143,7 +144,7 @@ bool is_place(std::string_view setting) {
   return std::find(kPlaces.begin(), kPlaces.end(), setting) != kPlaces.end();
 }
 
-size_t nodes_of(const train::Settings& settings) {
+size_t nodes_of(const settings::Settings& settings) {
   if (!settings.layout.empty()) return cluster::parse_layout(settings.layout).size();
   if (settings.workers == 0) return 1;
   return static_cast<size_t>(settings.workers + (settings.strategy == "allreduce" ? 0 : settings.ps));
@@ -180,14 +181,14 @@ void check_run(const Reader& reader, const Variation& variation, std::span<const
   const std::string model = value_of(plan.settings, "model");
   if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: no model; give one in `base`", plan.key));
   try {
-    (void)train::ModelCatalog(models).find(model);
+    (void)settings::ModelCatalog(models).find(model);
   } catch (const Error& error) {
     reader.fail(variation.model == nullptr ? *variation.at : *variation.model, error.what());
   }
   const YamlNode* place = variation.at;
   try {
-    const train::Settings settings = resolved(plan, models);
-    (void)train::data_options(settings, train::ModelCatalog(models).find(model).image);
+    const settings::Settings settings = resolved(plan, models);
+    (void)train::data_options(settings, settings::ModelCatalog(models).find(model).image);
     check_cluster(variation, settings, machine, place);
   } catch (const Error& error) {
     fail(*place, error);

@@ -9,16 +9,16 @@
 #include "emulate/cluster.h"
 #include "lab/expansion.h"
 #include "lockstep/nn.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 
 /// All settings of a run, resolved. Throws UsageError.
-train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
+settings::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
 /// Whether hosts have it from their cluster file instead.
 bool is_place(std::string_view setting);
 /// Machines of a run on an emulated cluster, at least 1. Throws UsageError for a layout that is none.
-size_t nodes_of(const train::Settings& settings);
+size_t nodes_of(const settings::Settings& settings);
 /// The nodes of the emulated cluster with most cores among these runs, and with as much memory as any; none where no
 /// run has one.
 std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,

@@ -15,20 +15,20 @@
 #include <thread>
 
 #include "base/file.h"
-#include "cluster/process.h"
-#include "cluster/caught_signals.h"
-#include "cluster/supervisor.h"
 #include "emulate/claims.h"
 #include "emulate/rights.h"
 #include "lab/run_check.h"
+#include "launch/supervisor.h"
 #include "lockstep/error.h"
+#include "process/caught_signals.h"
+#include "process/child_process.h"
 
 namespace lockstep::lab {
 namespace {
 
 namespace fs = std::filesystem;
 using Steady = std::chrono::steady_clock;
-using cluster::Stream;
+using process::Stream;
 
 constexpr int kTickMilliseconds = 200;
 constexpr double kGraceSeconds = 40;  ///< a launcher gives its roles 30
@@ -56,7 +56,7 @@ std::string reason_of(const std::string& line) {
 }
 
 struct Trained {
-  std::optional<cluster::Ending> ending;
+  std::optional<process::Ending> ending;
   std::string last_error;
   int signal = 0;  ///< that the lab was asked to end with
 };
@@ -95,7 +95,7 @@ class Runner {
   const RunnerOptions& options_;
   const RunnerCallback& callback_;
   std::string folder_;
-  cluster::CaughtSignals signals_;
+  process::CaughtSignals signals_;
   std::optional<base::LockFile> lock_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Clock> clock_;
@@ -225,7 +225,7 @@ int Runner::read_signal() const {
 Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm) {
   std::ofstream log;
   if (!warm) log.open(log_of(run_dir), std::ios::trunc);
-  cluster::Command command;
+  process::Command command;
   command.program = kProgram;
   command.argv = {options_.program};
   for (const std::string& word : run_words(plan, run_dir, options_.data, warm)) command.argv.push_back(word);
@@ -236,7 +236,7 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
     log << line << '\n';
     if (!line.empty()) trained.last_error = line;
   };
-  cluster::Child child(command);
+  process::Child child(command);
   Steady::time_point asked;
   while (!(trained.ending = child.reap())) {
     std::vector<pollfd> fds{{child.end_fd(), POLLIN, 0},
@@ -279,7 +279,7 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
     const bool told = !trained.ending->signalled && !trained.last_error.empty();
     reason = told ? reason_of(trained.last_error) : trained.ending->text();
     // Where its folder is the lab knows, and says.
-    if (const size_t rest = reason.find("; what there is lies in " + run_dir); rest != std::string::npos) {
+    if (const size_t rest = reason.find("; partial output is in " + run_dir); rest != std::string::npos) {
       reason.erase(rest);
     }
     if (!plan.cluster.faults.empty()) reason += "; faults on schedule: " + plan.cluster.faults;

@@ -11,15 +11,17 @@
 #include "emulate/faults.h"
 #include "lab/expansion.h"
 #include "lockstep/error.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::lab {
 namespace {
 
 using Kind = YamlNode::Kind;
-using train::SettingDef;
+using settings::SettingDef;
 
-bool is_options(const SettingDef& def) { return std::holds_alternative<train::Options train::Settings::*>(def.member); }
+bool is_options(const SettingDef& def) {
+  return std::holds_alternative<settings::Options settings::Settings::*>(def.member);
+}
 
 /// Why a file may not give it; empty: it may.
 std::string refusal(const SettingDef& def) {
@@ -69,8 +71,8 @@ void add_options(const Reader& reader, const SettingDef& def, const YamlNode& va
     }
     return;
   }
-  train::Settings scratch;
-  train::assign(scratch, def, reader.text(value, "options"), reader.place(value) + ": options");
+  settings::Settings scratch;
+  settings::assign(scratch, def, reader.text(value, "options"), reader.place(value) + ": options");
   for (const auto& [key, text] : scratch.options) add(layer, {"options." + key, text, &value});
 }
 
@@ -79,10 +81,10 @@ void add_setting(const Reader& reader, const YamlNode& key, const YamlNode& valu
     add(layer, {key.text, option_text(reader, value, key.text), &value});
     return;
   }
-  const SettingDef* def = train::find_setting(key.text);
+  const SettingDef* def = settings::find_setting(key.text);
   if (def == nullptr) {
     const std::string shown = base::shown(key.text);
-    reader.fail(key, fmt::format("unknown setting '{}'{}", shown, train::setting_hint(shown)));
+    reader.fail(key, fmt::format("unknown setting '{}'{}", shown, settings::setting_hint(shown)));
   }
   if (const std::string reason = refusal(*def); !reason.empty()) reader.fail(key, reason);
   if (is_options(*def)) {
@@ -90,10 +92,10 @@ void add_setting(const Reader& reader, const YamlNode& key, const YamlNode& valu
     return;
   }
   const bool unset =
-      value.is(Kind::null) && std::holds_alternative<std::optional<double> train::Settings::*>(def->member);
+      value.is(Kind::null) && std::holds_alternative<std::optional<double> settings::Settings::*>(def->member);
   if (!unset && !value.is(Kind::scalar)) {
     reader.fail(value,
-                fmt::format("{}: is {}; it takes {}", def->name, base::describe(value), train::allowed_text(*def)));
+                fmt::format("{}: is {}; it takes {}", def->name, base::describe(value), settings::allowed_text(*def)));
   }
   std::string text = canonical(reader, value, def->name, unset ? "" : value.text);
   if (def->name == "model" || def->name == "dataset") text = found_beside(reader.file(), text);
@@ -149,11 +151,11 @@ bool needs_nodes(const std::string& fault) {
 }  // namespace
 
 std::string canonical(const Reader& reader, const YamlNode& at, std::string_view name, const std::string& text) {
-  const SettingDef* def = train::find_setting(name);
+  const SettingDef* def = settings::find_setting(name);
   if (def == nullptr) return text;
-  train::Settings scratch;
-  train::assign(scratch, *def, text, fmt::format("{}: {}", reader.place(at), def->name));
-  return train::value_text(scratch, *def);
+  settings::Settings scratch;
+  settings::assign(scratch, *def, text, fmt::format("{}: {}", reader.place(at), def->name));
+  return settings::value_text(scratch, *def);
 }
 
 Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides) {

@@ -134,8 +134,8 @@ CoordinatorOptions coordinator_options(const wire::JobConfig& job) {
   return options;
 }
 
-std::vector<graph::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges) {
-  std::vector<graph::ParameterRange> made;
+std::vector<program::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges) {
+  std::vector<program::ParameterRange> made;
   for (const wire::Range& range : ranges) made.push_back({range.offset(), range.count()});
   return made;
 }

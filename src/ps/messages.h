@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cluster.pb.h"
-#include "graph/program.h"
 #include "lockstep/error.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "program/program.h"
 #include "ps/coordinator.h"
 #include "transport/convert.h"
 #include "transport/stream.h"
@@ -86,7 +86,7 @@ Rules from_wire(const wire::Optimizer& optimizer);
 
 void to_wire(const CoordinatorOptions& options, wire::JobConfig& to);
 CoordinatorOptions coordinator_options(const wire::JobConfig& job);
-std::vector<graph::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges);
+std::vector<program::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges);
 /// Checks numbers that sizes depend on; a DataError names what is wrong.
 void check(const wire::JobConfig& job);
 /// Checks times, which are added up.

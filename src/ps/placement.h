@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/program.h"
 #include "lockstep/graph.h"
+#include "program/program.h"
 
 namespace lockstep::ps {
 
@@ -17,15 +17,15 @@ enum class Placement : uint8_t {
 Placement parse_placement(std::string_view text);
 
 /// Ranges of each server, ascending, covering all elements once. A server may get none.
-std::vector<std::vector<graph::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
+std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
                                                       Placement placement);
 
 /// The part of `ranges` that lies in `within`, both in the whole buffer's positions, and where it starts among `ranges`
 /// laid one after the other.
 struct Slice {
-  graph::ParameterRange global;
+  program::ParameterRange global;
   size_t local = 0;
 };
-std::vector<Slice> intersect(const std::vector<graph::ParameterRange>& ranges, graph::ParameterRange within);
+std::vector<Slice> intersect(const std::vector<program::ParameterRange>& ranges, program::ParameterRange within);
 
 }  // namespace lockstep::ps

@@ -27,7 +27,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
+PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
     : parameters_(parameters),
       options_(std::move(options)),
       member_(options_.spec.member_index(options_.task)),
@@ -39,7 +39,7 @@ PsExchange::PsExchange(graph::ParameterStore& parameters, PsOptions options)
     auto part = std::make_unique<ServerPart>();
     part->index = i;
     part->ranges = places[static_cast<size_t>(i)];
-    for (const graph::ParameterRange& range : part->ranges) part->count += range.count;
+    for (const program::ParameterRange& range : part->ranges) part->count += range.count;
     if (part->ranges.size() != 1) part->scattered.resize(part->count);
     LinkOptions link;
     const cluster::Task server{cluster::Role::ps, i};
@@ -91,7 +91,7 @@ void PsExchange::begin(const exchange::StepStart& start) {
   for (const auto& part : parts_) part->pushed_on = part->link->connections();
 }
 
-void PsExchange::ready(graph::ParameterRange range, exchange::Event /*event*/) {
+void PsExchange::ready(program::ParameterRange range, exchange::Event /*event*/) {
   if (bucket_.count == 0) {
     bucket_ = range;
   } else if (range.offset + range.count == bucket_.offset) {
@@ -120,7 +120,7 @@ void PsExchange::push_bucket() {
   if (traced_) options_.trace->span(push_label_, before, now);
 }
 
-base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range,
+base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, program::ParameterRange range,
                                     bool last) {
   wire::PushEnd end;
   end.set_plan(plan_);
@@ -161,7 +161,7 @@ base::Result<bool> PsExchange::push_rest(ServerPart& part) {
   }
   const bool nothing = report_.examples == 0;
   if (part.pushed_on != 0 && part.pushed_on == part.link->connections()) {
-    return push(part, *stream.value(), nothing ? graph::ParameterRange{} : bucket_, true);
+    return push(part, *stream.value(), nothing ? program::ParameterRange{} : bucket_, true);
   }
   part.pushed_on = part.link->connections();
   return push(part, *stream.value(), {0, nothing ? 0 : parameters_.count()}, true);

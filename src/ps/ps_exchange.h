@@ -14,7 +14,7 @@
 #include "base/tracer.h"
 #include "cluster/spec.h"
 #include "exchange/exchange.h"
-#include "graph/parameters.h"
+#include "program/parameters.h"
 #include "ps/coordinator.h"
 #include "ps/link.h"
 #include "ps/messages.h"
@@ -56,12 +56,12 @@ struct PsOptions {
 
 class PsExchange final : public exchange::Exchange {
  public:
-  PsExchange(graph::ParameterStore& parameters, PsOptions options);
+  PsExchange(program::ParameterStore& parameters, PsOptions options);
   ~PsExchange() override;
 
   base::Result<std::optional<exchange::StepInfo>> join() override;
   void begin(const exchange::StepStart& start) override;
-  void ready(graph::ParameterRange range, exchange::Event event) override;
+  void ready(program::ParameterRange range, exchange::Event event) override;
   base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override;
   base::Result<std::optional<exchange::StepInfo>> leave(const exchange::Farewell& farewell) override;
   /// Not after an end without it: then all is written.
@@ -93,7 +93,7 @@ class PsExchange final : public exchange::Exchange {
   /// All servers at one version (sync).
   base::Result<bool> level();
   void push_bucket();
-  base::Result<bool> push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range, bool last);
+  base::Result<bool> push(ServerPart& part, transport::Stream& stream, program::ParameterRange range, bool last);
   base::Result<bool> push_rest(ServerPart& part);
   /// Sync: a version waits until every server has the push, so what one of the others lost goes there again before
   /// the first one's answer is waited for.
@@ -124,7 +124,7 @@ class PsExchange final : public exchange::Exchange {
   void take_records(const wire::Ledger& ledger);
   [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
 
-  graph::ParameterStore& parameters_;
+  program::ParameterStore& parameters_;
   PsOptions options_;
   int member_;
   uint64_t incarnation_;
@@ -141,7 +141,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t plan_ = 0;
   int64_t rounds_ = 0;  ///< of the plan since the last push
   exchange::StepStart start_;
-  graph::ParameterRange bucket_;
+  program::ParameterRange bucket_;
   std::shared_ptr<int> hold_;  ///< of the gradients' memory: the transport has let go when this is the only one
   exchange::BatchReport report_;
   float gradient_scale_ = 1;

@@ -57,7 +57,7 @@ base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& ini
   job.set_generation(generation);
   job.set_job(options_.job);
   job.set_wire(static_cast<uint32_t>(options_.wire));
-  for (const graph::ParameterRange& range : part.ranges) {
+  for (const program::ParameterRange& range : part.ranges) {
     wire::Range& added = *job.add_ranges();
     added.set_offset(range.offset);
     added.set_count(range.count);
@@ -68,7 +68,7 @@ base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& ini
   const auto hold = std::make_shared<int>(0);
   for (size_t i = 0; i < arrays.size(); ++i) {
     size_t local = 0;
-    for (const graph::ParameterRange& range : part.ranges) {
+    for (const program::ParameterRange& range : part.ranges) {
       if (!sent) return sent;
       transport::Header elements = header(Kind::init);
       elements.offset = local;
@@ -188,7 +188,7 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
     if (taken != part.count) return base::Failure{fmt::format("{} of {} parameters came", taken, part.count)};
     part.version = frame.value().header.version;
     size_t local = 0;
-    for (const graph::ParameterRange& range : part.ranges) {
+    for (const program::ParameterRange& range : part.ranges) {
       if (direct) break;
       std::copy_n(part.scattered.begin() + static_cast<ptrdiff_t>(local), range.count,
                   parameters_.values().begin() + static_cast<ptrdiff_t>(range.offset));

@@ -196,7 +196,7 @@ base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& s
     if (taken[i] != part.count)
       return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
     size_t local = 0;
-    for (const graph::ParameterRange& range : part.ranges) {
+    for (const program::ParameterRange& range : part.ranges) {
       std::copy_n(shard[i].begin() + static_cast<ptrdiff_t>(local), range.count,
                   state_[i].begin() + static_cast<ptrdiff_t>(range.offset));
       local += range.count;

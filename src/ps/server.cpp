@@ -139,7 +139,7 @@ wire::Welcome Server::welcome() const {
   welcome.set_incarnation(incarnation_);
   welcome.set_initialised(initialised_);
   if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : shard_->current().version);
-  for (const graph::ParameterRange& range : ranges_) {
+  for (const program::ParameterRange& range : ranges_) {
     wire::Range& added = *welcome.add_ranges();
     added.set_offset(range.offset);
     added.set_count(range.count);

@@ -217,7 +217,7 @@ class Server {
   base::Condition ending_;  ///< of this server or the job: those who wait for nothing else sleep through the updates
   std::optional<wire::JobConfig> job_ LOCKSTEP_GUARDED_BY(mutex_);
   Rules rules_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::vector<graph::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::vector<program::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
   std::shared_ptr<Shard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;

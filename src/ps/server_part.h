@@ -17,7 +17,7 @@ namespace lockstep::ps {
 /// One server and its part of the parameters.
 struct PsExchange::ServerPart {
   std::unique_ptr<Link> link;
-  std::vector<graph::ParameterRange> ranges;
+  std::vector<program::ParameterRange> ranges;
   size_t count = 0;
   uint64_t version = 0;          ///< of the parameters that came last
   uint64_t pushed_on = 0;        ///< the connection that the push under way went to; 0: it is broken

@@ -34,7 +34,7 @@ void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
       return initialised_;
     });
     size_t count = 0;
-    for (const graph::ParameterRange& range : ranges_) count += range.count;
+    for (const program::ParameterRange& range : ranges_) count += range.count;
     session->staging.resize(count);
   }
   if (frame.header.sequence != session->coming) {

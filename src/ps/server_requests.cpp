@@ -21,9 +21,9 @@ bool is_goal(train::StopReason reason) {
   return reason == train::StopReason::accuracy || reason == train::StopReason::loss;
 }
 
-size_t count_of(const std::vector<graph::ParameterRange>& ranges) {
+size_t count_of(const std::vector<program::ParameterRange>& ranges) {
   size_t count = 0;
-  for (const graph::ParameterRange& range : ranges) count += range.count;
+  for (const program::ParameterRange& range : ranges) count += range.count;
   return count;
 }
 

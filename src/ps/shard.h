@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/program.h"
 #include "optim/optimizer.h"
+#include "program/program.h"
 
 namespace lockstep::ps {
 

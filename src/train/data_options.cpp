@@ -4,7 +4,7 @@
 
 namespace lockstep::train {
 
-data::LoadOptions data_options(const Settings& settings, const Shape& image) {
+data::LoadOptions data_options(const settings::Settings& settings, const Shape& image) {
   data::LoadOptions options;
   options.source = data::SourceOptions::from_environment(settings.data);
   if (image.rank() == 3) {
@@ -31,11 +31,12 @@ data::LoadOptions data_options(const Settings& settings, const Shape& image) {
   return options;
 }
 
-Settings settings_of(const CheckpointHeader& header) {
-  Settings settings;
-  for (const SettingDef& def : settings_table()) {
+settings::Settings settings_of(const checkpoint::CheckpointHeader& header) {
+  settings::Settings settings;
+  for (const settings::SettingDef& def : settings::settings_table()) {
     const auto found = header.settings.find(std::string(def.name));
-    if (found != header.settings.end()) assign(settings, def, found->second, "checkpoint: " + std::string(def.name));
+    if (found != header.settings.end())
+      settings::assign(settings, def, found->second, "checkpoint: " + std::string(def.name));
   }
   return settings;
 }

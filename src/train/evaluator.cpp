@@ -30,7 +30,7 @@ Metrics Evaluator::run() {
   int64_t correct = 0;
   int64_t examples = 0;
   while (const data::Batch* batch = loader_.next()) {
-    graph::Program& program = programs_.bind(*batch);
+    program::Program& program = programs_.bind(*batch);
     program.run({});
     const BatchResult result = programs_.result(program, batch->count);
     loss += result.loss_sum;

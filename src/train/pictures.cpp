@@ -50,7 +50,7 @@ PictureWriter::PictureWriter(const ModelSpec& spec, const backend::Backend& back
 
 void PictureWriter::on_eval(const EvalEvent& event) {
   programs_.parameters_changed();
-  graph::Program& program = programs_.for_batch(count_);
+  program::Program& program = programs_.for_batch(count_);
   program.bind_input(0, images_.data());
   program.run({});
   const std::span<const float> shown = program.output(0).as<float>().first(images_.size());

@@ -12,7 +12,7 @@ nn::BuildRequest build_request(const ModelSpec& spec, int64_t batch, bool traini
 
 }  // namespace
 
-graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed) {
+program::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed) {
   graph::Graph graph;
   nn::build(graph, *spec.model, build_request(spec, 1, true));
   try {
@@ -44,7 +44,7 @@ Programs::Programs(ModelSpec spec, Purpose purpose, const backend::Backend& back
       parameters_(parameters),
       gradients_(gradients) {}
 
-graph::Program Programs::make(int64_t batch) const {
+program::Program Programs::make(int64_t batch) const {
   try {
     return make_program(batch);
   } catch (const MemoryError& error) {
@@ -53,7 +53,7 @@ graph::Program Programs::make(int64_t batch) const {
   }
 }
 
-graph::Program Programs::make_program(int64_t batch) const {
+program::Program Programs::make_program(int64_t batch) const {
   graph::Graph graph;
   const bool training = purpose_ == Purpose::training;
   const nn::ModelGraph model = nn::build(graph, *spec_.model, build_request(spec_, batch, training));
@@ -66,28 +66,28 @@ graph::Program Programs::make_program(int64_t batch) const {
   return {std::move(graph), std::move(outputs), std::move(gradients), backend_};
 }
 
-graph::Program& Programs::find_or_make(int64_t batch) {
+program::Program& Programs::find_or_make(int64_t batch) {
   for (const Entry& entry : entries_) {
     if (entry.batch != batch) continue;
     current_ = entry.program.get();
     current_batch_ = batch;
     return *current_;
   }
-  auto program = std::make_unique<graph::Program>(make(batch));
+  auto program = std::make_unique<program::Program>(make(batch));
   program->bind_parameters(parameters_);
   program->bind_gradients(gradients_);
   entries_.push_back({batch, std::move(program)});
   return find_or_make(batch);
 }
 
-graph::Program& Programs::bind(const data::Batch& batch) {
-  graph::Program& program = for_batch(batch.count);
+program::Program& Programs::bind(const data::Batch& batch) {
+  program::Program& program = for_batch(batch.count);
   program.bind_input(0, batch.images);
   if (traits_.labels) program.bind_input(1, batch.labels);
   return program;
 }
 
-BatchResult Programs::result(const graph::Program& program, int64_t examples) const {
+BatchResult Programs::result(const program::Program& program, int64_t examples) const {
   BatchResult result;
   result.loss_sum = static_cast<double>(program.output(0).as<float>()[0]);
   if (traits_.loss_over == nn::LossOver::mean) result.loss_sum *= static_cast<double>(examples);

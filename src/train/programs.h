@@ -10,23 +10,23 @@
 
 #include "backend/backend.h"
 #include "data/loader.h"
-#include "graph/parameters.h"
-#include "graph/program.h"
 #include "lockstep/nn.h"
-#include "train/settings.h"
+#include "program/parameters.h"
+#include "program/program.h"
+#include "settings/settings.h"
 
 namespace lockstep::train {
 
 /// A model with all that its graph depends on besides the batch size.
 struct ModelSpec {
   const nn::ModelDef* model = nullptr;
-  Options options;
+  settings::Options options;
   Shape image;
   int64_t classes = 10;
 };
 
 /// The model's parameters at their initial values.
-graph::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed);
+program::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed);
 
 /// What a model has, whatever the batch size.
 struct ModelTraits {
@@ -57,14 +57,14 @@ class Programs {
   Programs(ModelSpec spec, Purpose purpose, const backend::Backend& backend, const float* parameters, float* gradients);
 
   /// The program for a batch of that size.
-  graph::Program& for_batch(int64_t batch) {
+  program::Program& for_batch(int64_t batch) {
     if (batch == current_batch_) return *current_;
     return find_or_make(batch);
   }
   /// The program for a batch, bound to its images and labels.
-  graph::Program& bind(const data::Batch& batch);
+  program::Program& bind(const data::Batch& batch);
   /// What a training or evaluation program found in its latest batch.
-  [[nodiscard]] BatchResult result(const graph::Program& program, int64_t examples) const;
+  [[nodiscard]] BatchResult result(const program::Program& program, int64_t examples) const;
   /// Must follow every change of the parameters' values.
   void parameters_changed();
 
@@ -74,12 +74,12 @@ class Programs {
  private:
   struct Entry {
     int64_t batch = 0;
-    std::unique_ptr<graph::Program> program;
+    std::unique_ptr<program::Program> program;
   };
 
-  graph::Program& find_or_make(int64_t batch);
-  [[nodiscard]] graph::Program make(int64_t batch) const;
-  [[nodiscard]] graph::Program make_program(int64_t batch) const;
+  program::Program& find_or_make(int64_t batch);
+  [[nodiscard]] program::Program make(int64_t batch) const;
+  [[nodiscard]] program::Program make_program(int64_t batch) const;
 
   ModelSpec spec_;
   ModelTraits traits_;
@@ -89,7 +89,7 @@ class Programs {
   float* gradients_;
   std::vector<Entry> entries_;
   int64_t current_batch_ = -1;
-  graph::Program* current_ = nullptr;
+  program::Program* current_ = nullptr;
 };
 
 }  // namespace lockstep::train

@@ -2,11 +2,11 @@
 
 namespace lockstep::train {
 
-CheckpointEvent RunCheckpointer::save(const TrainingState& state, const exchange::Snapshot& snapshot) {
+CheckpointEvent RunCheckpointer::save(const checkpoint::TrainingState& state, const exchange::Snapshot& snapshot) {
   header_.state = state;
   std::vector<std::span<const float>> arrays{snapshot.parameters};
   for (const optim::StateSlot& slot : snapshot.slots) arrays.emplace_back(slot.values);
-  const CheckpointStore::Saved saved = store_.save(header_, arrays);
+  const checkpoint::CheckpointStore::Saved saved = store_.save(header_, arrays);
   CheckpointEvent event;
   event.step = state.step;
   event.file = saved.path;
@@ -14,10 +14,10 @@ CheckpointEvent RunCheckpointer::save(const TrainingState& state, const exchange
   return event;
 }
 
-void RunCheckpointer::take_over(TrainingState& state) {
+void RunCheckpointer::take_over(checkpoint::TrainingState& state) {
   std::string path;
   if (store_.list().empty()) return;
-  const TrainingState before = store_.load_newest(path).header.state;
+  const checkpoint::TrainingState before = store_.load_newest(path).header.state;
   state.last_eval = before.last_eval;
   state.best_eval = before.best_eval;
   state.best_checkpoint = before.best_checkpoint;

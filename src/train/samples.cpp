@@ -42,7 +42,7 @@ void SampleWriter::on_end(const Outcome& outcome) {
 
 void SampleWriter::make(uint64_t step) {
   programs_.parameters_changed();
-  graph::Program& program = programs_.for_batch(count_);
+  program::Program& program = programs_.for_batch(count_);
   program.bind_input(0, images_.data());
   program.run({});
   const std::span<const float> scores = program.output(0).as<float>();

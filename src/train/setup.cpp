@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "train/machine.h"
+#include "settings/machine.h"
 #include "train/samples.h"
 
 namespace lockstep::train {
@@ -17,8 +17,9 @@ Shape image_of(const data::Dataset& dataset) {
   return {shape.channels, shape.height, shape.width};
 }
 
-data::LoaderOptions loader_options(const Settings& settings, const data::PixelScaling& pixels,
-                                   const TrainingState& state, const Together* together, base::TraceTrack* trace) {
+data::LoaderOptions loader_options(const settings::Settings& settings, const data::PixelScaling& pixels,
+                                   const checkpoint::TrainingState& state, const Together* together,
+                                   base::TraceTrack* trace) {
   data::LoaderOptions options;
   if (trace != nullptr) options.trace = &trace->tracer().track(fmt::format("data ({})", trace->name()));
   options.pixels = &pixels;
@@ -41,17 +42,17 @@ uint64_t parts_of(uint64_t count, int64_t size) {
 }
 
 /// Groups of batches that make an update together.
-uint64_t batches_per_pass(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+uint64_t batches_per_pass(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   return parts_of(static_cast<uint64_t>(dataset.train.count()), settings.batch * together);
 }
 
-uint64_t count_steps_per_epoch(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+uint64_t count_steps_per_epoch(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   if (settings.steps_per_epoch > 0) return static_cast<uint64_t>(settings.steps_per_epoch);
   return parts_of(batches_per_pass(settings, dataset, together), settings.accumulate);
 }
 
 /// Updates until the data runs out; 0: it never does.
-uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+uint64_t count_steps_of_data(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   const uint64_t batches = std::max<uint64_t>(batches_per_pass(settings, dataset, together), 1);
   const uint64_t passes = std::min(static_cast<uint64_t>(settings.repeat), kMostSteps / batches);
   // An update ends with its epoch; where that is not a pass, it may go on into the next one.
@@ -59,7 +60,7 @@ uint64_t count_steps_of_data(const Settings& settings, const data::Dataset& data
   return passes * parts_of(batches, settings.accumulate);
 }
 
-uint64_t count_total_steps(const Settings& settings, const data::Dataset& dataset, int64_t together) {
+uint64_t count_total_steps(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   const uint64_t by_epochs =
       static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset, together);
   uint64_t total = 0;
@@ -71,20 +72,20 @@ uint64_t count_total_steps(const Settings& settings, const data::Dataset& datase
 }
 
 /// With the end of the schedule as a number, which stays when the run is resumed with another end.
-Settings with_schedule_end(Settings settings, const data::Dataset& dataset, int64_t together) {
-  if (settings.decay_steps > 0 || !decays_to_the_end(settings)) return settings;
+settings::Settings with_schedule_end(settings::Settings settings, const data::Dataset& dataset, int64_t together) {
+  if (settings.decay_steps > 0 || !settings::decays_to_the_end(settings)) return settings;
   const auto total = static_cast<int64_t>(std::min(count_total_steps(settings, dataset, together), kMostSteps));
   settings.decay_steps = std::max<int64_t>(total - settings.warmup_steps, 1);
   return settings;
 }
 
 /// Data that comes without its scaling is scaled by what there is.
-data::PixelScaling scaling_of(const Settings& settings, const data::Dataset& dataset) {
+data::PixelScaling scaling_of(const settings::Settings& settings, const data::Dataset& dataset) {
   if (settings.pixels != "standard") return {};
   return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
 }
 
-bool accumulates(const Settings& settings, const Together* together) {
+bool accumulates(const settings::Settings& settings, const Together* together) {
   return settings.accumulate > 1 || (together != nullptr && together->most_batches_per_step > 1);
 }
 
@@ -92,18 +93,18 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 
 }  // namespace
 
-Setup::Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset, const Checkpoint* checkpoint,
-             const Together* together, base::TraceTrack* trace)
+Setup::Setup(const settings::Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
+             const checkpoint::Checkpoint* checkpoint, const Together* together, base::TraceTrack* trace)
     : gradients_per_update_(together == nullptr ? 1 : together->gradients_per_update),
       settings_(with_schedule_end(settings, dataset, gradients_per_update_)),
       dataset_(std::move(dataset)),
       pixels_(scaling_of(settings, dataset_)),
-      threads_(resolve_threads(settings)),
+      threads_(settings::resolve_threads(settings)),
       trace_(trace),
-      backend_(make_backend(settings.backend, threads_,
-                            {.exact_conv = settings.exact_conv, .precision = settings.precision})),
+      backend_(settings::make_backend(settings.backend, threads_,
+                                      {.exact_conv = settings.exact_conv, .precision = settings.precision})),
       spec_{&model, nn::resolve_options(model, settings.options), image_of(dataset_), dataset_.classes()},
-      state_(checkpoint == nullptr ? TrainingState{} : checkpoint->header.state),
+      state_(checkpoint == nullptr ? checkpoint::TrainingState{} : checkpoint->header.state),
       steps_per_epoch_(count_steps_per_epoch(settings, dataset_, gradients_per_update_)),
       parameters_(make_parameters(spec_, settings.seed)),
       micro_gradients_(accumulates(settings, together) ? parameters_.count() * sizeof(float) : 0),
@@ -144,8 +145,8 @@ void Setup::check_fit() const {
   }
 }
 
-void Setup::check_match(const CheckpointHeader& header) {
-  const CheckpointHeader ours = this->header();
+void Setup::check_match(const checkpoint::CheckpointHeader& header) {
+  const checkpoint::CheckpointHeader ours = this->header();
   const auto reject = [](const std::string& what, const std::string& seen, const std::string& expected) {
     throw DataError(fmt::format("the checkpoint has {} {}, this run has {}", what, seen, expected));
   };
@@ -162,8 +163,8 @@ void Setup::check_match(const CheckpointHeader& header) {
   }
   const size_t count = std::min(header.parameters.size(), ours.parameters.size());
   for (size_t i = 0; i < count; ++i) {
-    const ParameterEntry& seen = header.parameters[i];
-    const ParameterEntry& expected = ours.parameters[i];
+    const checkpoint::ParameterEntry& seen = header.parameters[i];
+    const checkpoint::ParameterEntry& expected = ours.parameters[i];
     if (seen == expected) continue;
     reject("parameter", seen.name + " " + seen.shape.str(), expected.name + " " + expected.shape.str());
   }
@@ -172,7 +173,7 @@ void Setup::check_match(const CheckpointHeader& header) {
   }
 }
 
-const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
+const checkpoint::TrainingState& Setup::restore(const checkpoint::Checkpoint* checkpoint) {
   if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
@@ -182,7 +183,7 @@ const TrainingState& Setup::restore(const Checkpoint* checkpoint) {
 }
 
 std::vector<float> Setup::first_parameters() const {
-  graph::ParameterStore fresh = make_parameters(spec_, settings_.seed);
+  program::ParameterStore fresh = make_parameters(spec_, settings_.seed);
   return {fresh.values().begin(), fresh.values().end()};
 }
 
@@ -192,7 +193,7 @@ std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* togethe
 }
 
 exchange::LocalOptions Setup::exchange_options() const {
-  const Settings& s = settings_;
+  const settings::Settings& s = settings_;
   exchange::LocalOptions options;
   options.optimizer = {
       optim::parse_method(s.optimizer), static_cast<float>(s.momentum),    s.nesterov, s.beta1, s.beta2,
@@ -235,30 +236,32 @@ TrainerOptions Setup::trainer_options() const {
 
 uint64_t Setup::total_steps() const { return count_total_steps(settings_, dataset_, gradients_per_update_); }
 
-CheckpointHeader Setup::header() {
-  CheckpointHeader header;
+checkpoint::CheckpointHeader Setup::header() {
+  checkpoint::CheckpointHeader header;
   header.model = spec_.model->name;
   header.options = spec_.options;
   header.image = spec_.image;
   header.classes = spec_.classes;
   header.train_examples = dataset_.train.count();
   header.class_names = dataset_.class_names;
-  header.parameters = parameter_entries(parameters_.infos());
+  header.parameters = checkpoint::parameter_entries(parameters_.infos());
   header.optimizer = settings_.optimizer;
   header.slots = exchange_->slot_names();
-  for (const SettingDef& def : settings_table()) {
-    if (def.keep != Keep::call_only) header.settings[std::string(def.name)] = value_text(settings_, def);
+  for (const settings::SettingDef& def : settings::settings_table()) {
+    if (def.keep != settings::Keep::call_only)
+      header.settings[std::string(def.name)] = settings::value_text(settings_, def);
   }
-  header.version = program_version();
+  header.version = settings::program_version();
   return header;
 }
 
-void check_settings_match(const CheckpointHeader& header, const Settings& settings, const std::string& file) {
-  for (const SettingDef& def : settings_table()) {
+void check_settings_match(const checkpoint::CheckpointHeader& header, const settings::Settings& settings,
+                          const std::string& file) {
+  for (const settings::SettingDef& def : settings::settings_table()) {
     const auto found = header.settings.find(std::string(def.name));
-    if (def.keep != Keep::fixed || found == header.settings.end()) continue;
+    if (def.keep != settings::Keep::fixed || found == header.settings.end()) continue;
     if (def.name == "batch" && settings.global_batch > 0) continue;  // it follows from that and the number of workers
-    const std::string now = value_text(settings, def);
+    const std::string now = settings::value_text(settings, def);
     if (found->second == now) continue;
     throw UsageError(fmt::format("{}: '{}' cannot go on from checkpoint {}, which was made with '{}'", def.name, now,
                                  file, found->second));

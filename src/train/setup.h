@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint/checkpoint.h"
 #include "data/dataset.h"
 #include "exchange/local_exchange.h"
-#include "train/checkpoint.h"
 #include "train/pictures.h"
 #include "train/trainer.h"
 
@@ -18,7 +18,7 @@ namespace lockstep::train {
 /// A process that trains with others.
 struct Together {
   /// Makes its exchange; the options are those of the optimizer.
-  std::function<std::unique_ptr<exchange::Exchange>(graph::ParameterStore&, const exchange::LocalOptions&)> exchange;
+  std::function<std::unique_ptr<exchange::Exchange>(program::ParameterStore&, const exchange::LocalOptions&)> exchange;
   int64_t gradients_per_update = 1;   ///< sync: of how many batches; async: 1
   int64_t most_batches_per_step = 1;  ///< that this process may compute for one update
   uint64_t seed_of_order = 0;         ///< added to the seed that the data is shuffled by
@@ -29,8 +29,9 @@ class Setup {
   /// A new training, or the one of `checkpoint` where given (its parameters, optimizer state and place in the data).
   /// Prepares the program of a full batch, so that what does not fit is found here. Throws UsageError for settings that
   /// do not fit the data or the checkpoint, DataError for a checkpoint of another model.
-  Setup(const Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
-        const Checkpoint* checkpoint = nullptr, const Together* together = nullptr, base::TraceTrack* trace = nullptr);
+  Setup(const settings::Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
+        const checkpoint::Checkpoint* checkpoint = nullptr, const Together* together = nullptr,
+        base::TraceTrack* trace = nullptr);
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
 
@@ -38,7 +39,7 @@ class Setup {
   [[nodiscard]] Parts parts();
   [[nodiscard]] TrainerOptions trainer_options() const;
   /// Where training starts.
-  [[nodiscard]] const TrainingState& state() const { return state_; }
+  [[nodiscard]] const checkpoint::TrainingState& state() const { return state_; }
 
   /// Writes what the model shows of the evaluated split into a folder at each evaluation, and gives it to `sink` where
   /// there is one; null where it shows nothing. Borrows from here.
@@ -50,7 +51,7 @@ class Setup {
   [[nodiscard]] graph::Graph training_graph() const { return train::training_graph(spec_, settings_.batch); }
 
   /// A header for a checkpoint of this training; its state is still to be filled in.
-  [[nodiscard]] CheckpointHeader header();
+  [[nodiscard]] checkpoint::CheckpointHeader header();
   /// What the model starts with, before any training.
   [[nodiscard]] std::vector<float> first_parameters() const;
 
@@ -58,8 +59,8 @@ class Setup {
   /// What the images are scaled by besides; empty unless the setting pixels is standard.
   [[nodiscard]] const data::PixelScaling& pixels() const { return pixels_; }
   /// With decay_steps resolved.
-  [[nodiscard]] const Settings& settings() const { return settings_; }
-  [[nodiscard]] const graph::ParameterStore& parameters() const { return parameters_; }
+  [[nodiscard]] const settings::Settings& settings() const { return settings_; }
+  [[nodiscard]] const program::ParameterStore& parameters() const { return parameters_; }
   [[nodiscard]] const ModelTraits& traits() const { return programs_.traits(); }
   [[nodiscard]] int threads() const { return threads_; }
   /// Updates in an epoch, and until --steps, --epochs or --repeat end the training (0: none does).
@@ -68,8 +69,8 @@ class Setup {
 
  private:
   /// Checks the checkpoint, where there is one, and takes over what it holds; gives the state.
-  const TrainingState& restore(const Checkpoint* checkpoint);
-  void check_match(const CheckpointHeader& header);
+  const checkpoint::TrainingState& restore(const checkpoint::Checkpoint* checkpoint);
+  void check_match(const checkpoint::CheckpointHeader& header);
   /// Of model, data and settings.
   void check_fit() const;
   [[nodiscard]] exchange::LocalOptions exchange_options() const;
@@ -79,16 +80,16 @@ class Setup {
   const data::Examples& trained_split();
 
   int64_t gradients_per_update_;
-  Settings settings_;
+  settings::Settings settings_;
   data::Dataset dataset_;
   data::PixelScaling pixels_;  ///< empty: pixels are taken as they are
   int threads_;
   base::TraceTrack* trace_;  ///< of the training thread; may be absent
   std::unique_ptr<backend::Backend> backend_;
   ModelSpec spec_;
-  TrainingState state_;
+  checkpoint::TrainingState state_;
   uint64_t steps_per_epoch_ = 0;
-  graph::ParameterStore parameters_;
+  program::ParameterStore parameters_;
   Buffer micro_gradients_;
   Programs programs_;
   std::unique_ptr<exchange::Exchange> exchange_;
@@ -97,6 +98,7 @@ class Setup {
 };
 
 /// A header's settings against those of now: UsageError that names the first that had to stay the same.
-void check_settings_match(const CheckpointHeader& header, const Settings& settings, const std::string& file);
+void check_settings_match(const checkpoint::CheckpointHeader& header, const settings::Settings& settings,
+                          const std::string& file);
 
 }  // namespace lockstep::train

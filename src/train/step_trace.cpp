@@ -51,10 +51,10 @@ void StepTrace::exchanged(const exchange::StepInfo& info) {
   if (!clips) add(Phase::optimizer, spent.optimizer);
 }
 
-const StepTrace::Labels& StepTrace::labels_of(const graph::Program& program) {
+const StepTrace::Labels& StepTrace::labels_of(const program::Program& program) {
   const auto [found, is_new] = kernels_.try_emplace(&program);
   if (is_new) {
-    for (const graph::KernelInfo& kernel : program.kernels()) {
+    for (const program::KernelInfo& kernel : program.kernels()) {
       found->second.push_back(track_->tracer().label({kernel.name,
                                                       "op",
                                                       {{"op", std::string(ops::name(kernel.op))},
@@ -66,8 +66,8 @@ const StepTrace::Labels& StepTrace::labels_of(const graph::Program& program) {
   return found->second;
 }
 
-void StepTrace::run(graph::Program& program, const backend::StepContext& context,
-                    base::FunctionRef<void(graph::ParameterRange)> announce) {
+void StepTrace::run(program::Program& program, const backend::StepContext& context,
+                    base::FunctionRef<void(program::ParameterRange)> announce) {
   const Labels& labels = labels_of(program);
   // Forward and backward as the kernels come, with what lies between them.
   Clock::time_point began = Clock::now();

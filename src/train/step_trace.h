@@ -8,8 +8,8 @@
 
 #include "base/tracer.h"
 #include "exchange/exchange.h"
-#include "graph/program.h"
 #include "lockstep/train.h"
+#include "program/program.h"
 
 namespace lockstep::train {
 
@@ -29,13 +29,13 @@ class StepTrace {
   void phase(Phase phase, Clock::time_point begin, Clock::time_point end);
   /// The phases of an exchange's finish().
   void exchanged(const exchange::StepInfo& info);
-  void run(graph::Program& program, const backend::StepContext& context,
-           base::FunctionRef<void(graph::ParameterRange)> announce);
+  void run(program::Program& program, const backend::StepContext& context,
+           base::FunctionRef<void(program::ParameterRange)> announce);
 
  private:
   using Labels = std::vector<const base::TraceLabel*>;  ///< by kernel
 
-  const Labels& labels_of(const graph::Program& program);
+  const Labels& labels_of(const program::Program& program);
   void look();
 
   base::TraceTrack* track_;
@@ -44,7 +44,7 @@ class StepTrace {
   bool on_ = false;
   const base::TraceLabel* step_label_ = nullptr;
   std::array<const base::TraceLabel*, kPhases> phase_labels_ = {};
-  std::map<const graph::Program*, Labels> kernels_;
+  std::map<const program::Program*, Labels> kernels_;
 };
 
 }  // namespace lockstep::train

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "train/settings.h"
-#include "train/state.h"
+#include "checkpoint/training_state.h"
+#include "settings/settings.h"
 
 namespace lockstep::train {
 
@@ -16,16 +16,16 @@ struct StopRules {
   std::optional<double> loss;      ///< evaluated loss at most
   std::optional<double> accuracy;  ///< evaluated accuracy at least
 
-  static StopRules from(const Settings& settings);
+  static StopRules from(const settings::Settings& settings);
 
   /// Which rule the state meets; `none` to go on. A goal that is reached comes before a limit.
-  [[nodiscard]] StopReason check(const TrainingState& state, const RunClock& clock) const;
+  [[nodiscard]] StopReason check(const checkpoint::TrainingState& state, const RunClock& clock) const;
   /// The limits alone (epochs, steps, seconds): cheap, for every step.
-  [[nodiscard]] StopReason check_step(const TrainingState& state, const RunClock& clock) const;
+  [[nodiscard]] StopReason check_step(const checkpoint::TrainingState& state, const RunClock& clock) const;
   /// What is counted alone (epochs, steps): whether there is anything to begin.
-  [[nodiscard]] StopReason check_counts(const TrainingState& state) const;
+  [[nodiscard]] StopReason check_counts(const checkpoint::TrainingState& state) const;
   /// The goals alone (loss, accuracy), by the last evaluation.
-  [[nodiscard]] StopReason check_goals(const TrainingState& state) const;
+  [[nodiscard]] StopReason check_goals(const checkpoint::TrainingState& state) const;
 };
 
 }  // namespace lockstep::train

@@ -23,7 +23,7 @@ double seconds_since(RunClock::Clock::time_point start) {
 /// Whether a multiple of `every` lies behind `before`, up to `step`.
 }  // namespace
 
-Trainer::Trainer(Parts parts, TrainerOptions options, TrainingState state)
+Trainer::Trainer(Parts parts, TrainerOptions options, checkpoint::TrainingState state)
     : parts_(std::move(parts)),
       options_(options),
       state_(std::move(state)),
@@ -213,10 +213,10 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
   result.epoch = batch.epoch;
   result.last_in_epoch = batch.last_in_epoch;
   if (batch.count == 0) return;
-  graph::Program& program = parts_.programs->bind(batch);
+  program::Program& program = parts_.programs->bind(batch);
   const backend::StepContext context{options_.seed, state_.step, static_cast<uint64_t>(first_row)};
   const bool accumulates = !parts_.micro_gradients.empty();
-  const auto announce = [&](graph::ParameterRange range) {
+  const auto announce = [&](program::ParameterRange range) {
     if (!accumulates) parts_.exchange->ready(range, {});
   };
   if (trace_.on()) {

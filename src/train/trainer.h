@@ -10,14 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/training_state.h"
 #include "data/loader.h"
 #include "exchange/exchange.h"
-#include "graph/parameters.h"
 #include "lockstep/error.h"
 #include "lockstep/train.h"
+#include "program/parameters.h"
 #include "train/evaluator.h"
 #include "train/programs.h"
-#include "train/state.h"
 #include "train/step_trace.h"
 #include "train/stop_rules.h"
 
@@ -33,13 +33,13 @@ class NonFiniteError : public Error {
 class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
-  virtual CheckpointEvent save(const TrainingState& state, const exchange::Snapshot& snapshot) = 0;
+  virtual CheckpointEvent save(const checkpoint::TrainingState& state, const exchange::Snapshot& snapshot) = 0;
   /// This process saves from now on in place of another: takes over what that one knew of evaluations.
-  virtual void take_over(TrainingState& /*state*/) {}
+  virtual void take_over(checkpoint::TrainingState& /*state*/) {}
 };
 
 struct Parts {
-  graph::ParameterStore* parameters = nullptr;
+  program::ParameterStore* parameters = nullptr;
   Programs* programs = nullptr;      ///< for training
   std::span<float> micro_gradients;  ///< when accumulating: where the programs write, one value per parameter
   exchange::Exchange* exchange = nullptr;
@@ -66,13 +66,13 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  Trainer(Parts parts, TrainerOptions options, TrainingState state = {});
+  Trainer(Parts parts, TrainerOptions options, checkpoint::TrainingState state = {});
 
   /// Trains until a rule stops it. Throws NonFiniteError, and what parts throw. Hooks see on_step, on_eval and
   /// on_checkpoint; on_start and on_end are the caller's.
   StopReason run(const RunClock& clock);
 
-  [[nodiscard]] const TrainingState& state() const { return state_; }
+  [[nodiscard]] const checkpoint::TrainingState& state() const { return state_; }
   /// Where the time since the last step that hooks saw has gone: after run(), the end of training.
   [[nodiscard]] const PhaseSeconds& phases_since() {
     close_phases();
@@ -136,7 +136,7 @@ class Trainer {
 
   Parts parts_;
   TrainerOptions options_;
-  TrainingState state_;
+  checkpoint::TrainingState state_;
   uint64_t saved_step_ = 0;  ///< of the newest checkpoint
   double aside_told_ = 0;    ///< of the seconds aside, what the exchange knows
   int64_t batches_per_step_ = 1;

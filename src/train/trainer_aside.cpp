@@ -11,7 +11,7 @@ namespace lockstep::train {
 namespace {
 
 /// By accuracy, then by loss.
-bool better(const EvalRecord& a, const std::optional<EvalRecord>& b) {
+bool better(const checkpoint::EvalRecord& a, const std::optional<checkpoint::EvalRecord>& b) {
   if (!b || a.accuracy > b->accuracy) return true;
   return !(a.accuracy < b->accuracy) && a.loss < b->loss;
 }
@@ -45,7 +45,7 @@ void Trainer::evaluate(const RunClock& clock) {
   if (!std::isfinite(metrics.loss)) {
     throw_non_finite("the evaluated loss became " + shown(metrics.loss), state_.step, epoch());
   }
-  const EvalRecord record{state_.step, epoch(), metrics.loss, metrics.accuracy, metrics.examples};
+  const checkpoint::EvalRecord record{state_.step, epoch(), metrics.loss, metrics.accuracy, metrics.examples};
   const bool best = better(record, state_.best_eval);
   state_.last_eval = record;
   if (best) state_.best_eval = record;

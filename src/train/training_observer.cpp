@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "lockstep/error.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 #include "train/pace.h"
 
 namespace lockstep::train {
@@ -25,9 +25,9 @@ constexpr std::array<std::string_view, 32> kCompared{
     "precision", "workers",  "ps",      "strategy", "replicas",   "collective",   "mode",      "max-staleness",
     "aggregate", "reduce",   "apply",   "wire",     "top-k",      "layout",       "bucket-mb", "placement"};
 
-observe::HParam as_hparam(const Settings& settings, const SettingDef& def) {
-  if (const auto* flag = std::get_if<bool Settings::*>(&def.member)) return settings.**flag;
-  const std::string text = value_text(settings, def);
+observe::HParam as_hparam(const settings::Settings& settings, const settings::SettingDef& def) {
+  if (const auto* flag = std::get_if<bool settings::Settings::*>(&def.member)) return settings.**flag;
+  const std::string text = settings::value_text(settings, def);
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
@@ -40,10 +40,10 @@ void TrainingObserver::Since::add(const PhaseSeconds& more) {
   for (size_t i = 0; i < kPhases; ++i) phases[i] += more[i];
 }
 
-TrainingObserver::TrainingObserver(const Settings& settings, ObservedRole role, Shown shown)
+TrainingObserver::TrainingObserver(const settings::Settings& settings, run::ObservedRole role, Shown shown)
     : settings_(settings),
       shown_(std::move(shown)),
-      summary_every_(train::summary_every(settings)),
+      summary_every_(run::summary_every(settings)),
       observation_(settings, with_figures(std::move(role))) {
   for (size_t i = 0; i < kPhases; ++i) phase_tags_[i] = fmt::format("phases/{}", name(static_cast<Phase>(i)));
   for (const graph::ParameterInfo& info : shown_.parameters->infos()) {
@@ -55,7 +55,7 @@ void TrainingObserver::warn(const std::string& text) const {
   if (observation_.role().log) observation_.role().log("warning", text);
 }
 
-ObservedRole TrainingObserver::with_figures(ObservedRole role) {
+run::ObservedRole TrainingObserver::with_figures(run::ObservedRole role) {
   role.figures = [this] { return figures(); };
   return role;
 }
@@ -69,7 +69,7 @@ void TrainingObserver::on_start(const StartEvent& event) {
   if (summaries == nullptr) return;
   if (shown_.graph) summaries->graph(shown_.graph(), shown_.devices);
   if (shown_.compares_runs) summaries->hparams(hparams());
-  summaries->text("config", event.first_step, "```yaml\n" + to_yaml(settings_) + "```\n");
+  summaries->text("config", event.first_step, "```yaml\n" + settings::to_yaml(settings_) + "```\n");
   summaries->flush();
 }
 
@@ -227,7 +227,7 @@ void TrainingObserver::show(const std::string& name, uint64_t step, const Encode
 observe::HParams TrainingObserver::hparams() const {
   observe::HParams hparams;
   for (const std::string_view name : kCompared) {
-    hparams.values[std::string(name)] = as_hparam(settings_, *find_setting(name));
+    hparams.values[std::string(name)] = as_hparam(settings_, *settings::find_setting(name));
   }
   hparams.metrics = {"eval/accuracy", "eval/loss", "train/loss", "train/examples_per_second"};
   hparams.group = std::filesystem::path(observation_.role().folder).filename().string();

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/csv_file.h"
-#include "graph/parameters.h"
 #include "lockstep/train.h"
 #include "observe/phases.h"
-#include "train/observation.h"
+#include "program/parameters.h"
+#include "run/observation.h"
 #include "train/pace.h"
 #include "train/pictures.h"
 
@@ -22,7 +22,7 @@ namespace lockstep::train {
 
 /// What there is to show besides numbers.
 struct Shown {
-  const graph::ParameterStore* parameters = nullptr;  ///< borrowed
+  const program::ParameterStore* parameters = nullptr;  ///< borrowed
   std::function<graph::Graph()> graph;                ///< of a training step
   observe::Devices devices;
   bool compares_runs = true;  ///< this role stands for the run in the HParams tab
@@ -30,7 +30,7 @@ struct Shown {
 
 class TrainingObserver final : public Hooks {
  public:
-  TrainingObserver(const Settings& settings, ObservedRole role, Shown shown);
+  TrainingObserver(const settings::Settings& settings, run::ObservedRole role, Shown shown);
 
   void on_start(const StartEvent& event) override;
   void on_step(const StepEvent& event) override;
@@ -74,7 +74,7 @@ class TrainingObserver final : public Hooks {
     std::array<std::atomic<double>, kPhases> phases = {};
   };
 
-  [[nodiscard]] ObservedRole with_figures(ObservedRole role);
+  [[nodiscard]] run::ObservedRole with_figures(run::ObservedRole role);
   [[nodiscard]] std::vector<observe::Metric> figures() const;
   /// The first step, or one after going back: what is there of later ones does not count.
   void begin_with(const StepEvent& event);
@@ -86,7 +86,7 @@ class TrainingObserver final : public Hooks {
   void warn(const std::string& text) const;
   [[nodiscard]] observe::HParams hparams() const;
 
-  Settings settings_;
+  settings::Settings settings_;
   Shown shown_;
   uint64_t summary_every_;
   Live live_;
@@ -101,7 +101,7 @@ class TrainingObserver final : public Hooks {
   double flushed_ = 0;  ///< when lines last reached the disk
   std::array<std::string, kPhases> phase_tags_;
   std::vector<std::pair<std::string, std::string>> tags_;  ///< of each parameter: of its weights, of its gradients
-  Observation observation_;                                ///< last: its threads use what is above
+  run::Observation observation_;                           ///< last: its threads use what is above
 };
 
 }  // namespace lockstep::train

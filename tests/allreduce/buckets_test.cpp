@@ -10,7 +10,7 @@
 namespace lockstep::allreduce {
 namespace {
 
-using graph::ParameterRange;
+using program::ParameterRange;
 
 TEST(Buckets, CoverTheParametersFromTheEndWithoutGaps) {
   for (const size_t count : {1, 15, 16, 17, 1000, 4096, 100'003}) {

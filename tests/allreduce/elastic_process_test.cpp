@@ -11,7 +11,7 @@
 
 #include "base/address.h"
 #include "cluster/cluster_file.h"
-#include "cluster/process.h"
+#include "process/child_process.h"
 #include "transport/streams.h"
 
 namespace lockstep::allreduce {
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 class Processes : public ::testing::Test {
  protected:
   struct Member {
-    std::unique_ptr<cluster::Child> child;
+    std::unique_ptr<process::Child> child;
     std::vector<std::string> lines;
     std::vector<std::string> earlier;  ///< of lives before
     std::string group;                 ///< "0 1 2"
@@ -38,12 +38,12 @@ class Processes : public ::testing::Test {
     for (int i = 0; i < count; ++i) start(i);
   }
   void start(int index) {
-    cluster::Command command;
+    process::Command command;
     command.argv = {std::getenv("LOCKSTEP_ELASTIC_MEMBER"), std::to_string(index), std::to_string(min_workers)};
     for (const cluster::Task& task : spec.members()) command.argv.push_back(spec.address(task));
     Member& member = at(index);
     member.earlier.insert(member.earlier.end(), member.lines.begin(), member.lines.end());
-    member = Member{std::make_unique<cluster::Child>(command), {}, std::move(member.earlier), "", 0};
+    member = Member{std::make_unique<process::Child>(command), {}, std::move(member.earlier), "", 0};
   }
   Member& at(int index) { return members[static_cast<size_t>(index)]; }
   void kill(int index) {
@@ -65,12 +65,12 @@ class Processes : public ::testing::Test {
       if (std::chrono::steady_clock::now() > until) return false;
       std::vector<pollfd> watched;
       for (const Member& member : members) {
-        if (member.child) watched.push_back({member.child->fd(cluster::Stream::out), POLLIN, 0});
+        if (member.child) watched.push_back({member.child->fd(process::Stream::out), POLLIN, 0});
       }
       poll(watched.data(), watched.size(), 20);
       for (Member& member : members) {
         if (!member.child) continue;
-        member.child->read(cluster::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
+        member.child->read(process::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
       }
     }
     return true;
@@ -93,9 +93,9 @@ class Processes : public ::testing::Test {
     }
     for (Member& member : members) {
       if (!member.child) continue;
-      std::optional<cluster::Ending> ending;
+      std::optional<process::Ending> ending;
       ASSERT_TRUE(read_until([&] { return ending || (ending = member.child->reap()).has_value(); }));
-      member.child->read_rest(cluster::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
+      member.child->read_rest(process::Stream::out, [&](std::string_view line) { take(member, std::string(line)); });
       EXPECT_TRUE(ending->ok()) << ending->text() << ::testing::PrintToString(member.lines);
       ASSERT_FALSE(member.lines.empty());
       const auto last = std::find_if(member.lines.begin(), member.lines.end(),

@@ -23,7 +23,7 @@ using train::StopReason;
 
 constexpr size_t kParameters = 1000;
 
-graph::ParameterStore make_store() {
+program::ParameterStore make_store() {
   graph::ParameterInfo info;
   info.name = "w";
   info.shape = Shape{static_cast<int64_t>(kParameters)};
@@ -153,7 +153,7 @@ struct Trained {
   }
   void join() { number = std::move(exchange.join()).value_or_throw()->step; }
 
-  graph::ParameterStore store;
+  program::ParameterStore store;
   AllReduceExchange exchange;
   uint64_t number = 0;
 };
@@ -316,7 +316,7 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
   std::atomic<bool> interrupt = false;
   AllReduceOptions options = make_options(2);
   options.interrupt = &interrupt;
-  graph::ParameterStore store = make_store();
+  program::ParameterStore store = make_store();
   auto membership = std::make_unique<Widowed>(GetParam(), interrupt);
   const Widowed& widow = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
@@ -355,7 +355,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   std::vector<uint64_t> back;
   AllReduceOptions options = make_options(1);
   options.went_back = [&](uint64_t step) { back.push_back(step); };
-  graph::ParameterStore store = make_store();
+  program::ParameterStore store = make_store();
   auto membership = std::make_unique<Dissolved>();
   const Dissolved& group = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
@@ -403,7 +403,7 @@ class Ended final : public Membership {
 bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
   AllReduceOptions options = make_options(1);
   options.is_newest = [kept](uint64_t step) { return kept <= step; };
-  graph::ParameterStore store = make_store();
+  program::ParameterStore store = make_store();
   auto membership = std::make_unique<Ended>(over, foremost);
   Ended& group = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));

@@ -23,7 +23,7 @@ std::vector<exchange::Spent> spent_by_two(const collective::Network* network, st
   }
   std::vector<exchange::Spent> sums(2);
   const auto train = [&](size_t rank) {
-    graph::ParameterStore store({{"w", {kParameters}, {}, {}}}, 1);
+    program::ParameterStore store({{"w", {kParameters}, {}, {}}}, 1);
     AllReduceOptions options;
     options.examples = 1000;
     options.names = {"worker:0", "worker:1"};

@@ -8,8 +8,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/random.h"
-#include "graph/program.h"
 #include "lockstep/ops.h"
+#include "program/program.h"
 
 namespace lockstep {
 namespace {
@@ -40,7 +40,7 @@ Results run(const Setting& s, const Values& image, const Values& theta, const Va
   const Value loss = ops::reduce_sum(ops::mul(y, w));
   const std::vector<Value> diff = ops::gradients(loss, std::array{x, t});
   const auto backend = backend::make_cpu_backend({.threads = 2, .reference_only = reference_only});
-  graph::Program program(graph, {grid, y, diff[0], diff[1]}, {}, *backend);
+  program::Program program(graph, {grid, y, diff[0], diff[1]}, {}, *backend);
   program.bind_input(0, image.data());
   program.bind_input(1, theta.data());
   program.bind_input(2, weights.data());

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "graph/program.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
+#include "program/program.h"
 
 namespace lockstep::backend {
 namespace {
@@ -37,9 +37,9 @@ std::vector<std::string> references(const nn::ModelDef& model, const Options& op
   std::vector<graph::Value> outputs{built.loss};
   if (built.correct.valid()) outputs.push_back(built.correct);
   const auto gradients = ops::gradients(built.loss);
-  const graph::Program program(std::move(graph), outputs, gradients, backend);
+  const program::Program program(std::move(graph), outputs, gradients, backend);
   std::vector<std::string> found;
-  for (const graph::KernelInfo& kernel : program.kernels()) {
+  for (const program::KernelInfo& kernel : program.kernels()) {
     if (kernel.implementation.find("ref") != std::string::npos) {
       found.push_back(kernel.name + ": " + kernel.implementation);
     }

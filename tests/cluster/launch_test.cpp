@@ -8,20 +8,20 @@
 #include "base/cores.h"
 #include "base/parallel.h"
 #include "cluster/cluster_file.h"
-#include "cluster/local_launch.h"
-#include "cluster/mpi_launch.h"
 #include "cluster/processes.h"
-#include "cluster/ssh_launch.h"
 #include "cluster/tf_config.h"
+#include "launch/local_launch.h"
+#include "launch/mpi_launch.h"
+#include "launch/ssh_launch.h"
 
 namespace lockstep::testing {
 namespace {
 
-using cluster::Child;
 using cluster::Role;
 using cluster::Spec;
-using cluster::Stream;
 using cluster::Task;
+using process::Child;
+using process::Stream;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -37,45 +37,45 @@ Spec small() {
 }
 
 TEST(LocalLaunch, ItsClusterFileReadsBackAsTheSameSpec) {
-  EXPECT_EQ(cluster::parse_cluster_file(cluster::cluster_yaml(small()), "cluster.yaml").spec, small());
+  EXPECT_EQ(cluster::parse_cluster_file(launch::cluster_yaml(small()), "cluster.yaml").spec, small());
 }
 
 TEST(LocalLaunch, TheCoresAreSharedByTheWorkers) {
-  EXPECT_EQ(cluster::share_cores(16, small()).worker_threads, 8);
-  EXPECT_EQ(cluster::share_cores(1, small()).worker_threads, 1);
-  EXPECT_EQ(cluster::share_cores(16, small(), 3).worker_threads, 3);
+  EXPECT_EQ(launch::share_cores(16, small()).worker_threads, 8);
+  EXPECT_EQ(launch::share_cores(1, small()).worker_threads, 1);
+  EXPECT_EQ(launch::share_cores(16, small(), 3).worker_threads, 3);
 }
 
 TEST(LocalLaunch, ThreadsMaySpinOnlyWhereAllHaveACore) {
-  EXPECT_FALSE(cluster::share_cores(2, small()).all_fit);
-  EXPECT_FALSE(cluster::share_cores(16, small()).all_fit) << "the server and the evaluator have threads too";
-  EXPECT_TRUE(cluster::share_cores(16, small(), 7).all_fit);
-  cluster::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {1, false}};
-  EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=block"));
+  EXPECT_FALSE(launch::share_cores(2, small()).all_fit);
+  EXPECT_FALSE(launch::share_cores(16, small()).all_fit) << "the server and the evaluator have threads too";
+  EXPECT_TRUE(launch::share_cores(16, small(), 7).all_fit);
+  launch::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {1, false}};
+  EXPECT_THAT(launch::local_roles(job)[0].command.argv, Contains("--wait-policy=block"));
   job.wait_policy = "spin";
-  EXPECT_THAT(cluster::local_roles(job)[0].command.argv, Contains("--wait-policy=spin"));
+  EXPECT_THAT(launch::local_roles(job)[0].command.argv, Contains("--wait-policy=spin"));
 }
 
 TEST(LocalLaunch, MembersThatTakeAllCoresAreEachKeptToTheirOwn) {
   Spec workers;
   for (int i = 0; i < base::available_cores(); ++i) workers.workers.push_back(fmt::format("127.0.0.1:{}", 21000 + i));
-  cluster::LocalJob job{workers,         "/proc/self/exe", "lockstep",
-                        {"train", "lr"}, "c.yaml",         cluster::share_cores(base::available_cores(), workers)};
+  launch::LocalJob job{workers,         "/proc/self/exe", "lockstep",
+                       {"train", "lr"}, "c.yaml",         launch::share_cores(base::available_cores(), workers)};
   std::vector<int> cores;
-  for (const cluster::RoleProcess& role : cluster::local_roles(job)) {
+  for (const launch::RoleProcess& role : launch::local_roles(job)) {
     ASSERT_EQ(role.command.cores.size(), 1U);
     cores.push_back(role.command.cores.front());
   }
   EXPECT_EQ(cores, base::share_of_cores(0, 1));
-  job.shares = cluster::share_cores(base::available_cores() + 1, workers);
-  EXPECT_TRUE(cluster::local_roles(job)[0].command.cores.empty()) << "a core is free: they may move";
-  job.shares = cluster::share_cores(base::available_cores(), workers, 2);
-  EXPECT_TRUE(cluster::local_roles(job)[0].command.cores.empty()) << "more threads than cores";
+  job.shares = launch::share_cores(base::available_cores() + 1, workers);
+  EXPECT_TRUE(launch::local_roles(job)[0].command.cores.empty()) << "a core is free: they may move";
+  job.shares = launch::share_cores(base::available_cores(), workers, 2);
+  EXPECT_TRUE(launch::local_roles(job)[0].command.cores.empty()) << "more threads than cores";
 }
 
 TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {
-  const cluster::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
-  const std::vector<cluster::RoleProcess> roles = cluster::local_roles(job);
+  const launch::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
+  const std::vector<launch::RoleProcess> roles = launch::local_roles(job);
   ASSERT_EQ(roles.size(), 4U);
   EXPECT_EQ(roles[0].task, (Task{Role::ps, 0}));
   EXPECT_THAT(roles[0].command.argv, ElementsAre("lockstep", "train", "lr", "--cluster=c.yaml", "--task=ps:0",
@@ -86,8 +86,8 @@ TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {
 TEST(MpiLaunch, IsOneMpirunForAllWorkers) {
   Spec workers;
   workers.workers = {"127.0.0.1:21000", "127.0.0.1:21001", "127.0.0.1:21002"};
-  const cluster::LocalJob job{workers, "/opt/lockstep", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
-  const cluster::RoleProcess process = cluster::mpi_job(job, {{"SLURM_JOB_ID", "7"}, {"PATH", "/bin"}});
+  const launch::LocalJob job{workers, "/opt/lockstep", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
+  const launch::RoleProcess process = launch::mpi_job(job, {{"SLURM_JOB_ID", "7"}, {"PATH", "/bin"}});
   EXPECT_EQ(process.name(), "mpirun");
   std::string words;
   for (const std::string& word : process.command.argv) words += word + " ";
@@ -99,20 +99,20 @@ TEST(MpiLaunch, IsOneMpirunForAllWorkers) {
 
 TEST(ResumeCommand, StartsWhatTheUserStarted) {
   const cluster::Environment mpi{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
-  EXPECT_EQ(cluster::resume_command(mpi, "lockstep", "runs/lenet-3"),
+  EXPECT_EQ(launch::resume_command(mpi, "lockstep", "runs/lenet-3"),
             "mpirun -n 4 lockstep train --resume runs/lenet-3");
   cluster::Environment slurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_NODELIST", "n[1-2]"}};
-  EXPECT_EQ(cluster::resume_command(slurm, "lockstep", "my runs/a", "--insecure"),
+  EXPECT_EQ(launch::resume_command(slurm, "lockstep", "my runs/a", "--insecure"),
             "srun -n 2 lockstep train --resume 'my runs/a' --insecure");
   slurm["PMIX_RANK"] = "1";
-  EXPECT_THAT(cluster::resume_command(slurm, "lockstep", "a"), HasSubstr("srun --mpi=pmix -n 2 lockstep"));
-  EXPECT_EQ(cluster::resume_command({}, "lockstep", "a"), "lockstep train --resume a");
+  EXPECT_THAT(launch::resume_command(slurm, "lockstep", "a"), HasSubstr("srun --mpi=pmix -n 2 lockstep"));
+  EXPECT_EQ(launch::resume_command({}, "lockstep", "a"), "lockstep train --resume a");
 }
 
 TEST(SshLaunch, QuotesWhatAShellWouldObey) {
   const std::string odd = "it's $HOME; `rm` \"x\" \\ \n*";
-  cluster::Command command;
-  command.argv = {"sh", "-c", "printf %s " + cluster::shell_quoted(odd) + " | od -An -c | tr -d '\\n'"};
+  process::Command command;
+  command.argv = {"sh", "-c", "printf %s " + launch::shell_quoted(odd) + " | od -An -c | tr -d '\\n'"};
   Child child(command);
   std::string seen;
   EXPECT_TRUE(eventually([&] { return child.reap().has_value(); }));
@@ -121,20 +121,20 @@ TEST(SshLaunch, QuotesWhatAShellWouldObey) {
 }
 
 TEST(SshLaunch, ARoleLearnsItsClusterFromTfConfig) {
-  const auto config = cluster::parse_tf_config(cluster::tf_config_text(small(), {Role::worker, 1}));
+  const auto config = cluster::parse_tf_config(launch::tf_config_text(small(), {Role::worker, 1}));
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->spec, small());
   EXPECT_EQ(config->task, (Task{Role::worker, 1}));
 }
 
 TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
-  cluster::SshJob job;
+  launch::SshJob job;
   job.cluster = cluster::parse_cluster_file(
       "nodes:\n  - {host: a, ssh: me@gate, dir: /data/x, roles: [ps, worker]}\n  - {host: b, roles: [worker]}\n", "f");
   job.program = "/opt/lockstep";
   job.words = {"train", "lr"};
   job.run_dir = "runs/lr-1-abc";
-  const std::vector<cluster::RoleProcess> roles = cluster::ssh_roles(job);
+  const std::vector<launch::RoleProcess> roles = launch::ssh_roles(job);
   ASSERT_EQ(roles.size(), 3U);
   EXPECT_TRUE(roles[0].remote);
   EXPECT_THAT(roles[0].command.argv, AllOf(Contains("BatchMode=yes"), Contains("me@gate")));
@@ -142,14 +142,14 @@ TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
                                                   HasSubstr("--run-dir=runs/lr-1-abc"), HasSubstr("--threads=1")));
   EXPECT_THAT(roles[1].command.argv.back(), HasSubstr("--wait-policy=block"));
   EXPECT_THAT(roles[2].command.argv.back(), AllOf(Not(HasSubstr("--wait-policy")), Not(HasSubstr("cd "))));
-  EXPECT_EQ(cluster::ssh_collections(job).back().host, "me@gate") << "the chief's files stand";
+  EXPECT_EQ(launch::ssh_collections(job).back().host, "me@gate") << "the chief's files stand";
 }
 
 /// The helper as the far end of a launcher that this test plays.
-cluster::Command far_end(const Words& words, const std::string& silence = "100000") {
+process::Command far_end(const Words& words, const std::string& silence = "100000") {
   Words all{"under"};
   all.insert(all.end(), words.begin(), words.end());
-  cluster::Command command = helper(all);
+  process::Command command = helper(all);
   command.hold_stdin = true;
   command.environment = {{"LOCKSTEP_SILENCE", silence}};
   return command;
@@ -166,7 +166,7 @@ std::string first_line(Child& child) {
 }
 
 int code_of(Child& child) {
-  std::optional<cluster::Ending> ending;
+  std::optional<process::Ending> ending;
   EXPECT_TRUE(eventually([&] { return (ending = child.reap()).has_value(); }));
   return ending ? ending->code() : -1;
 }

@@ -1,6 +1,4 @@
 // One child process: its lines, its end, and that it never outlives who started it.
-#include "cluster/process.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,14 +10,15 @@
 #include "base/temp_dir.h"
 #include "cluster/processes.h"
 #include "lockstep/error.h"
+#include "process/child_process.h"
 
 namespace lockstep::testing {
 namespace {
 
-using cluster::Child;
-using cluster::Ending;
-using cluster::LineReader;
-using cluster::Stream;
+using process::Child;
+using process::Ending;
+using process::LineReader;
+using process::Stream;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -49,16 +48,16 @@ TEST(LineReader, CutsALineThatIsTooLongAndGoesOnAfterIt) {
 }
 
 TEST(Printable, LeavesTextAndReplacesWhatATerminalWouldObey) {
-  EXPECT_EQ(cluster::printable("größe ✓ 😀"), "größe ✓ 😀");
-  EXPECT_EQ(cluster::printable("a\tb\x1b[2J\x7f\xc2\x9b"), "a b?[2J??");
+  EXPECT_EQ(process::printable("größe ✓ 😀"), "größe ✓ 😀");
+  EXPECT_EQ(process::printable("a\tb\x1b[2J\x7f\xc2\x9b"), "a b?[2J??");
   for (const char* bad : {"\xff", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf"}) {
-    EXPECT_THAT(cluster::printable(bad), AllOf(HasSubstr("\xEF\xBF\xBD"), Each(::testing::Ne('\xff')))) << bad;
+    EXPECT_THAT(process::printable(bad), AllOf(HasSubstr("\xEF\xBF\xBD"), Each(::testing::Ne('\xff')))) << bad;
   }
 }
 
 /// Runs the helper to its end, as a launcher would, and keeps what it said.
 struct Whole {
-  explicit Whole(const cluster::Command& command) : child(command) {
+  explicit Whole(const process::Command& command) : child(command) {
     while (!(ending = child.reap())) {
       pollfd fd{child.end_fd(), POLLIN, 0};
       poll(&fd, 1, 20);
@@ -99,7 +98,7 @@ TEST(Child, SurvivesMuchOutputGarbageAndAClosedStream) {
 }
 
 TEST(Child, HasTheEnvironmentItWasGivenAndNoInput) {
-  cluster::Command command;
+  process::Command command;
   command.argv = {"sh", "-c", "cat; echo \"$LOCKSTEP_A-${LOCKSTEP_B-unset}\""};
   setenv("LOCKSTEP_B", "inherited", 1);  // NOLINT(concurrency-mt-unsafe)
   command.environment = {{"LOCKSTEP_A", "given"}, {"LOCKSTEP_B", ""}};
@@ -108,7 +107,7 @@ TEST(Child, HasTheEnvironmentItWasGivenAndNoInput) {
 
 TEST(Child, HasTheCoresItWasGiven) {
   const std::vector<int> all = base::share_of_cores(0, 1);
-  cluster::Command command;
+  process::Command command;
   command.argv = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status | tr -d '[:space:]'"};
   command.cores = {all.back()};
   EXPECT_THAT(Whole(command).out, ElementsAre(fmt::format("Cpus_allowed_list:{}", all.back())));
@@ -116,7 +115,7 @@ TEST(Child, HasTheCoresItWasGiven) {
 }
 
 TEST(Child, AProgramThatIsNotThereIsAnError) {
-  cluster::Command command;
+  process::Command command;
   command.argv = {"/nowhere/lockstep"};
   EXPECT_THAT(message_of<IoError>([&] { const Child child(command); }),
               AllOf(HasSubstr("/nowhere/lockstep"), HasSubstr("No such file")));
@@ -148,7 +147,7 @@ TEST(Child, IsKilledWithTheObject) {
 }
 
 TEST(Child, AHeldInputIsReadAndEndsWithTheChildObject) {
-  cluster::Command command;
+  process::Command command;
   command.argv = {"cat"};
   command.hold_stdin = true;
   Child child(command);

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/process.h"
+#include "process/child_process.h"
 
 namespace lockstep::testing {
 
@@ -20,8 +20,8 @@ inline std::string helper_path() {
   return path == nullptr ? "LOCKSTEP_ROLE_HELPER is not set" : path;
 }
 
-inline cluster::Command helper(const Words& words) {
-  cluster::Command command;
+inline process::Command helper(const Words& words) {
+  process::Command command;
   command.argv = {helper_path()};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   return command;

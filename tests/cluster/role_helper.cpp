@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/supervisor.h"
-#include "cluster/under_launcher.h"
+#include "launch/supervisor.h"
+#include "launch/under_launcher.h"
 
 namespace {
 
@@ -92,26 +92,26 @@ int play(const Words& words) {
 }
 
 int supervise(const std::string& self, int count, const Words& words) {
-  using lockstep::cluster::RoleEvent;
-  std::vector<lockstep::cluster::RoleProcess> roles;
+  using lockstep::launch::RoleEvent;
+  std::vector<lockstep::launch::RoleProcess> roles;
   for (int i = 0; i < count; ++i) {
-    lockstep::cluster::Command command;
+    lockstep::process::Command command;
     command.argv = {self};
     command.argv.insert(command.argv.end(), words.begin(), words.end());
     roles.push_back({{lockstep::cluster::Role::worker, i}, command});
   }
-  lockstep::cluster::Supervisor supervisor(roles, {}, [](const RoleEvent& event) {
+  lockstep::launch::Supervisor supervisor(roles, {}, [](const RoleEvent& event) {
     if (event.kind == RoleEvent::Kind::out_line) say(stdout, event.text + "\n");
   });
   return supervisor.run().code;
 }
 
 int under(const std::string& self, Words words) {
-  lockstep::cluster::UnderLauncherOptions options;
+  lockstep::launch::UnderLauncherOptions options;
   const char* silence = std::getenv("LOCKSTEP_SILENCE");
   if (silence != nullptr) options.silence = std::chrono::milliseconds(std::stoi(silence));
   words[0] = self;
-  return lockstep::cluster::run_under_launcher(words, options);
+  return lockstep::launch::run_under_launcher(words, options);
 }
 
 }  // namespace

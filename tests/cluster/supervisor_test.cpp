@@ -1,6 +1,5 @@
 // The supervisor against real processes that end well, die, stop, linger and ignore what they are told.
-#include "cluster/caught_signals.h"
-#include "cluster/supervisor.h"
+#include "launch/supervisor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,16 +10,17 @@
 
 #include "base/temp_dir.h"
 #include "cluster/processes.h"
+#include "process/caught_signals.h"
 
 namespace lockstep::testing {
 namespace {
 
-using cluster::JobOutcome;
 using cluster::Role;
-using cluster::RoleEvent;
-using cluster::RoleProcess;
-using cluster::SupervisorOptions;
 using cluster::Task;
+using launch::JobOutcome;
+using launch::RoleEvent;
+using launch::RoleProcess;
+using launch::SupervisorOptions;
 using Kind = RoleEvent::Kind;
 using Time = SupervisorOptions::Time;
 using ::testing::AllOf;
@@ -46,7 +46,7 @@ SupervisorOptions quick() {
 class Supervisor : public ::testing::Test {
  protected:
   JobOutcome run(std::vector<RoleProcess> roles, const SupervisorOptions& options = quick()) {
-    cluster::Supervisor supervisor(std::move(roles), options, [this](const RoleEvent& event) {
+    launch::Supervisor supervisor(std::move(roles), options, [this](const RoleEvent& event) {
       if (event.kind == Kind::tick) return;
       if (event.kind == Kind::started || event.kind == Kind::restarted) pids.push_back(event.pid);
       events.push_back(event);
@@ -365,7 +365,7 @@ TEST_F(Supervisor, WhereSomeAreEnoughNobodyIsStartedAgainOnceOneHasEndedWell) {
 }
 
 TEST_F(Supervisor, InterruptLetsAllEndGracefully) {
-  const cluster::CaughtSignals signals;
+  const process::CaughtSignals signals;
   SupervisorOptions options = quick();
   options.signals = signals.fd();
   int ready = 0;
@@ -381,7 +381,7 @@ TEST_F(Supervisor, InterruptLetsAllEndGracefully) {
 }
 
 TEST_F(Supervisor, WhatIgnoresTheInterruptIsKilledAfterItsDeadline) {
-  const cluster::CaughtSignals signals;
+  const process::CaughtSignals signals;
   SupervisorOptions options = quick();
   options.signals = signals.fd();
   options.interrupt = Time(50);
@@ -393,7 +393,7 @@ TEST_F(Supervisor, WhatIgnoresTheInterruptIsKilledAfterItsDeadline) {
 }
 
 TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
-  const cluster::CaughtSignals signals;
+  const process::CaughtSignals signals;
   SupervisorOptions options = quick();
   options.signals = signals.fd();
   bool first = true;
@@ -431,10 +431,10 @@ TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
 
 /// A launcher that is killed with everything it had started: roles that ignore signals, and their children.
 TEST(KilledLauncher, LeavesNobodyBehind) {
-  cluster::Child launcher(helper({"supervise", "3", "ignore=2", "ignore=15", "pid", "fork", "wait"}));
+  process::Child launcher(helper({"supervise", "3", "ignore=2", "ignore=15", "pid", "fork", "wait"}));
   std::vector<pid_t> pids;
   EXPECT_TRUE(eventually([&] {
-    launcher.read(cluster::Stream::out, [&](const std::string& line) { pids.push_back(number_in(line)); });
+    launcher.read(process::Stream::out, [&](const std::string& line) { pids.push_back(number_in(line)); });
     return pids.size() == 6;
   }));
   for (const pid_t pid : pids) EXPECT_TRUE(alive(pid));

@@ -1,5 +1,5 @@
 // Archives of hosts: those that tar writes arrive whole, all others are refused with a line.
-#include "cluster/tar_reader.h"
+#include "launch/tar_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "base/temp_dir.h"
-#include "cluster/new_folder.h"
 #include "cluster/tar_files.h"
+#include "launch/new_folder.h"
 #include "lockstep/error.h"
 
 namespace lockstep::cluster {
@@ -30,14 +30,14 @@ using ::testing::IsEmpty;
 class Tar : public ::testing::Test {
  protected:
   /// Unpacks in pieces of a size and moves what arrived to `run`.
-  void unpack(const std::string& archive, size_t piece = 1000, TarLimits limits = {}) const {
-    NewFolder arriving(run);
-    TarReader reader(arriving, limits);
+  void unpack(const std::string& archive, size_t piece = 1000, launch::TarLimits limits = {}) const {
+    launch::NewFolder arriving(run);
+    launch::TarReader reader(arriving, limits);
     for (size_t at = 0; at < archive.size(); at += piece) reader.feed(std::string_view(archive).substr(at, piece));
     reader.finish();
     arriving.move_out();
   }
-  [[nodiscard]] std::string refused(const std::string& archive, TarLimits limits = {}) const {
+  [[nodiscard]] std::string refused(const std::string& archive, launch::TarLimits limits = {}) const {
     const std::string message = message_of<DataError>([&] { unpack(archive, 1000, limits); });
     EXPECT_THAT(fs::directory_iterator(run), fs::directory_iterator{}) << message;
     return message;

@@ -11,8 +11,8 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "conformance/case.h"
-#include "graph/program.h"
 #include "ops/op_table.h"
+#include "program/program.h"
 
 namespace lockstep::conformance {
 namespace {
@@ -103,13 +103,13 @@ struct Bound {
     }
   }
 
-  graph::Program program;
+  program::Program program;
   std::vector<std::vector<int32_t>> labels;
 };
 
 std::vector<std::vector<float>> run(const Built& built, const Data& data, const backend::Backend& backend) {
   Bound bound(built, built.outputs, data, backend);
-  graph::Program& program = bound.program;
+  program::Program& program = bound.program;
   program.run(kStep);
   std::vector<std::vector<float>> results;
   for (size_t i = 0; i < built.outputs.size(); ++i) {
@@ -143,7 +143,7 @@ double weighted_sum(std::span<const float> y, const std::vector<float>& weights)
 }
 
 /// d sum(y * weights) / d one input element, by central differences; `forward` computes y from `data`.
-double numeric(graph::Program& forward, Data& data, size_t input, size_t element, float step) {
+double numeric(program::Program& forward, Data& data, size_t input, size_t element, float step) {
   const float at = data[input][element];
   double ends[2];
   for (int side = 0; side < 2; ++side) {
@@ -157,7 +157,7 @@ double numeric(graph::Program& forward, Data& data, size_t input, size_t element
 
 /// Probes elements of one input's gradient. Where two step sizes disagree there is a kink (of ReLU, of a maximum) and
 /// numeric differentiation says nothing: another element is tried.
-void probe_gradient(graph::Program& forward, Data& data, size_t input, const std::vector<float>& claimed,
+void probe_gradient(program::Program& forward, Data& data, size_t input, const std::vector<float>& claimed,
                     base::Sequence& random) {
   double tolerance = 5e-4;
   for (const float v : claimed) tolerance = std::max(tolerance, 0.01 * std::fabs(static_cast<double>(v)));
@@ -218,7 +218,7 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
 }
 
 bool any_bf16(const Built& built, const backend::Backend& backend) {
-  const graph::Program program(built.graph, built.outputs, {}, backend);
+  const program::Program program(built.graph, built.outputs, {}, backend);
   const auto& nodes = program.graph().nodes();
   return std::any_of(nodes.begin(), nodes.end(),
                      [](const graph::Node& node) { return node.outputs[0].type.dtype == DType::bf16; });
@@ -272,7 +272,7 @@ TEST(ConformanceCoverage, Bf16IsExercisedInEveryOpThatKnowsIt) {
   std::set<graph::Op> seen;
   for (const Case& c : all_cases(kSeed)) {
     const Built built = build(c);
-    const graph::Program program(built.graph, built.outputs, {}, *narrow);
+    const program::Program program(built.graph, built.outputs, {}, *narrow);
     for (const graph::Node& node : program.graph().nodes()) {
       const bool takes = !node.inputs.empty() && program.graph().output(node.inputs[0]).type.dtype == DType::bf16;
       if (takes) seen.insert(node.op);
@@ -291,7 +291,7 @@ TEST(ConformanceCoverage, EveryOpOfTheTableIsExercised) {
   for (const Case& c : all_cases(kSeed)) {
     const Built built = build(c);
     for (const graph::Node& node : built.graph.nodes()) seen.insert(node.op);
-    const graph::Program program(built.graph, built.outputs, {}, *fast);
+    const program::Program program(built.graph, built.outputs, {}, *fast);
     for (const graph::Node& node : program.graph().nodes()) seen.insert(node.op);
   }
   for (const ops::OpDef& op : ops::op_table()) EXPECT_TRUE(seen.contains(op.op)) << op.name << " has no case";

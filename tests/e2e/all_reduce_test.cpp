@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "train/checkpoint_store.h"
+#include "checkpoint/checkpoint_store.h"
 
 namespace lockstep::testing {
 namespace {
@@ -107,7 +107,7 @@ TEST_F(AllReduce, EveryRuleEndsAllAtTheSameStep) {
         EXPECT_EQ(result.examples, 1800U);
       }
       EXPECT_EQ(lines(name + "/steps.csv"), 1 + result.steps);
-      EXPECT_EQ(train::read_checkpoint(newest_checkpoint(name)).header.state.step, result.steps);
+      EXPECT_EQ(checkpoint::read_checkpoint(newest_checkpoint(name)).header.state.step, result.steps);
       if (engine == "inprocess") continue;
       EXPECT_EQ(lines(name + "/worker-1/steps.csv"), 1 + result.steps);
     }
@@ -128,7 +128,7 @@ TEST_F(AllReduce, CtrlCEndsAllAtTheSameStepAndResumingGivesTheBitsOfARunNeverSto
     EXPECT_EQ(process.finish().code, 130);
     const Result stopped = result(name);
     EXPECT_EQ(stopped.summary["stop_reason"], "interrupted");
-    EXPECT_EQ(train::read_checkpoint(newest_checkpoint(name)).header.state.step, stopped.steps);
+    EXPECT_EQ(checkpoint::read_checkpoint(newest_checkpoint(name)).header.state.step, stopped.steps);
     EXPECT_EQ(lines(name + "/steps.csv"), 1 + stopped.steps);
     const Words more{"--steps", std::to_string(stopped.steps + 70)};
     const Result resumed = resume(name, more);

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "checkpoint/checkpoint.h"
 #include "e2e/support.h"
-#include "train/checkpoint.h"
 
 namespace lockstep::testing {
 
@@ -54,7 +54,7 @@ class ClusterTest : public ProgramTest {
       for (std::string field; std::getline(parts, field, ',');) fields.push_back(field);
       if (fields.size() > 5) result.losses.push_back(fields[0] + " " + fields[3] + " " + fields[5]);
     }
-    result.values = train::read_checkpoint(newest_checkpoint(name)).values;
+    result.values = checkpoint::read_checkpoint(newest_checkpoint(name)).values;
     return result;
   }
   [[nodiscard]] std::string newest_checkpoint(const std::string& name) const {

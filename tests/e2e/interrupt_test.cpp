@@ -1,8 +1,8 @@
 // Stopping and going on: Ctrl-C, resuming, checkpoints that are damaged or another's.
 #include <csignal>
 
+#include "checkpoint/checkpoint_store.h"
 #include "e2e/support.h"
-#include "train/checkpoint_store.h"
 
 namespace lockstep::testing {
 namespace {
@@ -11,9 +11,9 @@ const Words kEndless{"--epochs", "0", "--steps", "1000000000", "--eval-every", "
 
 class Interrupt : public ProgramTest {
  protected:
-  [[nodiscard]] train::Checkpoint newest(const std::string& run) const {
+  [[nodiscard]] checkpoint::Checkpoint newest(const std::string& run) const {
     std::string path;
-    return train::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).load_newest(path);
+    return checkpoint::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).load_newest(path);
   }
   /// Starts a run that would not end, signals it after its first evaluation, and gives how it ended.
   [[nodiscard]] Ended interrupt(int signal) const {
@@ -23,7 +23,7 @@ class Interrupt : public ProgramTest {
     return process.finish();
   }
   void damage_newest(const std::string& run) const {
-    const auto files = train::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).list();
+    const auto files = checkpoint::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).list();
     std::string bytes = get_file(files.back().path);
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
     put_file(files.back().path, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});

@@ -28,11 +28,11 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/temp_dir.h"
-#include "cluster/process.h"
 #include "emulate/claims.h"
 #include "emulate/owner.h"
 #include "emulate/rights.h"
 #include "lockstep/error.h"
+#include "process/child_process.h"
 
 namespace lockstep::testing {
 namespace {
@@ -156,17 +156,17 @@ double send_between(const EmulatedCluster& cluster, size_t bytes) {
 }
 
 std::string output_of(const std::vector<std::string>& words) {
-  cluster::Command command;
+  process::Command command;
   command.argv = words;
-  cluster::Child child(command);
+  process::Child child(command);
   std::string text;
   const auto keep = [&](const std::string& line) { text += line + "\n"; };
   while (!child.reap()) {
     pollfd end{child.end_fd(), POLLIN, 0};
     poll(&end, 1, 50);
-    child.read(cluster::Stream::out, keep);
+    child.read(process::Stream::out, keep);
   }
-  child.read_rest(cluster::Stream::out, keep);
+  child.read_rest(process::Stream::out, keep);
   return text;
 }
 
@@ -338,22 +338,22 @@ TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
   RIGHTS_OR_SKIP();
   const EmulatedCluster cluster(std::vector<NodeSpec>{{.cores = 0.5, .memory_bytes = 64e6}});
   const Seat seat = cluster.seat(0);
-  cluster::Command command;
+  process::Command command;
   command.argv = {"sh", "-c",
                   "cat /proc/self/cgroup; cat /proc/self/net/dev; echo $LOCKSTEP_NODE $LOCKSTEP_NODE_CORES"};
   command.network_namespace = seat.network_namespace;
   command.groups = seat.groups;
   command.environment = seat.environment;
-  cluster::Child child(command);
+  process::Child child(command);
   std::string text;
   const auto keep = [&](const std::string& line) { text += line + "\n"; };
   while (!child.reap()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  child.read_rest(cluster::Stream::out, keep);
+  child.read_rest(process::Stream::out, keep);
   EXPECT_THAT(text, HasSubstr(emulate::owner_prefix() + "1-node1"));
   EXPECT_THAT(text, HasSubstr("eth0"));
   EXPECT_THAT(text, HasSubstr("node1 0.5"));
   command.network_namespace = "/run/netns/none-of-that-name";
-  EXPECT_THAT(message_of<IoError>([&] { cluster::Child none(command); }), HasSubstr("none-of-that-name"));
+  EXPECT_THAT(message_of<IoError>([&] { process::Child none(command); }), HasSubstr("none-of-that-name"));
 }
 
 /// The refusal of an emulated cluster in a process that has given up rights.

@@ -10,14 +10,14 @@
 namespace lockstep::exchange {
 namespace {
 
-graph::ParameterStore two_parameters() {
+program::ParameterStore two_parameters() {
   std::vector<graph::ParameterInfo> infos;
   infos.push_back({"a", {3}, 0, graph::Initializer::constant(1)});
   infos.push_back({"b", {2, 2}, 3, graph::Initializer::constant(2)});
   return {infos, 1};
 }
 
-StepInfo one_step(LocalExchange& exchange, graph::ParameterStore& store, uint64_t step, float gradient) {
+StepInfo one_step(LocalExchange& exchange, program::ParameterStore& store, uint64_t step, float gradient) {
   exchange.begin({step, 8});
   std::fill(store.gradients().begin(), store.gradients().end(), gradient);
   exchange.ready({3, 4}, {});
@@ -26,7 +26,7 @@ StepInfo one_step(LocalExchange& exchange, graph::ParameterStore& store, uint64_
 }
 
 TEST(LocalExchange, AppliesTheOptimizerWhenAllGradientsAreReady) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange exchange(store, {.schedule = {.base = 0.5F}});
   const StepInfo info = one_step(exchange, store, 0, 1.0F);
   EXPECT_EQ(info.step, 1U);
@@ -37,14 +37,14 @@ TEST(LocalExchange, AppliesTheOptimizerWhenAllGradientsAreReady) {
 }
 
 TEST(LocalExchange, FollowsTheScheduleByTheStepItIsGiven) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange exchange(store, {.schedule = {.base = 1, .warmup_steps = 4}});
   EXPECT_FLOAT_EQ(one_step(exchange, store, 0, 1).learning_rate, 0.25F);
   EXPECT_FLOAT_EQ(one_step(exchange, store, 2, 1).learning_rate, 0.75F);
 }
 
 TEST(LocalExchange, ClipsTheGlobalNormAndTellsItUnclipped) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange exchange(store, {.schedule = {.base = 1}, .clip_norm = 1});
   const StepInfo info = one_step(exchange, store, 0, 2.0F);
   EXPECT_NEAR(info.gradient_norm, 2 * std::sqrt(7.0), 1e-5);
@@ -54,7 +54,7 @@ TEST(LocalExchange, ClipsTheGlobalNormAndTellsItUnclipped) {
 }
 
 TEST(LocalExchange, RefusesToFinishWithAGradientMissing) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange exchange(store, {});
   exchange.begin({0, 1});
   exchange.ready({0, 3}, {});
@@ -62,14 +62,14 @@ TEST(LocalExchange, RefusesToFinishWithAGradientMissing) {
 }
 
 TEST(LocalExchange, ExposesTheOptimizersStateAsLongAsTheParameters) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange adam(store, {.optimizer = {.method = optim::Method::adam}});
   ASSERT_EQ(adam.state().size(), 2U);
   for (const optim::StateSlot& slot : adam.state()) EXPECT_EQ(slot.values.size(), store.count());
 }
 
 TEST(LocalExchange, AllocatesNothingPerStep) {
-  graph::ParameterStore store = two_parameters();
+  program::ParameterStore store = two_parameters();
   LocalExchange exchange(store, {.optimizer = {.method = optim::Method::adam}, .clip_norm = 1});
   one_step(exchange, store, 0, 1);
   testing_support::start_counting();

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "optim/update_kernels.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 #include "train/data_options.h"
 #include "train/setup.h"
 
@@ -38,7 +38,7 @@ class Replay {
     int64_t first = 0;
     for (std::string text; batches >> text;) {
       const data::Batch& batch = load(parse(text));
-      graph::Program& program = parts_.programs->bind(batch);
+      program::Program& program = parts_.programs->bind(batch);
       program.run({setup_.settings().seed, step_, 0});
       const train::BatchResult found = parts_.programs->result(program, batch.count);
       report.loss_sum += found.loss_sum;
@@ -81,9 +81,9 @@ class Replay {
 };
 
 void run(const std::string& config) {
-  train::Configuration configuration;
+  settings::Configuration configuration;
   configuration.load_yaml(config);
-  train::Settings settings = configuration.resolve();
+  settings::Settings settings = configuration.resolve();
   settings.threads = 1;
   const nn::ModelDef& model = configuration.model(settings.model);
   train::Setup setup(settings, model, data::load(settings.dataset, train::data_options(settings, model.image), {}));

@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "lockstep/error.h"
-#include "train/checkpoint.h"
 
 namespace {
 
 void read_file(std::span<const uint8_t> file) {
   try {
-    const auto checkpoint = lockstep::train::parse_checkpoint(file, "fuzz");
+    const auto checkpoint = lockstep::checkpoint::parse_checkpoint(file, "fuzz");
     if (checkpoint.values.size() != checkpoint.parameters().size() * (1 + checkpoint.header.slots.size())) std::abort();
   } catch (const lockstep::DataError&) {
   }
@@ -26,9 +26,10 @@ void read_file(std::span<const uint8_t> file) {
 
 void read_header(std::string_view json) {
   try {
-    const auto header = lockstep::train::header_from_json(json, "fuzz");
-    const std::string again = lockstep::train::header_to_json(header);
-    if (lockstep::train::header_to_json(lockstep::train::header_from_json(again, "fuzz")) != again) std::abort();
+    const auto header = lockstep::checkpoint::header_from_json(json, "fuzz");
+    const std::string again = lockstep::checkpoint::header_to_json(header);
+    if (lockstep::checkpoint::header_to_json(lockstep::checkpoint::header_from_json(again, "fuzz")) != again)
+      std::abort();
   } catch (const lockstep::DataError&) {
   }
 }

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "lockstep/error.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 
 namespace {
 
-lockstep::train::Settings resolve(const std::string& text) {
-  lockstep::train::Configuration configuration;
+lockstep::settings::Settings resolve(const std::string& text) {
+  lockstep::settings::Configuration configuration;
   configuration.parse_yaml(text, "fuzz");
   if (!configuration.given("model")) configuration.set("model", "lenet");
   return configuration.resolve();

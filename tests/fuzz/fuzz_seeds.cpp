@@ -9,12 +9,12 @@
 
 #include "allreduce/elastic/messages.h"
 #include "base/temp_dir.h"
+#include "checkpoint/checkpoint.h"
 #include "cluster/tar_files.h"
 #include "data/formats.h"
 #include "interchange/onnx_export.h"
 #include "ps/messages.h"
-#include "train/checkpoint.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 #include "transport/convert.h"
 #include "transport/frame.h"
 
@@ -92,7 +92,7 @@ void write_own_data(const std::string& csv, const std::string& npz) {
 }
 
 void write_checkpoint(const std::string& folder) {
-  lockstep::train::CheckpointHeader header;
+  lockstep::checkpoint::CheckpointHeader header;
   header.model = "lr";
   header.image = {1, 2, 2};
   header.classes = 2;
@@ -106,8 +106,8 @@ void write_checkpoint(const std::string& folder) {
   header.state.data = {{{2, {{0, 4}, {9, 50}}}, {3, {{7, 8}}}}, 4};
   const std::vector<float> values(10, 0.5F);
   const std::vector<std::span<const float>> arrays{values, values};
-  lockstep::train::write_checkpoint(folder + "/small.ckpt", header, arrays);
-  const std::string json = lockstep::train::header_to_json(header);
+  lockstep::checkpoint::write_checkpoint(folder + "/small.ckpt", header, arrays);
+  const std::string json = lockstep::checkpoint::header_to_json(header);
   put_text(folder + "/header.json", json);
   const std::string classes = "\"classes\":";
   const size_t at = json.find(classes) + classes.size();
@@ -115,7 +115,7 @@ void write_checkpoint(const std::string& folder) {
 }
 
 void write_config(const std::string& folder) {
-  const std::string yaml = lockstep::train::to_yaml({});
+  const std::string yaml = lockstep::settings::to_yaml({});
   put_text(folder + "/all.yaml", yaml);
   const std::string small = "model: lenet\noptions: {pool: avg}\nlr: 1e-3\nstop_loss: 0.35\n";
   put_text(folder + "/small.yaml", small);

@@ -8,16 +8,16 @@
 #include <cstdlib>
 #include <string>
 
-#include "cluster/tar_reader.h"
+#include "launch/tar_reader.h"
 #include "lockstep/error.h"
 
 namespace {
 
 namespace cluster = lockstep::cluster;
 
-constexpr cluster::TarLimits kLimits{100, 40'000};
+constexpr launch::TarLimits kLimits{100, 40'000};
 
-class Checker final : public cluster::TarSink {
+class Checker final : public launch::TarSink {
  public:
   void folder(const std::string& path) override { check(path); }
   void begin_file(const std::string& path, int64_t modified) override {
@@ -52,7 +52,7 @@ class Checker final : public cluster::TarSink {
 
 void read(const std::string& archive, size_t piece) {
   Checker checker;
-  cluster::TarReader reader(checker, kLimits);
+  launch::TarReader reader(checker, kLimits);
   try {
     for (size_t at = 0; at < archive.size(); at += piece) reader.feed(std::string_view(archive).substr(at, piece));
     reader.finish();

@@ -77,8 +77,8 @@ train::ModelSpec spec_of(const Case& golden) {
   return {&model, nn::resolve_options(model, golden.options), golden.image, golden.classes};
 }
 
-graph::ParameterStore start_of(const Case& golden) {
-  graph::ParameterStore store = train::make_parameters(spec_of(golden), kSeed);
+program::ParameterStore start_of(const Case& golden) {
+  program::ParameterStore store = train::make_parameters(spec_of(golden), kSeed);
   base::Sequence random(kSeed, kBiasStream);
   for (const graph::ParameterInfo& info : store.infos()) {
     if (info.shape.rank() != 1) continue;

@@ -38,7 +38,7 @@ const std::vector<Case>& cases();
 train::ModelSpec spec_of(const Case& golden);
 /// The model's initial parameters with every bias moved off zero: where a sampler looks beyond the image, what follows
 /// sits on the kink of a ReLU otherwise, and rounding decides its gradient.
-graph::ParameterStore start_of(const Case& golden);
+program::ParameterStore start_of(const Case& golden);
 
 struct Batch {
   std::vector<float> images;

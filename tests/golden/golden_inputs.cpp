@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "golden/golden_cases.h"
-#include "graph/program.h"
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
-#include "train/machine.h"
+#include "program/program.h"
+#include "settings/machine.h"
 
 namespace lockstep::golden {
 namespace {
@@ -44,14 +44,14 @@ struct RandomValues {
     outputs = wanted.size();
   }
 
-  std::unique_ptr<backend::Backend> backend = train::make_backend("cpu", 1);
-  std::optional<graph::Program> program;
+  std::unique_ptr<backend::Backend> backend = settings::make_backend("cpu", 1);
+  std::optional<program::Program> program;
   size_t outputs = 0;
 };
 
 void write_case(const Case& golden, const std::filesystem::path& dir) {
   std::filesystem::create_directories(dir);
-  const graph::ParameterStore store = start_of(golden);
+  const program::ParameterStore store = start_of(golden);
   write<float>(dir / "parameters.f32", store.values());
   RandomValues random(golden);
   std::vector<float> dummy(static_cast<size_t>(golden.batch * golden.image.elements()));

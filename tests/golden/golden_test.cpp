@@ -7,7 +7,7 @@
 
 #include "exchange/local_exchange.h"
 #include "golden/golden_cases.h"
-#include "train/machine.h"
+#include "settings/machine.h"
 
 namespace lockstep::golden {
 namespace {
@@ -36,8 +36,8 @@ std::vector<double> expected_losses(const Trajectory& trajectory) {
 
 std::vector<double> our_losses(const Trajectory& trajectory) {
   const Case& golden = trajectory.golden;
-  const auto backend = train::make_backend("cpu", 2);
-  graph::ParameterStore store = start_of(golden);
+  const auto backend = settings::make_backend("cpu", 2);
+  program::ParameterStore store = start_of(golden);
   train::Programs programs(spec_of(golden), train::Purpose::training, *backend, store.values().data(),
                            store.gradients().data());
   exchange::LocalOptions options;
@@ -52,9 +52,9 @@ std::vector<double> our_losses(const Trajectory& trajectory) {
     batch.images = inputs.images.data();
     batch.labels = inputs.labels.data();
     batch.count = golden.batch;
-    graph::Program& program = programs.bind(batch);
+    program::Program& program = programs.bind(batch);
     exchange.begin({step, static_cast<uint64_t>(golden.batch)});
-    program.run({kSeed, step, 0}, [&](graph::ParameterRange range) { exchange.ready(range, {}); });
+    program.run({kSeed, step, 0}, [&](program::ParameterRange range) { exchange.ready(range, {}); });
     losses.push_back(static_cast<double>(program.output(0).as<float>()[0]));
     exchange.finish({}).value_or_throw();
     programs.parameters_changed();

@@ -7,7 +7,7 @@
 namespace lockstep::graph {
 namespace {
 
-TEST(Program, StepsOfOurKernelsAllocateNothing) {
+TEST(program::Program, StepsOfOurKernelsAllocateNothing) {
   const auto backend = cpu(2);
   for (const char* model : {"lr", "lenet"}) {
     Bench bench(model, 32, *backend);
@@ -23,15 +23,15 @@ TEST(Program, StepsOfOurKernelsAllocateNothing) {
   }
 }
 
-TEST(Program, StepsWithOneDnnAllocateOnlyInsideIt) {
+TEST(program::Program, StepsWithOneDnnAllocateOnlyInsideIt) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 64, 8, 8}});
   const Value y = nn::conv(x, "conv", 64, 3, 1, 1);
   const Value loss = ops::reduce_sum(ops::square(y));
   const auto gradients = ops::gradients(loss);
-  Program program(g, {loss}, gradients, *backend);
-  const ParameterStore store(program.graph().parameters(), 1);
+  program::Program program(g, {loss}, gradients, *backend);
+  const program::ParameterStore store(program.graph().parameters(), 1);
   const std::vector<float> images(2 * 64 * 8 * 8, 0.5F);
   program.bind_input(0, images.data());
   program.bind_parameters(store.values().data());

@@ -8,10 +8,10 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/random.h"
-#include "graph/parameters.h"
-#include "graph/program.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
+#include "program/parameters.h"
+#include "program/program.h"
 
 namespace lockstep::graph {
 
@@ -32,20 +32,20 @@ class Bench {
     program_.bind_gradients(store_.gradients().data());
   }
 
-  Program& program() { return program_; }
-  ParameterStore& store() { return store_; }
+  program::Program& program() { return program_; }
+  program::ParameterStore& store() { return store_; }
   float loss() { return *program_.output(0).as<float>().data(); }
 
  private:
-  static Program make(const std::string& name, int64_t batch, const backend::Backend& backend) {
+  static program::Program make(const std::string& name, int64_t batch, const backend::Backend& backend) {
     Graph g;
     const auto model = nn::build(g, nn::find_model(name), {batch, true, {1, 28, 28}, 10, {}});
     const auto gradients = ops::gradients(model.loss);
-    return Program(std::move(g), {model.loss, model.correct}, gradients, backend);
+    return program::Program(std::move(g), {model.loss, model.correct}, gradients, backend);
   }
 
-  Program program_;
-  ParameterStore store_;
+  program::Program program_;
+  program::ParameterStore store_;
   std::vector<float> images_;
   std::vector<int32_t> labels_;
 };

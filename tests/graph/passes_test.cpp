@@ -1,4 +1,4 @@
-#include "graph/passes.h"
+#include "program/passes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
-#include "graph/program.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
+#include "program/program.h"
 
 namespace lockstep::graph {
 namespace {
@@ -20,8 +20,8 @@ int count(const Graph& graph, Op op) {
   return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.op == op; }));
 }
 
-Work work_of(Graph& g, const std::vector<Value>& outputs, const std::vector<Value>& gradients = {}) {
-  Work work{g, {}, {}};
+program::Work work_of(Graph& g, const std::vector<Value>& outputs, const std::vector<Value>& gradients = {}) {
+  program::Work work{g, {}, {}};
   for (const Value& v : outputs) work.outputs.push_back(v.id());
   for (const Value& v : gradients) work.gradients.push_back(v.id());
   return work;
@@ -58,7 +58,7 @@ TEST(DeadNodes, AreRemovedAndInputsStay) {
   g.input("unused", {DType::f32, {4}});
   const Value y = ops::relu(x);
   ops::exp(ops::tanh(x));
-  const Work after = remove_dead_nodes(work_of(g, {y}));
+  const program::Work after = program::remove_dead_nodes(work_of(g, {y}));
   EXPECT_EQ(after.graph.nodes().size(), 3U);
   EXPECT_EQ(count(after.graph, Op::input), 2);
 }
@@ -68,8 +68,8 @@ TEST(CommonSubexpressions, AreComputedOnce) {
   const Value x = g.input("x", {DType::f32, {4}});
   const Value y = ops::add(ops::exp(ops::scale(x, 2)), ops::exp(ops::scale(x, 2)));
   const Value z = ops::scale(x, 3);
-  const Work after = merge_common_subexpressions(work_of(g, {y, z}));
-  const Work lean = remove_dead_nodes(after);
+  const program::Work after = program::merge_common_subexpressions(work_of(g, {y, z}));
+  const program::Work lean = program::remove_dead_nodes(after);
   EXPECT_EQ(count(lean.graph, Op::exp), 1);
   EXPECT_EQ(count(lean.graph, Op::scale), 2) << "scales by different factors are different";
 }
@@ -78,7 +78,7 @@ TEST(CommonSubexpressions, RandomOpsStayApart) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {4, 4}});
   const Value y = ops::add(ops::dropout(x, 0.5F), ops::dropout(x, 0.5F));
-  EXPECT_EQ(count(merge_common_subexpressions(work_of(g, {y})).graph, Op::dropout), 2);
+  EXPECT_EQ(count(program::merge_common_subexpressions(work_of(g, {y})).graph, Op::dropout), 2);
 }
 
 TEST(Constants, HalfASumOfSquaresHasAGradientWithoutArithmetic) {
@@ -86,7 +86,7 @@ TEST(Constants, HalfASumOfSquaresHasAGradientWithoutArithmetic) {
   const Value x = g.input("x", {DType::f32, {4, 6}});
   const Value loss = ops::scale(ops::reduce_sum(ops::square(x)), 0.5F);
   const std::vector<Value> dx = ops::gradients(loss, std::vector<Value>{x});
-  const Work after = simplify(work_of(g, {loss, dx[0]}));
+  const program::Work after = program::simplify(work_of(g, {loss, dx[0]}));
   EXPECT_EQ(after.graph.node(after.outputs[1]).op, Op::input);
 }
 
@@ -95,7 +95,7 @@ TEST(Constants, AProductWithOneStaysWhereItsShapeGrows) {
   const Value x = g.input("x", {DType::f32, {1, 6}});
   const Value grown = ops::mul(ops::constant(g, {4, 6}, 3.0F), x);
   const Value scaled = ops::scale(ops::mul(x, ops::constant(g, {}, 3.0F)), 2.0F);
-  const Work after = remove_dead_nodes(simplify(work_of(g, {grown, scaled})));
+  const program::Work after = program::remove_dead_nodes(program::simplify(work_of(g, {grown, scaled})));
   EXPECT_EQ(after.graph.node(after.outputs[0]).op, Op::mul);
   ASSERT_EQ(after.graph.node(after.outputs[1]).op, Op::scale);
   EXPECT_EQ(after.graph.node(after.outputs[1]).as<ScalarAttrs>().value, 6.0F);
@@ -106,7 +106,7 @@ TEST(Fusion, BiasAndActivationJoinTheProduct) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {8, 4}});
   const Value y = ops::relu(nn::dense(x, "fc", 5));
-  const Work after = remove_dead_nodes(fuse(work_of(g, {y})));
+  const program::Work after = program::remove_dead_nodes(program::fuse(work_of(g, {y})));
   EXPECT_EQ(count(after.graph, Op::bias_add), 0);
   EXPECT_EQ(count(after.graph, Op::relu), 0);
   const Node& product = after.graph.node(after.outputs[0]);
@@ -119,7 +119,7 @@ TEST(Fusion, LeavesAResultThatSomebodyElseNeeds) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {8, 4}});
   const Value before = nn::dense(x, "fc", 5);
-  const Work after = fuse(work_of(g, {before, ops::relu(before)}));
+  const program::Work after = program::fuse(work_of(g, {before, ops::relu(before)}));
   EXPECT_EQ(count(after.graph, Op::relu), 1);
 }
 
@@ -129,7 +129,7 @@ TEST(Fusion, SoftmaxJoinsCrossEntropyInBothDirections) {
   const Value labels = g.input("labels", {DType::i32, {8}});
   const Value loss = ops::reduce_mean(ops::cross_entropy(ops::softmax(logits), labels));
   const auto gradients = ops::gradients(loss);
-  const Work after = remove_dead_nodes(fuse(work_of(g, {loss}, gradients)));
+  const program::Work after = program::remove_dead_nodes(program::fuse(work_of(g, {loss}, gradients)));
   EXPECT_EQ(count(after.graph, Op::softmax_cross_entropy), 1);
   EXPECT_EQ(count(after.graph, Op::softmax_cross_entropy_grad), 1);
   for (const Op gone : {Op::softmax, Op::softmax_grad, Op::cross_entropy, Op::cross_entropy_grad}) {
@@ -139,7 +139,7 @@ TEST(Fusion, SoftmaxJoinsCrossEntropyInBothDirections) {
 
 TEST(Fusion, LeNetKeepsOnlyWhatItMust) {
   Network n = lenet(8);
-  const Work after = remove_dead_nodes(fuse(work_of(n.graph, {n.model.loss}, n.gradients)));
+  const program::Work after = program::remove_dead_nodes(program::fuse(work_of(n.graph, {n.model.loss}, n.gradients)));
   for (const Op gone : {Op::bias_add, Op::relu, Op::softmax}) EXPECT_EQ(count(after.graph, gone), 0);
   EXPECT_EQ(count(after.graph, Op::bias_grad), 3) << "those of the dense layers; the convolutions' are fused";
   EXPECT_EQ(count(after.graph, Op::relu_grad), 2) << "those of the dense layers; the pools' are fused";
@@ -152,7 +152,7 @@ TEST(Fusion, DropoutOfAReluKeepsOneTensorAndOneMask) {
   const Value z = ops::dropout(ops::relu(x), 0.5F);
   const Value loss = ops::reduce_sum(ops::square(z));
   const std::vector<Value> dx = ops::gradients(loss, std::vector<Value>{x});
-  const Work after = remove_dead_nodes(fuse(work_of(g, {loss, dx[0]})));
+  const program::Work after = program::remove_dead_nodes(program::fuse(work_of(g, {loss, dx[0]})));
   EXPECT_EQ(count(after.graph, Op::dropout), 1);
   const auto& nodes = after.graph.nodes();
   const auto relu_grad =
@@ -171,7 +171,7 @@ TEST(Fusion, ABiasGradientThatOthersNeedStaysWhole) {
   const Value z = ops::add(biased, ops::conv2d(x, w, ops::window(3)));
   const Value loss = ops::add(ops::reduce_sum(ops::square(z)), ops::reduce_sum(ops::square(b)));
   const auto gradients = ops::gradients(loss);
-  const Work after = remove_dead_nodes(fuse(work_of(g, {loss}, gradients)));
+  const program::Work after = program::remove_dead_nodes(program::fuse(work_of(g, {loss}, gradients)));
   for (const ValueId id : after.gradients) EXPECT_TRUE(id.valid());
   EXPECT_EQ(count(after.graph, Op::bias_grad), 1);
 }
@@ -179,7 +179,7 @@ TEST(Fusion, ABiasGradientThatOthersNeedStaysWhole) {
 TEST(Names, StayUniqueThroughThePasses) {
   Network n = lenet(8);
   const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
-  const Work after = optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
+  const program::Work after = program::optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
   std::set<std::string> names;
   for (const Node& node : after.graph.nodes()) EXPECT_TRUE(names.insert(node.name).second) << node.name;
 }
@@ -187,7 +187,7 @@ TEST(Names, StayUniqueThroughThePasses) {
 TEST(Layouts, LeNetRunsBatchBlockedWithOneReorderEachWay) {
   Network n = lenet(64);
   const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
-  const Work after = optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
+  const program::Work after = program::optimize(work_of(n.graph, {n.model.loss}, n.gradients), *backend);
   EXPECT_EQ(count(after.graph, Op::reorder), 3) << "images in, features out, their gradient in";
   for (const Node& node : after.graph.nodes()) {
     if (node.op == Op::conv2d) {
@@ -201,9 +201,9 @@ TEST(Layouts, WideConvolutionsGoToOneDnnsBlocks) {
   const Value x = g.input("x", {DType::f32, {8, 64, 10, 10}});
   const Value y = ops::max_pool(nn::conv(x, "conv", 96, 3, 1, 1), ops::window(2, 2));
   const auto backend = backend::make_cpu_backend({.threads = 1, .reference_only = false});
-  const Program program(g, {y}, {}, *backend);
+  const program::Program program(g, {y}, {}, *backend);
   bool seen = false;
-  for (const KernelInfo& kernel : program.kernels()) {
+  for (const program::KernelInfo& kernel : program.kernels()) {
     if (kernel.op != Op::conv2d) continue;
     seen = true;
     EXPECT_EQ(kernel.layout.kind, Layout::Kind::channel_blocked);
@@ -220,8 +220,8 @@ TEST(Layouts, ExactConvolutionsAreNotWinograds) {
     const auto backend = backend::make_cpu_backend({.threads = 1, .exact_conv = exact});
     std::string all;
     const auto gradients = ops::gradients(loss);
-    const Program program(std::move(g), {loss}, gradients, *backend);
-    for (const KernelInfo& kernel : program.kernels()) {
+    const program::Program program(std::move(g), {loss}, gradients, *backend);
+    for (const program::KernelInfo& kernel : program.kernels()) {
       if (kernel.name.find("conv2d") != std::string::npos) all += kernel.implementation + "\n";
     }
     return all;
@@ -239,7 +239,7 @@ TEST(Gradients, EachIsWrittenByANodeOfItsOwn) {
   const Value loss = ops::reduce_sum(ops::add(a, b));  // both gradients are the same constant
   const auto gradients = ops::gradients(loss);
   const auto backend = backend::make_null_backend();
-  const Work after = optimize(work_of(g, {loss}, gradients), *backend);
+  const program::Work after = program::optimize(work_of(g, {loss}, gradients), *backend);
   EXPECT_NE(after.gradients[0], after.gradients[1]);
   for (const ValueId id : after.gradients) EXPECT_EQ(after.graph.node(id).op, Op::identity);
 }

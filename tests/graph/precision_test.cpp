@@ -7,11 +7,11 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/null/null_backend.h"
-#include "graph/passes.h"
-#include "graph/program.h"
 #include "lockstep/error.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
+#include "program/passes.h"
+#include "program/program.h"
 
 namespace lockstep::graph {
 namespace {
@@ -36,8 +36,8 @@ class Mixed final : public backend::Backend {
   }
 };
 
-Work work_of(const Graph& g, const std::vector<Value>& outputs, const std::vector<Value>& gradients = {}) {
-  Work work{g, {}, {}};
+program::Work work_of(const Graph& g, const std::vector<Value>& outputs, const std::vector<Value>& gradients = {}) {
+  program::Work work{g, {}, {}};
   for (const Value& v : outputs) work.outputs.push_back(v.id());
   for (const Value& v : gradients) work.gradients.push_back(v.id());
   return work;
@@ -58,8 +58,8 @@ TEST(Precision, ABackendWithoutOpinionChangesNothing) {
   const Value x = g.input("x", {DType::f32, {4, 8}});
   const Value labels = g.input("labels", {DType::i32, {4}});
   const Value loss = ops::reduce_mean(ops::softmax_cross_entropy(nn::dense(x, "fc", 5), labels));
-  const Work before = work_of(g, {loss}, ops::gradients(loss));
-  const Work after = assign_precision(before, *backend::make_null_backend());
+  const program::Work before = work_of(g, {loss}, ops::gradients(loss));
+  const program::Work after = program::assign_precision(before, *backend::make_null_backend());
   EXPECT_EQ(after.graph.nodes().size(), before.graph.nodes().size());
   EXPECT_TRUE(casts(after.graph).empty());
 }
@@ -69,7 +69,7 @@ TEST(Precision, AValueIsCastOnceForAllWhoWantIt) {
   const Value x = g.input("x", {DType::f32, {4, 8}});
   const Value a = ops::matmul(x, g.parameter("a", {8, 3}, Initializer::normal(1)));
   const Value b = ops::matmul(x, g.parameter("b", {8, 5}, Initializer::normal(1)));
-  const Work after = assign_precision(work_of(g, {a, b}), Mixed());
+  const program::Work after = program::assign_precision(work_of(g, {a, b}), Mixed());
   EXPECT_EQ(casts(after.graph).size(), 3U) << "x, and the two parameters";
 }
 
@@ -79,7 +79,7 @@ TEST(Precision, WhatTheCallerSeesKeepsTheTypeItWasBuiltIn) {
   const Value w = g.parameter("w", {8, 8}, Initializer::normal(1));
   const Value y = ops::tanh(ops::matmul(x, w));
   const auto gradients = ops::gradients(ops::reduce_sum(y));
-  const Work after = optimize(work_of(g, {y}, gradients), Mixed());
+  const program::Work after = program::optimize(work_of(g, {y}, gradients), Mixed());
   EXPECT_EQ(after.graph.output(after.outputs[0]).type.dtype, DType::f32);
   EXPECT_EQ(after.graph.output(after.gradients[0]).type.dtype, DType::f32);
   for (const Node& node : after.graph.nodes()) {
@@ -92,7 +92,7 @@ TEST(Precision, ACastAndAChangeOfLayoutAreOneReorder) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 32, 4, 4}});
   const Value y = ops::max_pool(ops::tanh(x), ops::window(2, 2));
-  const Work after = optimize(work_of(g, {y}), Mixed());
+  const program::Work after = program::optimize(work_of(g, {y}), Mixed());
   const auto found = casts(after.graph);
   ASSERT_EQ(found.size(), 2U) << "into tanh, and out of it";
   EXPECT_EQ(found[1].outputs[0].type.dtype, DType::f32);
@@ -106,8 +106,8 @@ TEST(Precision, NarrowValuesTakeHalfTheMemory) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {64, 1024}});
   const Value y = ops::reduce_sum(ops::tanh(ops::tanh(ops::tanh(x))));
-  const Program wide(g, {y}, {}, *backend::make_null_backend());
-  const Program narrow(g, {y}, {}, Mixed());
+  const program::Program wide(g, {y}, {}, *backend::make_null_backend());
+  const program::Program narrow(g, {y}, {}, Mixed());
   constexpr size_t kFloats = 64UL * 1024 * 4;
   EXPECT_LT(wide.memory().arena_bytes, kFloats + 4096);
   EXPECT_GE(wide.memory().arena_bytes, kFloats);
@@ -147,7 +147,7 @@ class CpuPrecision : public testing::Test {
 TEST_F(CpuPrecision, ConvolutionsAndWhatLiesBetweenThemAreNarrow) {
   const Network n = wide_network();
   const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true});
-  const Program program(n.graph, {n.loss}, n.gradients, *backend);
+  const program::Program program(n.graph, {n.loss}, n.gradients, *backend);
   const auto& nodes = program.graph().nodes();
   for (const Node& node : nodes) {
     const DType type = node.outputs[0].type.dtype;
@@ -193,8 +193,8 @@ Network narrow_then_wide() {
 TEST_F(CpuPrecision, NoReferenceKernelIsUsed) {
   const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true});
   for (const Network& n : {wide_network(), narrow_then_wide()}) {
-    const Program program(n.graph, {n.loss}, n.gradients, *backend);
-    for (const KernelInfo& kernel : program.kernels()) {
+    const program::Program program(n.graph, {n.loss}, n.gradients, *backend);
+    for (const program::KernelInfo& kernel : program.kernels()) {
       EXPECT_EQ(kernel.implementation.find("ref"), std::string::npos) << kernel.name << ": " << kernel.implementation;
     }
   }
@@ -204,8 +204,8 @@ TEST_F(CpuPrecision, ActivationsTakeLessMemoryThanInFloat32) {
   const Network n = wide_network(256);  // so that activations outweigh the copy of the wide layer's parameters
   const auto narrow = backend::make_cpu_backend({.threads = 1, .bf16 = true});
   const auto wide = backend::make_cpu_backend({.threads = 1});
-  const Program a(n.graph, {n.loss}, n.gradients, *narrow);
-  const Program b(n.graph, {n.loss}, n.gradients, *wide);
+  const program::Program a(n.graph, {n.loss}, n.gradients, *narrow);
+  const program::Program b(n.graph, {n.loss}, n.gradients, *wide);
   EXPECT_LT(a.memory().arena_bytes, b.memory().arena_bytes);
 }
 

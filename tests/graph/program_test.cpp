@@ -1,4 +1,4 @@
-#include "graph/program.h"
+#include "program/program.h"
 
 #include <gtest/gtest.h>
 
@@ -12,30 +12,30 @@
 namespace lockstep::graph {
 namespace {
 
-TEST(Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
+TEST(program::Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
   const auto backend = backend::make_null_backend();
   Bench bench("lenet", 8, *backend);
-  std::vector<ParameterRange> announced;
-  bench.program().run({}, [&](ParameterRange range) { announced.push_back(range); });
+  std::vector<program::ParameterRange> announced;
+  bench.program().run({}, [&](program::ParameterRange range) { announced.push_back(range); });
   ASSERT_EQ(announced.size(), bench.store().infos().size());
   size_t total = 0;
-  for (const ParameterRange& range : announced) total += range.count;
+  for (const program::ParameterRange& range : announced) total += range.count;
   EXPECT_EQ(total, size_t{61706});
   EXPECT_GT(announced.front().offset, announced.back().offset);
 }
 
-TEST(Program, AGradientIsFinalWhenItIsAnnounced) {
+TEST(program::Program, AGradientIsFinalWhenItIsAnnounced) {
   const auto backend = cpu(1);
   Bench bench("lenet", 16, *backend);
   std::vector<float> seen(bench.store().count());
-  bench.program().run({}, [&](ParameterRange range) {
+  bench.program().run({}, [&](program::ParameterRange range) {
     std::memcpy(seen.data() + range.offset, bench.store().gradients().data() + range.offset,
                 range.count * sizeof(float));
   });
   EXPECT_EQ(std::memcmp(seen.data(), bench.store().gradients().data(), seen.size() * sizeof(float)), 0);
 }
 
-TEST(Program, SameSeedGivesTheSameBitsTwice) {
+TEST(program::Program, SameSeedGivesTheSameBitsTwice) {
   for (const int threads : {1, 2}) {
     const auto backend = cpu(threads);
     Bench a("lenet", 19, *backend);
@@ -47,7 +47,7 @@ TEST(Program, SameSeedGivesTheSameBitsTwice) {
   }
 }
 
-TEST(Program, ParametersAndGradientsMayMoveBetweenRuns) {
+TEST(program::Program, ParametersAndGradientsMayMoveBetweenRuns) {
   const auto backend = cpu(1);
   Bench bench("lr", 5, *backend);
   bench.program().run({});
@@ -60,7 +60,7 @@ TEST(Program, ParametersAndGradientsMayMoveBetweenRuns) {
   EXPECT_EQ(first, gradients);
 }
 
-TEST(Program, LossFallsWhenParametersFollowTheGradient) {
+TEST(program::Program, LossFallsWhenParametersFollowTheGradient) {
   const auto backend = cpu(2);
   Bench bench("lenet", 32, *backend);
   bench.program().run({});
@@ -73,23 +73,23 @@ TEST(Program, LossFallsWhenParametersFollowTheGradient) {
   EXPECT_LT(bench.loss(), before * 0.95F);
 }
 
-TEST(Program, GradientsMustFitTheParameters) {
+TEST(program::Program, GradientsMustFitTheParameters) {
   const auto backend = backend::make_null_backend();
   Graph g;
   const Value a = g.parameter("a", {3}, Initializer::zeros());
   g.parameter("b", {4}, Initializer::zeros());
   const Value loss = ops::reduce_sum(ops::square(a));
   const auto gradients = ops::gradients(loss);
-  EXPECT_THROW(Program(g, {loss}, {gradients[0]}, *backend), ShapeError);
-  EXPECT_THROW(Program(g, {loss}, {gradients[1], gradients[0]}, *backend), ShapeError);
+  EXPECT_THROW(program::Program(g, {loss}, {gradients[0]}, *backend), ShapeError);
+  EXPECT_THROW(program::Program(g, {loss}, {gradients[1], gradients[0]}, *backend), ShapeError);
 }
 
-TEST(Program, TiesShareTheGradientOfAMaximum) {
+TEST(program::Program, TiesShareTheGradientOfAMaximum) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {4}});
   const Value gradient = ops::gradients(ops::reduce_max(x), std::vector<Value>{x})[0];
-  Program program(g, {gradient}, {}, *backend);
+  program::Program program(g, {gradient}, {}, *backend);
   const std::vector<float> values{2, 5, 5, 1};
   program.bind_input(0, values.data());
   program.run({});
@@ -97,12 +97,12 @@ TEST(Program, TiesShareTheGradientOfAMaximum) {
   EXPECT_EQ(std::vector<float>(got.begin(), got.end()), (std::vector<float>{0, 0.5F, 0.5F, 0}));
 }
 
-TEST(Program, EmptyTensorsAreNoProblem) {
+TEST(program::Program, EmptyTensorsAreNoProblem) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {3, 0}});
   const Value y = ops::add(x, g.input("row", {DType::f32, {0}}));
-  Program program(g, {y}, {}, *backend);
+  program::Program program(g, {y}, {}, *backend);
   const float nothing = 0;
   program.bind_input(0, &nothing);
   program.bind_input(1, &nothing);
@@ -115,11 +115,11 @@ TEST(Random, MasksDependOnTheGlobalRowNotOnWhoComputes) {
     Graph g;
     const Value x = g.input("x", {DType::f32, {batch, 10}});
     const Value y = ops::dropout(x, 0.5F);
-    return Program(std::move(g), {y}, {}, backend);
+    return program::Program(std::move(g), {y}, {}, backend);
   };
   const auto backend = cpu(1);
-  Program whole = make(8, *backend);
-  Program half = make(4, *backend);
+  program::Program whole = make(8, *backend);
+  program::Program half = make(4, *backend);
   const std::vector<float> ones(80, 1.0F);
   whole.bind_input(0, ones.data());
   half.bind_input(0, ones.data());
@@ -135,7 +135,7 @@ TEST(Random, DropoutKeepsTheExpectedShare) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {100, 200}});
   const Value y = ops::dropout(x, 0.25F);
-  Program program(g, {y}, {}, *backend);
+  program::Program program(g, {y}, {}, *backend);
   const std::vector<float> ones(20000, 1.0F);
   program.bind_input(0, ones.data());
   program.run({.seed = 1, .step = 1, .first_row = 0});

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "graph/parameters.h"
-#include "graph/program.h"
 #include "lockstep/nn.h"
-#include "train/machine.h"
+#include "program/parameters.h"
+#include "program/program.h"
+#include "settings/machine.h"
 
 namespace lockstep::testing {
 
@@ -28,7 +28,7 @@ class ModelRun {
     request_.training = false;
     graph::Graph graph;
     nn::build(graph, model, request_);
-    const graph::ParameterStore store(graph.parameters(), 7);
+    const program::ParameterStore store(graph.parameters(), 7);
     parameters_.assign(store.values().begin(), store.values().end());
     const std::vector<float> moves = noise(parameters_.size(), 1);
     for (size_t i = 0; i < moves.size(); ++i) parameters_[i] += moved_by * (moves[i] - 0.5F);
@@ -39,8 +39,8 @@ class ModelRun {
   [[nodiscard]] std::vector<float> scores() const {
     graph::Graph graph;
     const nn::ModelGraph built = nn::build(graph, *model_, request_);
-    const auto backend = train::make_backend("cpu", 1);
-    graph::Program program(std::move(graph), {built.scores}, {}, *backend);
+    const auto backend = settings::make_backend("cpu", 1);
+    program::Program program(std::move(graph), {built.scores}, {}, *backend);
     program.bind_input(0, images_.data());
     program.bind_parameters(parameters_.data());
     program.run({});

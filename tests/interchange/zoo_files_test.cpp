@@ -28,7 +28,7 @@ nn::ModelDef load(const std::string& model) {
 
 struct Variant {
   std::string model;
-  Options options;
+  settings::Options options;
 };
 
 std::vector<Variant> variants() {
@@ -50,7 +50,7 @@ std::vector<Variant> variants() {
           {"stn-large", {}}};
 }
 
-std::string text(const Options& options) {
+std::string text(const settings::Options& options) {
   std::string result;
   for (const auto& [name, value] : options) result += (result.empty() ? "" : ",") + name + "=" + value;
   return result;
@@ -64,7 +64,7 @@ std::string text(const graph::ParameterInfo& info) {
   return result;
 }
 
-std::vector<std::string> parameters(const nn::ModelDef& def, const Options& options) {
+std::vector<std::string> parameters(const nn::ModelDef& def, const settings::Options& options) {
   nn::Graph graph;
   nn::build(graph, def, {2, true, def.image, def.classes, options});
   std::vector<std::string> result;
@@ -78,7 +78,7 @@ struct Trajectory {
   double eval_loss = 0;
 };
 
-Trajectory train(const nn::ModelDef& def, const Options& options) {
+Trajectory train(const nn::ModelDef& def, const settings::Options& options) {
   const auto side = [&](int axis) { return static_cast<int>(def.image[axis]); };
   const bool large = def.image.elements() > 10000;
   const int64_t batch = large ? 2 : 16;

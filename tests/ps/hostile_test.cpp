@@ -63,7 +63,7 @@ class Host {
   std::thread thread_;
 };
 
-PsOptions worker_options(const Host& host, graph::ParameterStore& parameters, bool sync) {
+PsOptions worker_options(const Host& host, program::ParameterStore& parameters, bool sync) {
   PsOptions options;
   options.spec = host.spec();
   options.task = {cluster::Role::worker, 0};
@@ -83,7 +83,7 @@ PsOptions worker_options(const Host& host, graph::ParameterStore& parameters, bo
 }
 
 /// Gradients that depend on the parameters and on which examples they are of.
-void compute(const graph::ParameterStore& parameters, const data::Round& round) {
+void compute(const program::ParameterStore& parameters, const data::Round& round) {
   float seed = static_cast<float>(round.pass);
   for (const base::Range& range : round.ranges) seed += static_cast<float>(range.begin) * 0.01F;
   const std::span<float> values = parameters.values();
@@ -96,7 +96,7 @@ void compute(const graph::ParameterStore& parameters, const data::Round& round) 
 /// A whole training; the final parameters.
 std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started = nullptr,
                          base::TrafficMeter* meter = nullptr) {
-  graph::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
+  program::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
   PsOptions options = worker_options(host, parameters, sync);
   options.meter = meter;
   PsExchange exchange(parameters, std::move(options));

@@ -41,7 +41,7 @@ class Cluster {
 
   /// What one worker spent in all, with `pause` for each push, after the first.
   exchange::Spent work(int index, std::chrono::milliseconds pause) {
-    graph::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
+    program::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
     PsExchange exchange(parameters, worker_options(index, parameters));
     exchange::StepInfo info = *exchange.join().value_or_throw();
     exchange::Spent sum;
@@ -67,7 +67,7 @@ class Cluster {
   [[nodiscard]] std::vector<base::DurationRecord> times() const { return server_->times(); }
 
  private:
-  PsOptions worker_options(int index, graph::ParameterStore& parameters) {
+  PsOptions worker_options(int index, program::ParameterStore& parameters) {
     PsOptions options;
     options.spec = options_.spec;
     options.task = {cluster::Role::worker, index};

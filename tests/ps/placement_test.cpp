@@ -12,7 +12,7 @@
 namespace lockstep::ps {
 namespace {
 
-using graph::ParameterRange;
+using program::ParameterRange;
 
 std::vector<graph::ParameterInfo> parameters_of(const std::vector<int64_t>& counts) {
   std::vector<graph::ParameterInfo> infos;

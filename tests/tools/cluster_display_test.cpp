@@ -1,5 +1,5 @@
 // What a person sees of a cluster, on a terminal and in a file, whatever the roles print.
-#include "cluster_display.h"
+#include "display/cluster_display.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "cluster_report.h"
-#include "text.h"
+#include "display/role_report.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
 
 using cluster::Role;
-using cluster::RoleEvent;
 using cluster::Task;
+using launch::RoleEvent;
 using Kind = RoleEvent::Kind;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -60,9 +60,9 @@ class Display : public ::testing::Test {
   /// What is printed for these events.
   static std::string shown(const std::vector<RoleEvent>& events, bool interactive, bool finish = false) {
     ::testing::internal::CaptureStdout();
-    Terminal terminal;
+    terminal::Terminal terminal;
     terminal.interactive = interactive;
-    ClusterDisplay display(terminal, {kServer, kFirst, kSecond}, "test", false);
+    display::ClusterDisplay display(terminal, {kServer, kFirst, kSecond}, "test", false);
     for (const RoleEvent& event : events) display.on_event(event);
     if (finish) display.finish();
     std::fflush(stdout);
@@ -155,19 +155,19 @@ TEST_F(Display, ATextCannotCommandTheTerminal) {
   EXPECT_EQ(text, "ps:0: a?[2Jb?c\n");
 }
 
-TEST(Report, TakesWhatIsThereAndOfTheRightKind) {
-  const auto report = parse_report(R"({"event":"eval","accuracy":"high","loss":0.5,"best":1})");
+TEST(display::Report, TakesWhatIsThereAndOfTheRightKind) {
+  const auto report = display::parse_report(R"({"event":"eval","accuracy":"high","loss":0.5,"best":1})");
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->loss, 0.5);
   EXPECT_NE(report->accuracy, report->accuracy);
   EXPECT_FALSE(report->best);
 }
 
-TEST(Report, WorkersOfASummaryThatHasNoneOrOddOnes) {
+TEST(display::Report, WorkersOfASummaryThatHasNoneOrOddOnes) {
   for (const char* text : {"", "x", "[]", "{}", R"({"workers":3})", R"({"workers":[1,"a",null]})"}) {
-    EXPECT_THAT(parse_workers(text), IsEmpty()) << text;
+    EXPECT_THAT(display::parse_workers(text), IsEmpty()) << text;
   }
-  const auto workers = parse_workers(R"({"workers":[{"role":"worker:1","iterations":12}]})");
+  const auto workers = display::parse_workers(R"({"workers":[{"role":"worker:1","iterations":12}]})");
   ASSERT_EQ(workers.size(), 1U);
   EXPECT_EQ(workers[0].role, "worker:1");
   EXPECT_EQ(workers[0].iterations, 12);

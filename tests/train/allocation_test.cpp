@@ -5,8 +5,8 @@
 #include <set>
 
 #include "allocation_counter.h"
+#include "role/session.h"
 #include "support.h"
-#include "train/session.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,5 +1,5 @@
 // How the evaluator follows checkpoints of parameter servers, where these die.
-#include "train/checkpoint_source.h"
+#include "role/checkpoint_source.h"
 
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@ using transport::testing::eventually;
 
 TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   Ps0 ps(1, ps::Durability::checkpoint);
-  graph::ParameterStore parameters({{"weights", {ps::testing::kParameters}, {}, {}}}, 1);
-  Group group;
+  program::ParameterStore parameters({{"weights", {ps::testing::kParameters}, {}, {}}}, 1);
+  role::Group group;
   group.spec = ps.spec();
   group.task = {cluster::Role::evaluator, 0};
   group.log = [](std::string_view, const std::string&) {};
   std::atomic<bool> interrupt = false;
-  const auto source = follow_checkpoints(Settings{}, group, ps.job(), &interrupt, parameters);
+  const auto source = role::follow_checkpoints(settings::Settings{}, group, ps.job(), &interrupt, parameters);
   std::thread evaluator([&] {
     try {
       source->stop(StopReason::accuracy);

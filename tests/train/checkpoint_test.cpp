@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "base/temp_dir.h"
+#include "checkpoint/checkpoint_store.h"
 #include "lockstep/error.h"
-#include "train/checkpoint_store.h"
 
 namespace lockstep::train {
 namespace {
@@ -26,8 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-CheckpointHeader sample_header(uint64_t step = 120) {
-  CheckpointHeader header;
+checkpoint::CheckpointHeader sample_header(uint64_t step = 120) {
+  checkpoint::CheckpointHeader header;
   header.model = "lr";
   header.options = {{"pool", "avg"}};
   header.image = {1, 28, 28};
@@ -49,8 +49,8 @@ CheckpointHeader sample_header(uint64_t step = 120) {
   header.state.epoch_examples = 12;
   header.state.epoch_loss = 1e-300;
   header.state.epoch_accuracy = 0.5;
-  header.state.last_eval = EvalRecord{step, 3, 0.7, 0.9, 10000};
-  header.state.best_eval = EvalRecord{60, 2, 0.6, 0.91, 10000};
+  header.state.last_eval = checkpoint::EvalRecord{step, 3, 0.7, 0.9, 10000};
+  header.state.best_eval = checkpoint::EvalRecord{60, 2, 0.6, 0.91, 10000};
   header.version = "0.1.0";
   return header;
 }
@@ -71,13 +71,13 @@ std::vector<std::span<const float>> sample_arrays() {
 
 std::vector<uint8_t> sample_file() {
   const TempDir dir;
-  write_checkpoint(dir / "a.ckpt", sample_header(), sample_arrays());
+  checkpoint::write_checkpoint(dir / "a.ckpt", sample_header(), sample_arrays());
   const std::string content = get_file(dir / "a.ckpt");
   return {content.begin(), content.end()};
 }
 
 std::string parse_error(std::span<const uint8_t> file) {
-  return message_of<DataError>([&] { parse_checkpoint(file, "x.ckpt"); });
+  return message_of<DataError>([&] { checkpoint::parse_checkpoint(file, "x.ckpt"); });
 }
 
 /// Puts the checksum right, so that the parts behind it are what is tested.
@@ -105,31 +105,31 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(Checkpoint, ReadsBackExactlyWhatWasWritten) {
+TEST(checkpoint::Checkpoint, ReadsBackExactlyWhatWasWritten) {
   const TempDir dir;
-  const size_t bytes = write_checkpoint(dir / "a.ckpt", sample_header(), sample_arrays());
+  const size_t bytes = checkpoint::write_checkpoint(dir / "a.ckpt", sample_header(), sample_arrays());
   EXPECT_EQ(bytes, get_file(dir / "a.ckpt").size());
   EXPECT_THAT(dir.names(), ElementsAre("a.ckpt"));
-  const Checkpoint read = read_checkpoint(dir / "a.ckpt");
+  const checkpoint::Checkpoint read = checkpoint::read_checkpoint(dir / "a.ckpt");
   EXPECT_EQ(read.values, kValues);
   EXPECT_EQ(read.parameters().size(), 9U);
   EXPECT_EQ(read.slot(1).data(), read.values.data() + 18);
-  EXPECT_EQ(header_to_json(read.header), header_to_json(sample_header()));
+  EXPECT_EQ(checkpoint::header_to_json(read.header), checkpoint::header_to_json(sample_header()));
   EXPECT_EQ(read.header.state, sample_header().state);
   EXPECT_EQ(read.header.parameters, sample_header().parameters);
 }
 
 /// The header of a program that wrote the number of a batch instead of what is left.
 std::string header_with_position(const std::string& pass, const std::string& batch) {
-  std::string json = header_to_json(sample_header());
+  std::string json = checkpoint::header_to_json(sample_header());
   const size_t begin = json.find("\"remainder\"");
   const size_t end = json.find("]}", json.find("\"pass\":5")) + 4;
   return json.replace(begin, end - begin, fmt::format("\"pass\":{},\"batch\":{}", pass, batch));
 }
 
-TEST(Checkpoint, OlderOnesTellTheNextBatchInstead) {
+TEST(checkpoint::Checkpoint, OlderOnesTellTheNextBatchInstead) {
   const auto left = [](const std::string& pass, const std::string& batch) {
-    return header_from_json(header_with_position(pass, batch), "x").state.data;
+    return checkpoint::header_from_json(header_with_position(pass, batch), "x").state.data;
   };
   EXPECT_EQ(left("3", "7"), (data::Remainder{{{3, {{7 * 128, 60000}}}}, 4}));
   EXPECT_EQ(left("3", "468"), (data::Remainder{{{3, {{468 * 128, 60000}}}}, 4}));
@@ -144,10 +144,10 @@ TEST(Checkpoint, OlderOnesTellTheNextBatchInstead) {
   EXPECT_THAT(error("0", "9007199254740992"), HasSubstr("for 'state.batch'"));
 }
 
-TEST(Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
-  const std::string json = header_to_json(sample_header());
+TEST(checkpoint::Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
+  const std::string json = checkpoint::header_to_json(sample_header());
   const auto error = [&](const std::string& from, const std::string& to) {
-    return message_of<DataError>([&] { header_from_json(replaced(json, from, to), "x"); });
+    return message_of<DataError>([&] { checkpoint::header_from_json(replaced(json, from, to), "x"); });
   };
   EXPECT_EQ(error("[128,256]", "[128,128]"),
             "checkpoint x: header has 128 for 'state.remainder.parts[0].ranges[0][1]', expected a whole number from "
@@ -171,7 +171,7 @@ TEST(Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
   EXPECT_THAT(error("\"remainder\"", "\"rest\""), HasSubstr("header lacks 'state.pass'"));
 }
 
-TEST(Checkpoint, EveryTruncationIsRefused) {
+TEST(checkpoint::Checkpoint, EveryTruncationIsRefused) {
   const std::vector<uint8_t> file = sample_file();
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_THAT(parse_error(std::span(file).first(size)), HasSubstr("checkpoint x.ckpt: is ")) << size;
@@ -181,17 +181,17 @@ TEST(Checkpoint, EveryTruncationIsRefused) {
   EXPECT_THAT(parse_error(std::span(file).first(200)), HasSubstr("truncated: 200 bytes"));
 }
 
-TEST(Checkpoint, EveryFlippedBitIsRefused) {
+TEST(checkpoint::Checkpoint, EveryFlippedBitIsRefused) {
   std::vector<uint8_t> file = sample_file();
   for (size_t i = 0; i < file.size(); ++i) {
     file[i] ^= 0x10;
     EXPECT_THAT(parse_error(file), HasSubstr("checkpoint x.ckpt: ")) << i;
     file[i] ^= 0x10;
   }
-  EXPECT_NO_THROW(parse_checkpoint(file, "x.ckpt"));
+  EXPECT_NO_THROW(checkpoint::parse_checkpoint(file, "x.ckpt"));
 }
 
-TEST(Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
+TEST(checkpoint::Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
   std::vector<uint8_t> file = sample_file();
   file[0] = 'X';
   EXPECT_EQ(parse_error(file), "checkpoint x.ckpt: is not a checkpoint: starts with 'XSTEPCKP', expected 'LSTEPCKP'");
@@ -215,8 +215,8 @@ TEST(Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
   EXPECT_THAT(parse_error(file), HasSubstr("is damaged: checksum "));
 }
 
-TEST(Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
-  const std::string json = header_to_json(sample_header());
+TEST(checkpoint::Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
+  const std::string json = checkpoint::header_to_json(sample_header());
   for (const char* field :
        {"model",          "options",   "image",          "classes",         "train_examples", "class_names",
         "parameters",     "optimizer", "slots",          "settings",        "state",          "version",
@@ -231,13 +231,13 @@ TEST(Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
   }
 }
 
-TEST(Checkpoint, OlderOnesLackTheSecondsAside) {
-  const std::string json = replaced(header_to_json(sample_header()), "\"aside_seconds\"", "\"_\"");
-  EXPECT_EQ(header_from_json(json, "old.ckpt").state.aside_seconds, 0);
+TEST(checkpoint::Checkpoint, OlderOnesLackTheSecondsAside) {
+  const std::string json = replaced(checkpoint::header_to_json(sample_header()), "\"aside_seconds\"", "\"_\"");
+  EXPECT_EQ(checkpoint::header_from_json(json, "old.ckpt").state.aside_seconds, 0);
 }
 
-TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
-  const std::string json = header_to_json(sample_header());
+TEST(checkpoint::Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
+  const std::string json = checkpoint::header_to_json(sample_header());
   const auto error = [&](const std::string& from, const std::string& to) {
     return parse_error(with_header(replaced(json, from, to)));
   };
@@ -258,31 +258,31 @@ TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
   EXPECT_THAT(error("\"classes\":10", "\"classes\":" + deep), HasSubstr("header: is nested deeper than 64 levels"));
 }
 
-TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
+TEST(checkpoint::CheckpointStore, KeepsTheNewestAndTheBest) {
   const TempDir dir;
-  CheckpointStore store(dir.path(), 2);
+  checkpoint::CheckpointStore store(dir.path(), 2);
   for (const uint64_t step : {10, 20, 30, 40, 50}) {
-    CheckpointHeader header = sample_header(step);
-    header.state.best_checkpoint = EvalRecord{20, 1, 0.1, 0.99, 100};
+    checkpoint::CheckpointHeader header = sample_header(step);
+    header.state.best_checkpoint = checkpoint::EvalRecord{20, 1, 0.1, 0.99, 100};
     store.save(header, sample_arrays());
   }
   EXPECT_THAT(dir.names(), UnorderedElementsAre("step-000000020.ckpt", "step-000000040.ckpt", "step-000000050.ckpt"));
 }
 
-TEST(CheckpointStore, LooksOnlyAtItsOwnFiles) {
+TEST(checkpoint::CheckpointStore, LooksOnlyAtItsOwnFiles) {
   const TempDir dir;
-  CheckpointStore store(dir.path(), 1);
+  checkpoint::CheckpointStore store(dir.path(), 1);
   for (const char* name : {"step-.ckpt", "step-12x.ckpt", "step-7.ckpt.tmp-1-0", "notes.txt"}) put_file(dir / name, {});
   store.save(sample_header(5), sample_arrays());
   EXPECT_EQ(store.list().size(), 1U);
   store.remove_leftovers();
   EXPECT_THAT(dir.names(), UnorderedElementsAre("step-.ckpt", "step-12x.ckpt", "notes.txt", "step-000000005.ckpt"));
-  EXPECT_THAT(CheckpointStore(dir / "nowhere").list(), IsEmpty());
+  EXPECT_THAT(checkpoint::CheckpointStore(dir / "nowhere").list(), IsEmpty());
 }
 
-TEST(CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
+TEST(checkpoint::CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
   const TempDir dir;
-  CheckpointStore store(dir.path(), 5);
+  checkpoint::CheckpointStore store(dir.path(), 5);
   for (const uint64_t step : {10, 20, 30, 40}) store.save(sample_header(step), sample_arrays());
   std::string path;
   EXPECT_EQ(store.load_newest(path).header.state.step, 40U);
@@ -299,13 +299,13 @@ TEST(CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
   EXPECT_EQ(path, store.path_of(20));
 }
 
-TEST(CheckpointStore, WithNoIntactOneSaysSo) {
+TEST(checkpoint::CheckpointStore, WithNoIntactOneSaysSo) {
   const TempDir dir;
   std::string path;
-  EXPECT_THAT(message_of<DataError>([&] { (void)CheckpointStore(dir.path()).load_newest(path); }),
+  EXPECT_THAT(message_of<DataError>([&] { (void)checkpoint::CheckpointStore(dir.path()).load_newest(path); }),
               HasSubstr("no checkpoint in " + dir.path()));
   put_file(dir / "step-1.ckpt", {});
-  EXPECT_THAT(message_of<DataError>([&] { (void)CheckpointStore(dir.path()).load_newest(path); }),
+  EXPECT_THAT(message_of<DataError>([&] { (void)checkpoint::CheckpointStore(dir.path()).load_newest(path); }),
               AllOf(HasSubstr("is empty"), HasSubstr("no older one is intact")));
 }
 
@@ -326,9 +326,9 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-TEST(CheckpointStore, AFullDiskLeavesTheOldOnesAndNothingHalfWritten) {
+TEST(checkpoint::CheckpointStore, AFullDiskLeavesTheOldOnesAndNothingHalfWritten) {
   const TempDir dir;
-  CheckpointStore store(dir.path(), 1);
+  checkpoint::CheckpointStore store(dir.path(), 1);
   store.save(sample_header(10), sample_arrays());
   {
     const FileSizeLimit limit(300);

@@ -1,13 +1,13 @@
-#include "train/inference.h"
+#include "inspect/inference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "inspect/describe.h"
+#include "role/session.h"
 #include "support.h"
-#include "train/describe.h"
-#include "train/session.h"
 
 namespace lockstep::train {
 namespace {
@@ -35,15 +35,15 @@ data::Examples images_of(data::ImageShape shape) {
 TEST(Evaluate, GivesWhatTrainingSaw) {
   const TempDir dir;
   const Outcome outcome = trained(dir);
-  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
-  const Metrics metrics = evaluate(model, {});
+  const inspect::TrainedModel model = inspect::load_model({outcome.run_dir, "", "runs", {}});
+  const Metrics metrics = inspect::evaluate(model, {});
   EXPECT_EQ(metrics.examples, 200);
   EXPECT_DOUBLE_EQ(metrics.loss, outcome.last_eval->loss);
   EXPECT_DOUBLE_EQ(metrics.accuracy, outcome.last_eval->accuracy);
-  EXPECT_EQ(evaluate(model, {.split = "train"}).examples, 1000);
-  EXPECT_EQ(evaluate(model, {.limit = 30}).examples, 30);
-  EXPECT_THAT(message_of<UsageError>([&] { evaluate(model, {.split = "validation"}); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of<UsageError>([&] { evaluate(model, {.split = "tset"}); }), HasSubstr("tset"));
+  EXPECT_EQ(inspect::evaluate(model, {.split = "train"}).examples, 1000);
+  EXPECT_EQ(inspect::evaluate(model, {.limit = 30}).examples, 30);
+  EXPECT_THAT(message_of<UsageError>([&] { inspect::evaluate(model, {.split = "validation"}); }), HasSubstr("empty"));
+  EXPECT_THAT(message_of<UsageError>([&] { inspect::evaluate(model, {.split = "tset"}); }), HasSubstr("tset"));
 }
 
 TEST(Evaluate, ScalesPixelsAsTheRunDid) {
@@ -51,14 +51,14 @@ TEST(Evaluate, ScalesPixelsAsTheRunDid) {
   const Outcome outcome = trained(dir, {{"pixels", "standard"}, {"data-scale", "2.5"}, {"epochs", "1"}});
   EXPECT_EQ(outcome.examples, 2500U);
   EXPECT_EQ(outcome.steps, 25U);
-  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
-  EXPECT_DOUBLE_EQ(evaluate(model, {}).loss, outcome.last_eval->loss);
-  EXPECT_EQ(evaluate(model, {.split = "train"}).examples, 1000);
-  const data::PixelScaling pixels = pixel_scaling(model);
+  const inspect::TrainedModel model = inspect::load_model({outcome.run_dir, "", "runs", {}});
+  EXPECT_DOUBLE_EQ(inspect::evaluate(model, {}).loss, outcome.last_eval->loss);
+  EXPECT_EQ(inspect::evaluate(model, {.split = "train"}).examples, 1000);
+  const data::PixelScaling pixels = inspect::pixel_scaling(model);
   EXPECT_EQ(pixels.mean.size(), 784U);
-  const data::Dataset dataset = load_data(model, {});
+  const data::Dataset dataset = inspect::load_data(model, {});
   int64_t right = 0;
-  const auto predictions = predict(model, dataset.test, 0, "cpu", &pixels);
+  const auto predictions = inspect::predict(model, dataset.test, 0, "cpu", &pixels);
   for (size_t i = 0; i < predictions.size(); ++i) right += predictions[i].label == dataset.test.labels[i] ? 1 : 0;
   EXPECT_DOUBLE_EQ(static_cast<double>(right) / 200, outcome.last_eval->accuracy);
 }
@@ -81,60 +81,60 @@ TEST(Evaluate, OwnDataIsSplitAsInTheRun) {
                                         {"epochs", "20"}});
   EXPECT_EQ(outcome.last_eval->examples, 30);
   EXPECT_EQ(outcome.last_eval->accuracy, 1);
-  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
+  const inspect::TrainedModel model = inspect::load_model({outcome.run_dir, "", "runs", {}});
   EXPECT_EQ(model.header.class_names, (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_DOUBLE_EQ(evaluate(model, {}).loss, outcome.last_eval->loss);
+  EXPECT_DOUBLE_EQ(inspect::evaluate(model, {}).loss, outcome.last_eval->loss);
 }
 
 TEST(LoadModel, FindsRunsByNameAndCheckpointsByFileNewestOrBest) {
   const TempDir dir;
   const Outcome outcome = trained(dir);
-  const TrainedModel newest = load_model({"lr-1", "", dir / "runs", {}});
+  const inspect::TrainedModel newest = inspect::load_model({"lr-1", "", dir / "runs", {}});
   EXPECT_EQ(newest.header.state.step, 30U);
-  EXPECT_EQ(load_model({newest.file, "", "runs", {}}).header.state.step, 30U);
-  const TrainedModel best = load_model({outcome.run_dir, "best", "runs", {}});
+  EXPECT_EQ(inspect::load_model({newest.file, "", "runs", {}}).header.state.step, 30U);
+  const inspect::TrainedModel best = inspect::load_model({outcome.run_dir, "best", "runs", {}});
   EXPECT_EQ(best.header.state.step, outcome.best_eval->step);
-  EXPECT_EQ(load_model({outcome.run_dir, "step-000000010.ckpt", "runs", {}}).header.state.step, 10U);
-  EXPECT_THROW(load_model({"lr-9", "", dir / "runs", {}}), UsageError);
-  EXPECT_THROW(load_model({outcome.run_dir, "nope", "runs", {}}), UsageError);
+  EXPECT_EQ(inspect::load_model({outcome.run_dir, "step-000000010.ckpt", "runs", {}}).header.state.step, 10U);
+  EXPECT_THROW(inspect::load_model({"lr-9", "", dir / "runs", {}}), UsageError);
+  EXPECT_THROW(inspect::load_model({outcome.run_dir, "nope", "runs", {}}), UsageError);
 }
 
 TEST(Predict, GivesProbabilitiesThatAgreeWithTheAccuracy) {
   const TempDir dir;
   const Outcome outcome = trained(dir);
-  const TrainedModel model = load_model({outcome.run_dir, "", "runs", {}});
+  const inspect::TrainedModel model = inspect::load_model({outcome.run_dir, "", "runs", {}});
   const data::Dataset dataset = data::synthetic({.train = 10000, .test = 2000});
   data::Examples images = dataset.test;
   data::keep_first(images, 200, "test");
   const std::vector<int32_t> labels = images.labels;
   images.labels.clear();
-  const std::vector<Prediction> predictions = predict(model, images);
+  const std::vector<inspect::Prediction> predictions = inspect::predict(model, images);
   ASSERT_EQ(predictions.size(), 200U);
   int right = 0;
   for (size_t i = 0; i < predictions.size(); ++i) {
-    const Prediction& prediction = predictions[i];
+    const inspect::Prediction& prediction = predictions[i];
     ASSERT_EQ(prediction.probabilities.size(), 10U);
     EXPECT_NEAR(std::accumulate(prediction.probabilities.begin(), prediction.probabilities.end(), 0.0), 1, 1e-5);
     EXPECT_EQ(prediction.probability, prediction.probabilities[static_cast<size_t>(prediction.label)]);
     right += prediction.label == labels[i] ? 1 : 0;
   }
   EXPECT_DOUBLE_EQ(right / 200.0, outcome.last_eval->accuracy);
-  EXPECT_TRUE(predict(model, images_of({1, 28, 28})).empty());
+  EXPECT_TRUE(inspect::predict(model, images_of({1, 28, 28})).empty());
   EXPECT_THAT(message_of<DataError>([&] {
-                predict(model, images_of({3, 32, 32}));
+                inspect::predict(model, images_of({3, 32, 32}));
               }),
               AllOf(HasSubstr("[1, 28, 28]"), HasSubstr("3x32x32")));
 }
 
 TEST(Describe, CountsLayersParametersAndArithmeticOfLeNet) {
-  const ModelDescription lenet = describe({.model = &nn::find_model("lenet"), .batch = 2});
+  const inspect::ModelDescription lenet = inspect::describe({.model = &nn::find_model("lenet"), .batch = 2});
   EXPECT_EQ(lenet.parameters, 61706U);
   const auto layer = [&](const std::string& name) {
-    for (const LayerInfo& info : lenet.layers) {
+    for (const inspect::LayerInfo& info : lenet.layers) {
       if (info.name == name) return info;
     }
     ADD_FAILURE() << "no layer " << name;
-    return LayerInfo{};
+    return inspect::LayerInfo{};
   };
   EXPECT_EQ(layer("conv1").parameters, 156U);
   EXPECT_EQ(layer("conv1").output, (Shape{2, 6, 28, 28}));
@@ -156,7 +156,8 @@ TEST(Describe, CountsLayersParametersAndArithmeticOfLeNet) {
 }
 
 TEST(Describe, WorksOnTheNullBackendToo) {
-  const ModelDescription lr = describe({.model = &nn::find_model("lr"), .batch = 100, .backend = "null"});
+  const inspect::ModelDescription lr =
+      inspect::describe({.model = &nn::find_model("lr"), .batch = 100, .backend = "null"});
   EXPECT_EQ(lr.parameters, 7850U);
   EXPECT_EQ(lr.memory.optimizer_bytes, 0U);
 }

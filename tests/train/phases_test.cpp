@@ -121,7 +121,7 @@ class Dropping final : public exchange::Exchange {
  public:
   explicit Dropping(exchange::Exchange& other) : other_(other) {}
   void begin(const exchange::StepStart& start) override { other_.begin(start); }
-  void ready(graph::ParameterRange range, exchange::Event event) override { other_.ready(range, event); }
+  void ready(program::ParameterRange range, exchange::Event event) override { other_.ready(range, event); }
   base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override {
     drops_ = !drops_;
     if (!drops_) return other_.finish(report);

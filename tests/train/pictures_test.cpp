@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "data/images.h"
+#include "settings/machine.h"
 #include "train/evaluator.h"
-#include "train/machine.h"
 #include "train/support.h"
 
 namespace lockstep::train {
@@ -76,7 +76,7 @@ TEST(Samples, AsManyAreGreenAsAreRight) {
   data::Examples first = training.setup.dataset().test;
   data::keep_first(first, 32, "test");
   const ModelSpec spec{&nn::find_model("lr"), {}, {1, 28, 28}, 10};
-  const auto backend = make_backend("cpu", 1, {});
+  const auto backend = settings::make_backend("cpu", 1, {});
   const Metrics metrics = Evaluator(spec, *backend, training.setup.parameters().values().data(), first, 32).run();
   const auto right = static_cast<int>(std::lround(metrics.accuracy * 32));
   EXPECT_GT(right, 0);

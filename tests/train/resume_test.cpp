@@ -6,9 +6,9 @@
 #include <cstring>
 #include <sstream>
 
+#include "checkpoint/checkpoint_store.h"
+#include "role/session.h"
 #include "support.h"
-#include "train/checkpoint_store.h"
-#include "train/session.h"
 
 namespace lockstep::train {
 namespace {
@@ -55,9 +55,9 @@ Flags base_flags(const TempDir& dir, const Flags& more = {}) {
   return flags;
 }
 
-Checkpoint newest(const std::string& run_dir) {
+checkpoint::Checkpoint newest(const std::string& run_dir) {
   std::string path;
-  return CheckpointStore(run_dir + "/checkpoints").load_newest(path);
+  return checkpoint::CheckpointStore(run_dir + "/checkpoints").load_newest(path);
 }
 
 /// The CSV without the columns that hold times.
@@ -76,10 +76,10 @@ std::string without_times(const std::string& path, const std::vector<size_t>& ti
 }
 
 void expect_same_run(const std::string& a, const std::string& b) {
-  const Checkpoint first = newest(a);
-  const Checkpoint second = newest(b);
+  const checkpoint::Checkpoint first = newest(a);
+  const checkpoint::Checkpoint second = newest(b);
   EXPECT_EQ(first.values, second.values) << "parameters and optimizer state, bit by bit";
-  TrainingState state = second.header.state;
+  checkpoint::TrainingState state = second.header.state;
   state.seconds = first.header.state.seconds;
   state.aside_seconds = first.header.state.aside_seconds;
   EXPECT_EQ(first.header.state, state);
@@ -136,7 +136,8 @@ TEST(ResumeFromAnOlderProgram, GoesOnWithTheSameBits) {
     all.insert(flags.begin(), flags.end());
     const Result whole = run(all);
     const Result first = run(all, 13);
-    make_older(CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(13), R"("pass":1,"batch":3)");
+    make_older(checkpoint::CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(13),
+               R"("pass":1,"batch":3)");
     run({{"resume", first.outcome.run_dir}});
     expect_same_run(whole.outcome.run_dir, first.outcome.run_dir);
   }
@@ -145,11 +146,12 @@ TEST(ResumeFromAnOlderProgram, GoesOnWithTheSameBits) {
 TEST(ResumeFromACluster, WhatIsLeftNeedNotBeWholeBatches) {
   const TempDir dir;
   const Result first = run(base_flags(dir, {{"model", "lr"}}), 3);
-  Checkpoint checkpoint = newest(first.outcome.run_dir);
+  checkpoint::Checkpoint checkpoint = newest(first.outcome.run_dir);
   EXPECT_EQ(checkpoint.header.state.data, (data::Remainder{{{0, {{192, 600}}}}, 1}));
   checkpoint.header.state.data = {{{0, {{192, 250}, {300, 600}}}, {1, {{7, 600}}}}, 2};
   const std::vector<std::span<const float>> arrays{checkpoint.parameters()};
-  write_checkpoint(CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(3), checkpoint.header, arrays);
+  checkpoint::write_checkpoint(checkpoint::CheckpointStore(first.outcome.run_dir + "/checkpoints").path_of(3),
+                               checkpoint.header, arrays);
   const Result rest = run({{"resume", first.outcome.run_dir}});
   EXPECT_EQ(rest.outcome.epochs, 3);
   EXPECT_EQ(rest.losses.size(), 6U + 10U + 10U);
@@ -171,7 +173,7 @@ TEST(ResumeAfterACrash, DropsWhatTheLogsHoldBeyondTheCheckpoint) {
   const Result whole = run(flags);
   const Result crashed = run(flags, 14);
   // As if killed: the checkpoint of the interrupt never happened, a half-written one lies about.
-  const CheckpointStore store(crashed.outcome.run_dir + "/checkpoints");
+  const checkpoint::CheckpointStore store(crashed.outcome.run_dir + "/checkpoints");
   std::filesystem::remove(store.path_of(14));
   std::filesystem::remove(crashed.outcome.run_dir + "/summary.json");
   put_file(store.path_of(18) + ".tmp-1-0", {});
@@ -260,7 +262,7 @@ TEST(ResumeMistakes, AnotherModelsCheckpointIsRefused) {
   const TempDir dir;
   const Result lr = run(base_flags(dir, {{"model", "lr"}}), 5);
   const Result lenet = run(base_flags(dir), 5);
-  const std::string other = CheckpointStore(lenet.outcome.run_dir + "/checkpoints").path_of(5);
+  const std::string other = checkpoint::CheckpointStore(lenet.outcome.run_dir + "/checkpoints").path_of(5);
   EXPECT_THAT(message_of<UsageError>([&] {
                 run({{"resume", lr.outcome.run_dir}, {"checkpoint", other}});
               }),
@@ -283,7 +285,7 @@ TEST(ResumeDamaged, OffersThePreviousCheckpointWhichThenWorks) {
   const Flags flags = base_flags(dir, {{"model", "lr"}, {"checkpoint-every", "5"}, {"eval-every", "5"}});
   const Result whole = run(flags);
   const Result part = run(flags, 15);
-  const CheckpointStore store(part.outcome.run_dir + "/checkpoints");
+  const checkpoint::CheckpointStore store(part.outcome.run_dir + "/checkpoints");
   std::string content = get_file(store.path_of(15));
   content[content.size() / 2] ^= 1;
   put_file(store.path_of(15), {reinterpret_cast<const uint8_t*>(content.data()), content.size()});
@@ -299,7 +301,7 @@ TEST(ResumeFinished, KeepsItsScheduleWhenTheLimitIsRaised) {
   const TempDir dir;
   const Result part = run(base_flags(dir, {{"model", "lr"}, {"schedule", "cosine"}, {"epochs", "2"}}), 10);
   run({{"resume", part.outcome.run_dir}, {"epochs", "4"}});
-  const CheckpointHeader header = newest(part.outcome.run_dir).header;
+  const checkpoint::CheckpointHeader header = newest(part.outcome.run_dir).header;
   EXPECT_EQ(header.state.step, 40U);
   EXPECT_EQ(header.settings.at("decay-steps"), "20");
 }
@@ -308,7 +310,7 @@ TEST(ResumeFromAnOlder, ForgetsABestCheckpointThatIsGone) {
   const TempDir dir;
   const Flags flags = base_flags(dir, {{"model", "lr"}, {"eval-every", "0"}, {"checkpoint-every", "7"}});
   const Result part = run(flags, 21);
-  const CheckpointStore store(part.outcome.run_dir + "/checkpoints");
+  const checkpoint::CheckpointStore store(part.outcome.run_dir + "/checkpoints");
   const auto best = newest(part.outcome.run_dir).header.state.best_checkpoint;
   ASSERT_TRUE(best);
   std::filesystem::remove(store.path_of(best->step));
@@ -330,7 +332,7 @@ TEST(ResumeQuiet, IsNotInheritedEvenFromAnOlderConfig) {
   const std::string config = part.outcome.run_dir + "/config.yaml";
   const std::string yaml = get_file(config) + "quiet: true\n";
   put_file(config, {reinterpret_cast<const uint8_t*>(yaml.data()), yaml.size()});
-  Configuration configuration;
+  settings::Configuration configuration;
   configuration.resume_from(config);
   EXPECT_FALSE(configuration.resolve().quiet);
 }

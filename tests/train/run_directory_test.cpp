@@ -1,4 +1,4 @@
-#include "train/run_directory.h"
+#include "run/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,93 +26,97 @@ using lockstep::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(RunDirectory, CountsUpAndNeverReusesAFolder) {
+TEST(run::RunDirectory, CountsUpAndNeverReusesAFolder) {
   const TempDir dir;
-  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-1");
-  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-2");
-  EXPECT_EQ(RunDirectory::create(dir / "runs", "lenet").path(), dir / "runs/lenet-1");
+  EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-1");
+  EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-2");
+  EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lenet").path(), dir / "runs/lenet-1");
   std::filesystem::create_directory(dir / "runs/lr-17");
   std::filesystem::create_directory(dir / "runs/lr-x");
-  EXPECT_EQ(RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-18");
+  EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-18");
 }
 
-TEST(RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
+TEST(run::RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
   const TempDir dir;
   constexpr size_t kThreads = 8;
   std::vector<std::string> paths(kThreads);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] { paths[i] = RunDirectory::create(dir / "runs", "lr").path(); });
+    threads.emplace_back([&, i] { paths[i] = run::RunDirectory::create(dir / "runs", "lr").path(); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(std::set<std::string>(paths.begin(), paths.end()).size(), kThreads);
 }
 
-TEST(RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
+TEST(run::RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
   const TempDir dir;
-  EXPECT_EQ(RunDirectory::create_at(dir / "deep/mine").path(), dir / "deep/mine");
-  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create_at(dir / "deep/mine"); }),
+  EXPECT_EQ(run::RunDirectory::create_at(dir / "deep/mine").path(), dir / "deep/mine");
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::create_at(dir / "deep/mine"); }),
               AllOf(HasSubstr("already exists"), HasSubstr("--resume")));
   std::filesystem::create_directory(dir / "empty");
-  EXPECT_NO_THROW(RunDirectory::create_at(dir / "empty"));
+  EXPECT_NO_THROW(run::RunDirectory::create_at(dir / "empty"));
   put_file(dir / "file", {});
-  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create_at(dir / "file"); }), HasSubstr("already exists"));
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::create_at(dir / "file"); }), HasSubstr("already exists"));
 }
 
 /// Makes a run, lets `fill` write into it, and fails.
-void fail_after(const std::string& run_dir, const std::function<void(const RunDirectory&)>& fill) {
+void fail_after(const std::string& run_dir, const std::function<void(const run::RunDirectory&)>& fill) {
   try {
-    const RunDirectory run = RunDirectory::create_at(run_dir);
+    const run::RunDirectory run = run::RunDirectory::create_at(run_dir);
     fill(run);
     throw Error("the start failed");
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it was meant to
   }
 }
 
-TEST(RunDirectory, AFailedStartLeavesItsNumberFree) {
+TEST(run::RunDirectory, AFailedStartLeavesItsNumberFree) {
   const TempDir dir;
-  fail_after(dir / "a", [](const RunDirectory& run) {
+  fail_after(dir / "a", [](const run::RunDirectory& run) {
     put_file(run.config_file(), Bytes{1, 2, 3});
     put_file(run.steps_file(), Bytes{'s', '\n'});
   });
   EXPECT_FALSE(std::filesystem::exists(dir / "a"));
 }
 
-TEST(RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
+TEST(run::RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
   const TempDir dir;
-  fail_after(dir / "logged", [](const RunDirectory& run) { put_file(run.steps_file(), Bytes{'s', '\n', '1', '\n'}); });
+  fail_after(dir / "logged", [](const run::RunDirectory& run) {
+    put_file(run.steps_file(), Bytes{'s', '\n', '1', '\n'});
+  });
   EXPECT_TRUE(std::filesystem::exists(dir / "logged/steps.csv"));
-  fail_after(dir / "saved", [](const RunDirectory& run) { put_file(run.checkpoints() + "/step-1.ckpt", Bytes{1}); });
+  fail_after(dir / "saved",
+             [](const run::RunDirectory& run) { put_file(run.checkpoints() + "/step-1.ckpt", Bytes{1}); });
   EXPECT_TRUE(std::filesystem::exists(dir / "saved/checkpoints/step-1.ckpt"));
   std::filesystem::create_directory(dir / "theirs");
-  fail_after(dir / "theirs", [](const RunDirectory&) {});
+  fail_after(dir / "theirs", [](const run::RunDirectory&) {});
   EXPECT_TRUE(std::filesystem::exists(dir / "theirs")) << "it was there before";
 }
 
-TEST(RunDirectory, OneThatCannotBeMadeSaysWhy) {
+TEST(run::RunDirectory, OneThatCannotBeMadeSaysWhy) {
   const TempDir dir;
   put_file(dir / "file", {});
-  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::create(dir / "file", "lr"); }), HasSubstr(dir / "file"));
-  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::create("/proc/runs", "lr"); }), HasSubstr("/proc/runs"));
-  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::create(dir.path(), "a/b"); }), HasSubstr("'a/b'"));
+  EXPECT_THAT(message_of<IoError>([&] { run::RunDirectory::create(dir / "file", "lr"); }), HasSubstr(dir / "file"));
+  EXPECT_THAT(message_of<IoError>([&] { run::RunDirectory::create("/proc/runs", "lr"); }), HasSubstr("/proc/runs"));
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::create(dir.path(), "a/b"); }), HasSubstr("'a/b'"));
 }
 
-TEST(RunDirectory, IsFoundByPathOrName) {
+TEST(run::RunDirectory, IsFoundByPathOrName) {
   const TempDir dir;
-  const std::string path = RunDirectory::create(dir / "runs", "lr").path();
-  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::open(path, "runs"); }), HasSubstr("no config.yaml"));
+  const std::string path = run::RunDirectory::create(dir / "runs", "lr").path();
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::open(path, "runs"); }), HasSubstr("no config.yaml"));
   put_file(path + "/config.yaml", {});
-  EXPECT_EQ(RunDirectory::open(path, "runs").path(), path);
-  EXPECT_EQ(RunDirectory::open("lr-1", dir / "runs").path(), path);
-  EXPECT_THAT(message_of<UsageError>([&] { RunDirectory::open("lr-9", dir / "runs"); }),
+  EXPECT_EQ(run::RunDirectory::open(path, "runs").path(), path);
+  EXPECT_EQ(run::RunDirectory::open("lr-1", dir / "runs").path(), path);
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::open("lr-9", dir / "runs"); }),
               AllOf(HasSubstr("no run 'lr-9'"), HasSubstr(dir / "runs/lr-9")));
 }
 
-TEST(RunDirectory, IsNotSharedByTwo) {
+TEST(run::RunDirectory, IsNotSharedByTwo) {
   const TempDir dir;
-  const RunDirectory first = RunDirectory::create(dir / "runs", "lr");
+  const run::RunDirectory first = run::RunDirectory::create(dir / "runs", "lr");
   put_file(first.config_file(), {});
-  EXPECT_THAT(message_of<IoError>([&] { RunDirectory::open(first.path(), "runs"); }), HasSubstr("in use by another"));
+  EXPECT_THAT(message_of<IoError>([&] { run::RunDirectory::open(first.path(), "runs"); }),
+              HasSubstr("in use by another"));
 }
 
 TEST(CsvFile, GrowsByWholeLines) {

@@ -1,5 +1,5 @@
 // What a run's folder says of its end, to one who looks there.
-#include "train/run_end.h"
+#include "run/run_end.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class Folder : public ::testing::Test {
 
 TEST_F(Folder, ASummaryOfBeforeSaysNothing) {
   write("epochs", 90);
-  const RunEnd end(run.path());
+  const run::RunEnd end(run.path());
   EXPECT_FALSE(end.look());
   write("interrupted", 120);
   const std::optional<exchange::Ending> found = end.look();
@@ -31,23 +31,23 @@ TEST_F(Folder, ASummaryOfBeforeSaysNothing) {
 }
 
 TEST_F(Folder, AnErrorOrWhatCannotBeReadIsNoEnd) {
-  const RunEnd end(run.path());
+  const run::RunEnd end(run.path());
   write("error", 7);
   EXPECT_FALSE(end.look());
   base::write_whole_file(run.path() + "/summary.json", "{\"steps\": -1");
   EXPECT_FALSE(end.look());
-  EXPECT_FALSE(read_ending(run.path() + "/nowhere.json"));
+  EXPECT_FALSE(run::read_ending(run.path() + "/nowhere.json"));
 }
 
 TEST_F(Folder, KeepsTheLatestStepOfCheckpointsAndSummary) {
-  EXPECT_EQ(kept_step(run.path()), 0U);
+  EXPECT_EQ(run::kept_step(run.path()), 0U);
   write("epochs", 90);
-  EXPECT_EQ(kept_step(run.path()), 90U);
+  EXPECT_EQ(run::kept_step(run.path()), 90U);
   base::make_directories(run.path() + "/checkpoints");
   base::write_whole_file(run.path() + "/checkpoints/step-000000120.ckpt", "");
-  EXPECT_EQ(kept_step(run.path()), 120U);
+  EXPECT_EQ(run::kept_step(run.path()), 120U);
   write("epochs", 150);
-  EXPECT_EQ(kept_step(run.path()), 150U);
+  EXPECT_EQ(run::kept_step(run.path()), 150U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "train/session.h"
+#include "role/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 #include <thread>
 
 #include "base/parallel.h"
+#include "checkpoint/checkpoint_store.h"
 #include "data/images.h"
 #include "data/random_images.h"
+#include "run/run_log.h"
 #include "support.h"
-#include "train/checkpoint_store.h"
 #include "train/data_options.h"
-#include "train/run_log.h"
 
 namespace lockstep::train {
 namespace {
@@ -58,7 +58,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-TEST(Session, WritesEverythingAboutARun) {
+TEST(role::Session, WritesEverythingAboutARun) {
   const TempDir dir;
   Recorder recorder;
   Request wanted = request(dir);
@@ -85,15 +85,15 @@ TEST(Session, WritesEverythingAboutARun) {
   EXPECT_EQ(steps[0], "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second,seconds_per_step");
   EXPECT_THAT(steps[10], StartsWith("10,2,"));
   EXPECT_EQ(lines_of(outcome.run_dir + "/evals.csv").size(), 3U);
-  EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").list().size(), 2U);
+  EXPECT_EQ(checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").list().size(), 2U);
 
-  Configuration again;
+  settings::Configuration again;
   again.load_yaml(outcome.run_dir + "/config.yaml");
   EXPECT_EQ(again.resolve().batch, 64);
   EXPECT_EQ(again.resolve().threads, 1);
 }
 
-TEST(Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
+TEST(role::Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"model", "autoencoder"}}));
   for (const char* step : {"00000005", "00000010"}) {
@@ -106,7 +106,7 @@ TEST(Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
   EXPECT_THAT(lines_of(outcome.run_dir + "/evals.csv")[1], ::testing::ContainsRegex(",,50,"));
 }
 
-TEST(Session, ImagesThatCannotBeShownTrainWithoutPictures) {
+TEST(role::Session, ImagesThatCannotBeShownTrainWithoutPictures) {
   const TempDir dir;
   const data::Dataset flat = data::synthetic({.train = 100, .test = 20, .shape = {1, 1, 300}});
   Recorder recorder;
@@ -116,7 +116,7 @@ TEST(Session, ImagesThatCannotBeShownTrainWithoutPictures) {
   EXPECT_FALSE(std::filesystem::exists(outcome.run_dir + "/pictures"));
 }
 
-TEST(Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
+TEST(role::Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
   const TempDir dir;
   const data::Dataset many = data::random_images({.train = 2000000, .test = 1, .classes = 10, .shape = {3, 224, 224}});
   Recorder recorder;
@@ -129,7 +129,7 @@ TEST(Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
 }
 
 TEST(DataOptions, GeneratedImagesMayBeSmallerThanTheModelsOwnAndOthersMayNot) {
-  Settings settings;
+  settings::Settings settings;
   settings.dataset = "images";
   settings.image_size = 64;
   const data::LoadOptions options = data_options(settings, {3, 224, 224});
@@ -143,7 +143,7 @@ TEST(DataOptions, GeneratedImagesMayBeSmallerThanTheModelsOwnAndOthersMayNot) {
               HasSubstr("image-size: 64 is for the generated data set images, not for 'mnist'"));
 }
 
-TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {
+TEST(role::Session, CallsHooksInOrderAndEndsWithTheOutcome) {
   const TempDir dir;
   Recorder recorder;
   Request wanted = request(dir, {{"epochs", "1"}, {"batch", "150"}});
@@ -155,16 +155,17 @@ TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {
   EXPECT_TRUE(recorder.checkpoints[0].best);
 }
 
-TEST(Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
+TEST(role::Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
   const TempDir dir;
   Request wanted = request(dir, {{"checkpoint-every", "2"}, {"keep", "2"}, {"steps", "9"}});
   const Outcome outcome = train(wanted);
   std::vector<uint64_t> steps;
-  for (const auto& file : CheckpointStore(outcome.run_dir + "/checkpoints").list()) steps.push_back(file.step);
+  for (const auto& file : checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").list())
+    steps.push_back(file.step);
   EXPECT_THAT(steps, ElementsAre(8, 9)) << "the end is the best one here";
 }
 
-TEST(Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) {
+TEST(role::Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) {
   const TempDir dir;
   Request wanted = request(dir, {{"model", "exploding"}, {"lr", "1"}, {"batch", "20"}, {"checkpoint-every", "1"}});
   wanted.models = {exploding_model()};
@@ -174,13 +175,14 @@ TEST(Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) 
   EXPECT_EQ(summary["stop_reason"], "non-finite loss");
   EXPECT_EQ(summary["error"], message);
   std::string path;
-  const Checkpoint last = CheckpointStore(dir / "runs/exploding-1/checkpoints").load_newest(path);
+  const checkpoint::Checkpoint last =
+      checkpoint::CheckpointStore(dir / "runs/exploding-1/checkpoints").load_newest(path);
   EXPECT_GT(last.header.state.step, 0U);
   EXPECT_LE(last.header.state.step, summary["steps"]);
   EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
 }
 
-TEST(Session, NonFiniteParametersAreNeverSaved) {
+TEST(role::Session, NonFiniteParametersAreNeverSaved) {
   const TempDir dir;
   const Flags flags{{"lr", "1e6"}, {"weight-decay", "1e6"}, {"epochs", "0"}, {"steps", "4"}};
   EXPECT_THAT(message_of<Error>([&] { train(request(dir, flags)); }),
@@ -193,15 +195,15 @@ TEST(Session, NonFiniteParametersAreNeverSaved) {
   saving["keep"] = "1";
   EXPECT_THAT(message_of<Error>([&] { train(request(dir, saving)); }), HasSubstr("the parameters became"));
   std::string path;
-  const Checkpoint last = CheckpointStore(dir / "runs/lr-2/checkpoints").load_newest(path);
+  const checkpoint::Checkpoint last = checkpoint::CheckpointStore(dir / "runs/lr-2/checkpoints").load_newest(path);
   EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
 }
 
-TEST(Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
+TEST(role::Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"checkpoint-every", "4"}, {"keep", "1"}, {"epochs", "3"}}));
   ASSERT_TRUE(outcome.best_eval);
-  EXPECT_TRUE(CheckpointStore(outcome.run_dir + "/checkpoints").has(outcome.best_eval->step));
+  EXPECT_TRUE(checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").has(outcome.best_eval->step));
   // An epoch has 5 steps, so none of the first two evaluations is at a multiple of 4.
   Recorder recorder;
   Request watched = request(dir, {{"checkpoint-every", "4"}});
@@ -212,26 +214,27 @@ TEST(Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
   EXPECT_TRUE(recorder.checkpoints[1].best);
 }
 
-TEST(Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
+TEST(role::Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
   const TempDir dir;
   const Outcome outcome =
       train(request(dir, {{"repeat", "1"}, {"epochs", "0"}, {"steps-per-epoch", "100"}, {"checkpoint-every", "5"}}));
   ASSERT_EQ(outcome.reason, StopReason::data);
   ASSERT_TRUE(outcome.last_eval);
   std::string path;
-  const TrainingState state = CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state;
+  const checkpoint::TrainingState state =
+      checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state;
   ASSERT_TRUE(state.last_eval);
   EXPECT_EQ(state.last_eval->step, 5U);
 }
 
-TEST(Session, WritesTheEndOfItsScheduleAndNotHowQuietItWas) {
+TEST(role::Session, WritesTheEndOfItsScheduleAndNotHowQuietItWas) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"schedule", "cosine"}, {"warmup-steps", "3"}, {"quiet", "true"}}));
   const std::string yaml = get_file(outcome.run_dir + "/config.yaml");
   EXPECT_THAT(yaml, AllOf(HasSubstr("decay_steps: 7\n"), Not(HasSubstr("quiet"))));
 }
 
-TEST(Session, SaysHowItsThreadsWaited) {
+TEST(role::Session, SaysHowItsThreadsWaited) {
   const TempDir dir;
   const auto policy = [&](const std::string& wanted) -> std::string {
     return summary_of(train(request(dir, {{"wait-policy", wanted}, {"epochs", "1"}})).run_dir)["wait_policy"];
@@ -244,7 +247,7 @@ TEST(Session, SaysHowItsThreadsWaited) {
   EXPECT_EQ(policy("auto"), "brief");
 }
 
-TEST(Session, RefusesFarMoreThreadsThanCores) {
+TEST(role::Session, RefusesFarMoreThreadsThanCores) {
   const TempDir dir;
   const int cores = base::available_cores();
   const std::string most = std::to_string(16 * cores);
@@ -255,7 +258,7 @@ TEST(Session, RefusesFarMoreThreadsThanCores) {
               AllOf(HasSubstr("threads: " + more), HasSubstr(std::to_string(cores) + " cores"), HasSubstr(most)));
 }
 
-TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
+TEST(role::Session, AnInterruptCheckpointsAndEndsCleanly) {
   const TempDir dir;
   Recorder recorder;
   recorder.interrupt_at = 3;
@@ -267,10 +270,10 @@ TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
   EXPECT_EQ(summary_of(outcome.run_dir)["stop_reason"], "interrupted");
   EXPECT_TRUE(summary_of(outcome.run_dir)["test_loss"].is_null());
   std::string path;
-  EXPECT_EQ(CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state.step, 3U);
+  EXPECT_EQ(checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state.step, 3U);
 }
 
-TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
+TEST(role::Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   static constexpr double kPause = 0.1;
   class Slow : public Hooks {
     void on_eval(const EvalEvent& /*event*/) override {
@@ -301,7 +304,7 @@ TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_GE(train(wanted).aside_seconds, 5 * kPause) << "three before and two since";
 }
 
-TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {
+TEST(role::Session, AHookThatThrowsEndsTheRunWithASummary) {
   class Thrower : public Hooks {
     void on_step(const StepEvent& event) override {
       if (event.step == 2) throw IoError("display is gone");
@@ -316,7 +319,7 @@ TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {
   EXPECT_EQ(lines_of(dir / "runs/lr-1/steps.csv").size(), 3U) << "what was logged before is kept";
 }
 
-TEST(Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
+TEST(role::Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
   const TempDir dir;
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -330,7 +333,7 @@ TEST(Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
   EXPECT_EQ(summary_of(dir / "runs/lr-1")["stop_reason"], "error");
 }
 
-TEST(Session, ARunFolderThatCannotBeMadeIsAnError) {
+TEST(role::Session, ARunFolderThatCannotBeMadeIsAnError) {
   const TempDir dir;
   EXPECT_THAT(message_of<IoError>([&] {
                 train(request(dir, {{"runs-dir", "/proc/nowhere"}}));
@@ -343,7 +346,7 @@ TEST(Session, ARunFolderThatCannotBeMadeIsAnError) {
               HasSubstr("already exists"));
 }
 
-TEST(Session, MistakesAreFoundBeforeARunFolderIsMade) {
+TEST(role::Session, MistakesAreFoundBeforeARunFolderIsMade) {
   const TempDir dir;
   EXPECT_THROW(train(request(dir, {{"batch", "5000"}})), UsageError);
   EXPECT_THROW(train(request(dir, {{"model", "lenot"}})), UsageError);
@@ -352,7 +355,7 @@ TEST(Session, MistakesAreFoundBeforeARunFolderIsMade) {
   EXPECT_FALSE(std::filesystem::exists(dir / "runs"));
 }
 
-TEST(RunLog, LogsEveryNStepsOrNotAtAll) {
+TEST(run::RunLog, LogsEveryNStepsOrNotAtAll) {
   const TempDir dir;
   EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "3"}})).run_dir + "/steps.csv").size(), 5U);
   EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "0"}})).run_dir + "/steps.csv").size(), 1U);

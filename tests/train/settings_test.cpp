@@ -1,4 +1,4 @@
-#include "train/settings.h"
+#include "settings/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 
 namespace lockstep::train {
 namespace {
@@ -20,15 +20,15 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string yaml_error(const std::string& yaml) {
-  return message_of<UsageError>([&] { Configuration().parse_yaml(yaml, "my.yaml"); });
+  return message_of<UsageError>([&] { settings::Configuration().parse_yaml(yaml, "my.yaml"); });
 }
 
 std::string flag_error(const std::string& name, const std::string& text) {
-  return message_of<UsageError>([&] { Configuration().set(name, text); });
+  return message_of<UsageError>([&] { settings::Configuration().set(name, text); });
 }
 
-Settings resolve(const std::string& yaml, const std::vector<std::pair<std::string, std::string>>& flags) {
-  Configuration configuration;
+settings::Settings resolve(const std::string& yaml, const std::vector<std::pair<std::string, std::string>>& flags) {
+  settings::Configuration configuration;
   configuration.parse_yaml(yaml, "my.yaml");
   for (const auto& [name, text] : flags) configuration.set(name, text);
   return configuration.resolve();
@@ -40,39 +40,39 @@ std::string resolve_error(const std::vector<std::pair<std::string, std::string>>
 
 TEST(SettingsTable, NamesEverySettingOnceAndExplainsIt) {
   std::set<std::string_view> names;
-  for (const SettingDef& def : settings_table()) {
+  for (const settings::SettingDef& def : settings::settings_table()) {
     EXPECT_TRUE(names.insert(def.name).second) << def.name;
     EXPECT_FALSE(def.help.empty()) << def.name;
     EXPECT_FALSE(def.group.empty()) << def.name;
-    EXPECT_FALSE(allowed_text(def).empty()) << def.name;
+    EXPECT_FALSE(settings::allowed_text(def).empty()) << def.name;
   }
 }
 
 TEST(SettingsTable, DefaultsAreAllowedValues) {
-  for (const SettingDef& def : settings_table()) {
-    Settings settings;
-    const std::string text = value_text(Settings{}, def);
-    EXPECT_NO_THROW(assign(settings, def, text, "test")) << def.name << " " << text;
-    EXPECT_EQ(value_text(settings, def), text) << def.name;
+  for (const settings::SettingDef& def : settings::settings_table()) {
+    settings::Settings settings;
+    const std::string text = settings::value_text(settings::Settings{}, def);
+    EXPECT_NO_THROW(settings::assign(settings, def, text, "test")) << def.name << " " << text;
+    EXPECT_EQ(settings::value_text(settings, def), text) << def.name;
   }
 }
 
 TEST(SettingsTable, FindsNamesWithHyphensOrUnderscores) {
-  ASSERT_NE(find_setting("eval-every"), nullptr);
-  EXPECT_EQ(find_setting("eval-every"), find_setting("eval_every"));
-  EXPECT_EQ(find_setting("evalevery"), nullptr);
+  ASSERT_NE(settings::find_setting("eval-every"), nullptr);
+  EXPECT_EQ(settings::find_setting("eval-every"), settings::find_setting("eval_every"));
+  EXPECT_EQ(settings::find_setting("evalevery"), nullptr);
 }
 
 TEST(Precedence, FlagsWinOverYamlWinsOverModelWinsOverEveryone) {
-  const Settings nothing = resolve("", {{"model", "lenet"}});
+  const settings::Settings nothing = resolve("", {{"model", "lenet"}});
   EXPECT_EQ(nothing.optimizer, "adam");
   EXPECT_DOUBLE_EQ(nothing.lr, 0.001);
   EXPECT_EQ(nothing.epochs, 20);
   EXPECT_EQ(nothing.keep, 3);
-  const Settings file = resolve("model: lenet\nlr: 0.2\nkeep: 5\n", {});
+  const settings::Settings file = resolve("model: lenet\nlr: 0.2\nkeep: 5\n", {});
   EXPECT_DOUBLE_EQ(file.lr, 0.2);
   EXPECT_EQ(file.keep, 5);
-  const Settings flags = resolve("model: lenet\nlr: 0.2\nkeep: 5\n", {{"lr", "0.3"}});
+  const settings::Settings flags = resolve("model: lenet\nlr: 0.2\nkeep: 5\n", {{"lr", "0.3"}});
   EXPECT_DOUBLE_EQ(flags.lr, 0.3);
   EXPECT_EQ(flags.keep, 5);
   EXPECT_EQ(resolve("model: lenet\n", {{"model", "lr"}}).model, "lr");
@@ -145,17 +145,17 @@ TEST(Yaml, EmptyFilesAndCommentsAreFine) {
 }
 
 TEST(Yaml, OptionsAreAMapOrTextAndFlagsAddToThem) {
-  const Settings settings = resolve("model: lenet\noptions: {pool: avg}\n", {{"options", "activation=tanh"}});
-  EXPECT_EQ(settings.options, (Options{{"activation", "tanh"}, {"pool", "avg"}}));
+  const settings::Settings settings = resolve("model: lenet\noptions: {pool: avg}\n", {{"options", "activation=tanh"}});
+  EXPECT_EQ(settings.options, (settings::Options{{"activation", "tanh"}, {"pool", "avg"}}));
   EXPECT_EQ(resolve("model: lenet\noptions: pool=avg\n", {}).options.at("pool"), "avg");
   EXPECT_EQ(resolve("model: lenet\noptions: {pool: avg}\n", {{"options", "pool=max"}}).options.at("pool"), "max");
 }
 
-TEST(Options, ListsInAValueKeepTheirCommas) {
-  Settings settings;
-  assign(settings, *find_setting("options"), "hidden=400,200,kind=plain", "test");
-  EXPECT_EQ(settings.options, (Options{{"hidden", "400,200"}, {"kind", "plain"}}));
-  EXPECT_EQ(value_text(settings, *find_setting("options")), "hidden=400,200,kind=plain");
+TEST(settings::Options, ListsInAValueKeepTheirCommas) {
+  settings::Settings settings;
+  settings::assign(settings, *find_setting("options"), "hidden=400,200,kind=plain", "test");
+  EXPECT_EQ(settings.options, (settings::Options{{"hidden", "400,200"}, {"kind", "plain"}}));
+  EXPECT_EQ(settings::value_text(settings, *find_setting("options")), "hidden=400,200,kind=plain");
 }
 
 TEST(Resolve, ExplainsWhatIsMissingOrContradictory) {
@@ -191,15 +191,15 @@ TEST(Resolve, ContradictionsNameTheFlagOrTheFileAndLine) {
 }
 
 TEST(ToYaml, ReadsBackAsTheSameSettings) {
-  Configuration first;
+  settings::Configuration first;
   first.parse_yaml(
       "model: lenet\nname: \"odd: name #1\"\ndata: \"/tmp/a b\"\nstop_loss: 0.35\nlr: 0.1\nbackend: \"null\"\n"
       "options: {pool: avg}\nschedule: cosine\nseed: 18446744073709551615\nshuffle: \"10000\"\nnesterov: off\n",
       "a.yaml");
-  const std::string yaml = to_yaml(first.resolve());
-  Configuration second;
+  const std::string yaml = settings::to_yaml(first.resolve());
+  settings::Configuration second;
   second.parse_yaml(yaml, "b.yaml");
-  EXPECT_EQ(to_yaml(second.resolve()), yaml);
+  EXPECT_EQ(settings::to_yaml(second.resolve()), yaml);
   EXPECT_EQ(second.resolve().name, "odd: name #1");
   EXPECT_EQ(second.resolve().seed, UINT64_MAX);
   EXPECT_EQ(second.resolve().stop_loss, 0.35);
@@ -208,10 +208,12 @@ TEST(ToYaml, ReadsBackAsTheSameSettings) {
 
 TEST(LoadYaml, NamesAFileThatCannotBeRead) {
   const TempDir dir;
-  EXPECT_THAT(message_of<IoError>([&] { Configuration().load_yaml(dir / "none.yaml"); }), HasSubstr("none.yaml"));
+  EXPECT_THAT(message_of<IoError>([&] { settings::Configuration().load_yaml(dir / "none.yaml"); }),
+              HasSubstr("none.yaml"));
   const std::vector<uint8_t> large((1 << 20) + 1, ' ');
   put_file(dir / "large.yaml", large);
-  EXPECT_THAT(message_of<IoError>([&] { Configuration().load_yaml(dir / "large.yaml"); }), HasSubstr("large.yaml"));
+  EXPECT_THAT(message_of<IoError>([&] { settings::Configuration().load_yaml(dir / "large.yaml"); }),
+              HasSubstr("large.yaml"));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
 #include "lockstep/train.h"
-#include "train/configuration.h"
-#include "train/session.h"
+#include "role/session.h"
+#include "settings/configuration.h"
 #include "train/setup.h"
 
 namespace lockstep::train::testing {

@@ -10,14 +10,14 @@
 #include "base/suggest.h"
 #include "command.h"
 #include "command_line.h"
+#include "display/run_curves.h"
+#include "display/run_tables.h"
 #include "lockstep/error.h"
-#include "output.h"
 #include "records/format.h"
 #include "run_choice.h"
-#include "run_curves.h"
-#include "run_tables.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -31,11 +31,11 @@ struct CompareArguments {
   std::string runs_dir = "runs";
 };
 
-Over read_over(const std::string& text) {
+display::Over read_over(const std::string& text) {
   const std::array<std::string, 3> names{"steps", "seconds", "epochs"};
   const auto* const found = std::find(names.begin(), names.end(), text);
   if (found == names.end()) throw UsageError("--over: '" + text + "' is not known" + base::hint(text, names));
-  return static_cast<Over>(found - names.begin());
+  return static_cast<display::Over>(found - names.begin());
 }
 
 /// A quantity of each run; those that no run knows are left out.
@@ -123,12 +123,12 @@ std::string worker_share(const RunRecord& run, const std::string& phase) {
 }
 
 void add_results(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs) {
-  const auto fraction = [](double value) { return percent(value); };
+  const auto fraction = [](double value) { return terminal::percent(value); };
   add_row(rows, runs, "test accuracy", [&](const RunRecord& r) { return text_or_empty(r.test_accuracy(), fraction); });
-  add_row(rows, runs, "test loss", [](const RunRecord& r) { return text_or_empty(r.test_loss(), loss_text); });
-  add_row(rows, runs, "training loss", [](const RunRecord& r) { return text_or_empty(r.train_loss(), loss_text); });
+  add_row(rows, runs, "test loss", [](const RunRecord& r) { return text_or_empty(r.test_loss(), terminal::loss_text); });
+  add_row(rows, runs, "training loss", [](const RunRecord& r) { return text_or_empty(r.train_loss(), terminal::loss_text); });
   add_row(rows, runs, "steps", [](const RunRecord& r) { return text_or_empty(r.steps(), records::count_text); });
-  add_row(rows, runs, "time", [](const RunRecord& r) { return text_or_empty(r.seconds(), duration_text); });
+  add_row(rows, runs, "time", [](const RunRecord& r) { return text_or_empty(r.seconds(), terminal::duration_text); });
   add_row(rows, runs, "examples/s",
           [](const RunRecord& r) { return text_or_empty(r.examples_per_second(), records::count_text); });
   add_row(rows, runs, "speed-up", [&](const RunRecord& r) {
@@ -156,16 +156,16 @@ void add_resources(std::vector<ComparedRow>& rows, const std::vector<RunRecord>&
           [](const RunRecord& r) { return text_or_empty(held_back(r), records::time_text); });
   for (const char* phase : {"data", "forward", "backward", "optimizer", "push", "pull", "transfer", "others",
                             "evaluation", "checkpoint", "rest"}) {
-    add_row(rows, runs, phase_name(phase), [&](const RunRecord& r) { return worker_share(r, phase); });
+    add_row(rows, runs, display::phase_name(phase), [&](const RunRecord& r) { return worker_share(r, phase); });
   }
 }
 
 /// As many runs side by side as fit, the first one always.
-std::string runs_side_by_side(const Terminal& terminal, const std::vector<RunRecord>& runs,
+std::string runs_side_by_side(const terminal::Terminal& terminal, const std::vector<RunRecord>& runs,
                               const std::vector<ComparedRow>& rows, size_t width) {
-  std::vector<Table::Column> columns{{""}};
-  for (const RunRecord& run : runs) columns.push_back({run.name, Table::Align::right});
-  Table table(std::move(columns));
+  std::vector<terminal::Table::Column> columns{{""}};
+  for (const RunRecord& run : runs) columns.push_back({run.name, terminal::Table::Align::right});
+  terminal::Table table(std::move(columns));
   for (const ComparedRow& row : rows) {
     std::vector<std::string> cells{row.what};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
@@ -175,24 +175,24 @@ std::string runs_side_by_side(const Terminal& terminal, const std::vector<RunRec
 }
 
 int run_compare(const CompareArguments& arguments) {
-  const Over over = read_over(arguments.over);
+  const display::Over over = read_over(arguments.over);
   std::vector<RunRecord> runs;
   for (const std::string& run : arguments.runs) runs.push_back(choose_run(run, arguments.runs_dir));
   if (runs.size() < 2) throw UsageError("compare: takes two runs or more");
-  const Terminal terminal = Terminal::detect();
-  const size_t width = std::max<size_t>(Terminal::width(), 60);
-  for (const RunRecord& run : runs) print("{}", run_headline(terminal, run, width));
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const size_t width = std::max<size_t>(terminal::Terminal::width(), 60);
+  for (const RunRecord& run : runs) terminal::print("{}", run_headline(terminal, run, width));
   std::vector<ComparedRow> results;
   add_results(results, runs);
   add_resources(results, runs);
   const std::string settings = runs_side_by_side(terminal, runs, different_settings(runs), width);
-  if (!settings.empty()) print("\n{}\n{}", terminal.bold("settings that differ"), settings);
-  print("\n{}", runs_side_by_side(terminal, runs, results, width));
-  const std::string curves = overlaid_curves(terminal, runs, over, width);
-  if (!curves.empty()) print("\n{}", curves);
+  if (!settings.empty()) terminal::print("\n{}\n{}", terminal.bold("settings that differ"), settings);
+  terminal::print("\n{}", runs_side_by_side(terminal, runs, results, width));
+  const std::string curves = display::overlaid_curves(terminal, runs, over, width);
+  if (!curves.empty()) terminal::print("\n{}", curves);
   std::string warnings;
   for (const RunRecord& run : runs) warnings += warning_lines(terminal, run);
-  if (!warnings.empty()) print("\n{}", warnings);
+  if (!warnings.empty()) terminal::print("\n{}", warnings);
   return 0;
 }
 

@@ -8,13 +8,13 @@
 #include <string>
 
 #include "base/address.h"
-#include "cluster/caught_signals.h"
-#include "cluster/supervisor.h"
 #include "command.h"
 #include "command_line.h"
 #include "dash/dash.h"
+#include "launch/supervisor.h"
 #include "lockstep/error.h"
-#include "output.h"
+#include "process/caught_signals.h"
+#include "terminal/output.h"
 
 namespace lockstep::tools {
 namespace {
@@ -39,7 +39,7 @@ int run_dash(const DashArguments& arguments) {
       throw UsageError(fmt::format("{} is a file; a folder is needed", folder));
     }
   }
-  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
   dash::Options options;
   options.runs_dir = arguments.runs_dir;
   options.lab_dir = arguments.lab_dir;
@@ -49,8 +49,8 @@ int run_dash(const DashArguments& arguments) {
   options.stop = signals.fd();
   if (options.token.empty() && !base::is_loopback(options.host)) options.token = dash::make_token();
   dash::serve(options, [&](const std::string& url) {
-    print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
-    flush_out();
+    terminal::print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
+    terminal::flush_out();
   });
   signalfd_siginfo taken{};  // or it would end the process once it is let through again
   while (::read(signals.fd(), &taken, sizeof taken) == sizeof taken) {

@@ -5,9 +5,9 @@
 #include "command.h"
 #include "command_line.h"
 #include "data/catalog.h"
-#include "fetch_display.h"
-#include "output.h"
-#include "table.h"
+#include "display/fetch_display.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
 
 namespace lockstep::tools {
 namespace {
@@ -18,24 +18,24 @@ struct DataArguments {
 };
 
 int list_data(const DataArguments& arguments) {
-  const Terminal terminal = Terminal::detect();
-  Table table({{"data set"}, {"here"}, {"where, or how to get it"}, {"what it is"}});
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  terminal::Table table({{"data set"}, {"here"}, {"where, or how to get it"}, {"what it is"}});
   for (const data::CatalogEntry& entry : data::list(data::SourceOptions::from_environment(arguments.data))) {
     table.add({entry.name, entry.available ? terminal.green("yes") : "no",
                entry.folder.empty() ? entry.how : entry.folder, entry.description});
   }
-  write_out(table.text(terminal));
+  terminal::write_out(table.text(terminal));
   return 0;
 }
 
 int get_data(const DataArguments& arguments) {
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   const auto source = data::SourceOptions::from_environment(arguments.data);
-  const std::string folder = data::fetch(arguments.name, source, fetch_display(terminal));
+  const std::string folder = data::fetch(arguments.name, source, display::fetch_display(terminal));
   if (folder.empty()) {
-    print("{} needs no files\n", arguments.name);
+    terminal::print("{} needs no files\n", arguments.name);
   } else {
-    print("{} is in {}\n", arguments.name, folder);
+    terminal::print("{} is in {}\n", arguments.name, folder);
   }
   return 0;
 }
@@ -64,7 +64,7 @@ void add_data(const Command& program, Invocation& invocation) {
 
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {
-      write_out(help);
+      terminal::write_out(help);
       return 0;
     };
   });

@@ -7,16 +7,16 @@
 
 #include "command.h"
 #include "command_line.h"
+#include "inspect/describe.h"
 #include "lockstep/error.h"
 #include "ops/op_table.h"
-#include "output.h"
-#include "table.h"
-#include "text.h"
-#include "train/configuration.h"
-#include "train/describe.h"
-#include "train/machine.h"
-#include "train/run_directory.h"
-#include "train/settings.h"
+#include "run/run_directory.h"
+#include "settings/configuration.h"
+#include "settings/machine.h"
+#include "settings/settings.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -32,65 +32,67 @@ struct DescribeArguments {
   bool kernels = false;
 };
 
-std::string flop_text(uint64_t flops) { return flops == 0 ? "" : scaled(static_cast<double>(flops)); }
+std::string flop_text(uint64_t flops) { return flops == 0 ? "" : terminal::scaled(static_cast<double>(flops)); }
 
-void print_heading(const Terminal& terminal, const nn::ModelDef& def, const train::ModelDescription& model) {
-  print("{}: {}\n", terminal.bold(model.name), model.description);
-  print("images {}, batch {}\n", model.image.str(), model.batch);
+void print_heading(const terminal::Terminal& terminal, const nn::ModelDef& def,
+                   const inspect::ModelDescription& model) {
+  terminal::print("{}: {}\n", terminal.bold(model.name), model.description);
+  terminal::print("images {}, batch {}\n", model.image.str(), model.batch);
   for (const nn::ModelOption& option : def.options) {
     const std::string allowed = option.allowed.empty() ? "" : fmt::format(" ({})", fmt::join(option.allowed, " or "));
     const std::string description = option.description.empty() ? "" : ": " + option.description;
-    print("option {}={}{}{}\n", option.name, model.options.at(option.name), allowed, description);
+    terminal::print("option {}={}{}{}\n", option.name, model.options.at(option.name), allowed, description);
   }
-  print("\n");
+  terminal::print("\n");
 }
 
-void print_layers(const Terminal& terminal, const train::ModelDescription& model) {
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"layer"}, {"output"}, {"parameters", kRight}, {"flop forward", kRight}, {"backward", kRight}, {"ops"}});
-  for (const train::LayerInfo& layer : model.layers) {
-    table.add({layer.name, layer.output.str(), layer.parameters == 0 ? "" : grouped(layer.parameters),
+void print_layers(const terminal::Terminal& terminal, const inspect::ModelDescription& model) {
+  constexpr auto kRight = terminal::Table::Align::right;
+  terminal::Table table(
+      {{"layer"}, {"output"}, {"parameters", kRight}, {"flop forward", kRight}, {"backward", kRight}, {"ops"}});
+  for (const inspect::LayerInfo& layer : model.layers) {
+    table.add({layer.name, layer.output.str(), layer.parameters == 0 ? "" : terminal::grouped(layer.parameters),
                flop_text(layer.forward_flops), flop_text(layer.backward_flops), layer.ops});
   }
-  table.add(
-      {"total", "", grouped(model.parameters), flop_text(model.forward_flops), flop_text(model.backward_flops), ""});
-  print("{}\n", table.text(terminal));
+  table.add({"total", "", terminal::grouped(model.parameters), flop_text(model.forward_flops),
+             flop_text(model.backward_flops), ""});
+  terminal::print("{}\n", table.text(terminal));
 }
 
-void print_memory(const Terminal& terminal, const train::ModelDescription& model) {
-  const train::MemoryInfo& memory = model.memory;
+void print_memory(const terminal::Terminal& terminal, const inspect::ModelDescription& model) {
+  const inspect::MemoryInfo& memory = model.memory;
   const auto row = [](const std::string& name, const std::string& value) {
-    print("  {}{}\n", padded_right(name, 28), value);
+    terminal::print("  {}{}\n", terminal::padded_right(name, 28), value);
   };
-  print("{}\n", terminal.bold("memory of a training step"));
-  row("activations and scratch",
-      fmt::format("{} ({} without reuse)", bytes_text(memory.arena_bytes), bytes_text(memory.unshared_bytes)));
-  row("parameters", bytes_text(memory.parameter_bytes));
-  row("gradients", bytes_text(memory.gradient_bytes));
-  row(fmt::format("state of {}", model.optimizer), bytes_text(memory.optimizer_bytes));
+  terminal::print("{}\n", terminal.bold("memory of a training step"));
+  row("activations and scratch", fmt::format("{} ({} without reuse)", terminal::bytes_text(memory.arena_bytes),
+                                             terminal::bytes_text(memory.unshared_bytes)));
+  row("parameters", terminal::bytes_text(memory.parameter_bytes));
+  row("gradients", terminal::bytes_text(memory.gradient_bytes));
+  row(fmt::format("state of {}", model.optimizer), terminal::bytes_text(memory.optimizer_bytes));
 }
 
-void print_kernels(const Terminal& terminal, const train::ModelDescription& model) {
-  Table table({{"kernel"}, {"op"}, {"implementation"}, {"output"}, {"type"}, {"layout"}, {"when"}});
-  for (const graph::KernelInfo& kernel : model.kernels) {
+void print_kernels(const terminal::Terminal& terminal, const inspect::ModelDescription& model) {
+  terminal::Table table({{"kernel"}, {"op"}, {"implementation"}, {"output"}, {"type"}, {"layout"}, {"when"}});
+  for (const program::KernelInfo& kernel : model.kernels) {
     table.add({kernel.name, std::string(ops::name(kernel.op)), std::string(kernel.implementation),
                kernel.type.shape.str(), std::string(name(kernel.type.dtype)), kernel.layout.str(),
                kernel.once ? "once" : (kernel.backward ? "backward" : "forward")});
   }
-  print("\n{}", table.text(terminal));
+  terminal::print("\n{}", table.text(terminal));
 }
 
 /// A model, or the one of a run as it was trained.
-train::DescribeRequest request_for(const std::string& name, train::Configuration& configuration) {
-  train::DescribeRequest request;
+inspect::DescribeRequest request_for(const std::string& name, settings::Configuration& configuration) {
+  inspect::DescribeRequest request;
   std::error_code ignored;
   if (!std::filesystem::is_directory(name, ignored)) {
     request.model = &configuration.model(name);
     request.batch = request.model->defaults.batch;
     return request;
   }
-  configuration.resume_from(train::find_run(name, "runs") + "/config.yaml");
-  const train::Settings run = configuration.resolve();
+  configuration.resume_from(run::find_run(name, "runs") + "/config.yaml");
+  const settings::Settings run = configuration.resolve();
   request.model = &configuration.model(run.model);
   request.options = run.options;
   request.batch = run.batch;
@@ -99,22 +101,22 @@ train::DescribeRequest request_for(const std::string& name, train::Configuration
 }
 
 int run_describe(const DescribeArguments& arguments, std::span<const nn::ModelDef> models) {
-  train::Settings settings;
+  settings::Settings settings;
   settings.threads = arguments.threads;
-  const train::SettingDef& options = *train::find_setting("options");
-  if (!arguments.options.empty()) train::assign(settings, options, arguments.options, "--options");
-  train::assign(settings, *train::find_setting("precision"), arguments.precision, "--precision");
-  train::Configuration configuration(models);  // owns the model where it is a file
-  train::DescribeRequest request = request_for(arguments.model, configuration);
+  const settings::SettingDef& options = *settings::find_setting("options");
+  if (!arguments.options.empty()) settings::assign(settings, options, arguments.options, "--options");
+  settings::assign(settings, *settings::find_setting("precision"), arguments.precision, "--precision");
+  settings::Configuration configuration(models);  // owns the model where it is a file
+  inspect::DescribeRequest request = request_for(arguments.model, configuration);
   for (const auto& [option, value] : settings.options) request.options[option] = value;
   if (arguments.batch > 0) request.batch = arguments.batch;
   if (!arguments.optimizer.empty()) request.optimizer = arguments.optimizer;
-  request.threads = train::resolve_threads(settings);
+  request.threads = settings::resolve_threads(settings);
   request.precision = settings.precision;
   request.exact_conv = arguments.exact_conv;
-  const train::ModelDescription model = train::describe(request);
+  const inspect::ModelDescription model = inspect::describe(request);
 
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   print_heading(terminal, *request.model, model);
   print_layers(terminal, model);
   print_memory(terminal, model);
@@ -136,7 +138,7 @@ void add_describe(const Command& program, Invocation& invocation) {
   app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
   app.add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
       .type_name("NAME");
-  app.add_flag("--exact-conv", arguments->exact_conv, std::string(train::find_setting("exact-conv")->help));
+  app.add_flag("--exact-conv", arguments->exact_conv, std::string(settings::find_setting("exact-conv")->help));
   app.add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
   app.footer(
       "Examples:\n"

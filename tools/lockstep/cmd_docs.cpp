@@ -11,9 +11,9 @@
 #include "lockstep/error.h"
 #include "model_facts.h"
 #include "ops/op_table.h"
-#include "output.h"
-#include "text.h"
-#include "train/settings.h"
+#include "settings/settings.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -29,23 +29,24 @@ std::string cell(std::string_view text) {
 }
 
 void print_ops() {
-  print("# Ops\n\nMade from src/ops/op_table.cpp by `lockstep docs ops`; do not edit.\n");
+  terminal::print("# Ops\n\nMade from src/ops/op_table.cpp by `lockstep docs ops`; do not edit.\n");
   for (int f = 0; f <= static_cast<int>(ops::Family::internal); ++f) {
-    print("\n## {}\n\n| op | what it computes | gradient |\n|---|---|---|\n", ops::name(static_cast<ops::Family>(f)));
+    terminal::print("\n## {}\n\n| op | what it computes | gradient |\n|---|---|---|\n",
+                    ops::name(static_cast<ops::Family>(f)));
     for (const ops::OpDef& def : ops::op_table()) {
       if (static_cast<int>(def.family) != f) continue;
-      print("| `{}` | {} | {} |\n", def.name, cell(def.formula), def.gradient == nullptr ? "no" : "yes");
+      terminal::print("| `{}` | {} | {} |\n", def.name, cell(def.formula), def.gradient == nullptr ? "no" : "yes");
     }
   }
 }
 
-std::string kept(train::Keep keep) {
+std::string kept(settings::Keep keep) {
   switch (keep) {
-    case train::Keep::fixed:
+    case settings::Keep::fixed:
       return "no";
-    case train::Keep::free:
+    case settings::Keep::free:
       return "yes";
-    case train::Keep::call_only:
+    case settings::Keep::call_only:
       return "flag only";
   }
   return "";
@@ -53,16 +54,17 @@ std::string kept(train::Keep keep) {
 
 void print_settings() {
   std::string_view group;
-  for (const train::SettingDef& def : train::settings_table()) {
+  for (const settings::SettingDef& def : settings::settings_table()) {
     if (def.group != group) {
-      print("\n### {}\n\n| flag | what it does | takes | default | can change on resume |\n|---|---|---|---|---|\n",
-            def.group);
+      terminal::print(
+          "\n### {}\n\n| flag | what it does | takes | default | can change on resume |\n|---|---|---|---|---|\n",
+          def.group);
     }
     group = def.group;
     const std::string flag = def.name == "model" ? "MODEL" : fmt::format("--{}", def.name);
-    const std::string value = train::default_text(def);
-    print("| `{}` | {} | {} | {} | {} |\n", flag, cell(def.help), cell(train::allowed_text(def)),
-          value.empty() ? "" : "`" + value + "`", kept(def.keep));
+    const std::string value = settings::default_text(def);
+    terminal::print("| `{}` | {} | {} | {} | {} |\n", flag, cell(def.help), cell(settings::allowed_text(def)),
+                    value.empty() ? "" : "`" + value + "`", kept(def.keep));
   }
 }
 
@@ -85,14 +87,14 @@ void print_layers() {
   std::string_view group;
   for (const interchange::LayerKind& kind : interchange::layer_kinds()) {
     if (kind.group != group) {
-      print(
+      terminal::print(
           "\n### {}\n\n| layer | what it computes | inputs | keys (default) | `layer: VALUE` sets "
           "|\n|---|---|---|---|---|\n",
           kind.group);
     }
     group = kind.group;
-    print("| `{}` | {} | {} | {} | {} |\n", kind.name, cell(kind.help), inputs_text(kind), cell(keys_text(kind)),
-          kind.main.empty() ? "" : fmt::format("`{}`", kind.main));
+    terminal::print("| `{}` | {} | {} | {} | {} |\n", kind.name, cell(kind.help), inputs_text(kind),
+                    cell(keys_text(kind)), kind.main.empty() ? "" : fmt::format("`{}`", kind.main));
   }
 }
 
@@ -107,10 +109,11 @@ std::string options_text(const nn::ModelDef& model) {
 }
 
 void print_zoo() {
-  print("| model | what it is | parameters | image | trains with | options |\n|---|---|---|---|---|---|\n");
+  terminal::print("| model | what it is | parameters | image | trains with | options |\n|---|---|---|---|---|---|\n");
   for (const nn::ModelDef& model : nn::zoo()) {
-    print("| `{}` | {} | {} | {} | {} | {} |\n", model.name, cell(model.description), grouped(parameter_count(model)),
-          model.image.str(), training_text(model), cell(options_text(model)));
+    terminal::print("| `{}` | {} | {} | {} | {} | {} |\n", model.name, cell(model.description),
+                    terminal::grouped(parameter_count(model)), model.image.str(), training_text(model),
+                    cell(options_text(model)));
   }
 }
 
@@ -137,10 +140,10 @@ std::string_view unit_text(lab::Unit unit) {
 }
 
 void print_fields() {
-  print("| field | what it is | unit | per worker |\n|---|---|---|---|\n");
+  terminal::print("| field | what it is | unit | per worker |\n|---|---|---|---|\n");
   for (const lab::FieldDef& def : lab::fields()) {
-    print("| `{}` | {}: {} | {} | {} |\n", def.name, def.title, cell(def.help), unit_text(def.unit),
-          def.of_worker ? "yes" : "");
+    terminal::print("| `{}` | {}: {} | {} | {} |\n", def.name, def.title, cell(def.help), unit_text(def.unit),
+                    def.of_worker ? "yes" : "");
   }
 }
 

@@ -5,22 +5,22 @@
 
 #include "command.h"
 #include "command_line.h"
-#include "fetch_display.h"
-#include "output.h"
-#include "text.h"
+#include "display/fetch_display.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 #include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
 
 struct EvalArguments {
-  train::ModelSource source;
-  train::EvaluateRequest request;
+  inspect::ModelSource source;
+  inspect::EvaluateRequest request;
   int64_t threads = 0;
   bool json = false;
 };
 
-void print_json(const train::TrainedModel& model, const train::EvaluateRequest& request,
+void print_json(const inspect::TrainedModel& model, const inspect::EvaluateRequest& request,
                 const train::Metrics& metrics) {
   const nlohmann::ordered_json result{
       {"model", model.header.model},
@@ -31,25 +31,25 @@ void print_json(const train::TrainedModel& model, const train::EvaluateRequest& 
       {"loss", metrics.loss},
       {"accuracy", metrics.has_accuracy ? nlohmann::ordered_json(metrics.accuracy) : nlohmann::ordered_json(nullptr)},
   };
-  print("{}\n", result.dump(2));
+  terminal::print("{}\n", result.dump(2));
 }
 
 int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> models) {
-  const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = load_trained(arguments.source, models);
-  train::EvaluateRequest request = arguments.request;
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const inspect::TrainedModel model = load_trained(arguments.source, models);
+  inspect::EvaluateRequest request = arguments.request;
   request.threads = static_cast<int>(arguments.threads);
-  request.fetch_progress = fetch_display(terminal, arguments.json);
-  const train::Metrics metrics = train::evaluate(model, request);
+  request.fetch_progress = display::fetch_display(terminal, arguments.json);
+  const train::Metrics metrics = inspect::evaluate(model, request);
   if (arguments.json) {
     print_json(model, request, metrics);
     return 0;
   }
   const std::string accuracy =
-      metrics.has_accuracy ? fmt::format("accuracy {}, ", terminal.bold(percent(metrics.accuracy))) : "";
-  print("{} at step {} on {}: {}loss {}\n", model.header.model, grouped(model.header.state.step),
-        counted(static_cast<uint64_t>(metrics.examples), request.split + " example"), accuracy,
-        loss_text(metrics.loss));
+      metrics.has_accuracy ? fmt::format("accuracy {}, ", terminal.bold(terminal::percent(metrics.accuracy))) : "";
+  terminal::print("{} at step {} on {}: {}loss {}\n", model.header.model, terminal::grouped(model.header.state.step),
+                  terminal::counted(static_cast<uint64_t>(metrics.examples), request.split + " example"), accuracy,
+                  terminal::loss_text(metrics.loss));
   return 0;
 }
 

@@ -9,21 +9,21 @@
 #include "command_line.h"
 #include "interchange/onnx_export.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 #include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
 
 struct ExportArguments {
-  train::ModelSource source;
+  inspect::ModelSource source;
   std::string file;
   int64_t batch = 0;
 };
 
 /// What a reader of the file wants to know of the training; keys as in config.yaml.
-std::vector<std::pair<std::string, std::string>> metadata(const train::CheckpointHeader& header) {
+std::vector<std::pair<std::string, std::string>> metadata(const checkpoint::CheckpointHeader& header) {
   std::vector<std::pair<std::string, std::string>> entries{{"model", header.model},
                                                            {"step", std::to_string(header.state.step)}};
   for (const auto& [name, value] : header.options) entries.emplace_back("option." + name, value);
@@ -40,7 +40,7 @@ int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> m
   if (!arguments.file.ends_with(".onnx")) {
     throw UsageError("export: '" + arguments.file + "' must end in .onnx");
   }
-  const train::TrainedModel model = load_trained(arguments.source, models);
+  const inspect::TrainedModel model = load_trained(arguments.source, models);
   nn::BuildRequest request{.batch = arguments.batch,
                            .training = false,
                            .image = model.spec.image,
@@ -50,11 +50,11 @@ int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> m
   const interchange::OnnxExport file =
       interchange::export_onnx(*model.spec.model, request, values, metadata(model.header));
   base::write_whole_file(arguments.file, file.bytes);
-  print("{} at step {} -> {} ({}, opset {}, {}, {} parameters)\n", model.header.model, grouped(model.header.state.step),
-        arguments.file, bytes_text(file.bytes.size()), interchange::kExportOpset, counted(file.nodes, "node"),
-        grouped(file.parameters));
-  print("  input   {}\n", file.input);
-  for (const std::string& output : file.outputs) print("  output  {}\n", output);
+  terminal::print("{} at step {} -> {} ({}, opset {}, {}, {} parameters)\n", model.header.model,
+                  terminal::grouped(model.header.state.step), arguments.file, terminal::bytes_text(file.bytes.size()),
+                  interchange::kExportOpset, terminal::counted(file.nodes, "node"), terminal::grouped(file.parameters));
+  terminal::print("  input   {}\n", file.input);
+  for (const std::string& output : file.outputs) terminal::print("  output  {}\n", output);
   return 0;
 }
 

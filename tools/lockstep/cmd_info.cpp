@@ -12,10 +12,10 @@
 #include "command.h"
 #include "command_line.h"
 #include "emulate/rights.h"
-#include "output.h"
-#include "terminal.h"
-#include "text.h"
-#include "train/machine.h"
+#include "settings/machine.h"
+#include "terminal/output.h"
+#include "terminal/terminal.h"
+#include "terminal/text.h"
 #include "version.h"
 
 namespace lockstep::tools {
@@ -53,8 +53,8 @@ Json collect() {
       {"cores", base::available_cores()},
       {"isa", backend::cpu::name(backend::cpu::active_isa())},
       {"memory_bytes", memory_bytes()},
-      {"threads", train::resolve_threads({})},
-      {"backends", train::backend_names()},
+      {"threads", settings::resolve_threads({})},
+      {"backends", settings::backend_names()},
       {"onednn", onednn_version()},
       {"highway", kHighway},
       {"cpu_quota", allowed(emulate::why_no_control_groups())},
@@ -63,7 +63,7 @@ Json collect() {
 }
 
 std::string value_text(const std::string& key, const Json& value) {
-  if (key == "memory_bytes") return bytes_text(value.get<uint64_t>());
+  if (key == "memory_bytes") return terminal::bytes_text(value.get<uint64_t>());
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
   std::string text;
@@ -74,13 +74,13 @@ std::string value_text(const std::string& key, const Json& value) {
 int run_info(bool json) {
   const Json info = collect();
   if (json) {
-    print("{}\n", info.dump(2));
+    terminal::print("{}\n", info.dump(2));
     return 0;
   }
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   for (const auto& [key, value] : info.items()) {
     const std::string label = key == "memory_bytes" ? "memory" : key;
-    print("{}{}\n", terminal.dim(padded_right(label, 12)), value_text(key, value));
+    terminal::print("{}{}\n", terminal.dim(terminal::padded_right(label, 12)), value_text(key, value));
   }
   return 0;
 }

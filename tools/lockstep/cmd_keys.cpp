@@ -9,8 +9,8 @@
 #include "command.h"
 #include "command_line.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "terminal.h"
+#include "terminal/output.h"
+#include "terminal/terminal.h"
 
 namespace lockstep::tools {
 namespace {
@@ -62,34 +62,34 @@ std::vector<cluster::MadeKeys> make(const KeysArguments& given) {
 int new_keys(const KeysArguments& arguments) {
   for (const cluster::MadeKeys& made : make(arguments)) {
     if (made.host.empty()) {
-      print("{}: {}, {}, {} for every machine. Whoever has them may act as any role.\n", made.folder,
-            cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
+      terminal::print("{}: {}, {}, {} for every machine. Whoever has them may act as any role.\n", made.folder,
+                      cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
     } else {
-      print("{}: for machine {} ({})\n", made.folder, made.host, joined(made.roles));
+      terminal::print("{}: for machine {} ({})\n", made.folder, made.host, joined(made.roles));
     }
   }
   if (arguments.shared) {
-    print("Copy these three files to {} on every machine", arguments.dir);
+    terminal::print("Copy these three files to {} on every machine", arguments.dir);
   } else {
-    print("Copy each folder to the same place on its machine");
+    terminal::print("Copy each folder to the same place on its machine");
   }
-  print(" and give --tls {} there. {}/{} signs new keys: keep it here.\n", arguments.dir, arguments.dir,
-        cluster::kAuthorityKeyFile);
+  terminal::print(" and give --tls {} there. {}/{} signs new keys: keep it here.\n", arguments.dir, arguments.dir,
+                  cluster::kAuthorityKeyFile);
   return 0;
 }
 
 int show_keys(const KeysArguments& arguments) {
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   bool good = true;
   for (const cluster::KeyFacts& facts : cluster::read_keys(arguments.dir)) {
     const transport::CertificateFacts& certificate = facts.certificate;
-    print("{}\n", terminal.bold(facts.path));
-    print("  subject      {}{}\n", certificate.subject, certificate.authority ? " (authority)" : "");
-    if (!certificate.roles.empty()) print("  roles        {}\n", joined(certificate.roles));
-    if (!certificate.names.empty()) print("  names        {}\n", joined(certificate.names));
-    print("  valid        {} to {}\n", certificate.not_before, certificate.not_after);
-    print("  fingerprint  {}\n", certificate.fingerprint);
-    for (const std::string& problem : facts.problems) print("  {} {}\n", terminal.red("wrong:"), problem);
+    terminal::print("{}\n", terminal.bold(facts.path));
+    terminal::print("  subject      {}{}\n", certificate.subject, certificate.authority ? " (authority)" : "");
+    if (!certificate.roles.empty()) terminal::print("  roles        {}\n", joined(certificate.roles));
+    if (!certificate.names.empty()) terminal::print("  names        {}\n", joined(certificate.names));
+    terminal::print("  valid        {} to {}\n", certificate.not_before, certificate.not_after);
+    terminal::print("  fingerprint  {}\n", certificate.fingerprint);
+    for (const std::string& problem : facts.problems) terminal::print("  {} {}\n", terminal.red("wrong:"), problem);
     good = good && facts.problems.empty();
   }
   return good ? 0 : 1;
@@ -130,7 +130,7 @@ void add_keys(const Command& program, Invocation& invocation) {
 
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {
-      write_out(help);
+      terminal::write_out(help);
       return 0;
     };
   });

@@ -94,7 +94,7 @@ void add_lab(const Command& program, Invocation& invocation) {
   app.footer(kLabExamples);
   app.callback_without_command([&invocation](const std::string& help) {
     invocation.run = [help] {
-      write_out(help);
+      terminal::write_out(help);
       return 0;
     };
   });

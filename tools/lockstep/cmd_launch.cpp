@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "base/file.h"
-#include "cluster/collect.h"
-#include "cluster/open_files.h"
-#include "cluster/ssh_launch.h"
-#include "cluster/under_launcher.h"
-#include "cluster_run.h"
 #include "command.h"
 #include "command_line.h"
+#include "display/launch_display.h"
+#include "launch/cluster_run.h"
+#include "launch/collect.h"
+#include "launch/launch_settings.h"
+#include "launch/open_files.h"
+#include "launch/ssh_launch.h"
+#include "launch/under_launcher.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "text.h"
-#include "train/run_directory.h"
+#include "run/run_directory.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 #include "train_arguments.h"
 
 namespace lockstep::tools {
@@ -83,59 +85,64 @@ std::string remote_folder(const std::string& run_dir, bool resume) {
   return folder;
 }
 
-train::Settings resolve(train::Configuration configuration, const std::string& resumed) {
+settings::Settings resolve(settings::Configuration configuration, const std::string& resumed) {
   if (!resumed.empty()) configuration.resume_from(resumed + "/config.yaml");
   return configuration.resolve();
 }
 
 int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
-  const train::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
+  const settings::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
   for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate", "faults"}) {
     if (!configuration.given(name)) continue;
     throw UsageError(fmt::format("--{}: the cluster file says who runs where; leave it out", name));
   }
-  cluster::SshJob job;
+  launch::SshJob job;
   job.cluster = cluster::load_cluster_file(arguments.file);
-  cluster::check_open_files_of_job(job.cluster.spec, false);
+  launch::check_open_files_of_job(job.cluster.spec, false);
   job.ssh = split(arguments.ssh);
   if (job.ssh.empty()) throw UsageError("--ssh: '' is not a command");
   job.program = arguments.program.empty() ? invocation.program : arguments.program;
-  job.words = role_words(configuration);
+  job.words = launch::role_words(configuration);
   job.resume = configuration.given("resume");
   for (const char* name : {"threads", "wait-policy"}) {
     if (configuration.given(name)) job.words.push_back(fmt::format("--{}={}", name, configuration.given_text(name)));
   }
 
   const std::string runs = configuration.given_text("runs-dir").empty() ? "runs" : configuration.given_text("runs-dir");
-  const std::string resumed = job.resume ? train::find_run(configuration.given_text("resume"), runs) : "";
-  const train::Settings settings = resolve(configuration, resumed);
-  train::RunDirectory directory =
-      job.resume ? train::RunDirectory::open(resumed, runs)
-                 : train::RunDirectory::create_for(settings, configuration.model(settings.model).name);
+  const std::string resumed = job.resume ? run::find_run(configuration.given_text("resume"), runs) : "";
+  const settings::Settings settings = resolve(configuration, resumed);
+  run::RunDirectory directory = job.resume
+                                    ? run::RunDirectory::open(resumed, runs)
+                                    : run::RunDirectory::create_for(settings, configuration.model(settings.model).name);
   job.run_dir = remote_folder(directory.path(), job.resume);
   if (!job.resume) base::write_whole_file(directory.config_file(), to_yaml(settings));
   if (!settings.quiet) {
-    print("{} on {}: {} on {}\nkept in {}\n\n", settings.model, settings.dataset,
-          counted(job.cluster.spec.tasks().size(), "role"), counted(job.cluster.nodes.size(), "host"),
-          directory.path());
-    flush_out();
+    terminal::print("{} on {}: {} on {}\nkept in {}\n\n", settings.model, settings.dataset,
+                    terminal::counted(job.cluster.spec.tasks().size(), "role"),
+                    terminal::counted(job.cluster.nodes.size(), "host"), directory.path());
+    terminal::flush_out();
   }
 
   // A launcher that only sleeps would be taken for gone by the hosts.
   std::signal(SIGTSTP, SIG_IGN);
-  ClusterRun run;
+  launch::ClusterRun run;
   run.settings = &settings;
   run.run_dir = directory.path();
-  run.program = invocation.program;
   run.tasks = job.cluster.spec.tasks();
-  run.roles = cluster::ssh_roles(job);
+  run.roles = launch::ssh_roles(job);
   run.discard = [&] { return directory.discard_if_unused(); };
   run.collect = [&] {
-    std::string missing = cluster::collect(job, directory.path(), arguments.remove);
+    std::string missing = launch::collect(job, directory.path(), arguments.remove);
     if (!missing.empty()) directory.keep();  // its `launch-id` names the folders on the hosts
     return missing;
   };
-  return run_cluster(run);
+  display::LaunchDisplay display(terminal::Terminal::detect(), settings);
+  display.start(run.tasks);
+  run.events = &display;
+  run.tick = display.tick();
+  const launch::ClusterEnd end = launch::run_cluster(run);
+  display.close(end, invocation.program);
+  return end.code;
 }
 
 void add_under_launcher(const Command& program, Invocation& invocation) {
@@ -143,7 +150,7 @@ void add_under_launcher(const Command& program, Invocation& invocation) {
   app.hide();
   const auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("COMMAND", *words, "").required();
-  app.callback([words, &invocation] { invocation.run = [words] { return cluster::run_under_launcher(*words); }; });
+  app.callback([words, &invocation] { invocation.run = [words] { return launch::run_under_launcher(*words); }; });
 }
 
 }  // namespace

@@ -6,29 +6,30 @@
 #include "command_line.h"
 #include "lockstep/nn.h"
 #include "model_facts.h"
-#include "output.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
 
-void add_row(Table& table, const nn::ModelDef& model) {
+void add_row(terminal::Table& table, const nn::ModelDef& model) {
   const Shape& image = model.image;
-  table.add({model.name, grouped(parameter_count(model)), fmt::format("{}x{}x{}", image[0], image[1], image[2]),
-             training_text(model), model.description});
+  table.add({model.name, terminal::grouped(parameter_count(model)),
+             fmt::format("{}x{}x{}", image[0], image[1], image[2]), training_text(model), model.description});
 }
 
 int run_models(const Invocation& invocation) {
-  const Terminal terminal = Terminal::detect();
-  Table table({{"model"}, {"parameters", Table::Align::right}, {"image"}, {"trains with"}, {"what it is"}});
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  terminal::Table table(
+      {{"model"}, {"parameters", terminal::Table::Align::right}, {"image"}, {"trains with"}, {"what it is"}});
   for (const nn::ModelDef& model : nn::zoo()) {
     const auto same = [&](const nn::ModelDef& own) { return own.name == model.name; };
     if (std::none_of(invocation.models.begin(), invocation.models.end(), same)) add_row(table, model);
   }
   for (const nn::ModelDef& model : invocation.models) add_row(table, model);
-  write_out(table.text(terminal));
-  print("\nA model of your own is a file: {} train my-model.yaml (docs/models.md).\n", invocation.program);
+  terminal::write_out(table.text(terminal));
+  terminal::print("\nA model of your own is a file: {} train my-model.yaml (docs/models.md).\n", invocation.program);
   return 0;
 }
 

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "cluster/caught_signals.h"
-#include "cluster/process.h"
-#include "cluster/supervisor.h"
 #include "command.h"
 #include "command_line.h"
+#include "display/monitor_table.h"
+#include "launch/supervisor.h"
 #include "lockstep/error.h"
-#include "monitor_table.h"
 #include "observe/monitor/resource_monitor.h"
-#include "output.h"
-#include "text.h"
+#include "process/caught_signals.h"
+#include "process/child_process.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -77,14 +77,14 @@ std::string csv_file(const std::string& given, const std::string& program) {
 }
 
 /// A signal to this process alone is the program's as well; a key of the terminal's has reached it already.
-void pass_on(int signals, const cluster::Child& child) {
+void pass_on(int signals, const process::Child& child) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof info) == sizeof info) {
     if (info.ssi_code != SI_KERNEL) child.signal(static_cast<int>(info.ssi_signo));
   }
 }
 
-void wait_for_end(const cluster::Child& child, int signals) {
+void wait_for_end(const process::Child& child, int signals) {
   for (;;) {
     std::vector<pollfd> fds{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}};
     poll(fds.data(), fds.size(), -1);
@@ -99,24 +99,25 @@ int run_monitor(const MonitorArguments& arguments, char** argv) {
   options.every = std::chrono::duration<double>(parse_every(arguments.every));
   options.csv_file = csv_file(arguments.csv, words.front());
   options.descendants = true;
-  options.warn = [](const std::string& text) { print_note(Terminal::detect(), "warning", text); };
-  const cluster::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
-  cluster::Command command;
+  options.warn = [](const std::string& text) { terminal::print_note(terminal::Terminal::detect(), "warning", text); };
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
+  process::Command command;
   command.argv = words;
   command.own_output = false;
   command.foreground = true;
-  cluster::Child child(command);
+  process::Child child(command);
   options.pid = child.pid();
   observe::ResourceMonitor monitor(options);
   wait_for_end(child, signals.fd());
   monitor.stop();  // before the process is gone for good: what it used is still there to read
-  const std::optional<cluster::Ending> ending = child.reap();
+  const std::optional<process::Ending> ending = child.reap();
   const double seconds = monitor.latest().seconds;
   std::error_code ignored;
   const bool kept = std::filesystem::exists(options.csv_file, ignored);
   // Standard output is the program's.
-  const Terminal terminal = isatty(STDERR_FILENO) != 0 ? Terminal::detect() : Terminal{};
-  std::fputs(monitor_report(monitor.summary(), words.front(), seconds, kept ? options.csv_file : "", terminal).c_str(),
+  const terminal::Terminal terminal = isatty(STDERR_FILENO) != 0 ? terminal::Terminal::detect() : terminal::Terminal{};
+  std::fputs(display::monitor_report(monitor.summary(), words.front(), seconds, kept ? options.csv_file : "", terminal)
+                 .c_str(),
              stderr);
   return ending ? ending->code() : 1;
 }

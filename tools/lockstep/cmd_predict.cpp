@@ -9,12 +9,12 @@
 #include "command.h"
 #include "command_line.h"
 #include "data/images.h"
-#include "fetch_display.h"
+#include "display/fetch_display.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "picture.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/picture.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 #include "trained_model.h"
 
 namespace lockstep::tools {
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct PredictArguments {
-  train::ModelSource source;
+  inspect::ModelSource source;
   std::vector<std::string> files;
   std::string dataset;
   std::string data;
@@ -38,7 +38,7 @@ struct PredictArguments {
 struct Seen {
   std::string name;
   data::Examples images;
-  std::vector<train::Prediction> predictions;
+  std::vector<inspect::Prediction> predictions;
 
   [[nodiscard]] bool right(size_t i) const { return images.labels[i] == predictions[i].label; }
 };
@@ -55,7 +55,7 @@ class ClassNames {
   std::vector<std::string> names_;
 };
 
-std::vector<int> best_classes(const train::Prediction& prediction, int64_t count) {
+std::vector<int> best_classes(const inspect::Prediction& prediction, int64_t count) {
   std::vector<int> classes(prediction.probabilities.size());
   std::iota(classes.begin(), classes.end(), 0);
   std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
@@ -65,7 +65,7 @@ std::vector<int> best_classes(const train::Prediction& prediction, int64_t count
   return classes;
 }
 
-double probability(const train::Prediction& prediction, int label) {
+double probability(const inspect::Prediction& prediction, int label) {
   return static_cast<double>(prediction.probabilities[static_cast<size_t>(label)]);
 }
 
@@ -73,22 +73,23 @@ data::ImageShape image_shape(const Shape& image) {
   return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
 }
 
-std::vector<Seen> see_files(const train::TrainedModel& model, const PredictArguments& arguments,
-                            const Terminal& terminal) {
+std::vector<Seen> see_files(const inspect::TrainedModel& model, const PredictArguments& arguments,
+                            const terminal::Terminal& terminal) {
   const data::PixelScaling pixels =
-      train::pixel_scaling(model, arguments.data, fetch_display(terminal, arguments.json));
+      inspect::pixel_scaling(model, arguments.data, display::fetch_display(terminal, arguments.json));
   std::vector<Seen> all;
   for (const std::string& file : arguments.files) {
     Seen seen{file, data::read_images(file, {image_shape(model.header.image), "", ""}), {}};
-    seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
+    seen.predictions = inspect::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
     all.push_back(std::move(seen));
   }
   return all;
 }
 
-Seen see_test_data(const train::TrainedModel& model, const PredictArguments& arguments, const Terminal& terminal) {
-  const data::FetchCallback progress = fetch_display(terminal, arguments.json);
-  data::Dataset dataset = train::load_data(model, {arguments.dataset, arguments.data, progress});
+Seen see_test_data(const inspect::TrainedModel& model, const PredictArguments& arguments,
+                   const terminal::Terminal& terminal) {
+  const data::FetchCallback progress = display::fetch_display(terminal, arguments.json);
+  data::Dataset dataset = inspect::load_data(model, {arguments.dataset, arguments.data, progress});
   Seen seen{dataset.name, std::move(dataset.test), {}};
   if (seen.images.labels.empty()) {
     throw UsageError(fmt::format("predict: {} has no labels to compare with; name image files instead", dataset.name));
@@ -96,13 +97,13 @@ Seen see_test_data(const train::TrainedModel& model, const PredictArguments& arg
   if (!arguments.mistakes) {
     data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");
   }
-  const data::PixelScaling pixels = train::pixel_scaling(model, arguments.data, progress);
-  seen.predictions = train::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
+  const data::PixelScaling pixels = inspect::pixel_scaling(model, arguments.data, progress);
+  seen.predictions = inspect::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
   return seen;
 }
 
 Json to_json(const Seen& seen, size_t i, const ClassNames& names, int64_t top) {
-  const train::Prediction& prediction = seen.predictions[i];
+  const inspect::Prediction& prediction = seen.predictions[i];
   Json result{{"source", seen.name},
               {"index", i},
               {"label", prediction.label},
@@ -119,50 +120,53 @@ Json to_json(const Seen& seen, size_t i, const ClassNames& names, int64_t top) {
   return result;
 }
 
-std::string others(const train::Prediction& prediction, const ClassNames& names, int64_t top) {
+std::string others(const inspect::Prediction& prediction, const ClassNames& names, int64_t top) {
   std::string text;
   for (const int label : best_classes(prediction, top)) {
     if (label == prediction.label) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names(label), percent(probability(prediction, label), 1));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names(label),
+                        terminal::percent(probability(prediction, label), 1));
   }
   return text;
 }
 
-void print_predictions(const Terminal& terminal, const std::vector<Seen>& all, const ClassNames& names, int64_t top) {
-  Table table({{"image"}, {"prediction"}, {"probability", Table::Align::right}, {"then"}});
+void print_predictions(const terminal::Terminal& terminal, const std::vector<Seen>& all, const ClassNames& names,
+                       int64_t top) {
+  terminal::Table table({{"image"}, {"prediction"}, {"probability", terminal::Table::Align::right}, {"then"}});
   for (const Seen& seen : all) {
     for (size_t i = 0; i < seen.predictions.size(); ++i) {
-      const train::Prediction& prediction = seen.predictions[i];
+      const inspect::Prediction& prediction = seen.predictions[i];
       table.add({seen.predictions.size() == 1 ? seen.name : fmt::format("{}[{}]", seen.name, i),
-                 terminal.bold(names(prediction.label)), percent(static_cast<double>(prediction.probability)),
+                 terminal.bold(names(prediction.label)), terminal::percent(static_cast<double>(prediction.probability)),
                  others(prediction, names, top)});
     }
   }
-  write_out(table.text(terminal));
+  terminal::write_out(table.text(terminal));
 }
 
 /// The picture of one test image with a line for the prediction and one for the truth.
-std::vector<std::string> captioned(const Terminal& terminal, const Seen& seen, size_t i, const ClassNames& names) {
-  std::vector<std::string> lines = picture(seen.images, static_cast<int64_t>(i), terminal.unicode);
-  const train::Prediction& prediction = seen.predictions[i];
-  const std::string guess =
-      fmt::format("{} ({})", names(prediction.label), percent(static_cast<double>(prediction.probability), 1));
+std::vector<std::string> captioned(const terminal::Terminal& terminal, const Seen& seen, size_t i,
+                                   const ClassNames& names) {
+  std::vector<std::string> lines = terminal::picture(seen.images, static_cast<int64_t>(i), terminal.unicode);
+  const inspect::Prediction& prediction = seen.predictions[i];
+  const std::string guess = fmt::format("{} ({})", names(prediction.label),
+                                        terminal::percent(static_cast<double>(prediction.probability), 1));
   lines.push_back("seen as " + (seen.right(i) ? terminal.green(guess) : terminal.red(guess)));
   lines.push_back((seen.right(i) ? "right, it is " : "wrong, it is ") + names(seen.images.labels[i]));
   return lines;
 }
 
-void print_gallery(const Terminal& terminal, const Seen& seen, const std::vector<size_t>& chosen,
+void print_gallery(const terminal::Terminal& terminal, const Seen& seen, const std::vector<size_t>& chosen,
                    const ClassNames& names) {
   const size_t width = std::max<size_t>(static_cast<size_t>(seen.images.shape.width), 28);
-  const size_t across = std::max<size_t>(1, (Terminal::width() + 3) / (width + 3));
+  const size_t across = std::max<size_t>(1, (terminal::Terminal::width() + 3) / (width + 3));
   for (size_t begin = 0; begin < chosen.size(); begin += across) {
     std::vector<std::vector<std::string>> blocks;
     for (size_t i = begin; i < std::min(begin + across, chosen.size()); ++i) {
       blocks.push_back(captioned(terminal, seen, chosen[i], names));
     }
-    for (const std::string& line : side_by_side(blocks, width)) print("{}\n", line);
-    print("\n");
+    for (const std::string& line : terminal::side_by_side(blocks, width)) terminal::print("{}\n", line);
+    terminal::print("\n");
   }
 }
 
@@ -175,12 +179,13 @@ std::vector<size_t> choose(const Seen& seen, const PredictArguments& arguments) 
   return chosen;
 }
 
-void print_test(const Terminal& terminal, const Seen& seen, const PredictArguments& arguments,
+void print_test(const terminal::Terminal& terminal, const Seen& seen, const PredictArguments& arguments,
                 const ClassNames& names) {
   print_gallery(terminal, seen, choose(seen, arguments), names);
   size_t right = 0;
   for (size_t i = 0; i < seen.predictions.size(); ++i) right += seen.right(i) ? 1 : 0;
-  print("{} of {} right\n", grouped(right), counted(seen.predictions.size(), "test image"));
+  terminal::print("{} of {} right\n", terminal::grouped(right),
+                  terminal::counted(seen.predictions.size(), "test image"));
 }
 
 void check(const PredictArguments& arguments) {
@@ -191,9 +196,9 @@ void check(const PredictArguments& arguments) {
 
 int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef> models) {
   check(arguments);
-  const Terminal terminal = Terminal::detect();
-  const train::TrainedModel model = load_trained(arguments.source, models);
-  train::require_classes(model);  // before data is loaded
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const inspect::TrainedModel model = load_trained(arguments.source, models);
+  inspect::require_classes(model);  // before data is loaded
   const ClassNames names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =
@@ -203,7 +208,7 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
     for (const Seen& seen : all) {
       for (const size_t i : choose(seen, arguments)) results.push_back(to_json(seen, i, names, arguments.top));
     }
-    print("{}\n", results.dump(2));
+    terminal::print("{}\n", results.dump(2));
   } else if (test) {
     print_test(terminal, all.front(), arguments, names);
   } else {

@@ -4,11 +4,11 @@
 
 #include "command.h"
 #include "command_line.h"
-#include "output.h"
+#include "display/run_curves.h"
+#include "display/run_tables.h"
 #include "run_choice.h"
-#include "run_curves.h"
 #include "run_json.h"
-#include "run_tables.h"
+#include "terminal/output.h"
 
 namespace lockstep::tools {
 namespace {
@@ -20,27 +20,28 @@ struct ShowArguments {
 };
 
 /// A heading and its text; nothing where the text is empty.
-void print_part(const Terminal& terminal, std::string_view heading, const std::string& text) {
+void print_part(const terminal::Terminal& terminal, std::string_view heading, const std::string& text) {
   if (text.empty()) return;
-  print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
+  terminal::print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
 }
 
 int run_show(const ShowArguments& arguments, const std::string& program) {
   const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
   if (arguments.json) {
-    write_out(run_json(run));
+    terminal::write_out(run_json(run));
     return 0;
   }
-  const Terminal terminal = Terminal::detect();
-  const size_t width = Terminal::width();
-  print("{}", run_headline(terminal, run, width));
-  print_part(terminal, "", result_lines(terminal, run));
-  print_part(terminal, "", run_curves(terminal, run, width));
-  print_part(terminal, "", role_table(terminal, run, width));
-  print_part(terminal, "where the time went", phase_text(terminal, run, width));
-  print_part(terminal, "", peak_table(terminal, run, width));
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const size_t width = terminal::Terminal::width();
+  terminal::print("{}", run_headline(terminal, run, width));
+  print_part(terminal, "", display::result_lines(terminal, run));
+  print_part(terminal, "", display::run_curves(terminal, run, width));
+  print_part(terminal, "", display::role_table(terminal, run, width));
+  print_part(terminal, "where the time went", display::phase_text(terminal, run, width));
+  print_part(terminal, "", display::peak_table(terminal, run, width));
   print_part(terminal, "", warning_lines(terminal, run));
-  print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program, run.path);
+  terminal::print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program,
+                  run.path);
   return 0;
 }
 

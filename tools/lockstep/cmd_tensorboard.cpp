@@ -16,9 +16,9 @@
 #include "command_line.h"
 #include "lockstep/error.h"
 #include "observe/tensorboard/event_file.h"
-#include "output.h"
 #include "records/run_record.h"
-#include "train/run_directory.h"
+#include "run/run_directory.h"
+#include "terminal/output.h"
 
 namespace lockstep::tools {
 namespace {
@@ -66,7 +66,7 @@ std::string folder_of(const TensorboardArguments& arguments) {
     return arguments.runs_dir;
   }
   if (fs::is_directory(arguments.run, ignored)) return arguments.run;
-  return train::find_run(arguments.run, arguments.runs_dir);
+  return run::find_run(arguments.run, arguments.runs_dir);
 }
 
 /// Where a run has its event files: with --summary-dir in a folder of its name there.
@@ -88,7 +88,7 @@ std::string events_of(const std::string& folder) {
   argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  finish_output();
+  terminal::finish_output();
   std::signal(SIGPIPE, SIG_DFL);  // what this program ignores, another need not
   std::signal(SIGXFSZ, SIG_DFL);
   ::execv(argv[0], argv.data());

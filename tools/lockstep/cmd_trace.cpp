@@ -7,10 +7,10 @@
 #include "command_line.h"
 #include "lockstep/error.h"
 #include "observe/trace/merge.h"
-#include "output.h"
-#include "text.h"
-#include "train/run_directory.h"
-#include "train/settings.h"
+#include "run/run_directory.h"
+#include "settings/settings.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -22,24 +22,25 @@ constexpr const char* kTraceExamples =
 
 struct TraceArguments {
   std::string run;
-  std::string runs_dir = train::Settings{}.runs_dir;
+  std::string runs_dir = settings::Settings{}.runs_dir;
 };
 
 int run_trace(const TraceArguments& arguments) {
-  const std::string run = train::find_run(arguments.run, arguments.runs_dir);
+  const std::string run = run::find_run(arguments.run, arguments.runs_dir);
   const observe::MergedTrace merged = observe::merge_traces(run);
-  for (const std::string& problem : merged.problems) print_note(Terminal::detect(), "warning", problem);
+  for (const std::string& problem : merged.problems)
+    terminal::print_note(terminal::Terminal::detect(), "warning", problem);
   const std::string alone = run + "/" + observe::kTraceFile;
   std::error_code ignored;
   if (merged.path.empty() && !std::filesystem::exists(alone, ignored)) {
     throw UsageError("run " + run + " has no trace; train with --trace");
   }
   if (merged.path.empty()) {
-    print("the trace is {}\n", alone);
+    terminal::print("the trace is {}\n", alone);
   } else {
-    print("the trace of {} is {}\n", counted(merged.roles, "role"), merged.path);
+    terminal::print("the trace of {} is {}\n", terminal::counted(merged.roles, "role"), merged.path);
   }
-  print("to look at it, open it in https://ui.perfetto.dev or in chrome://tracing\n");
+  terminal::print("to look at it, open it in https://ui.perfetto.dev or in chrome://tracing\n");
   return 0;
 }
 

@@ -7,23 +7,24 @@
 
 #include "base/host.h"
 #include "base/wait_policy.h"
-#include "closing.h"
-#include "cluster/open_files.h"
-#include "cluster_run.h"
 #include "command.h"
 #include "command_line.h"
-#include "fetch_display.h"
-#include "local_cluster.h"
+#include "display/fetch_display.h"
+#include "display/launch_display.h"
+#include "display/progress.h"
+#include "display/train_messages.h"
+#include "launch/emulated_process.h"
+#include "launch/launch_settings.h"
+#include "launch/local_cluster.h"
+#include "launch/open_files.h"
 #include "lockstep/error.h"
-#include "one_node.h"
-#include "output.h"
-#include "progress.h"
 #include "role.h"
+#include "role/session.h"
+#include "run/run_directory.h"
+#include "settings/configuration.h"
+#include "settings/machine.h"
 #include "signals.h"
-#include "train/configuration.h"
-#include "train/machine.h"
-#include "train/run_directory.h"
-#include "train/session.h"
+#include "terminal/output.h"
 #include "train_arguments.h"
 
 namespace lockstep::tools {
@@ -46,21 +47,21 @@ constexpr const char* kTrainExamples =
 bool has_ranks() { return cluster::find_ranks(cluster::process_environment()).has_value(); }
 
 /// The settings before anything is made; of a resumed run, its own with the changes.
-train::Settings resolve_early(train::Configuration configuration) {
+settings::Settings resolve_early(settings::Configuration configuration) {
   if (configuration.given("resume")) {
     const std::string runs = configuration.given_text("runs-dir");
-    const std::string run = train::find_run(configuration.given_text("resume"), runs.empty() ? "runs" : runs);
+    const std::string run = run::find_run(configuration.given_text("resume"), runs.empty() ? "runs" : runs);
     configuration.resume_from(run + "/config.yaml");
-    if (!configuration.given("task") && !has_ranks()) apply_launch_yaml(configuration, run);
+    if (!configuration.given("task") && !has_ranks()) launch::apply_launch_yaml(configuration, run);
   }
-  train::Settings settings = configuration.resolve();
+  settings::Settings settings = configuration.resolve();
   // What goes wrong on purpose does so once.
   if (configuration.given("resume") && !configuration.given("faults")) settings.faults.clear();
   return settings;
 }
 
 /// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.
-int64_t servers_of_ranks(const train::Settings& settings, const train::Configuration& configuration) {
+int64_t servers_of_ranks(const settings::Settings& settings, const settings::Configuration& configuration) {
   const bool given = configuration.given("ps");
   if (given && settings.strategy == "allreduce" && !configuration.given("resume")) {
     throw UsageError(fmt::format("--ps {} is of --strategy ps, and --strategy is allreduce", settings.ps));
@@ -69,8 +70,8 @@ int64_t servers_of_ranks(const train::Settings& settings, const train::Configura
 }
 
 /// The cluster that this process is one of. A launcher that is asked for is none, whatever TF_CONFIG says.
-std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
-                                               const train::Configuration& configuration) {
+std::optional<cluster::FoundCluster> find_role(const settings::Settings& settings,
+                                               const settings::Configuration& configuration) {
   const bool launcher = (configuration.given("workers") || configuration.given("layout")) && !has_ranks();
   if (launcher && settings.task.empty() && settings.cluster.empty()) return std::nullopt;
   cluster::ClusterRequest request;
@@ -84,27 +85,30 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
   return cluster::find_cluster(request, cluster::process_environment());
 }
 
-int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
-  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
+int run_here(const settings::Configuration& configuration, const settings::Settings& early,
+             const Invocation& invocation) {
+  base::ensure_wait_policy(settings::wait_policy(early), early.wait_policy != "auto", invocation.argv);
 
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   const bool quiet = early.quiet;
-  Progress progress(terminal, early.eval_split);
-  train::SessionOptions options;
+  display::Progress progress(terminal, early.eval_split);
+  role::SessionOptions options;
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();
-  options.fetch_progress = fetch_display(terminal, quiet);
-  options.log = [&terminal](std::string_view level, const std::string& text) { print_note(terminal, level, text); };
-  train::Session session(configuration, options);
+  options.fetch_progress = display::fetch_display(terminal, quiet);
+  options.log = [&terminal](std::string_view level, const std::string& text) {
+    terminal::print_note(terminal, level, text);
+  };
+  role::Session session(configuration, options);
   const bool finished = session.finished();
-  if (!quiet && !finished) print_opening(terminal, session.settings(), session.start_event());
+  if (!quiet && !finished) display::print_opening(terminal, session.settings(), session.start_event());
 
   catch_interrupts();
   const train::Outcome outcome = session.run();
   if (quiet) {
-    print_result_line(session.settings(), outcome);
+    display::print_result_line(session.settings(), outcome);
   } else {
-    print_closing(terminal, session.settings(), outcome, invocation.program);
+    display::print_closing(terminal, session.settings(), outcome, invocation.program);
   }
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
@@ -117,7 +121,7 @@ bool is_of_replicas(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-void check_replicas(const train::Settings& settings) {
+void check_replicas(const settings::Settings& settings) {
   const auto refuse = [&](std::string_view name, const std::string& value) {
     throw UsageError(fmt::format("{}: {} does not go with replicas in one process", name, value));
   };
@@ -129,25 +133,25 @@ void check_replicas(const train::Settings& settings) {
 }
 
 /// One process has no use for the settings of a cluster; whoever gives one means something else.
-void refuse_cluster_settings(const train::Configuration& configuration, const train::Settings& settings) {
+void refuse_cluster_settings(const settings::Configuration& configuration, const settings::Settings& settings) {
   const bool replicas = settings.replicas > 1;
   if (replicas) check_replicas(settings);
   if (configuration.given("resume")) return;
-  const train::Settings defaults;
-  for (const train::SettingDef& def : train::settings_table()) {
-    const bool differs = train::value_text(settings, def) != train::value_text(defaults, def);
+  const settings::Settings defaults;
+  for (const settings::SettingDef& def : settings::settings_table()) {
+    const bool differs = settings::value_text(settings, def) != settings::value_text(defaults, def);
     if (def.group != "Cluster" || !differs || def.name == "report" || def.name == "restarts") continue;
     if (replicas && is_of_replicas(def.name)) continue;
     if (def.name == "emulate" || (def.name == "faults" && !settings.emulate.empty())) continue;
     if (def.name == "insecure" && !settings.metrics.empty()) continue;
     throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
-                                 train::value_text(settings, def)));
+                                 settings::value_text(settings, def)));
   }
 }
 
 int run_train(const TrainArguments& arguments, const Invocation& invocation) {
-  train::Configuration configuration = make_configuration(arguments, invocation.models);
-  const train::Settings settings = resolve_early(configuration);
+  settings::Configuration configuration = make_configuration(arguments, invocation.models);
+  const settings::Settings settings = resolve_early(configuration);
   // A role is one also where the configuration that all roles share names workers.
   if (const auto found = find_role(settings, configuration)) {
     if (configuration.given("emulate")) {
@@ -157,10 +161,18 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
     if (settings.strategy == "auto") configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
-  if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);
+  display::LaunchDisplay display(terminal::Terminal::detect(), settings);
+  const launch::Launcher launcher{invocation.argv, &display,
+                                  display::fetch_display(terminal::Terminal::detect(), settings.quiet), display.tick()};
+  if (settings.workers > 0 || !settings.layout.empty()) {
+    const launch::ClusterEnd end = launch::run_local_cluster(configuration, settings, launcher);
+    display.close(end, invocation.program);
+    return end.code;
+  }
   refuse_cluster_settings(configuration, settings);
-  if (!settings.emulate.empty() && !base::own_node()) return run_on_node(configuration, settings, invocation);
-  cluster::check_open_files_alone();
+  if (!settings.emulate.empty() && !base::own_node())
+    return launch::run_on_emulated_node(configuration, settings, launcher);
+  launch::check_open_files_alone();
   return run_here(configuration, settings, invocation);
 }
 

@@ -8,14 +8,14 @@
 
 #include "command.h"
 #include "command_line.h"
-#include "output.h"
+#include "display/run_tables.h"
 #include "records/format.h"
 #include "records/why.h"
 #include "run_choice.h"
 #include "run_json.h"
-#include "run_tables.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -34,9 +34,10 @@ std::string paragraph(const std::vector<std::string>& sentences, size_t width) {
   return wrapped_text(text, width);
 }
 
-std::string evidence_table(const Terminal& terminal, const std::vector<records::Evidence>& evidence, size_t width) {
+std::string evidence_table(const terminal::Terminal& terminal, const std::vector<records::Evidence>& evidence,
+                           size_t width) {
   if (evidence.empty()) return "";
-  Table table({{"evidence"}, {"", Table::Align::right}});
+  terminal::Table table({{"evidence"}, {"", terminal::Table::Align::right}});
   std::string remarks;
   for (const records::Evidence& row : evidence) {
     if (row.text.empty()) {
@@ -48,17 +49,17 @@ std::string evidence_table(const Terminal& terminal, const std::vector<records::
   return "\n" + table.text(terminal) + remarks;
 }
 
-std::string comparison_text(const Terminal& terminal, const records::RunRecord& run, const records::RunRecord& baseline,
-                            const records::Comparison& comparison, size_t width) {
+std::string comparison_text(const terminal::Terminal& terminal, const records::RunRecord& run,
+                            const records::RunRecord& baseline, const records::Comparison& comparison, size_t width) {
   std::string result = fmt::format(
       "\n{}{}\n{}", wrapped_text("against " + terminal.bold(baseline.name) + "  " + what_run(baseline), width),
       wrapped_text(terminal.bold(comparison.headline), width), paragraph(comparison.sentences, width));
   if (comparison.phases.empty()) return result;
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"worker's time per example"}, {baseline.name, kRight}, {run.name, kRight}, {"more", kRight}});
+  constexpr auto kRight = terminal::Table::Align::right;
+  terminal::Table table({{"worker's time per example"}, {baseline.name, kRight}, {run.name, kRight}, {"more", kRight}});
   for (const records::PhaseCost& cost : comparison.phases) {
     const double more = cost.now - cost.before;
-    table.add({phase_name(cost.phase), records::time_text(cost.before), records::time_text(cost.now),
+    table.add({display::phase_name(cost.phase), records::time_text(cost.before), records::time_text(cost.now),
                (more < 0 ? "-" : "+") + records::time_text(std::abs(more))});
   }
   return result + "\n" + table.text(terminal, std::max<size_t>(width, 60), 1);
@@ -74,19 +75,20 @@ int run_why(const WhyArguments& arguments) {
     comparison = records::compare(run, *baseline);
   }
   if (arguments.json) {
-    write_out(why_json(run, diagnosis, comparison));
+    terminal::write_out(why_json(run, diagnosis, comparison));
     return 0;
   }
-  const Terminal terminal = Terminal::detect();
-  const size_t width = Terminal::width();
-  print("{}\n{}\n{}", title_line(terminal, run, width), wrapped_text(terminal.bold(diagnosis.headline), width),
-        paragraph(diagnosis.sentences, width));
-  write_out(evidence_table(terminal, diagnosis.evidence, width));
-  if (!diagnosis.suggestions.empty()) print("\n{}\n", terminal.bold("to try"));
-  for (const std::string& suggestion : diagnosis.suggestions) write_out(wrapped_text(suggestion, width, "  "));
-  if (comparison) write_out(comparison_text(terminal, run, *baseline, *comparison, width));
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const size_t width = terminal::Terminal::width();
+  terminal::print("{}\n{}\n{}", title_line(terminal, run, width),
+                  wrapped_text(terminal.bold(diagnosis.headline), width), paragraph(diagnosis.sentences, width));
+  terminal::write_out(evidence_table(terminal, diagnosis.evidence, width));
+  if (!diagnosis.suggestions.empty()) terminal::print("\n{}\n", terminal.bold("to try"));
+  for (const std::string& suggestion : diagnosis.suggestions)
+    terminal::write_out(wrapped_text(suggestion, width, "  "));
+  if (comparison) terminal::write_out(comparison_text(terminal, run, *baseline, *comparison, width));
   const std::string warnings = warning_lines(terminal, run) + (baseline ? warning_lines(terminal, *baseline) : "");
-  if (!warnings.empty()) print("\n{}", warnings);
+  if (!warnings.empty()) terminal::print("\n{}", warnings);
   return 0;
 }
 

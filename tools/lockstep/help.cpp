@@ -6,7 +6,7 @@
 
 #include "base/suggest.h"
 #include "lockstep/error.h"
-#include "text.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -15,10 +15,10 @@ constexpr size_t kNameColumn = 26;
 constexpr size_t kWidth = 100;
 
 std::string entry(const std::string& name, const std::string& description) {
-  std::string text = "  " + padded_right(name, kNameColumn);
+  std::string text = "  " + terminal::padded_right(name, kNameColumn);
   if (name.size() > kNameColumn) text += "\n" + std::string(kNameColumn + 2, ' ');
   bool first = true;
-  for (const std::string& line : wrapped(description, kWidth - kNameColumn - 2)) {
+  for (const std::string& line : terminal::wrapped(description, kWidth - kNameColumn - 2)) {
     if (!first) text += "\n" + std::string(kNameColumn + 2, ' ');
     text += line;
     first = false;
@@ -97,7 +97,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, 
   if (!app->get_footer().empty()) text += "\n" + app->get_footer() + "\n";
   const CLI::App* program = app;
   while (program->get_parent() != nullptr) program = program->get_parent();
-  return replaced(std::move(text), "lockstep ", program->get_name() + " ");
+  return terminal::replaced(std::move(text), "lockstep ", program->get_name() + " ");
 }
 
 const CLI::App& innermost(const CLI::App& app) {

@@ -7,7 +7,7 @@
 #include "command.h"
 #include "lab/experiment.h"
 #include "lab/results.h"
-#include "output.h"
+#include "terminal/output.h"
 
 namespace lockstep::tools {
 

@@ -4,8 +4,8 @@
 
 #include "lab_commands.h"
 #include "lab_results.h"
-#include "output.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -16,58 +16,58 @@ size_t digits(size_t number) { return std::to_string(number).size(); }
 
 }  // namespace
 
-LabDisplay::LabDisplay(const lab::Experiment& experiment, size_t runs, const Terminal& terminal, bool quiet)
+LabDisplay::LabDisplay(const lab::Experiment& experiment, size_t runs, const terminal::Terminal& terminal, bool quiet)
     : terminal_(terminal), quiet_(quiet) {
   if (quiet_) return;
-  print("{}{}: {}\n", terminal_.bold(experiment.title), experiment.scale.empty() ? "" : " (" + experiment.scale + ")",
-        counted(runs, "run"));
-  flush_out();
+  terminal::print("{}{}: {}\n", terminal_.bold(experiment.title),
+                  experiment.scale.empty() ? "" : " (" + experiment.scale + ")", terminal::counted(runs, "run"));
+  terminal::flush_out();
 }
 
 void LabDisplay::end() {
-  if (bar_) write_out("\r\x1b[K");
+  if (bar_) terminal::write_out("\r\x1b[K");
   bar_ = false;
-  flush_out();
+  terminal::flush_out();
 }
 
 void LabDisplay::draw(const lab::RunnerEvent& event) {
-  const size_t width = Terminal::width();
+  const size_t width = terminal::Terminal::width();
   const std::string bar = terminal_.bar(std::clamp(event.share, 0.0, 1.0), std::min<size_t>(20, width / 5));
   std::string text = fmt::format("{}  run {} of {}  {}{}  {}", bar, event.number, event.count,
                                  event.kind == RunnerEvent::Kind::warming ? "warming up " : "", event.plan->key,
-                                 duration_text(event.seconds));
-  if (event.left > 0) text += fmt::format("  about {} left", duration_text(event.left));
-  print("\r{}\x1b[K", clipped(text, width - 1));
-  flush_out();
+                                 terminal::duration_text(event.seconds));
+  if (event.left > 0) text += fmt::format("  about {} left", terminal::duration_text(event.left));
+  terminal::print("\r{}\x1b[K", terminal::clipped(text, width - 1));
+  terminal::flush_out();
   bar_ = true;
 }
 
 void LabDisplay::line(const lab::RunnerEvent& event) {
   end();
   const std::string number =
-      fmt::format("[{}/{}]", padded_left(std::to_string(event.number), digits(event.count)), event.count);
+      fmt::format("[{}/{}]", terminal::padded_left(std::to_string(event.number), digits(event.count)), event.count);
   if (event.kind == RunnerEvent::Kind::failed) {
-    print("{} {}  {}: {}\n", number, event.plan->key, terminal_.red("failed"), event.text);
+    terminal::print("{} {}  {}: {}\n", number, event.plan->key, terminal_.red("failed"), event.text);
   } else {
-    print("{} {}  {}  {}\n", number, event.plan->key, result_text(event.measured->values),
-          duration_text(event.seconds));
+    terminal::print("{} {}  {}  {}\n", number, event.plan->key, result_text(event.measured->values),
+                    terminal::duration_text(event.seconds));
   }
-  flush_out();
+  terminal::flush_out();
 }
 
 void LabDisplay::show(const lab::RunnerEvent& event) {
   if (quiet_) return;
   if (event.kind == RunnerEvent::Kind::note) {
     end();
-    print_note(terminal_, "warning", event.text);
+    terminal::print_note(terminal_, "warning", event.text);
   } else if (event.kind == RunnerEvent::Kind::done || event.kind == RunnerEvent::Kind::failed) {
     line(event);
   } else if (terminal_.interactive) {
     draw(event);
   } else if (event.kind == RunnerEvent::Kind::started) {
-    print("run {} of {}: {}, {}, about {} left for all\n", event.number, event.count, event.plan->key,
-          length_text(*event.plan), duration_text(event.left));
-    flush_out();
+    terminal::print("run {} of {}: {}, {}, about {} left for all\n", event.number, event.count, event.plan->key,
+                    length_text(*event.plan), terminal::duration_text(event.left));
+    terminal::flush_out();
   }
 }
 

@@ -3,15 +3,15 @@
 #pragma once
 
 #include "lab/runner.h"
-#include "terminal.h"
-#include "ticker.h"
+#include "terminal/terminal.h"
+#include "terminal/ticker.h"
 
 namespace lockstep::tools {
 
 class LabDisplay {
  public:
   /// `runs`: how many were chosen.
-  LabDisplay(const lab::Experiment& experiment, size_t runs, const Terminal& terminal, bool quiet);
+  LabDisplay(const lab::Experiment& experiment, size_t runs, const terminal::Terminal& terminal, bool quiet);
 
   void show(const lab::RunnerEvent& event);
   /// Takes the bar away.
@@ -21,7 +21,7 @@ class LabDisplay {
   void draw(const lab::RunnerEvent& event);
   void line(const lab::RunnerEvent& event);
 
-  Terminal terminal_;
+  terminal::Terminal terminal_;
   bool quiet_;
   bool bar_ = false;
 };

@@ -7,7 +7,7 @@
 #include "lab_findings.h"
 #include "lab_json.h"
 #include "lab_results.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace lockstep::tools {
 namespace {
@@ -61,8 +61,8 @@ Columns columns_of(const lab::Results& results, bool per_role) {
 }
 
 std::string setting_column(const std::string& name) {
-  const train::SettingDef* def = train::find_setting(name);
-  return "setting." + (def == nullptr ? name : train::yaml_key(*def));
+  const settings::SettingDef* def = settings::find_setting(name);
+  return "setting." + (def == nullptr ? name : settings::yaml_key(*def));
 }
 
 Names fixed_cells(const lab::RunResult& run) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/findings.h"
-#include "text.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -12,8 +12,8 @@ using report::Verdict;
 
 constexpr size_t kVerdictWidth = 14;
 
-std::string verdict_text(const Terminal& terminal, Verdict verdict) {
-  const std::string text = padded_right(report::name(verdict), kVerdictWidth);
+std::string verdict_text(const terminal::Terminal& terminal, Verdict verdict) {
+  const std::string text = terminal::padded_right(report::name(verdict), kVerdictWidth);
   switch (verdict) {
     case Verdict::holds:
       return terminal.green(text);
@@ -29,18 +29,18 @@ std::string verdict_text(const Terminal& terminal, Verdict verdict) {
 
 }  // namespace
 
-std::string findings_text(const Terminal& terminal, const lab::Results& results, size_t width) {
+std::string findings_text(const terminal::Terminal& terminal, const lab::Results& results, size_t width) {
   std::string text;
   const std::string indent(kVerdictWidth + 2, ' ');
   const size_t room = std::max<size_t>(width, indent.size() + 20) - indent.size();
   for (const report::Finding& finding : report::check_findings(results)) {
     std::string before = verdict_text(terminal, finding.verdict) + "  ";
-    for (const std::string& line : wrapped(finding.spec->says, room)) {
+    for (const std::string& line : terminal::wrapped(finding.spec->says, room)) {
       text += before + terminal.bold(line) + "\n";
       before = indent;
     }
     for (const std::string& sentence : finding.sentences) {
-      for (const std::string& line : wrapped(sentence, room)) text += indent + line + "\n";
+      for (const std::string& line : terminal::wrapped(sentence, room)) text += indent + line + "\n";
     }
   }
   return text;

@@ -10,8 +10,8 @@
 #include "lab_report.h"
 #include "lab_results.h"
 #include "lockstep/error.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -23,10 +23,10 @@ std::string called(const lab::ExperimentRow& row) { return row.scale.empty() ? r
 /// To a file, whole, or to standard output.
 int give(const std::string& text, const std::string& path) {
   if (path.empty() || path == "-") {
-    write_out(text);
+    terminal::write_out(text);
   } else {
     base::write_whole_file(path, text);
-    print("{}\n", path);
+    terminal::print("{}\n", path);
   }
   return 0;
 }
@@ -34,9 +34,9 @@ int give(const std::string& text, const std::string& path) {
 }  // namespace
 
 void print_findings(const lab::Results& results) {
-  const Terminal terminal = Terminal::detect();
-  const std::string text = findings_text(terminal, results, Terminal::width());
-  if (!text.empty()) print("\n{}\n{}", terminal.bold("findings"), text);
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  const std::string text = findings_text(terminal, results, terminal::Terminal::width());
+  if (!text.empty()) terminal::print("\n{}\n{}", terminal.bold("findings"), text);
 }
 
 int lab_list(const LabLookArguments& arguments) {
@@ -56,11 +56,12 @@ int lab_list(const LabLookArguments& arguments) {
                       {"done", row.done},
                       {"failed", row.failed}});
     }
-    print("{}\n", list.dump(2));
+    terminal::print("{}\n", list.dump(2));
     return 0;
   }
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"experiment"}, {"title"}, {"runs", kRight}, {"done", kRight}, {"failed", kRight}, {"left", kRight}});
+  constexpr auto kRight = terminal::Table::Align::right;
+  terminal::Table table(
+      {{"experiment"}, {"title"}, {"runs", kRight}, {"done", kRight}, {"failed", kRight}, {"left", kRight}});
   for (const lab::ExperimentRow& row : rows) {
     const int all = row.planned + row.running + row.done + row.failed;
     const auto shown = [](int count) { return count == 0 ? std::string() : std::to_string(count); };
@@ -68,7 +69,7 @@ int lab_list(const LabLookArguments& arguments) {
                shown(row.planned + row.running)});
   }
   table.drop_empty_columns();
-  write_out(table.text(Terminal::detect()));
+  terminal::write_out(table.text(terminal::Terminal::detect()));
   return 0;
 }
 
@@ -76,7 +77,7 @@ int lab_show(const LabLookArguments& arguments) {
   const Database database(arguments.lab_dir, Database::Access::read);
   const lab::Results results = database.results(database.find(arguments.name, arguments.scale).id);
   if (arguments.json) {
-    write_out(results_json(results, true));
+    terminal::write_out(results_json(results, true));
   } else {
     print_results(results);
     print_findings(results);
@@ -88,7 +89,7 @@ int lab_report(const LabLookArguments& arguments) {
   const Database database(arguments.lab_dir, Database::Access::read);
   const lab::ExperimentRow row = database.find(arguments.name, arguments.scale);
   const std::string path = arguments.output.empty() ? row.folder + "/report.html" : arguments.output;
-  print("{}\n", write_report(arguments.lab_dir, row.id, path));
+  terminal::print("{}\n", write_report(arguments.lab_dir, row.id, path));
   return 0;
 }
 

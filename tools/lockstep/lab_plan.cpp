@@ -11,9 +11,9 @@
 #include "lab_commands.h"
 #include "lab_json.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -84,11 +84,11 @@ std::string cluster_text(const lab::RunPlan& plan) {
   } else if (!layout.empty()) {
     text = layout;
   } else if (roles.cluster) {
-    text = counted(roles.trainers, "worker");
-    if (!roles.all_reduce) text += ", " + counted(roles.servers, "server");
+    text = terminal::counted(roles.trainers, "worker");
+    if (!roles.all_reduce) text += ", " + terminal::counted(roles.servers, "server");
   } else {
     const std::string replicas = setting("replicas");
-    text = replicas.empty() || replicas == "0" ? "one process" : counted(std::stoull(replicas), "replica");
+    text = replicas.empty() || replicas == "0" ? "one process" : terminal::counted(std::stoull(replicas), "replica");
   }
   if (roles.all_reduce) {
     text += ", all-reduce";
@@ -119,11 +119,15 @@ std::string length_text(const lab::RunPlan& plan) {
 }
 
 void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {
-  const Terminal terminal = Terminal::detect();
-  print("{}{}: {}\n", terminal.bold(experiment.title), experiment.scale.empty() ? "" : " (" + experiment.scale + ")",
-        counted(runs.size(), "run"));
-  Table table(
-      {{"run"}, {"repeats", Table::Align::right}, {"cluster"}, {"length"}, {"about", Table::Align::right}, {"state"}});
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  terminal::print("{}{}: {}\n", terminal.bold(experiment.title),
+                  experiment.scale.empty() ? "" : " (" + experiment.scale + ")", terminal::counted(runs.size(), "run"));
+  terminal::Table table({{"run"},
+                         {"repeats", terminal::Table::Align::right},
+                         {"cluster"},
+                         {"length"},
+                         {"about", terminal::Table::Align::right},
+                         {"state"}});
   double total = 0;
   for (size_t i = 0; i < runs.size();) {
     const std::string variation = variation_of(*runs[i].plan);
@@ -137,14 +141,15 @@ void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>
     const size_t count = i - first;
     total += seconds;
     table.add({variation, std::to_string(count), cluster_text(*runs[first].plan), length_text(*runs[first].plan),
-               done == count ? "" : duration_text(seconds),
+               done == count ? "" : terminal::duration_text(seconds),
                done == 0 ? "" : (done == count ? "done" : fmt::format("{} done", done))});
   }
   table.drop_empty_columns();
-  write_out(table.text(terminal, Terminal::width(), 1));
+  terminal::write_out(table.text(terminal, terminal::Terminal::width(), 1));
   const auto left =
       static_cast<uint64_t>(std::count_if(runs.begin(), runs.end(), [](const PlannedRun& r) { return !r.done; }));
-  print("{} to make, about {} (an estimate)\n", counted(left, "run"), duration_text(total));
+  terminal::print("{} to make, about {} (an estimate)\n", terminal::counted(left, "run"),
+                  terminal::duration_text(total));
 }
 
 std::string plan_json(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {

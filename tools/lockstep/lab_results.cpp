@@ -10,10 +10,10 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
-#include "output.h"
 #include "records/format.h"
-#include "table.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "terminal/text.h"
 #include "version.h"
 
 namespace lockstep::tools {
@@ -52,14 +52,15 @@ std::string short_name(const lab::Results& results, const lab::RunResult& run) {
   return repeats ? fmt::format("{}, r{}", name, run.plan.repeat) : name;
 }
 
-void print_failures(const lab::Results& results, const Terminal& terminal) {
+void print_failures(const lab::Results& results, const terminal::Terminal& terminal) {
   size_t failed = 0;
   for (const lab::RunResult& run : results.runs) {
     if (run.state != lab::RunState::failed) continue;
-    print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", short_name(results, run), terminal.red("failed"), run.reason);
-    if (const std::string log = log_of(results, run); !log.empty()) print("  what it printed: {}\n", log);
+    terminal::print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", short_name(results, run), terminal.red("failed"),
+                    run.reason);
+    if (const std::string log = log_of(results, run); !log.empty()) terminal::print("  what it printed: {}\n", log);
   }
-  if (failed > 0 && !results.command.empty()) print("made again by: {}\n", results.command);
+  if (failed > 0 && !results.command.empty()) terminal::print("made again by: {}\n", results.command);
 }
 
 }  // namespace
@@ -84,21 +85,21 @@ std::string field_text(const lab::Measured& values, std::string_view field) {
   const double value = found->second;
   switch (def->unit) {
     case lab::Unit::share:
-      return percent(value);
+      return terminal::percent(value);
     case lab::Unit::seconds:
-      return value < 1 ? records::time_text(value) : duration_text(value);
+      return value < 1 ? records::time_text(value) : terminal::duration_text(value);
     case lab::Unit::bytes:
-      return scaled(value, "B");
+      return terminal::scaled(value, "B");
     case lab::Unit::bytes_per_second:
-      return scaled(value, "B/s");
+      return terminal::scaled(value, "B/s");
     case lab::Unit::percent:
       return records::percent_text(value);
     case lab::Unit::count:
-      return rate_text(value);
+      return terminal::rate_text(value);
     case lab::Unit::times:
       return fmt::format("{:.2f}", value);
     case lab::Unit::none:
-      return loss_text(value);
+      return terminal::loss_text(value);
   }
   return "";
 }
@@ -113,23 +114,23 @@ std::string result_text(const lab::Measured& values) {
 }
 
 void print_results(const lab::Results& results) {
-  const Terminal terminal = Terminal::detect();
+  const terminal::Terminal terminal = terminal::Terminal::detect();
   const lab::Experiment& experiment = results.experiment;
-  print("{}{}\nkept in {}\n\n", terminal.bold(experiment.title),
-        experiment.scale.empty() ? "" : " (" + experiment.scale + ")", results.folder);
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"run"},
-               {"state"},
-               {"accuracy", kRight},
-               {"loss", kRight},
-               {"time", kRight},
-               {"epoch", kRight},
-               {"examples/s", kRight},
-               {"CPU", kRight},
-               {"memory", kRight},
-               {"network", kRight},
-               {"waited", kRight},
-               {"restarts", kRight}});
+  terminal::print("{}{}\nkept in {}\n\n", terminal.bold(experiment.title),
+                  experiment.scale.empty() ? "" : " (" + experiment.scale + ")", results.folder);
+  constexpr auto kRight = terminal::Table::Align::right;
+  terminal::Table table({{"run"},
+                         {"state"},
+                         {"accuracy", kRight},
+                         {"loss", kRight},
+                         {"time", kRight},
+                         {"epoch", kRight},
+                         {"examples/s", kRight},
+                         {"CPU", kRight},
+                         {"memory", kRight},
+                         {"network", kRight},
+                         {"waited", kRight},
+                         {"restarts", kRight}});
   size_t gone = 0;
   for (const lab::RunResult& run : results.runs) {
     std::error_code ignored;
@@ -144,9 +145,11 @@ void print_results(const lab::Results& results) {
     table.add(std::move(cells));
   }
   table.drop_empty_columns();
-  write_out(table.text(terminal, Terminal::width(), 1));
+  terminal::write_out(table.text(terminal, terminal::Terminal::width(), 1));
   print_failures(results, terminal);
-  if (gone > 0) print("{} gone: their curves are lost, what was measured is kept\n", counted(gone, "run folder"));
+  if (gone > 0)
+    terminal::print("{} gone: their curves are lost, what was measured is kept\n",
+                    terminal::counted(gone, "run folder"));
 }
 
 }  // namespace lockstep::tools

@@ -6,7 +6,7 @@
 
 #include "data/catalog.h"
 #include "data/own_data.h"
-#include "fetch_display.h"
+#include "display/fetch_display.h"
 #include "lab/database.h"
 #include "lab/runner.h"
 #include "lab_commands.h"
@@ -15,7 +15,7 @@
 #include "lab_report.h"
 #include "lab_results.h"
 #include "lockstep/error.h"
-#include "text.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -32,7 +32,8 @@ void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& 
   }
   for (const auto& [name, where] : wanted) {
     if (name.empty() || data::is_own_data(name)) continue;
-    (void)data::fetch(name, data::SourceOptions::from_environment(where), fetch_display(Terminal::detect(), quiet));
+    (void)data::fetch(name, data::SourceOptions::from_environment(where),
+                      display::fetch_display(terminal::Terminal::detect(), quiet));
   }
 }
 
@@ -40,7 +41,7 @@ void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& 
 std::string word(const std::string& text) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
   const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos;
-  return plain ? text : "'" + replaced(text, "'", "'\\''") + "'";
+  return plain ? text : "'" + terminal::replaced(text, "'", "'\\''") + "'";
 }
 
 /// How to do the same once more.
@@ -93,7 +94,7 @@ int show_plan(const LabRunArguments& arguments, const lab::Experiment& experimen
     runs.push_back({plan, clock.seconds(plan->key), before.finished.contains(plan->key) && !arguments.again});
   }
   if (arguments.json) {
-    write_out(plan_json(experiment, runs));
+    terminal::write_out(plan_json(experiment, runs));
   } else {
     print_plan(experiment, runs);
   }
@@ -104,13 +105,13 @@ void print_outcome(const LabRunArguments& arguments, const lab::RunnerOutcome& o
   if (arguments.json) {
     const Json json = {{"done", outcome.done},     {"failed", outcome.failed}, {"done_before", outcome.before},
                        {"folder", outcome.folder}, {"report", report},         {"interrupted", outcome.signal != 0}};
-    print("{}\n", json.dump(2));
+    terminal::print("{}\n", json.dump(2));
     return;
   }
   const std::string before = outcome.before == 0 ? "" : fmt::format(", {} done before", outcome.before);
   const std::string failed = outcome.failed == 0 ? "" : fmt::format(", {} failed", outcome.failed);
-  print("\n{} done{}{}\n", counted(outcome.done, "run"), before, failed);
-  if (!report.empty()) print("report: {}\n", report);
+  terminal::print("\n{} done{}{}\n", terminal::counted(outcome.done, "run"), before, failed);
+  if (!report.empty()) terminal::print("report: {}\n", report);
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   options.command = command_text(arguments, experiment);
   options.environment = environment();
   options.models = invocation.models;
-  LabDisplay display(experiment, chosen.size(), Terminal::detect(), arguments.json);
+  LabDisplay display(experiment, chosen.size(), terminal::Terminal::detect(), arguments.json);
   const lab::RunnerOutcome outcome =
       lab::run_experiment(experiment, options, [&](const lab::RunnerEvent& event) { display.show(event); });
   display.end();
@@ -139,8 +140,8 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
     const std::string go_on = invocation.program + options.command.substr(options.command.find(' '));
     const std::string rest = arguments.again ? fmt::format("`{} --again` makes all of them once more", go_on)
                                              : fmt::format("`{}` goes on with the rest", go_on);
-    print_note(Terminal::detect(), "interrupted",
-               fmt::format("{} done; {}", counted(outcome.done + outcome.before, "run"), rest));
+    terminal::print_note(terminal::Terminal::detect(), "interrupted",
+                         fmt::format("{} done; {}", terminal::counted(outcome.done + outcome.before, "run"), rest));
     if (arguments.json) print_outcome(arguments, outcome, "");
     return 128 + outcome.signal;
   }
@@ -151,7 +152,7 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   print_outcome(arguments, outcome, report);
   if (outcome.failed == 0) return 0;
   throw Error(fmt::format("{} of {} failed; their logs are in {}/logs, and the next `lockstep lab run` repeats {}",
-                          outcome.failed, counted(outcome.done + outcome.failed, "run"), outcome.folder,
+                          outcome.failed, terminal::counted(outcome.done + outcome.failed, "run"), outcome.folder,
                           arguments.again ? "those without a result" : "them"));
 }
 

@@ -16,7 +16,7 @@
 #include <new>
 
 #include "base/limits.h"
-#include "cluster/role_failure.h"
+#include "launch/role_failure.h"
 
 namespace lockstep::tools {
 namespace {
@@ -42,16 +42,16 @@ void keep(std::array<char, kLongestWords>& place, const std::string& text) {
   std::memcpy(place.data(), text.data(), std::min(text.size(), place.size() - 1));
 }
 
-Words words_of(const cluster::RoleFailure& failure) {
+Words words_of(const launch::RoleFailure& failure) {
   Words words;
   keep(words.line, std::string(program_invocation_short_name) + ": " + failure.text + "\n");
-  if (role_name[0] != 0) keep(words.json, cluster::to_json(failure, role_name.data()) + "\n");
+  if (role_name[0] != 0) keep(words.json, launch::to_json(failure, role_name.data()) + "\n");
   return words;
 }
 
 void prepare() {
-  cluster::RoleFailure failure;
-  failure.kind = cluster::RoleFailure::Kind::limit;
+  launch::RoleFailure failure;
+  failure.kind = launch::RoleFailure::Kind::limit;
   failure.text = base::memory_limit_text();
   no_memory = words_of(failure);
   failure.text = base::thread_limit_text();
@@ -107,7 +107,7 @@ void on_refused_memory() {
     end_with(no_memory);
   } catch (const std::exception& error) {
     try {
-      end_with(words_of(cluster::failure_of(error)));
+      end_with(words_of(launch::failure_of(error)));
     } catch (const std::bad_alloc&) {
       end_with(no_memory);
     }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "text.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 
@@ -18,7 +18,7 @@ size_t parameter_count(const nn::ModelDef& model) {
 std::string training_text(const nn::ModelDef& model) {
   const nn::TrainingDefaults& defaults = model.defaults;
   return fmt::format("{} {}, batch {}, {}", defaults.optimizer, defaults.learning_rate, defaults.batch,
-                     counted(static_cast<uint64_t>(defaults.epochs), "epoch"));
+                     terminal::counted(static_cast<uint64_t>(defaults.epochs), "epoch"));
 }
 
 }  // namespace lockstep::tools

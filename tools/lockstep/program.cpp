@@ -13,8 +13,8 @@
 #include "command_line.h"
 #include "last_words.h"
 #include "lockstep/error.h"
-#include "output.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 #include "version.h"
 
 namespace lockstep::tools {
@@ -24,11 +24,11 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 int fail(const std::string& program, std::string message, int code) {
-  message = replaced(std::move(message), "`lockstep ", "`" + program + " ");
+  message = terminal::replaced(std::move(message), "`lockstep ", "`" + program + " ");
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  flush_out();
+  terminal::flush_out();
   std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
   return code;
 }
@@ -67,11 +67,11 @@ int run(int argc, char** argv, Invocation invocation) {
     add(line.root(), invocation);
   }
   if (const auto text = line.parse(argc, argv)) {
-    write_out(*text);
+    terminal::write_out(*text);
     return 0;
   }
   if (invocation.run) return invocation.run();
-  write_out(line.help());
+  terminal::write_out(line.help());
   return 0;
 }
 
@@ -79,7 +79,7 @@ int guarded(int argc, char** argv, const Invocation& invocation) {
   const std::string& program = invocation.program;
   try {
     const int code = run(argc, argv, invocation);
-    finish_output();
+    terminal::finish_output();
     return code;
   } catch (const UsageError& error) {
     return fail(program, error.what(), kWrongUsage);

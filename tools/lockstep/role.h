@@ -3,11 +3,11 @@
 
 #include "cluster/find_cluster.h"
 #include "command.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 
 namespace lockstep::tools {
 
-int run_role(const train::Configuration& configuration, const train::Settings& settings,
+int run_role(const settings::Configuration& configuration, const settings::Settings& settings,
              const cluster::FoundCluster& found, const Invocation& invocation);
 
 }  // namespace lockstep::tools

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "output.h"
-#include "text.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
@@ -22,7 +22,7 @@ std::string line(const ordered_json& json) {
 
 }  // namespace
 
-RoleReporter::RoleReporter(const cluster::Task& task, const train::Settings& settings)
+RoleReporter::RoleReporter(const cluster::Task& task, const settings::Settings& settings)
     : role_(task.str()),
       json_(settings.report == "json"),
       quiet_(settings.quiet),
@@ -31,8 +31,8 @@ RoleReporter::RoleReporter(const cluster::Task& task, const train::Settings& set
 
 void RoleReporter::write(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  write_out(text);
-  flush_out();
+  terminal::write_out(text);
+  terminal::flush_out();
 }
 
 void RoleReporter::log(std::string_view level, const std::string& text) {
@@ -45,8 +45,8 @@ void RoleReporter::state(const std::string& state) {
   if (!quiet_) write(fmt::format("{}: {}\n", role_, state));
 }
 
-void RoleReporter::failure(const cluster::RoleFailure& failure) {
-  if (json_) write(cluster::to_json(failure, role_) + "\n");
+void RoleReporter::failure(const launch::RoleFailure& failure) {
+  if (json_) write(launch::to_json(failure, role_) + "\n");
 }
 
 void RoleReporter::server_status(const ps::Server::Progress& progress) {
@@ -82,8 +82,8 @@ void RoleReporter::on_step(const train::StepEvent& event) {
   const train::PhaseSeconds phases = phases_.take();
   if (!json_) {
     return write(fmt::format("{}: step {}, epoch {}, loss {}, {:.0f} examples/s, waiting {:.0f} % ({})\n", role_,
-                             grouped(event.step), event.epoch, loss_text(event.loss), rate, 100 * share,
-                             largest_phases(phases)));
+                             terminal::grouped(event.step), event.epoch, terminal::loss_text(event.loss), rate,
+                             100 * share, display::largest_phases(phases)));
   }
   ordered_json shares;
   for (size_t i = 0; i < phases.size(); ++i) shares[std::string(name(static_cast<train::Phase>(i)))] = phases[i];
@@ -115,7 +115,8 @@ void RoleReporter::on_eval(const train::EvalEvent& event) {
   if (quiet_) return;
   const std::string accuracy =
       std::isnan(event.accuracy) ? std::string() : fmt::format(", accuracy {:.2f} %", 100 * event.accuracy);
-  write(fmt::format("{}: step {}: evaluated loss {}{}\n", role_, grouped(event.step), loss_text(event.loss), accuracy));
+  write(fmt::format("{}: step {}: evaluated loss {}{}\n", role_, terminal::grouped(event.step),
+                    terminal::loss_text(event.loss), accuracy));
 }
 
 void RoleReporter::on_end(const train::Outcome& outcome) {

@@ -6,19 +6,19 @@
 #include <mutex>
 #include <string>
 
-#include "cluster/role_failure.h"
 #include "cluster/spec.h"
+#include "display/phase_shares.h"
+#include "launch/role_failure.h"
 #include "lockstep/train.h"
-#include "phase_shares.h"
 #include "ps/server.h"
-#include "ticker.h"
-#include "train/settings.h"
+#include "settings/settings.h"
+#include "terminal/ticker.h"
 
 namespace lockstep::tools {
 
 class RoleReporter final : public train::Hooks {
  public:
-  RoleReporter(const cluster::Task& task, const train::Settings& settings);
+  RoleReporter(const cluster::Task& task, const settings::Settings& settings);
 
   void on_start(const train::StartEvent& event) override;
   void on_step(const train::StepEvent& event) override;
@@ -29,7 +29,7 @@ class RoleReporter final : public train::Hooks {
   void server_status(const ps::Server::Progress& progress);
   void state(const std::string& state);
   /// Why the role fails, for its launcher; whoever started it by hand sees the line on standard error.
-  void failure(const cluster::RoleFailure& failure);
+  void failure(const launch::RoleFailure& failure);
 
  private:
   void write(const std::string& line);
@@ -40,11 +40,11 @@ class RoleReporter final : public train::Hooks {
   int64_t epochs_;
   std::mutex mutex_;
   train::StartEvent start_;
-  Ticker ticker_;
+  terminal::Ticker ticker_;
   double told_at_ = 0;
   uint64_t told_examples_ = 0;
   double waited_ = 0;
-  PhaseShares phases_;
+  display::PhaseShares phases_;
   double staleness_ = 0;
   uint64_t steps_ = 0;
   uint64_t own_examples_ = 0;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "records/run_record.h"
-#include "terminal.h"
+#include "terminal/terminal.h"
 
 namespace lockstep::tools {
 
@@ -19,12 +19,12 @@ std::string what_run(const records::RunRecord& run);
 std::string wrapped_text(const std::string& text, size_t width, std::string_view indent = "");
 
 /// Its name and what it is.
-std::string title_line(const Terminal& terminal, const records::RunRecord& run, size_t width);
+std::string title_line(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// The same, when it was, and how it ended.
-std::string run_headline(const Terminal& terminal, const records::RunRecord& run, size_t width);
+std::string run_headline(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
 /// What could not be read, a line each; nothing where all could.
-std::string warning_lines(const Terminal& terminal, const records::RunRecord& run);
+std::string warning_lines(const terminal::Terminal& terminal, const records::RunRecord& run);
 
 }  // namespace lockstep::tools

@@ -3,23 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <string_view>
-
-#include "cluster_run.h"
 
 namespace lockstep::tools {
 namespace {
 
-using train::SettingDef;
+using settings::SettingDef;
 
-bool is_flag(const SettingDef& def) { return std::holds_alternative<bool train::Settings::*>(def.member); }
+bool is_flag(const SettingDef& def) { return std::holds_alternative<bool settings::Settings::*>(def.member); }
 
 std::string description(const SettingDef& def) {
   std::string text(def.help);
   if (!def.choices.empty()) text += fmt::format(" ({})", fmt::join(def.choices, ", "));
-  const std::string value = train::default_text(def);
+  const std::string value = settings::default_text(def);
   if (!value.empty() && !is_flag(def)) text += fmt::format(" [{}]", value);
   return text;
 }
@@ -49,13 +45,6 @@ void add_modes(const Command& app, const std::shared_ptr<TrainArguments>& argume
   }
 }
 
-/// What a launcher says for each role, or has no meaning for one.
-bool is_launchers(std::string_view name) {
-  constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
-                                                    "report", "cluster", "task",     "threads", "wait-policy"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 }  // namespace
 
 void add_train_arguments(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
@@ -64,28 +53,18 @@ void add_train_arguments(const Command& app, const std::shared_ptr<TrainArgument
   app.add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
       .type_name("FILE")
       .take_last();
-  for (const SettingDef& def : train::settings_table()) {
+  for (const SettingDef& def : settings::settings_table()) {
     if (def.name != "model") add_setting(app, def, arguments);
     if (def.name == "mode") add_modes(app, arguments);
   }
 }
 
-train::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models) {
-  train::Configuration configuration(models);
+settings::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models) {
+  settings::Configuration configuration(models);
   if (!arguments.config.empty()) configuration.load_yaml(arguments.config);
   if (!arguments.model.empty()) configuration.set("model", arguments.model);
   for (const auto& [name, text] : arguments.settings) configuration.set(name, text);
   return configuration;
-}
-
-std::vector<std::string> role_words(const train::Configuration& configuration) {
-  std::vector<std::string> words{"train"};
-  if (configuration.given("model")) words.push_back(configuration.given_text("model"));
-  for (const SettingDef& def : train::settings_table()) {
-    if (is_launchers(def.name) || is_launch_setting(def.name) || !configuration.given(def.name)) continue;
-    words.push_back(fmt::format("--{}={}", def.name, configuration.given_text(def.name)));
-  }
-  return words;
 }
 
 }  // namespace lockstep::tools

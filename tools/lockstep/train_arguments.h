@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "command_line.h"
-#include "train/configuration.h"
+#include "settings/configuration.h"
 
 namespace lockstep::tools {
 
@@ -21,10 +21,6 @@ struct TrainArguments {
 /// Lets the command take the model and all settings; what is given goes into `arguments`.
 void add_train_arguments(const Command& app, const std::shared_ptr<TrainArguments>& arguments);
 
-train::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models);
-
-/// The words of `train` for a role: the model and what flags and file gave, without what only a launcher needs to know
-/// or says for each role itself (where the run is, which role, threads, what is printed).
-std::vector<std::string> role_words(const train::Configuration& configuration);
+settings::Configuration make_configuration(const TrainArguments& arguments, std::span<const nn::ModelDef> models);
 
 }  // namespace lockstep::tools

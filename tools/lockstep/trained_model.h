@@ -3,12 +3,12 @@
 
 #include <span>
 
-#include "train/inference.h"
+#include "inspect/inference.h"
 
 namespace lockstep::tools {
 
 /// The named checkpoint; without a name the best of the run, or the newest where none was evaluated.
 /// `models` are known besides the zoo's.
-train::TrainedModel load_trained(train::ModelSource source, std::span<const nn::ModelDef> models);
+inspect::TrainedModel load_trained(inspect::ModelSource source, std::span<const nn::ModelDef> models);
 
 }  // namespace lockstep::tools

@@ -14,9 +14,9 @@
 #include <optional>
 
 #include "base/temp_dir.h"
-#include "cluster/process.h"
 #include "lockstep/error.h"
 #include "observe/monitor/resource_monitor.h"
+#include "process/child_process.h"
 
 namespace lockstep::observe {
 namespace {
@@ -81,8 +81,8 @@ class Watched {
   }
 
  private:
-  static cluster::Command command(const std::vector<std::string>& words) {
-    cluster::Command made;
+  static process::Command command(const std::vector<std::string>& words) {
+    process::Command made;
     made.argv = {LOCKSTEP_KNOWN_LOAD};
     made.argv.insert(made.argv.end(), words.begin(), words.end());
     made.hold_stdin = true;
@@ -90,10 +90,10 @@ class Watched {
   }
 
   std::string next_line() {
-    while (lines_.empty() && child_.fd(cluster::Stream::out) >= 0) {
-      pollfd fd{child_.fd(cluster::Stream::out), POLLIN, 0};
+    while (lines_.empty() && child_.fd(process::Stream::out) >= 0) {
+      pollfd fd{child_.fd(process::Stream::out), POLLIN, 0};
       poll(&fd, 1, -1);
-      child_.read(cluster::Stream::out, [this](const std::string& line) { lines_.push_back(line); });
+      child_.read(process::Stream::out, [this](const std::string& line) { lines_.push_back(line); });
     }
     if (lines_.empty()) return "";
     const std::string line = lines_.front();
@@ -101,7 +101,7 @@ class Watched {
     return line;
   }
 
-  cluster::Child child_;
+  process::Child child_;
   bool descendants_;
   std::vector<std::string> lines_;
   std::vector<std::string> columns_;

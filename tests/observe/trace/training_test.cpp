@@ -47,7 +47,7 @@ struct Traced {
 std::set<std::string> kernels_of_lenet() {
   testing::Training training(Flags{{"model", "lenet"}, {"batch", "10"}, {"epochs", "1"}});
   std::set<std::string> names;
-  for (const graph::KernelInfo& kernel : training.setup.parts().programs->for_batch(10).kernels()) {
+  for (const program::KernelInfo& kernel : training.setup.parts().programs->for_batch(10).kernels()) {
     if (!kernel.once && !kernel.implementation.empty()) names.insert(kernel.name);
   }
   return names;

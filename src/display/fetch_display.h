@@ -1,0 +1,12 @@
+// Shows a download: a bar on a terminal, a line per file elsewhere.
+#pragma once
+
+#include "data/fetch.h"
+#include "terminal/terminal.h"
+
+namespace lockstep::display {
+
+/// For data::fetch and train::Session; `quiet` shows nothing.
+data::FetchCallback fetch_display(const terminal::Terminal& terminal, bool quiet = false);
+
+}  // namespace lockstep::display

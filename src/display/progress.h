@@ -1,0 +1,69 @@
+// What a person sees while a model trains: a table line per evaluation and, below it on a terminal, a bar that is
+// redrawn some ten times a second; elsewhere a plain line every ten seconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "display/phase_shares.h"
+#include "lockstep/train.h"
+#include "terminal/terminal.h"
+#include "terminal/ticker.h"
+
+namespace lockstep::display {
+
+/// Sums over steps, cheap enough for every one of them.
+struct StepMeans {
+  double loss_sum = 0;
+  uint64_t correct = 0;
+  uint64_t examples = 0;
+
+  void add(const train::StepEvent& event) {
+    loss_sum += static_cast<double>(event.loss) * static_cast<double>(event.examples);
+    correct += static_cast<uint64_t>(event.correct);
+    examples += static_cast<uint64_t>(event.examples);
+  }
+  [[nodiscard]] double loss() const { return loss_sum / static_cast<double>(examples); }
+  [[nodiscard]] double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
+};
+
+class Progress final : public train::Hooks {
+ public:
+  /// `split` is what evaluations are on: "test" or "validation".
+  Progress(const terminal::Terminal& terminal, const std::string& split);
+
+  void on_start(const train::StartEvent& event) override;
+  void on_step(const train::StepEvent& event) override {
+    since_eval_.add(event);
+    since_drawn_.add(event);
+    phases_.add(event.phases);
+    if (ticker_.due()) draw(event);
+  }
+  void on_eval(const train::EvalEvent& event) override;
+  void on_end(const train::Outcome& outcome) override;
+
+ private:
+  void draw(const train::StepEvent& event);
+  void draw_bar(const train::StepEvent& event);
+  void print_line(const train::StepEvent& event) const;
+  void clear_bar();
+  void print_header();
+  [[nodiscard]] std::string epoch_text(int64_t epoch) const;
+  [[nodiscard]] std::string time_left(const train::StepEvent& event) const;
+  [[nodiscard]] double fraction(const train::StepEvent& event) const;
+
+  terminal::Terminal terminal_;
+  std::string split_;  ///< short, for titles
+  terminal::Ticker ticker_;
+  train::StartEvent start_;
+  StepMeans since_eval_;
+  StepMeans since_drawn_;
+  PhaseShares phases_;
+  double drawn_at_ = 0;  ///< seconds of this process, and those aside
+  double drawn_aside_ = 0;
+  double rate_ = 0;  ///< examples per second lately
+  bool header_printed_ = false;
+  bool bar_visible_ = false;
+};
+
+}  // namespace lockstep::display

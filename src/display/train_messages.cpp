@@ -1,0 +1,148 @@
+#include "display/train_messages.h"
+
+#include <cmath>
+#include <string>
+
+#include "terminal/output.h"
+#include "terminal/text.h"
+
+namespace lockstep::display {
+namespace {
+
+using train::Outcome;
+using train::StopReason;
+
+std::string why(const Outcome& outcome) {
+  switch (outcome.reason) {
+    case StopReason::epochs:
+      return fmt::format("trained {}", terminal::counted(static_cast<uint64_t>(outcome.epochs), "epoch"));
+    case StopReason::steps:
+      return fmt::format("trained {}", terminal::counted(outcome.steps, "step"));
+    case StopReason::seconds:
+      return "the time is over";
+    case StopReason::loss:
+      return "the loss is low enough";
+    case StopReason::accuracy:
+      return "the accuracy is high enough";
+    case StopReason::interrupted:
+      return fmt::format("interrupted after step {}", terminal::grouped(outcome.steps));
+    default:
+      return text(outcome.reason);
+  }
+}
+
+void row(const terminal::Terminal& terminal, const std::string& name, const std::string& value) {
+  terminal::print("  {}{}\n", terminal.dim(terminal::padded_right(name, 16)), value);
+}
+
+void print_evaluation(const terminal::Terminal& terminal, const settings::Settings& settings, const Outcome& outcome) {
+  if (!outcome.last_eval) return;
+  const auto& best = outcome.best_eval;
+  const bool has_accuracy = !std::isnan(outcome.last_eval->accuracy);
+  const auto with_best = [&](std::string text, const std::string& best_text) {
+    if (!best || best->step == outcome.last_eval->step) return text;
+    return text + fmt::format("  (best {} at step {})", best_text, terminal::grouped(best->step));
+  };
+  const std::string loss = terminal::loss_text(outcome.last_eval->loss);
+  if (!has_accuracy) {
+    row(terminal, settings.eval_split + " loss",
+        with_best(terminal.bold(loss), best ? terminal::loss_text(best->loss) : std::string()));
+    return;
+  }
+  row(terminal, settings.eval_split + " accuracy",
+      with_best(terminal.bold(terminal::percent(outcome.last_eval->accuracy)),
+                best ? terminal::percent(best->accuracy) : std::string()));
+  row(terminal, settings.eval_split + " loss", loss);
+}
+
+void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, const std::string& program) {
+  if (outcome.run_dir.empty()) return;
+  if (outcome.reason == StopReason::interrupted) {
+    terminal::print("\nto go on:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
+    return;
+  }
+  terminal::print("\nnext:  {} eval {}\n", program, outcome.run_dir);
+  if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, outcome.run_dir);
+}
+
+/// Of full batches, without evaluations and checkpoints.
+double seconds_per_batch(const settings::Settings& settings, const Outcome& outcome) {
+  if (outcome.examples_per_second <= 0) return 0;
+  return static_cast<double>(settings.batch) / outcome.examples_per_second;
+}
+
+/// What exchanging cost, and who made the others wait.
+void print_communication(const terminal::Terminal& terminal, const Outcome& outcome) {
+  const train::CommunicationRecord& record = outcome.communication;
+  if (record.engine.empty()) return;
+  row(terminal, "exchange",
+      fmt::format("{}, {} sent per step in {}, {} of {} behind computing", record.engine,
+                  terminal::scaled(record.bytes_per_step, "B"), terminal::counted(record.buckets, "bucket"),
+                  terminal::percent(record.overlapped, 0), terminal::duration_text(record.transfer_seconds)));
+  if (record.groups > 1) row(terminal, "groups", fmt::format("{}, one after the other", record.groups));
+  for (const std::string& line : outcome.stragglers) row(terminal, "slow", line);
+}
+
+std::string model_text(const settings::Settings& settings) {
+  std::string options;
+  for (const auto& [key, value] : settings.options) {
+    options += fmt::format("{}{}={}", options.empty() ? " (" : ", ", key, value);
+  }
+  return settings.model + (options.empty() ? "" : options + ")");
+}
+
+}  // namespace
+
+void print_opening(const terminal::Terminal& terminal, const settings::Settings& settings,
+                   const train::StartEvent& start) {
+  terminal::print("{} on {}: {}, {}\n", terminal.bold(model_text(settings)), terminal.bold(settings.dataset),
+                  terminal::counted(start.parameters, "parameter"),
+                  terminal::counted(static_cast<uint64_t>(start.train_examples), "training example"));
+  const bool replicas = settings.replicas > 1;
+  terminal::print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
+                  settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
+                  replicas ? fmt::format("{} replicas of ", settings.replicas) : "",
+                  terminal::counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
+  if (!start.data_origin.empty()) terminal::print("data: {}\n", start.data_origin);
+  if (!start.run_dir.empty()) terminal::print("kept in {}\n", start.run_dir);
+  if (start.first_step > 0) terminal::print("going on after step {}\n", terminal::grouped(start.first_step));
+  terminal::print("\n");
+  terminal::flush_out();
+}
+
+void print_closing(const terminal::Terminal& terminal, const settings::Settings& settings, const Outcome& outcome,
+                   const std::string& program, const std::string& details) {
+  if (outcome.already_finished) {
+    terminal::print("{} has ended already: {}. To train longer, raise what ended it, e.g. --epochs.\n", outcome.run_dir,
+                    why(outcome));
+  } else {
+    terminal::print("\n{}\n\n", terminal.bold(why(outcome)));
+  }
+  print_evaluation(terminal, settings, outcome);
+  if (outcome.steps > 0) row(terminal, "training loss", terminal::loss_text(outcome.train_loss));
+  row(terminal, "time",
+      fmt::format("{}, {} examples/s, {:.3g} s/batch", terminal::duration_text(outcome.seconds),
+                  terminal::rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
+  row(terminal, "peak memory", terminal::bytes_text(outcome.peak_memory_bytes));
+  print_communication(terminal, outcome);
+  if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
+  if (!outcome.pictures.empty()) row(terminal, "pictures", outcome.pictures);
+  terminal::write_out(details);
+  print_commands(terminal, outcome, program);
+}
+
+void print_result_line(const settings::Settings& settings, const Outcome& outcome) {
+  std::string result = fmt::format("{} on {}: ", settings.model, settings.dataset);
+  if (outcome.last_eval) {
+    if (!std::isnan(outcome.last_eval->accuracy)) {
+      result += fmt::format("{} accuracy {}, ", settings.eval_split, terminal::percent(outcome.last_eval->accuracy));
+    }
+    result += fmt::format("{} loss {}, ", settings.eval_split, terminal::loss_text(outcome.last_eval->loss));
+  }
+  result += fmt::format("{} in {}, {}", terminal::counted(outcome.steps, "step"),
+                        terminal::duration_text(outcome.seconds), why(outcome));
+  if (!outcome.run_dir.empty()) result += ", " + outcome.run_dir;
+  terminal::print("{}\n", result);
+}
+
+}  // namespace lockstep::display

@@ -1,0 +1,174 @@
+#include "inspect/inference.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/checkpoint_store.h"
+#include "data/own_data.h"
+#include "interchange/model_file.h"
+#include "lockstep/error.h"
+#include "run/run_directory.h"
+#include "settings/configuration.h"
+#include "settings/machine.h"
+#include "train/data_options.h"
+
+namespace lockstep::inspect {
+namespace {
+
+constexpr int64_t kPredictBatch = 256;
+
+checkpoint::Checkpoint load_from_run(const ModelSource& source, std::string& path) {
+  const checkpoint::CheckpointStore store(run::find_run(source.run, source.runs_dir) + "/checkpoints");
+  return store.load(source.checkpoint, path);
+}
+
+int threads_or_all(int threads) {
+  settings::Settings settings;
+  settings.threads = threads;
+  return settings::resolve_threads(settings);
+}
+
+/// A label must mean the same as in training.
+void check_class_names(const TrainedModel& model, const data::Dataset& dataset) {
+  const std::vector<std::string>& trained = model.header.class_names;
+  const bool known = !trained.empty() && !dataset.class_names.empty();
+  if (!known || trained == dataset.class_names || !train::traits_of(model.spec).labels) return;
+  const auto shown = [](const std::vector<std::string>& names) {
+    const auto count = std::min<size_t>(names.size(), 10);
+    return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                       names.size() > count ? ", ..." : "");
+  };
+  throw UsageError(fmt::format("model '{}' was trained on classes {}; {} has {}", model.header.model,
+                               shown(trained), dataset.name, shown(dataset.class_names)));
+}
+
+data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
+  if (split == "test") return dataset.test;
+  if (split == "train") return dataset.train;
+  if (split == "validation") return dataset.validation;
+  throw UsageError("split: '" + split + "' is not allowed; it takes one of train, validation, test");
+}
+
+}  // namespace
+
+TrainedModel load_model(const ModelSource& source) {
+  TrainedModel model;
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(source.run, ignored);
+  if (is_file) model.file = source.run;
+  checkpoint::Checkpoint checkpoint =
+      is_file ? checkpoint::read_checkpoint(source.run) : load_from_run(source, model.file);
+  model.header = std::move(checkpoint.header);
+  model.models = source.models;
+  const std::string named = train::settings_of(model.header).model;
+  if (interchange::is_model_file(named)) {
+    model.models.insert(model.models.begin(), settings::load_kept_model(model.file, named));
+    if (model.models.front().name != model.header.model) {
+      throw DataError(fmt::format("checkpoint {} is of model '{}', but its model file holds '{}'", model.file,
+                                  model.header.model, model.models.front().name));
+    }
+  }
+  const nn::ModelDef& def = settings::find_model(model.models, model.header.model);
+  model.spec = {&def, nn::resolve_options(def, model.header.options), model.header.image, model.header.classes};
+  const auto expected = checkpoint::parameter_entries(train::make_parameters(model.spec, 0).infos());
+  if (expected != model.header.parameters) {
+    throw DataError(fmt::format("checkpoint {}: its parameters are not those of model '{}' as this program builds it",
+                                model.file, model.header.model));
+  }
+  const std::span<const float> values = std::span(checkpoint.values).first(model.header.parameter_count());
+  model.parameters = Buffer(values.size_bytes());
+  std::copy(values.begin(), values.end(), model.parameters.as<float>().begin());
+  return model;
+}
+
+data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
+  const settings::Settings run = train::settings_of(model.header);
+  const bool same = request.dataset.empty() || request.dataset == run.dataset;
+  settings::Settings settings = same ? run : settings::Settings{};
+  settings.data = request.data.empty() ? run.data : request.data;
+  if (!request.dataset.empty()) {
+    // The run's own splits are for its own data; of another, what is held out would be a choice of nobody.
+    settings.dataset = request.dataset;
+    settings.holdout = settings.train_limit = settings.test_limit = 0;
+    settings.data_scale = 1;
+    settings.label_column = data::has_columns(request.dataset) ? run.label_column : "";
+  }
+  if (!request.label_column.empty()) settings.label_column = request.label_column;
+  data::Dataset dataset =
+      data::load(settings.dataset, train::data_options(settings, model.header.image), request.fetch_progress);
+  check_class_names(model, dataset);
+  return dataset;
+}
+
+data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
+                                 const data::FetchCallback& progress) {
+  if (train::settings_of(model.header).pixels != "standard") return {};
+  return *load_data(model, {"", folder, progress}).pixels;
+}
+
+train::Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
+  data::Dataset dataset =
+      load_data(model, {request.dataset, request.data, request.fetch_progress, request.label_column});
+  // A folder given for another data set may hold that under the names of the run's own.
+  const std::string folder = request.dataset.empty() ? request.data : "";
+  const data::PixelScaling pixels = pixel_scaling(model, folder, request.fetch_progress);
+  data::Examples& examples = pick_split(dataset, request.split);
+  examples.repeated = 0;
+  if (request.limit > 0) data::keep_first(examples, request.limit, request.split + " examples");
+  const auto backend = settings::make_backend(request.backend, threads_or_all(request.threads));
+  train::ModelSpec spec = model.spec;
+  const data::ImageShape& shape = examples.shape;
+  if (spec.image != Shape{shape.channels, shape.height, shape.width} ||
+      (train::traits_of(spec).labels && spec.classes != dataset.classes())) {
+    throw UsageError(fmt::format("model '{}' was trained on images {} of {} classes; {} has {} of {}",
+                                 model.header.model, spec.image.str(), spec.classes, dataset.name,
+                                 data::to_string(shape), dataset.classes()));
+  }
+  return train::Evaluator(spec, *backend, model.values(), examples, request.batch, &pixels).run();
+}
+
+void require_classes(const TrainedModel& model) {
+  const train::ModelTraits traits = train::traits_of(model.spec);
+  if (traits.accuracy) return;
+  const auto folder = std::filesystem::path(model.file).parent_path().parent_path() / "pictures";
+  std::error_code ignored;
+  const bool shows = !traits.picture.empty() && std::filesystem::is_directory(folder, ignored);
+  throw UsageError(fmt::format("predict: model '{}' has no classes{}", model.header.model,
+                               shows ? "; its pictures are in " + folder.string() : ""));
+}
+
+std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads,
+                                const std::string& backend_name, const data::PixelScaling* pixels) {
+  require_classes(model);
+  const Shape& image = model.spec.image;
+  const data::ImageShape& shape = images.shape;
+  if (image != Shape{shape.channels, shape.height, shape.width}) {
+    throw DataError(fmt::format("model '{}' takes images {} (channels, height, width), these are {}",
+                                model.header.model, image.str(), data::to_string(shape)));
+  }
+  std::vector<Prediction> predictions;
+  if (images.empty()) return predictions;
+  const auto backend = settings::make_backend(backend_name, threads_or_all(threads));
+  train::Programs programs(model.spec, train::Purpose::prediction, *backend, model.values(), nullptr);
+  data::LoaderOptions reading = data::LoaderOptions::evaluation(kPredictBatch);
+  reading.pixels = pixels;
+  data::Loader loader(images, reading);
+  const auto classes = static_cast<size_t>(model.spec.classes);
+  while (const data::Batch* batch = loader.next()) {
+    program::Program& program = programs.for_batch(batch->count);
+    program.bind_input(0, batch->images);
+    program.run({});
+    const std::span<const float> all = program.output(0).as<float>();
+    for (size_t row = 0; row < static_cast<size_t>(batch->count); ++row) {
+      const auto mine = all.subspan(row * classes, classes);
+      const auto best = std::max_element(mine.begin(), mine.end());
+      predictions.push_back({static_cast<int>(best - mine.begin()), *best, {mine.begin(), mine.end()}});
+    }
+  }
+  return predictions;
+}
+
+}  // namespace lockstep::inspect

@@ -1,0 +1,62 @@
+#include "launch/cluster_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lockstep/error.h"
+#include "observe/trace/merge.h"
+#include "process/caught_signals.h"
+
+namespace lockstep::launch {
+namespace {
+
+/// Problems become warnings: the run itself is done.
+void merge_traces(const std::string& run_dir, LaunchEvents& events) {
+  std::vector<std::string> problems;
+  try {
+    problems = observe::merge_traces(run_dir).problems;
+  } catch (const Error& error) {
+    problems.push_back(fmt::format("the traces of the roles are not merged: {}", error.what()));
+  }
+  for (const std::string& problem : problems) events.on_warning(problem);
+}
+
+SupervisorOptions supervisor_options(const ClusterRun& run, int signals) {
+  SupervisorOptions options;
+  options.restarts = static_cast<int>(run.settings->restarts);
+  options.signals = signals;
+  const bool servers =
+      std::any_of(run.tasks.begin(), run.tasks.end(), [](const auto& task) { return task.role == cluster::Role::ps; });
+  // All-reduce goes on with the members that are left, and none leaves before all is written.
+  if (!servers) options.enough_members = std::max(1, static_cast<int>(run.settings->min_workers));
+  options.tick = run.faults ? SupervisorOptions::Time(20) : run.tick;
+  return options;
+}
+
+}  // namespace
+
+ClusterEnd run_cluster(const ClusterRun& run) {
+  std::error_code ignored;
+  std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // a resumed run's old one says nothing about now
+  if (run.settings->trace) observe::remove_traces(run.run_dir);
+
+  const process::CaughtSignals signals;
+  const JobOutcome ended = Supervisor(run.roles, supervisor_options(run, signals.fd()), [&](const RoleEvent& event) {
+                             if (run.also) run.also(event);
+                             if (run.faults) run.events->on_faults(run.faults());
+                             run.events->on_role(event);
+                           }).run();
+  run.events->on_roles_ended();
+  const std::string missing = run.collect ? run.collect() : "";
+  const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;
+  if (run.settings->trace) merge_traces(run.run_dir, *run.events);
+  const bool discarded = !ended.error.empty() && run.discard && run.discard();
+  const std::string error = ended.error + (uncollected.empty() ? "" : "; " + uncollected);
+  if (ended.code == 2) throw UsageError(error);
+  if (!ended.error.empty()) throw Error(error + (discarded ? "" : "; partial output is in " + run.run_dir));
+  return {ended.code, run.run_dir, uncollected};
+}
+
+}  // namespace lockstep::launch

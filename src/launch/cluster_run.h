@@ -1,0 +1,38 @@
+// A supervised job of roles, as launching on this machine and over ssh both need it: starting, supervising, collecting.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/launch_events.h"
+#include "launch/supervisor.h"
+#include "settings/settings.h"
+
+namespace lockstep::launch {
+
+struct ClusterRun {
+  const settings::Settings* settings = nullptr;  ///< resolved
+  std::string run_dir;
+  std::vector<cluster::Task> tasks;  ///< of the cluster
+  std::vector<RoleProcess> roles;
+  LaunchEvents* events = nullptr;                         ///< borrowed
+  std::chrono::milliseconds tick{1000};                   ///< longest time between two events
+  Supervisor::Callback also = {};                         ///< is called before `events`, with each event of a role
+  std::function<std::vector<std::string>()> faults = {};  ///< asked often: the faults that were just made
+  /// Called once all roles have ended: brings in files that lie elsewhere, and returns a line about missing ones.
+  std::function<std::string()> collect = {};
+  std::function<bool()> discard = {};  ///< after a failure: removes a run that holds nothing
+};
+
+struct ClusterEnd {
+  int code = 0;  ///< of the program
+  std::string run_dir;
+  std::string uncollected;  ///< a line about files that did not come; empty if all did
+};
+
+/// Supervises the job to its end. Throws Error or UsageError with the line that says why the job failed.
+ClusterEnd run_cluster(const ClusterRun& run);
+
+}  // namespace lockstep::launch

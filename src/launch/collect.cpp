@@ -1,0 +1,182 @@
+#include "launch/collect.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "launch/new_folder.h"
+#include "lockstep/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+using Output = std::function<void(std::string_view)>;
+
+constexpr std::chrono::minutes kLongestSilence{10};
+constexpr std::chrono::hours kLongest{6};
+constexpr size_t kLongestManifest = size_t{64} << 20;
+
+/// Reads what there is on a descriptor that does not block; false at its end.
+bool read_available(int fd, const Output& sink) {
+  std::array<char, 65536> buffer{};
+  while (fd >= 0) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return true;
+    if (count <= 0) return false;
+    sink({buffer.data(), static_cast<size_t>(count)});
+  }
+  return false;
+}
+
+/// Runs a command to its end and gives its output. IoError with its first line on standard error if it fails: the
+/// lines after it mostly follow from that.
+void run_command(const process::Command& command, const Output& output) {
+  process::Child child(command);
+  std::string first;
+  const auto keep = [&](const std::string& line) {
+    if (first.empty()) first = line;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  bool open = true;
+  std::optional<process::Ending> ending;
+  while (!(ending = child.reap())) {
+    std::array<pollfd, 3> fds{{{child.end_fd(), POLLIN, 0},
+                               {child.fd(process::Stream::err), POLLIN, 0},
+                               {open ? child.fd(process::Stream::out) : -1, POLLIN, 0}}};
+    constexpr int kSilence = std::chrono::milliseconds(kLongestSilence).count();
+    if (poll(fds.data(), fds.size(), kSilence) == 0)
+      throw IoError(fmt::format("no answer for {} minutes", kLongestSilence.count()));
+    if (std::chrono::steady_clock::now() > deadline)
+      throw IoError(fmt::format("not finished after {} hours", kLongest.count()));
+    child.read(process::Stream::err, keep);
+    open = open && read_available(child.fd(process::Stream::out), output);
+  }
+  if (open) read_available(child.fd(process::Stream::out), output);
+  child.read_rest(process::Stream::err, keep);
+  if (!ending->ok()) throw IoError(first.empty() ? ending->text() : process::printable(first));
+}
+
+struct Manifest {
+  FileSums files;
+  std::vector<std::string> lines;  ///< as the host wrote them
+
+  /// Takes "SUM  ./PATH" or "SUM *./PATH".
+  void add(const std::string& line) {
+    constexpr size_t kSum = 64;
+    if (line.size() < kSum + 3 || line.find_first_not_of("0123456789abcdef") != kSum) {
+      throw DataError(fmt::format("its list of files has '{}', not a checksum and a name", process::printable(line)));
+    }
+    files[safe_path(std::string_view(line).substr(kSum + 2))] = line.substr(0, kSum);
+    lines.push_back(line + "\n");
+  }
+
+  /// SHA-256 of the sorted lines, as `sha256sum` prints it.
+  [[nodiscard]] std::string sum() const {
+    std::vector<std::string> sorted = lines;
+    std::sort(sorted.begin(), sorted.end());
+    std::string text;
+    for (const std::string& line : sorted) text += line;
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+      throw IoError("cannot verify files: this OpenSSL offers no SHA-256");
+    }
+    std::string hex;
+    for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
+    return hex + "  -";
+  }
+};
+
+Manifest read_manifest(const process::Command& command) {
+  std::string text;
+  run_command(command, [&](std::string_view bytes) {
+    if (text.size() + bytes.size() > kLongestManifest) throw DataError("its list of files is too long");
+    text += bytes;
+  });
+  Manifest manifest;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    manifest.add(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return manifest;
+}
+
+/// Names the first file that differs; nothing if none does.
+void check_arrived(const FileSums& arrived, const FileSums& stated) {
+  size_t missing = 0;
+  std::string first;
+  const auto count = [&](const std::string& path) {
+    if (missing++ == 0) first = path;
+  };
+  for (const auto& [path, sum] : stated) {
+    const auto found = arrived.find(path);
+    if (found == arrived.end() || found->second != sum) count(path);
+  }
+  for (const auto& [path, sum] : arrived) {
+    if (!stated.contains(path)) count(path);
+  }
+  if (missing == 0) return;
+  throw DataError(fmt::format("{} of {} files are missing or not the same, '{}' first", missing,
+                              std::max(stated.size(), arrived.size()), process::printable(first)));
+}
+
+/// Files of the launcher, which no host may replace: they say what `--resume` does.
+void refuse_own_files(const FileSums& files) {
+  for (const auto& [path, sum] : files) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (name == ".lock" || path == "launch-id" || path == "launch.yaml" || path.starts_with(NewFolder::kArriving))
+      throw DataError(fmt::format("its archive has '{}', a file of ours", path));
+  }
+}
+
+Manifest collect_host(const HostCommands& host, const std::string& folder, const TarLimits& limits) {
+  NewFolder arriving(folder);
+  TarReader reader(arriving, limits);
+  run_command(host.archive, [&](std::string_view bytes) { reader.feed(bytes); });
+  reader.finish();
+  refuse_own_files(arriving.files());
+  Manifest manifest = read_manifest(host.manifest);
+  check_arrived(arriving.files(), manifest.files);
+  arriving.move_out();
+  return manifest;
+}
+
+}  // namespace
+
+std::string collect(const SshJob& job, const std::string& folder, bool remove, const TarLimits& limits) {
+  std::string problems;
+  const auto attempt = [&](const HostCommands& host, const std::function<void()>& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      problems += fmt::format("{}{}: {}; its files stay there in {}", problems.empty() ? "" : "; ", host.host,
+                              error.what(), host.folder);
+    }
+  };
+  NewFolder::remove_leftovers(folder);
+  std::vector<std::pair<const HostCommands*, Manifest>> arrived;
+  const std::vector<HostCommands> hosts = ssh_collections(job);
+  for (const HostCommands& host : hosts) {
+    attempt(host, [&] { arrived.emplace_back(&host, collect_host(host, folder, limits)); });
+  }
+  if (!remove) return problems;
+  // Hosts may share a folder: none goes before all have arrived.
+  for (const auto& [host, manifest] : arrived) {
+    attempt(*host, [&, &host = host, &manifest = manifest] {
+      run_command(ssh_removal(job, *host, manifest.sum()), [](std::string_view) {});
+    });
+  }
+  return problems;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,18 @@
+// Brings the files of a run home from the hosts of a launch. Each host's folder arrives in a new folder of its own; it
+// counts only if every file has the checksum that the host states afterwards, and then moves into the run's folder.
+// Nothing of a host that fails is kept here, and nothing is removed there. Runs on the caller's thread.
+#pragma once
+
+#include <string>
+
+#include "launch/ssh_launch.h"
+#include "launch/tar_reader.h"
+
+namespace lockstep::launch {
+
+/// Collects from every host into `folder`, the chief's last: its files replace those of the same names. `remove`: then
+/// removes each host's folder whose files are here, unless it has changed. Returns the problems, each with its host;
+/// empty if there are none. The caller holds the folder's lock.
+std::string collect(const SshJob& job, const std::string& folder, bool remove, const TarLimits& limits = {});
+
+}  // namespace lockstep::launch

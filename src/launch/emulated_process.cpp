@@ -1,0 +1,119 @@
+#include "launch/emulated_process.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+
+#include "launch/emulated_nodes.h"
+#include "launch/fault_maker.h"
+#include "launch/local_cluster.h"
+#include "launch/supervisor.h"
+#include "lockstep/error.h"
+#include "process/caught_signals.h"
+#include "process/child_process.h"
+#include "run/run_directory.h"
+#include "terminal/text.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr int kNodeLookMilliseconds = 50;
+
+/// The run's folder; a new one is made here and given to the program, empty.
+std::string find_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
+  if (!settings.resume.empty()) return run::find_run(settings.resume, settings.runs_dir);
+  if (!settings.run_dir.empty()) return settings.run_dir;
+  const std::string name = settings.name.empty() ? configuration.model(settings.model).name : settings.name;
+  return run::RunDirectory::reserve(settings.runs_dir, name);
+}
+
+process::Command make_command(const settings::Settings& settings, const Launcher& launcher, const std::string& folder,
+                              const EmulatedNodes& nodes) {
+  process::Command command;
+  command.program = "/proc/self/exe";
+  for (char** word = launcher.argv; *word != nullptr; ++word) command.argv.emplace_back(*word);
+  if (settings.resume.empty() && settings.run_dir.empty()) command.argv.push_back("--run-dir=" + folder);
+  if (settings.threads == 0) {
+    const int threads = nodes.threads(0, static_cast<size_t>(settings.replicas));
+    command.argv.push_back(fmt::format("--threads={}", threads));
+  }
+  if (settings.wait_policy == "auto") command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
+  command.own_output = false;
+  nodes.seat(command, 0);
+  return command;
+}
+
+/// Passes on what came; the program on the node decides what to do.
+void heed(int signals, const process::Child& child) {
+  signalfd_siginfo info{};
+  while (::read(signals, &info, sizeof info) == sizeof info) {
+    const auto number = static_cast<int>(info.ssi_signo);
+    if (number != SIGTSTP) {
+      child.signal(number);
+      continue;
+    }
+    child.signal(SIGSTOP);
+    raise(SIGSTOP);
+    child.signal(SIGCONT);
+  }
+}
+
+/// Whether a training keeps its settings there already.
+bool has_run(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder + "/config.yaml", ignored);
+}
+
+/// `others`: the folder is another run's, which the program will refuse; nothing is written there.
+process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
+                      const std::string& folder, bool others, const Launcher& launcher) {
+  bool kept = false;
+  std::optional<process::Ending> ending;
+  faults.begin();
+  while (!(ending = child.reap())) {
+    std::array<pollfd, 2> fds{{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}}};
+    (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kNodeLookMilliseconds);
+    heed(signals, child);
+    if (others) continue;
+    // Its folder must be empty until it has begun.
+    if (!kept && has_run(folder)) {
+      kept = true;
+      nodes.write(folder, false);
+    }
+    if (!kept) continue;
+    launcher.events->on_faults(faults.make_due(folder + "/faults.jsonl"));
+  }
+  if (kept) nodes.write(folder, true);
+  return *ending;
+}
+
+}  // namespace
+
+int run_on_emulated_node(const settings::Configuration& configuration, const settings::Settings& settings,
+                         const Launcher& launcher) {
+  const std::vector<emulate::Fault> wanted = emulate::parse_faults(settings.faults);
+  check_faults(wanted, {}, 1);
+  find_data(configuration, settings, launcher.fetch_progress);  // there is no way out of the node's network
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // until the node is gone
+  EmulatedNodes nodes(settings.emulate, {{"process"}});
+  FaultMaker faults(wanted, &nodes.cluster());
+  const std::string folder = find_folder(configuration, settings);
+  const bool others = settings.resume.empty() && has_run(folder);
+  process::Child child(make_command(settings, launcher, folder, nodes));
+  const process::Ending ending = watch(child, signals.fd(), nodes, faults, folder, others, launcher);
+  if (settings.resume.empty() && settings.run_dir.empty()) (void)::rmdir(folder.c_str());  // where nothing came of it
+  if (ending.signalled && ending.number == SIGKILL) {
+    const double memory = nodes.cluster().spec(0).memory_bytes;
+    const std::string limit =
+        memory > 0 ? fmt::format("; its memory is {}", terminal::bytes_text(static_cast<uint64_t>(memory))) : "";
+    throw Error(fmt::format("the training on node1 was {}{}", ending.text(), limit));
+  }
+  return ending.code();
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,63 @@
+#include "launch/launch_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace lockstep::launch {
+namespace {
+
+using settings::SettingDef;
+
+constexpr std::array<std::string_view, 7> kLaunchSettings{"workers", "ps",     "layout",  "cpu-quota",
+                                                          "emulate", "faults", "restarts"};
+
+/// What a launcher says for each role, or has no meaning for one.
+bool is_launchers(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
+                                                    "report", "cluster", "task",     "threads", "wait-policy"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
+bool is_launch_setting(std::string_view name) {
+  return std::find(kLaunchSettings.begin(), kLaunchSettings.end(), name) != kLaunchSettings.end();
+}
+
+std::string launch_yaml(const settings::Settings& settings) {
+  std::string yaml;
+  for (const std::string_view name : kLaunchSettings) {
+    const settings::SettingDef& def = *settings::find_setting(name);
+    const std::string value = settings::value_text(settings, def);
+    const bool text = name == "layout" || name == "emulate" || name == "faults";
+    yaml += fmt::format("{}: {}\n", settings::yaml_key(def), text ? "\"" + value + "\"" : value);
+  }
+  return yaml;
+}
+
+void apply_launch_yaml(settings::Configuration& configuration, const std::string& run_dir) {
+  const std::string path = run_dir + "/launch.yaml";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  settings::Configuration kept;
+  kept.load_yaml(path);
+  for (const std::string_view name : kLaunchSettings) {
+    const std::string value = kept.given_text(name);
+    if (!value.empty() && !configuration.given(name) && name != "faults") configuration.set(name, value);
+  }
+}
+
+std::vector<std::string> role_words(const settings::Configuration& configuration) {
+  std::vector<std::string> words{"train"};
+  if (configuration.given("model")) words.push_back(configuration.given_text("model"));
+  for (const SettingDef& def : settings::settings_table()) {
+    if (is_launchers(def.name) || launch::is_launch_setting(def.name) || !configuration.given(def.name)) continue;
+    words.push_back(fmt::format("--{}={}", def.name, configuration.given_text(def.name)));
+  }
+  return words;
+}
+
+}  // namespace lockstep::launch

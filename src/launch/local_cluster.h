@@ -1,0 +1,29 @@
+// `lockstep train` with --workers: the roles as processes on this machine.
+#pragma once
+
+#include <chrono>
+
+#include "data/fetch.h"
+#include "launch/cluster_run.h"
+#include "settings/configuration.h"
+
+namespace lockstep::launch {
+
+/// The program that launches: how it was started, and who hears of what happens.
+struct Launcher {
+  char** argv = nullptr;
+  LaunchEvents* events = nullptr;  ///< borrowed
+  data::FetchCallback fetch_progress = {};
+  std::chrono::milliseconds tick{1000};  ///< longest time between two events
+};
+
+/// Makes or reopens the run, starts the roles and supervises them to their end.
+ClusterEnd run_local_cluster(const settings::Configuration& configuration, const settings::Settings& settings,
+                             const Launcher& launcher);
+
+/// Finds or fetches, once, the data that each process of a training would otherwise miss or fetch at the same time.
+/// Generated data is left to the processes.
+void find_data(const settings::Configuration& configuration, const settings::Settings& settings,
+               const data::FetchCallback& progress);
+
+}  // namespace lockstep::launch

@@ -1,0 +1,59 @@
+// A folder that is filled from an archive of another host and then moved into a run's folder. No path is ever followed
+// through a link: parts are opened one by one below the folder (openat, O_NOFOLLOW), and files must not be there yet.
+// For one thread.
+#pragma once
+
+#include <openssl/evp.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "launch/tar_reader.h"
+
+namespace lockstep::launch {
+
+/// Paths of files and the SHA-256 of each, as hex.
+using FileSums = std::map<std::string, std::string>;
+
+class NewFolder final : public TarSink {
+ public:
+  static constexpr const char* kArriving = ".arriving-";  ///< begins the names of such folders
+
+  /// Makes ".arriving-XXXXXX" in `parent`. IoError if that cannot be.
+  explicit NewFolder(const std::string& parent);
+  /// Removes what is left in it.
+  ~NewFolder() override;
+
+  void folder(const std::string& path) override;
+  void begin_file(const std::string& path, int64_t modified) override;
+  void data(std::string_view bytes) override;
+  void end_file() override;
+
+  [[nodiscard]] const FileSums& files() const { return sums_; }
+  /// Moves all files into the parent, over those of the same names. DataError if a link or a file of the parent is
+  /// where a folder must be.
+  void move_out();
+
+  /// Removes what killed processes left in `parent`, which must be locked.
+  static void remove_leftovers(const std::string& parent);
+
+ private:
+  [[nodiscard]] std::string shown(const std::string& path) const;
+
+  std::string parent_path_;
+  std::string path_;
+  base::FileHandle parent_;
+  base::FileHandle root_;
+  FileSums sums_;
+  std::vector<std::string> folders_;
+
+  std::string open_path_;  ///< the file that is being written
+  int64_t open_modified_ = 0;
+  base::FileHandle open_;
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest_;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,44 @@
+// Roles on other hosts, started over ssh: what is run here to run them there, and to bring their files home. Every role
+// runs there under `PROGRAM under-launcher` (under_launcher.h), which ends it when the connection ends. Plain values
+// and free functions, any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/cluster_file.h"
+#include "launch/supervisor.h"
+
+namespace lockstep::launch {
+
+struct SshJob {
+  cluster::ClusterFile cluster;
+  std::vector<std::string> ssh = {"ssh"};  ///< the command with options of its own
+  std::string program = "lockstep";        ///< on the hosts
+  std::vector<std::string> words;          ///< the arguments that all roles share, beginning with the command
+  std::string run_dir;                     ///< on each host, relative to its `dir`
+  bool resume = false;
+};
+
+/// The text in single quotes for a shell.
+std::string shell_quoted(const std::string& text);
+
+/// TF_CONFIG of a role: how it learns its cluster without a file.
+std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task);
+
+std::vector<RoleProcess> ssh_roles(const SshJob& job);
+
+/// Commands that bring a host's files home.
+struct HostCommands {
+  std::string host;    ///< as it is connected to
+  std::string folder;  ///< run folder on the host
+  cluster::Node node;
+  process::Command archive;   ///< writes a tar archive of the folder
+  process::Command manifest;  ///< writes a line "SHA-256  PATH" per file of it
+};
+/// Commands for every host, the chief's last. Lock files are left out.
+std::vector<HostCommands> ssh_collections(const SshJob& job);
+/// Removes the run's folder on a host if the sorted lines of its manifest still have this `sha256sum`.
+process::Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum);
+
+}  // namespace lockstep::launch

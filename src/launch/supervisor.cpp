@@ -1,0 +1,415 @@
+#include "launch/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include "base/limits.h"
+#include "launch/finishing.h"
+#include "lockstep/error.h"
+#include "process/watchman.h"
+
+namespace lockstep::launch {
+namespace {
+
+using Time = SupervisorOptions::Time;
+using Kind = RoleEvent::Kind;
+
+constexpr int kWrongUsage = 2;
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr int kNoConnection = 255;  // of ssh itself
+constexpr int kHopeless = 3;        // the same failure as often as this: another start will not help
+constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
+constexpr Time kLongestBackoff{5000};
+constexpr Time kLastWord{10'000};  // between a program's last line on standard error and its end, on a busy machine
+constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
+
+double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
+
+/// The message of a failing program without its name before it.
+std::string without_name(const std::string& line, const process::Command& command) {
+  const std::string& name = command.argv.front();
+  const std::string prefix = name.substr(name.rfind('/') + 1) + ": ";
+  return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
+}
+
+/// What a role said before it ended, of which it may have died.
+std::string last_word(RoleState& role, const process::Ending& ending) {
+  const bool recent = !ending.signalled && Clock::now() - role.error_at < kLastWord;
+  if (role.error.empty() && recent) return role.told;
+  return std::exchange(role.error, "");
+}
+
+/// Standard streams that the caller has closed would become pipes of children.
+void ensure_standard_streams() {
+  int fd = 0;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
+class Supervisor::Impl {
+ public:
+  Impl(std::vector<RoleProcess> processes, const SupervisorOptions& options, Callback callback)
+      : options_(options), callback_(std::move(callback)) {
+    ensure_standard_streams();
+    watchman_.emplace();
+    for (RoleProcess& process : processes) {
+      process.command.watchman = watchman_->fd();
+      process.command.hold_stdin = process.command.hold_stdin || process.remote;
+      roles_.push_back({std::move(process)});
+    }
+  }
+
+  JobOutcome run();
+
+ private:
+  enum class Phase : uint8_t { running, finishing, interrupted, failed };
+
+  void start(RoleState& role);
+  void wait_and_read();
+  void heed_signals();
+  void look();
+  void look_at(RoleState& role, Moment now);
+  void check_end(RoleState& role);
+  void on_end(RoleState& role, const process::Ending& ending);
+  void on_death(RoleState& role, const std::string& reason);
+  [[nodiscard]] Time delay_before_start(const RoleState& role) const;
+  void judge(RoleState& role, const process::Ending& ending, const std::string& said);
+  [[nodiscard]] std::string why_hopeless(const RoleState& role) const;
+  /// No restart can help: the end of the job, unless it can be done without.
+  void give_up(RoleState& role, const std::string& reason, const std::string& why);
+  [[nodiscard]] bool can_do_without(const RoleState& role) const;
+  void finish_when_trained();
+  void fail(int code, const std::string& error);
+  void ask_all(int signal, Time patience);
+  void ask(RoleState& role, int signal, Time patience);
+  void ask_harder(RoleState& role);
+  static void send(RoleState& role, int signal);
+  void read(RoleState& role, process::Stream stream, bool rest);
+  void tell_error(RoleState& role);
+  void tell(Kind kind, const RoleState& role, const std::string& text = "") const;
+  [[nodiscard]] Time time_to_wait() const;
+  [[nodiscard]] Time look_every() const { return std::clamp(options_.stopped / 4, Time(10), kLook); }
+  [[nodiscard]] bool anyone_left() const;
+
+  SupervisorOptions options_;
+  Callback callback_;
+  std::optional<process::Watchman> watchman_;  ///< outlives the children
+  std::vector<RoleState> roles_;
+  RepeatedFailures failures_;
+  Phase phase_ = Phase::running;
+  JobOutcome outcome_;
+  Moment looked_ = {};
+  Moment ticked_ = {};
+};
+
+JobOutcome Supervisor::Impl::run() {
+  for (RoleState& role : roles_) {
+    if (phase_ == Phase::running) start(role);
+  }
+  while (anyone_left()) {
+    wait_and_read();
+    for (RoleState& role : roles_) check_end(role);
+    finish_when_trained();
+    if (phase_ == Phase::finishing) hurry_servers(roles_, options_);
+    look();
+  }
+  return outcome_;
+}
+
+bool Supervisor::Impl::anyone_left() const {
+  return std::any_of(roles_.begin(), roles_.end(),
+                     [](const RoleState& role) { return role.child != nullptr || role.start_at.has_value(); });
+}
+
+void Supervisor::Impl::tell(Kind kind, const RoleState& role, const std::string& text) const {
+  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts, role.process.group});
+}
+
+void Supervisor::Impl::start(RoleState& role) {
+  const bool again = role.start_at.has_value();
+  role.start_at.reset();
+  role.stopped_since.reset();
+  role.told.clear();
+  role.reported.reset();
+  role.started = Clock::now();
+  try {
+    role.child = std::make_unique<process::Child>(role.process.command);
+  } catch (const IoError& error) {
+    if (again && !base::is_limit(error)) return on_death(role, error.what());
+    return fail(1, fmt::format("{}: {}", role.process.name(), error.what()));
+  }
+  tell(again ? Kind::restarted : Kind::started, role);
+}
+
+Time Supervisor::Impl::time_to_wait() const {
+  const Moment now = Clock::now();
+  Moment until = std::min(looked_ + look_every(), ticked_ + options_.tick);
+  for (const RoleState& role : roles_) {
+    for (const std::optional<Moment>& moment : {role.start_at, role.deadline}) {
+      if (moment) until = std::min(until, *moment);
+    }
+  }
+  return std::clamp(std::chrono::ceil<Time>(until - now), Time(0), kLook);
+}
+
+void Supervisor::Impl::wait_and_read() {
+  std::vector<pollfd> fds{{options_.signals, POLLIN, 0}};
+  for (const RoleState& role : roles_) {
+    if (!role.child) continue;
+    for (const int fd :
+         {role.child->end_fd(), role.child->fd(process::Stream::out), role.child->fd(process::Stream::err)}) {
+      fds.push_back({fd, POLLIN, 0});  // a negative one is passed over
+    }
+  }
+  if (poll(fds.data(), fds.size(), static_cast<int>(time_to_wait().count())) <= 0) return;
+  if (fds.front().revents != 0) heed_signals();
+  for (RoleState& role : roles_) {
+    if (!role.child) continue;
+    read(role, process::Stream::out, false);
+    read(role, process::Stream::err, false);
+  }
+}
+
+void Supervisor::Impl::read(RoleState& role, process::Stream stream, bool rest) {
+  const process::LineReader::Sink sink = [&](const std::string& line) {
+    if (stream == process::Stream::out) {
+      role.heard = true;
+      if (std::optional<RoleFailure> failure = parse_failure(line)) {
+        role.reported = std::move(failure);
+        return;
+      }
+      return tell(Kind::out_line, role, line);
+    }
+    if (line.empty()) return;
+    tell_error(role);
+    role.error = line;
+    role.error_at = Clock::now();
+  };
+  if (rest) {
+    role.child->read_rest(stream, sink);
+  } else {
+    role.child->read(stream, sink);
+  }
+}
+
+void Supervisor::Impl::tell_error(RoleState& role) {
+  if (role.error.empty()) return;
+  role.told = std::exchange(role.error, "");
+  tell(Kind::err_line, role, role.told);
+}
+
+void Supervisor::Impl::heed_signals() {
+  signalfd_siginfo info{};
+  while (::read(options_.signals, &info, sizeof info) == sizeof info) {
+    const bool again = phase_ == Phase::interrupted || phase_ == Phase::failed;
+    if (phase_ != Phase::failed) outcome_.code = 128 + static_cast<int>(info.ssi_signo);
+    if (!again) phase_ = Phase::interrupted;
+    if (again) {
+      ask_all(SIGKILL, kRemoteKill);
+    } else {
+      ask_all(SIGINT, options_.interrupt);
+    }
+  }
+}
+
+void Supervisor::Impl::send(RoleState& role, int signal) {
+  if (!role.process.remote) return role.child->signal(signal == SIGINT ? role.process.interrupt : signal);
+  role.child->write(signal == SIGINT ? "int\n" : (signal == SIGTERM ? "term\n" : "kill\n"));
+}
+
+void Supervisor::Impl::ask(RoleState& role, int signal, Time patience) {
+  role.asked = signal;
+  role.deadline = Clock::now() + patience;
+  send(role, signal);
+}
+
+void Supervisor::Impl::ask_all(int signal, Time patience) {
+  for (RoleState& role : roles_) {
+    role.start_at.reset();
+    if (role.child) ask(role, signal, patience);
+  }
+}
+
+/// Its deadline has passed.
+void Supervisor::Impl::ask_harder(RoleState& role) {
+  if (role.asked == SIGKILL) {
+    role.child->signal(SIGKILL);
+    role.deadline.reset();
+  } else if (role.asked == 0) {
+    tell(Kind::message, role, "has not ended though the training has; asking it to");
+    ask(role, SIGTERM, options_.terminate);
+  } else {
+    const Time patience = role.asked == SIGINT ? options_.interrupt : options_.terminate;
+    tell(Kind::message, role, fmt::format("did not end within {:.3g} s; killed", seconds(patience)));
+    ask(role, SIGKILL, kRemoteKill);
+  }
+}
+
+void Supervisor::Impl::check_end(RoleState& role) {
+  if (!role.child) return;
+  const std::optional<process::Ending> ending = role.child->reap();
+  if (!ending) return;
+  read(role, process::Stream::out, true);
+  read(role, process::Stream::err, true);
+  on_end(role, *ending);
+}
+
+void Supervisor::Impl::on_end(RoleState& role, const process::Ending& ending) {
+  const bool asked = role.asked != 0;
+  role.child.reset();
+  role.deadline.reset();
+  role.asked = 0;
+  const bool over = phase_ == Phase::failed || phase_ == Phase::finishing;
+  if (ending.ok() || (asked && ending.code() > 128) || (asked && over)) {
+    role.done = ending.ok();
+    if (ending.ok()) tell_error(role);
+    tell(Kind::ended, role, ending.ok() ? "" : ending.text());
+    return;
+  }
+  const std::string said = without_name(last_word(role, ending), role.process.command);
+  const bool useless = ending.code() == kWrongUsage || ending.code() == kHopelessCode ||
+                       ending.code() == kNotExecutable || ending.code() == kNotFound;
+  if (useless && phase_ != Phase::interrupted) {
+    const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
+    return fail(code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
+  }
+  judge(role, ending, said);
+  role.unreachable = role.process.remote && !role.heard && !ending.signalled && ending.number == kNoConnection;
+  if (role.unreachable) {
+    return on_death(
+        role, fmt::format("host {} cannot be reached: {}", role.process.host, said.empty() ? ending.text() : said));
+  }
+  on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
+}
+
+/// Whether it failed as before: by what it reported, else by its last words.
+void Supervisor::Impl::judge(RoleState& role, const process::Ending& ending, const std::string& said) {
+  role.seen = {};
+  if (role.reported && !ending.signalled) {
+    role.seen = failures_.note(role.process.remote ? role.process.host : "", role.process.name(), *role.reported);
+  }
+  const bool same = !ending.signalled && !said.empty() && said == role.failure;
+  role.same_failures = same ? role.same_failures + 1 : 1;
+  role.failure = ending.signalled ? "" : said;
+}
+
+/// Why another start cannot help; empty where it may.
+std::string Supervisor::Impl::why_hopeless(const RoleState& role) const {
+  const bool fault = role.seen.times > 0 && role.reported;
+  if (fault && role.reported->kind == RoleFailure::Kind::limit) return "would fail again: a restart raises no limit";
+  if (fault && role.reported->names_place() && role.seen.times >= kHopeless) {
+    return fmt::format("would fail again: {} such failures without a newer checkpoint", role.seen.times);
+  }
+  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
+  const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
+  const bool again = role.same_failures >= kHopeless && (quick || role.unreachable);
+  return again ? "fails in the same way each time" : "";
+}
+
+void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
+  if (phase_ != Phase::running) return tell(Kind::died, role, reason);
+  const Moment now = Clock::now();
+  role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
+  const std::string hopeless = why_hopeless(role);
+  if (!hopeless.empty()) return give_up(role, reason, hopeless);
+  if (role.restarts >= options_.restarts) {
+    return give_up(role, reason, fmt::format("has no restarts left of {}", options_.restarts));
+  }
+  const Time delay = delay_before_start(role);
+  ++role.restarts;
+  role.start_at = now + delay;
+  const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
+  tell(Kind::died, role,
+       fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+}
+
+Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
+  if (role.unreachable) return options_.first_reconnect * (role.same_failures > 1 ? 4 : 1);
+  if (role.quick_deaths < 2) return Time(0);
+  return std::min(options_.first_backoff * (1 << std::min(role.quick_deaths - 2, 10)), kLongestBackoff);
+}
+
+void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const std::string& why) {
+  tell(Kind::died, role, reason);
+  // What is there could not be brought home from a host that was never reached, however the training goes.
+  if (role.unreachable) return fail(1, fmt::format("{}: {}", role.process.name(), reason));
+  if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
+  fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
+}
+
+bool Supervisor::Impl::can_do_without(const RoleState& role) const {
+  if (!role.process.task.trains()) return role.process.task.role == cluster::Role::evaluator;
+  // A limit, or a place that has failed several roles, is the machine's: those beside it will fail as well.
+  const bool machine =
+      role.reported && role.seen.times > 0 && (role.reported->kind == RoleFailure::Kind::limit || role.seen.roles > 1);
+  const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
+    if (machine && other.process.host == role.process.host) return false;
+    return &other != &role && other.process.task.trains() && (other.child || other.start_at || other.done);
+  });
+  return options_.enough_members > 0 && others >= options_.enough_members;
+}
+
+void Supervisor::Impl::fail(int code, const std::string& error) {
+  if (phase_ == Phase::failed) return;
+  phase_ = Phase::failed;
+  outcome_ = {code, error};
+  ask_all(SIGTERM, options_.terminate);
+}
+
+void Supervisor::Impl::finish_when_trained() {
+  if (phase_ != Phase::running || !trained(roles_, options_)) return;
+  phase_ = Phase::finishing;
+  const Moment now = Clock::now();
+  for (RoleState& role : roles_) {
+    role.start_at.reset();
+    if (role.child) role.deadline = now + time_to_finish(role, roles_, options_);
+  }
+}
+
+void Supervisor::Impl::look() {
+  const Moment now = Clock::now();
+  const bool due = now - looked_ >= look_every();
+  if (due) looked_ = now;
+  for (RoleState& role : roles_) {
+    if (role.child && role.deadline && *role.deadline <= now) ask_harder(role);
+    if (role.start_at && *role.start_at <= now) start(role);
+    if (role.child && due) look_at(role, now);
+  }
+  if (now - ticked_ < options_.tick) return;
+  ticked_ = now;
+  callback_({});
+}
+
+void Supervisor::Impl::look_at(RoleState& role, Moment now) {
+  if (now - role.error_at >= options_.error_kept) tell_error(role);
+  if (role.process.remote) role.child->write("\n");  // that the launcher lives
+  if (!role.child->stopped()) {
+    role.stopped_since.reset();
+    return;
+  }
+  if (!role.stopped_since) role.stopped_since = now;
+  if (now - *role.stopped_since < options_.stopped) return;
+  tell(Kind::message, role,
+       fmt::format("is stopped and was not continued within {:.3g} s; killed", seconds(options_.stopped)));
+  role.child->signal(SIGKILL);
+  role.stopped_since.reset();
+}
+
+Supervisor::Supervisor(std::vector<RoleProcess> roles, const SupervisorOptions& options, Callback callback)
+    : impl_(std::make_unique<Impl>(std::move(roles), options, std::move(callback))) {}
+Supervisor::~Supervisor() = default;
+JobOutcome Supervisor::run() { return impl_->run(); }
+
+}  // namespace lockstep::launch

@@ -1,0 +1,151 @@
+#include "role/checkpoint_source.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "allreduce/elastic/checkpoint_follower.h"
+#include "lockstep/error.h"
+#include "ps/link.h"
+#include "ps/placement.h"
+#include "role/all_reduce_member.h"
+
+namespace lockstep::role {
+namespace {
+
+/// The snapshots of all servers.
+class ServersSnapshots final : public CheckpointSource {
+ public:
+  ServersSnapshots(const settings::Settings& settings, const Group& group, const std::string& job,
+                   const std::atomic<bool>* interrupt, program::ParameterStore& parameters)
+      : parameters_(parameters) {
+    const auto servers = static_cast<int>(group.spec.ps.size());
+    for (int i = 0; i < servers; ++i) {
+      ps::LinkOptions link;
+      const cluster::Task server{cluster::Role::ps, i};
+      link.server = server.str();
+      link.address = group.spec.address(server);
+      link.hello.set_protocol(ps::kProtocol);
+      link.hello.set_role(group.task.str());
+      link.hello.set_member(-1);
+      link.hello.set_job(job);
+      link.security = security_of(settings, group);
+      link.patience = settings.patience;
+      link.log = group.log;
+      link.interrupt = interrupt;
+      link.meter = group.meter;
+      link.look_for_ending = group.look_for_ending;
+      links_.push_back(std::make_unique<ps::Link>(std::move(link)));
+    }
+    ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(settings.placement));
+  }
+
+  std::optional<uint64_t> next(uint64_t after) override {
+    for (;;) {
+      if (links_.front()->ended() && !reachable()) return std::nullopt;
+      base::Result<std::optional<uint64_t>> found = try_next(after);
+      if (found) return found.value();
+      const bool over = std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->ended(); });
+      if (over) return std::nullopt;
+      if (gave_up_) throw Error(found.failure().message);
+    }
+  }
+
+  /// Said with the next request.
+  void stop(train::StopReason reason) override { stop_ = reason; }
+
+ private:
+  /// Says the stop once on every connection to ps:0: a server that died may not have heard it, or have forgotten it.
+  base::Result<bool> say_stop(transport::Stream& stream) {
+    const uint64_t connection = links_.front()->connections();
+    if (stop_ == train::StopReason::none || stop_said_on_ == connection) return true;
+    transport::Header order = ps::header(ps::Kind::stop);
+    order.extra = static_cast<uint64_t>(stop_);
+    base::Result<bool> said = stream.write(order);
+    if (said) stop_said_on_ = connection;
+    return said;
+  }
+  bool reachable() { return links_.front()->stream("the last snapshot").ok(); }
+
+  base::Result<std::optional<uint64_t>> try_next(uint64_t after) {
+    uint64_t version = after;
+    for (size_t i = 0; i < links_.size(); ++i) {
+      ps::Link& link = *links_[i];
+      base::Result<transport::Stream*> stream = link.stream("the next checkpoint");
+      if (!stream) {
+        gave_up_ = true;
+        return stream.failure();
+      }
+      transport::Header ask = ps::header(ps::Kind::follow);
+      ask.version = version;
+      ask.flags = i > 0 ? ps::kExact : 0;
+      base::Result<bool> sent = i == 0 ? say_stop(*stream.value()) : true;
+      if (sent) sent = stream.value()->write(ask);
+      base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
+      if (!got) {
+        link.drop(got.failure().message);
+        return got;
+      }
+      if (!got.value()) return got;
+      if (i > 0 && *got.value() != version) return base::Failure{"the servers' snapshots differ"};
+      version = *got.value();
+    }
+    return std::optional<uint64_t>(version);
+  }
+
+  base::Result<std::optional<uint64_t>> take(const std::vector<program::ParameterRange>& ranges,
+                                             transport::Stream& stream) {
+    size_t count = 0;
+    for (const program::ParameterRange& range : ranges) count += range.count;
+    std::vector<float> shard(count);
+    for (;;) {
+      base::Result<transport::Frame> frame = stream.read();
+      if (!frame) return frame.failure();
+      if (ps::kind_of(frame.value()) == ps::Kind::end) return std::optional<uint64_t>();
+      if (ps::kind_of(frame.value()) == ps::Kind::snapshot_end) {
+        size_t local = 0;
+        for (const program::ParameterRange& range : ranges) {
+          std::copy_n(shard.begin() + static_cast<ptrdiff_t>(local), range.count,
+                      parameters_.values().begin() + static_cast<ptrdiff_t>(range.offset));
+          local += range.count;
+        }
+        return std::optional<uint64_t>(frame.value().header.version);
+      }
+      if (ps::kind_of(frame.value()) != ps::Kind::state) return base::Failure{"an answer that is no snapshot"};
+      ps::take_elements(frame.value(), shard);
+    }
+  }
+
+  program::ParameterStore& parameters_;
+  std::vector<std::unique_ptr<ps::Link>> links_;
+  std::vector<std::vector<program::ParameterRange>> ranges_;  ///< of each server
+  train::StopReason stop_ = train::StopReason::none;
+  uint64_t stop_said_on_ = 0;  ///< connection to ps:0; 0: none
+  bool gave_up_ = false;
+};
+
+/// What the leader of an all-reduce has published.
+class LeadersCheckpoints final : public CheckpointSource {
+ public:
+  LeadersCheckpoints(const allreduce::ElasticOptions& options, program::ParameterStore& parameters)
+      : parameters_(parameters), follower_(options) {}
+
+  std::optional<uint64_t> next(uint64_t after) override { return follower_.next(after, parameters_.values()); }
+  void stop(train::StopReason reason) override { follower_.stop(reason); }
+
+ private:
+  program::ParameterStore& parameters_;
+  allreduce::CheckpointFollower follower_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const Group& group,
+                                                     const std::string& job, const std::atomic<bool>* interrupt,
+                                                     program::ParameterStore& parameters) {
+  if (!group.spec.ps.empty()) {
+    return std::make_unique<ServersSnapshots>(settings, group, job, interrupt, parameters);
+  }
+  return std::make_unique<LeadersCheckpoints>(elastic_options(settings, group, job, interrupt), parameters);
+}
+
+}  // namespace lockstep::role

@@ -1,0 +1,176 @@
+#include "role/group_member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/address.h"
+#include "lockstep/error.h"
+#include "role/all_reduce_member.h"
+#include "role/ps_member.h"
+#include "run/run_end.h"
+#include "settings/metrics_address.h"
+
+namespace lockstep::role {
+namespace {
+
+/// Settings that may change when a run is resumed, and that all must agree on nevertheless.
+constexpr std::array<std::string_view, 8> kAllActOn{"epochs",        "steps", "repeat", "aggregate",
+                                                    "max-staleness", "apply", "wire",   "top-k"};
+
+void check_ps_settings(const settings::Settings& settings, const cluster::Spec& spec) {
+  const bool sync = settings.mode == "sync";
+  const auto workers = static_cast<int64_t>(spec.members().size());
+  if (settings.strategy == "allreduce") {
+    throw UsageError(fmt::format(
+        "strategy: allreduce has no parameter servers, and the cluster has {}; use ps, or auto", spec.ps.size()));
+  }
+  if (sync && settings.clip_norm > 0 && spec.ps.size() > 1) {
+    throw UsageError("clip-norm: the norm of a synchronous update is not known with several ps; use one ps, or async");
+  }
+  if (!sync && settings.aggregate > 0)
+    throw UsageError("aggregate: only for sync; async applies each gradient by itself");
+  if (sync && settings.apply == "lock-free") throw UsageError("apply: lock-free is for async");
+  if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
+    throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
+  }
+  if (settings.top_k > 0) throw UsageError("top-k: only for all-reduce; with parameter servers use --wire");
+  if (!spec.loopback_only() && settings.tls.empty() && !settings.insecure) {
+    throw UsageError(
+        "the cluster has addresses beyond this machine: give --tls DIR (see `lockstep keys new`), or --insecure");
+  }
+}
+
+void check_all_reduce_settings(const settings::Settings& settings, const cluster::Spec& spec) {
+  const auto refuse = [](const std::string& what) {
+    throw UsageError(what + " needs parameter servers; this cluster has none and trains by all-reduce");
+  };
+  if (settings.strategy == "ps") refuse("strategy: ps");
+  if (settings.mode != "sync") refuse("mode: " + settings.mode);
+  if (settings.aggregate > 0) refuse(fmt::format("aggregate: {}", settings.aggregate));
+  if (settings.apply != "locked") refuse("apply: " + settings.apply);
+  if (settings.contributions) refuse("contributions:");
+  if (settings.collective == "inprocess") {
+    throw UsageError("collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
+  }
+  if (settings.top_k > 0 && settings.wire != "f32") {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  }
+  const auto most = static_cast<int64_t>(spec.members().size());
+  if (settings.min_workers > most) {
+    throw UsageError(
+        fmt::format("min-workers: {} is more than the {} workers of the cluster", settings.min_workers, most));
+  }
+  if (settings.max_workers > 0 && settings.max_workers < settings.min_workers) {
+    throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
+                                 settings.min_workers));
+  }
+  // The ranks of an MPI job on one machine have addresses; on several nobody knows them.
+  const bool unknown = spec.address(spec.chief_task()).empty();
+  if ((unknown || !spec.loopback_only()) && !settings.insecure) {
+    throw UsageError(
+        "the cluster has addresses beyond this machine, and gradients of an all-reduce are not encrypted: give "
+        "--insecure where the network is trusted (docs/allreduce.md)");
+  }
+}
+
+}  // namespace
+
+std::string job_digest(const settings::Settings& settings, const cluster::Spec& spec) {
+  uint64_t hash = 1469598103934665603ULL;
+  const auto add = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    hash = (hash ^ 0xFFU) * 1099511628211ULL;
+  };
+  for (const settings::SettingDef& def : settings::settings_table()) {
+    const bool acted_on = std::find(kAllActOn.begin(), kAllActOn.end(), def.name) != kAllActOn.end();
+    if ((def.keep != settings::Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
+    add(def.name);
+    add(settings::value_text(settings, def));
+  }
+  add(fmt::format("{} {} {}", spec.members().size(), spec.ps.size(), settings.placement));
+  return fmt::format("{:016x}", hash);
+}
+
+void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec) {
+  const auto workers = static_cast<int64_t>(spec.members().size());
+  if (settings.replicas > 1) {
+    throw UsageError(fmt::format("replicas: {} in one process, not together with a cluster", settings.replicas));
+  }
+  (void)settings::metrics_address(settings, static_cast<int>(spec.tasks().size()) - 1);
+  if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
+    throw UsageError(
+        fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));
+  }
+  if (spec.ps.empty()) {
+    check_all_reduce_settings(settings, spec);
+  } else {
+    check_ps_settings(settings, spec);
+  }
+}
+
+exchange::LookForEnding look_in(const std::string& run) {
+  return [end = std::make_shared<run::RunEnd>(run)] { return end->look(); };
+}
+
+transport::Security security_of(const settings::Settings& settings, const Group& group) {
+  if (settings.tls.empty()) return {};
+  const std::string& address = group.spec.address(group.task);
+  const std::string machine = address.empty() ? "" : settings.tls + "/" + base::parse_address(address).host;
+  std::error_code ignored;
+  const bool own_folder = !machine.empty() && !std::filesystem::exists(settings.tls + "/node.pem", ignored) &&
+                          std::filesystem::exists(machine + "/node.pem", ignored);
+  return {own_folder ? machine : settings.tls, group.task.str()};
+}
+
+void check_keys(const settings::Settings& settings, const Group& group) {
+  const std::string warning = transport::expiry_warning(security_of(settings, group));
+  if (!warning.empty() && group.log) group.log("warning", warning);
+}
+
+GroupMember::GroupMember(Group group, const settings::Settings& settings, std::string job,
+                         const std::atomic<bool>* interrupt)
+    : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
+  check_cluster_settings(settings, group_.spec);
+  check_keys(settings, group_);
+}
+
+std::string GroupMember::folder(const std::string& run) const {
+  return chief() ? run : run + "/" + group_.task.folder();
+}
+
+run::ObservedRole observed_role(const Group& group, const std::string& folder) {
+  const std::vector<cluster::Task> tasks = group.spec.tasks();
+  run::ObservedRole role;
+  role.name = group.task.str();
+  role.folder = folder;
+  if (std::filesystem::path(folder).filename() == group.task.folder()) role.subfolder = group.task.folder();
+  role.position = static_cast<int>(std::find(tasks.begin(), tasks.end(), group.task) - tasks.begin());
+  role.traffic = group.meter;
+  role.log = group.log;
+  return role;
+}
+
+train::Shown GroupMember::shown(const program::ParameterStore& parameters) const {
+  const std::string name = group_.task.str();
+  train::Shown shown;
+  shown.parameters = &parameters;
+  shown.compares_runs = chief();
+  shown.devices.compute =
+      fmt::format("/job:{}/task:{}/device:CPU:0", name.substr(0, name.find(':')), group_.task.index);
+  return shown;
+}
+
+int64_t GroupMember::batch() const {
+  return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
+}
+
+std::unique_ptr<GroupMember> make_member(Group group, const settings::Settings& settings, std::string job,
+                                         const std::atomic<bool>* interrupt) {
+  if (!group.spec.ps.empty()) return std::make_unique<PsMember>(std::move(group), settings, std::move(job), interrupt);
+  return std::make_unique<AllReduceMember>(std::move(group), settings, std::move(job), interrupt);
+}
+
+}  // namespace lockstep::role

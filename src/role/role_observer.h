@@ -1,0 +1,53 @@
+// What is recorded of roles that do not train: a parameter server and the evaluator. As Observation; each leaves a
+// summary.json in its folder when it ends, however that is.
+#pragma once
+
+#include <atomic>
+#include <limits>
+
+#include "lockstep/train.h"
+#include "ps/server.h"
+#include "run/observation.h"
+
+namespace lockstep::role {
+
+class ServerObserver {
+ public:
+  /// Borrows the server.
+  ServerObserver(const settings::Settings& settings, run::ObservedRole role, const ps::Server& server);
+  ~ServerObserver();
+  ServerObserver(const ServerObserver&) = delete;
+  ServerObserver& operator=(const ServerObserver&) = delete;
+
+  /// Now and then.
+  void look(const ps::Server::Progress& progress);
+
+ private:
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+
+  const ps::Server& server_;
+  train::RunClock clock_;
+  run::Observation observation_;
+};
+
+class EvaluatorObserver {
+ public:
+  EvaluatorObserver(const settings::Settings& settings, run::ObservedRole role);
+  ~EvaluatorObserver();
+  EvaluatorObserver(const EvaluatorObserver&) = delete;
+  EvaluatorObserver& operator=(const EvaluatorObserver&) = delete;
+
+  void on_eval(const train::EvalEvent& event);
+
+ private:
+  [[nodiscard]] std::vector<observe::Metric> figures() const;
+
+  train::RunClock clock_;
+  std::atomic<uint64_t> evaluations_ = 0;
+  std::atomic<uint64_t> step_ = 0;
+  std::atomic<double> loss_ = std::numeric_limits<double>::quiet_NaN();
+  std::atomic<double> accuracy_ = std::numeric_limits<double>::quiet_NaN();
+  run::Observation observation_;  ///< last: its threads use what is above
+};
+
+}  // namespace lockstep::role

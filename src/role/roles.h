@@ -1,0 +1,30 @@
+// The roles of a cluster that do not train: a parameter server, and the evaluator, which follows the checkpoints. Each
+// function is the whole life of such a process. (Workers and the chief are Sessions with a Group.)
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "data/fetch.h"
+#include "lockstep/train.h"
+#include "ps/server.h"
+#include "role/ps_member.h"
+#include "settings/configuration.h"
+
+namespace lockstep::role {
+
+struct RoleOptions {
+  Group group;
+  const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
+  data::FetchCallback fetch_progress = {};
+  std::function<void(const ps::Server::Progress&)> on_progress;  ///< of a server, twice a second
+  std::vector<train::Hooks*> hooks;                              ///< of the evaluator: on_eval
+};
+
+/// Serves until training has ended. Throws Error where it gave up.
+void run_server(settings::Configuration configuration, const RoleOptions& options);
+
+/// Evaluates each checkpoint until training has ended; evals.csv lies in its folder.
+void run_evaluator(settings::Configuration configuration, const RoleOptions& options);
+
+}  // namespace lockstep::role

@@ -1,0 +1,39 @@
+// The run's own steps.csv and evals.csv where who writes them may change: open only while this process leads. Borrows
+// the directory. A hook, for the training thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "run/run_log.h"
+
+namespace lockstep::run {
+
+class LeadersLog final : public train::Hooks {
+ public:
+  LeadersLog(const RunDirectory& run, uint64_t log_every, std::function<bool()> leads);
+
+  /// As RunLog's, by who leads.
+  void go_back(uint64_t step, uint64_t examples);
+  /// Another process may write from here on.
+  void let_go();
+
+  void on_start(const train::StartEvent& event) override;
+  void on_step(const train::StepEvent& event) override;
+  void on_eval(const train::EvalEvent& event) override;
+  void before_checkpoint() override;
+  void on_end(const train::Outcome& outcome) override;
+
+ private:
+  /// The log, where this process leads. Steps and evaluations beyond those are of a leader who died with them.
+  RunLog* log(uint64_t step, uint64_t evaluated);
+
+  const RunDirectory& run_;
+  uint64_t log_every_;
+  std::function<bool()> leads_;
+  train::StartEvent start_;
+  RunLog::Mark mark_;  ///< the latest step that this process knows of
+  std::optional<RunLog> log_;
+};
+
+}  // namespace lockstep::run

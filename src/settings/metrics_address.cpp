@@ -1,0 +1,33 @@
+#include "settings/metrics_address.h"
+
+#include <fmt/format.h>
+
+#include "base/address.h"
+#include "lockstep/error.h"
+
+namespace lockstep::settings {
+namespace {
+
+base::Address metrics_place(const std::string& text) {
+  try {
+    return base::parse_address(text);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string("metrics: ") + error.what());
+  }
+}
+
+}  // namespace
+
+std::string metrics_address(const Settings& settings, int position) {
+  if (settings.metrics.empty()) return "";
+  const base::Address address = metrics_place(settings.metrics);
+  if (!base::is_loopback(address.host) && !settings.insecure) {
+    throw UsageError(fmt::format("metrics: {} can be reached from beyond this machine; give --insecure to allow that",
+                                 settings.metrics));
+  }
+  const int port = address.port + position;
+  if (port > 65535) throw UsageError(fmt::format("metrics: port {} of {} is above 65535", port, settings.metrics));
+  return base::join_address(address.host, port);
+}
+
+}  // namespace lockstep::settings

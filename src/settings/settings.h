@@ -1,0 +1,186 @@
+// Every setting of a training run, in one struct and one visible table (settings_table.cpp). The table alone decides
+// what flags, YAML keys, config.yaml and the documentation know: a new setting is a member here and a line there.
+// Plain values; the table is constant and may be read by any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lockstep::settings {
+
+using Options = std::map<std::string, std::string>;
+
+struct Settings {
+  // Model.
+  std::string model;
+  Options options;
+
+  // Data.
+  std::string dataset = "mnist";
+  std::string data;  ///< folder to look in first
+  std::string label_column;
+  std::string pixels = "unit";
+  int64_t batch = 64;
+  int64_t accumulate = 1;
+  std::string shuffle = "all";
+  int64_t holdout = 0;
+  int64_t train_limit = 0;
+  int64_t test_limit = 0;
+  double data_scale = 1;
+  int64_t train_size = 0;
+  int64_t test_size = 0;
+  int64_t classes = 0;
+  int64_t image_size = 0;
+  std::string generate = "fresh";
+  uint64_t data_seed = 1;
+  int64_t steps_per_epoch = 0;
+  int64_t repeat = 0;
+
+  // Optimizer.
+  std::string optimizer = "sgd";
+  double lr = 0.01;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double clip_norm = 0;
+  std::string schedule = "constant";
+  int64_t decay_steps = 0;
+  double decay_rate = 0.1;
+  double lr_end = 0;
+  double power = 2;
+  int64_t warmup_steps = 0;
+
+  // When to stop; the first rule met wins.
+  int64_t epochs = 10;
+  int64_t steps = 0;
+  double seconds = 0;
+  std::optional<double> stop_loss;
+  std::optional<double> stop_accuracy;
+
+  // Evaluation and checkpoints.
+  int64_t eval_every = 0;
+  int64_t eval_batch = 500;
+  std::string eval_split = "test";
+  int64_t checkpoint_every = 0;
+  int64_t keep = 3;
+
+  // The run.
+  uint64_t seed = 1;
+  std::string name;
+  std::string runs_dir = "runs";
+  std::string run_dir;
+  int64_t log_every = 100;
+  bool quiet = false;
+  std::string resume;
+  std::string checkpoint;
+
+  // Observation.
+  std::string summary_every = "100";
+  std::string summary_dir;
+  int64_t histograms_every = 0;
+  double monitor_every = 0.5;
+  bool trace = false;
+  int64_t trace_steps = 100;
+  std::string metrics;
+
+  // Machine.
+  std::string backend = "cpu";
+  int64_t threads = 0;
+  std::string wait_policy = "auto";
+  bool exact_conv = false;
+  std::string precision = "f32";
+
+  // Cluster.
+  int64_t workers = 0;
+  int64_t ps = 1;
+  std::string strategy = "auto";
+  int64_t replicas = 0;
+  std::string collective = "auto";
+  double bucket_mb = 25;
+  bool autotune = false;
+  double top_k = 0;
+  int64_t min_workers = 0;
+  int64_t max_workers = 0;
+  std::string mode = "sync";
+  int64_t max_staleness = -1;
+  int64_t aggregate = 0;
+  std::string reduce = "mean";
+  std::string apply = "locked";
+  bool evaluator = false;
+  std::string evaluate = "chief";
+  int64_t global_batch = 0;
+  std::string shard = "example";
+  std::string placement = "balanced";
+  std::string wire = "f32";
+  std::string durability = "process";
+  bool contributions = false;
+  std::string layout;
+  std::string cluster;
+  std::string task;
+  std::string tls;
+  bool insecure = false;
+  int64_t restarts = 10;
+  double patience = 600;
+  double start_wait = 60;
+  double cpu_quota = 0;
+  std::string emulate;
+  std::string faults;
+  std::string report = "text";
+};
+
+using Member = std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,
+                            std::optional<double> Settings::*, std::string Settings::*, Options Settings::*>;
+
+/// What may change when a run is resumed, and what is only said on the command line.
+enum class Keep : uint8_t {
+  fixed,     ///< part of what the run is: cannot change on resume
+  free,      ///< may change on resume
+  call_only  ///< belongs to one call: not in YAML, not in config.yaml
+};
+
+struct SettingDef {
+  std::string_view name;   ///< "eval-every": the flag is --eval-every, the YAML key eval_every or eval-every
+  std::string_view group;  ///< heading in --help and the documentation
+  std::string_view value;  ///< what stands for the value in help: "N", "DIR", "all|none|N"
+  std::string_view help;
+  Member member;
+  Keep keep = Keep::free;
+  double least = 0;  ///< of numbers; `above` excludes it
+  double most = 0;   ///< of numbers; least == most: no limits but the type's
+  bool above = false;
+  bool model_default = false;                ///< each model has a default of its own
+  std::vector<std::string> choices = {};     ///< of texts; empty: any
+  bool (*also)(std::string_view) = nullptr;  ///< besides the choices, texts that this accepts
+  std::string_view also_text = "";           ///< what those are
+};
+
+/// All settings, in the order of the help.
+const std::vector<SettingDef>& settings_table();
+/// The setting of that name, hyphens and underscores alike, or nullptr.
+const SettingDef* find_setting(std::string_view name);
+/// " (did you mean 'x'?)" for a name that is not a setting.
+std::string setting_hint(std::string_view name);
+/// The name as a YAML key: eval_every.
+std::string yaml_key(const SettingDef& def);
+
+/// The value as text, as it would be given; "" for an optional one that is unset.
+std::string value_text(const Settings& settings, const SettingDef& def);
+/// Sets it from text; options are added to those there. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
+/// WHERE names the setting.
+void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where);
+/// Whether the schedule is one that ends after decay_steps, by default where training does.
+bool decays_to_the_end(const Settings& settings);
+/// "a whole number from 1 to 1000000", "one of sgd, momentum, adam".
+std::string allowed_text(const SettingDef& def);
+/// The default as text; what each model has its own default for says so.
+std::string default_text(const SettingDef& def);
+
+}  // namespace lockstep::settings
