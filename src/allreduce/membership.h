@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "collective/collective.h"
 #include "data/plan.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::allreduce {
 

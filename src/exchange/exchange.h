@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "data/plan.h"
 #include "graph/program.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 #include "optim/optimizer.h"
 
 namespace lockstep::exchange {

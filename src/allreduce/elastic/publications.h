@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 #include "transport/stream.h"
 
 namespace lockstep::allreduce::elastic {
