@@ -78,13 +78,13 @@ void AllReduceExchange::post_bucket(size_t index) {
   }
   communicator_.post([this, index] {
     const Clock::time_point before = Clock::now();
-    base::Result<bool> done = reduce(buckets_.range(index));
+    base::Status done = reduce(buckets_.range(index));
     operations_->span(bucket_label_, before, Clock::now(), index);
     return done;
   });
 }
 
-base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
+base::Status AllReduceExchange::reduce(graph::ParameterRange range) {
   const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
   scale_gradients(range);
   if (top_k_) return reduce_sparse(range.offset, values);
@@ -92,22 +92,22 @@ base::Result<bool> AllReduceExchange::reduce(graph::ParameterRange range) {
   return group_.collective->all_reduce(values);
 }
 
-base::Result<bool> AllReduceExchange::reduce_halves(std::span<float> values) {
+base::Status AllReduceExchange::reduce_halves(std::span<float> values) {
   const transport::Element element = wire_element(options_.wire);
   const std::span<uint16_t> halves = std::span(halves_).first(values.size());
   transport::pack(element, values, std::as_writable_bytes(halves));
-  base::Result<bool> done = group_.collective->all_reduce(halves.data(), halves.size(), options_.wire);
+  base::Status done = group_.collective->all_reduce(halves.data(), halves.size(), options_.wire);
   if (done) transport::unpack(element, std::as_bytes(halves), values);
   return done;
 }
 
-base::Result<bool> AllReduceExchange::reduce_sparse(size_t offset, std::span<float> values) {
+base::Status AllReduceExchange::reduce_sparse(size_t offset, std::span<float> values) {
   const size_t kept = top_k_->kept(values.size());
   const std::span<SparseElement> mine = std::span(sparse_).first(kept);
   const std::span<SparseElement> all =
       std::span(everyones_).first(kept * static_cast<size_t>(group_.collective->size()));
   top_k_->select(offset, values, mine);
-  base::Result<bool> done = group_.collective->all_gather(std::as_bytes(mine), std::as_writable_bytes(all));
+  base::Status done = group_.collective->all_gather(std::as_bytes(mine), std::as_writable_bytes(all));
   if (done) add_up(all, values);
   return done;
 }
@@ -119,22 +119,22 @@ void AllReduceExchange::scale_gradients(graph::ParameterRange range) {
 }
 
 /// The last bucket travels with the notes; where gradients are sent in another form, after it.
-base::Result<bool> AllReduceExchange::reduce_last() {
+base::Status AllReduceExchange::reduce_last() {
   const graph::ParameterRange range = buckets_.range(buckets_.size() - 1);
   const size_t notes = notes_size(group_.collective->size());
   if (!plain()) {
-    base::Result<bool> done = reduce(range);
+    base::Status done = reduce(range);
     return done ? group_.collective->all_reduce(std::span(last_).first(notes)) : done;
   }
   const std::span<float> values = parameters_.gradients().subspan(range.offset, range.count);
   scale_gradients(range);
   std::copy(values.begin(), values.end(), last_.begin() + static_cast<ptrdiff_t>(notes));
-  base::Result<bool> done = group_.collective->all_reduce(std::span(last_).first(notes + range.count));
+  base::Status done = group_.collective->all_reduce(std::span(last_).first(notes + range.count));
   if (done) std::copy_n(last_.begin() + static_cast<ptrdiff_t>(notes), range.count, values.begin());
   return done;
 }
 
-base::Result<bool> AllReduceExchange::complete(const Note& note) {
+base::Status AllReduceExchange::complete(const Note& note) {
   if (note.report.examples == 0) {
     // Nothing of this member: what is not under way yet counts nothing.
     for (size_t i = posted_; i < buckets_.size(); ++i) {
@@ -145,7 +145,7 @@ base::Result<bool> AllReduceExchange::complete(const Note& note) {
   while (posted_ + 1 < buckets_.size()) post_bucket(posted_);
   const int members = group_.collective->size();
   write_note(note, group_.collective->rank(), std::span(last_).first(notes_size(members)));
-  base::Result<bool> done = communicator_.run([this] { return reduce_last(); });
+  base::Status done = communicator_.run([this] { return reduce_last(); });
   in_step_ = false;
   if (done) read_notes(std::span(last_).first(notes_size(members)), members, notes_);
   return done;
@@ -167,7 +167,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     note.times.machine = machine_;
   }
   note.times.compute = static_cast<float>(std::max(since - start_.load_seconds - start_.aside_seconds, 0.0));
-  base::Result<bool> done = complete(note);
+  base::Status done = complete(note);
   const Clock::time_point exchanged = Clock::now();
   times_.wait = static_cast<float>(seconds_between(entered, exchanged));
   times_.transfer = static_cast<float>(communicator_.take_seconds());

@@ -114,12 +114,12 @@ class AllReduceExchange final : public exchange::Exchange {
 
   // A step.
   void post_bucket(size_t index);
-  base::Result<bool> reduce(graph::ParameterRange range);
-  base::Result<bool> reduce_halves(std::span<float> values);
-  base::Result<bool> reduce_sparse(size_t offset, std::span<float> values);
+  base::Status reduce(graph::ParameterRange range);
+  base::Status reduce_halves(std::span<float> values);
+  base::Status reduce_sparse(size_t offset, std::span<float> values);
   /// Sends what is left of the step, the note with it, and reads what all have said.
-  base::Result<bool> complete(const Note& note);
-  base::Result<bool> reduce_last();
+  base::Status complete(const Note& note);
+  base::Status reduce_last();
   void apply(exchange::StepInfo& info);
   void scale_gradients(graph::ParameterRange range);
   void account();
@@ -136,8 +136,8 @@ class AllReduceExchange final : public exchange::Exchange {
   base::Result<exchange::StepInfo> regroup();
   base::Result<exchange::StepInfo> end_without_group(base::Failure failure);
   void adopt(Formed formed);
-  base::Result<bool> transfer_records();
-  base::Result<bool> transfer_state();
+  base::Status transfer_records();
+  base::Status transfer_state();
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;
 

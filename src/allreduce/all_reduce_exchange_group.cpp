@@ -59,7 +59,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (!formed) return end_without_group(formed.failure());
     adopt(std::move(formed.value()));
     if (!group_.transfer) break;
-    const base::Result<bool> moved = transfer_state();
+    const base::Status moved = transfer_state();
     if (moved) break;
     options_.log("warning", "the state did not come: " + moved.failure().message);
   }
@@ -139,13 +139,13 @@ data::Plan AllReduceExchange::make_plan() const {
 }
 
 /// What has been seen of all members; everyone knows the same.
-base::Result<bool> AllReduceExchange::transfer_records() {
+base::Status AllReduceExchange::transfer_records() {
   static_assert(std::is_trivially_copyable_v<MemberRecord>);
   return group_.collective->broadcast(std::as_writable_bytes(std::span(records_)), group_.source);
 }
 
-base::Result<bool> AllReduceExchange::transfer_state() {
-  base::Result<bool> told = transfer_records();
+base::Status AllReduceExchange::transfer_state() {
+  base::Status told = transfer_records();
   if (!told) return told;
   std::vector<std::span<float>> arrays{parameters_.values()};
   for (const optim::StateSlot& slot : optimizer_->state()) arrays.push_back(slot.values);
@@ -153,12 +153,12 @@ base::Result<bool> AllReduceExchange::transfer_state() {
     std::span<std::byte> bytes = std::as_writable_bytes(array);
     while (!bytes.empty()) {
       const std::span<std::byte> part = bytes.first(std::min(bytes.size(), kTransferBytes));
-      base::Result<bool> sent = group_.collective->broadcast(part, group_.source);
+      base::Status sent = group_.collective->broadcast(part, group_.source);
       if (!sent) return sent;
       bytes = bytes.subspan(part.size());
     }
   }
-  return true;
+  return {};
 }
 
 base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {
@@ -166,7 +166,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
   note.stop = farewell.reason == train::StopReason::none ? train::StopReason::data : farewell.reason;
   while (agreed_ == train::StopReason::none) {
     if (!in_step_) begin({step_, 0, 0});
-    const base::Result<bool> told = complete(note);
+    const base::Status told = complete(note);
     if (told) {
       agreed_ = notes_.stop;
       break;
@@ -177,10 +177,10 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
     if (step_ < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
   }
   if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
-  base::Result<bool> closes = membership_->close(agreed_);
-  if (!closes && !interrupted()) return closes.failure();
-  if (closes) leads_ = closes.value();
-  parted_ = closes && !leads_;
+  const base::Result<Parting> parting = membership_->close(agreed_);
+  if (!parting && !interrupted()) return parting.failure();
+  if (parting) leads_ = parting.value() == Parting::closes;
+  parted_ = parting && !leads_;
   return std::optional<StepInfo>();
 }
 

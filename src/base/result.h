@@ -1,5 +1,6 @@
-// Result<T>: a value or a failure, for paths where failing is ordinary (network, other processes).
-// A failure carries a chain of context, innermost first; each layer adds a line with `because`.
+// Result<T>: a value or a failure; Status: success or a failure. For paths where failing is ordinary (network, other
+// processes). A failure carries a chain of context, innermost first; each layer adds a line with `because`. Plain
+// values; no threads.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,30 @@ struct Failure {
 
   /// The same failure seen from one layer further out: "outer: inner".
   [[nodiscard]] Failure because(const std::string& outer) && { return {outer + ": " + message, usage}; }
+  /// Throws it as an Error or UsageError: for callers above the network.
+  [[noreturn]] void raise() const {
+    if (usage) throw UsageError(message);
+    throw Error(message);
+  }
+};
+
+/// Success, unless it is made of a failure.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Failure failure) : failure_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool ok() const { return !failure_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  /// Only where it is no success.
+  [[nodiscard]] const Failure& failure() const { return *failure_; }
+
+  void or_throw() const {
+    if (failure_) failure_->raise();
+  }
+
+ private:
+  std::optional<Failure> failure_;
 };
 
 template <class T>
@@ -29,12 +54,12 @@ class [[nodiscard]] Result {
 
   [[nodiscard]] T& value() { return *value_; }
   [[nodiscard]] const T& value() const { return *value_; }
+  /// Only where there is no value.
   [[nodiscard]] const Failure& failure() const { return failure_; }
 
-  /// The value, or the failure thrown as an Error or UsageError: for callers above the network.
+  /// The value, or the failure thrown.
   T value_or_throw() && {
-    if (!ok() && failure_.usage) throw UsageError(failure_.message);
-    if (!ok()) throw Error(failure_.message);
+    if (!ok()) failure_.raise();
     return std::move(*value_);
   }
 

@@ -91,27 +91,27 @@ class Member final : public Collective {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(group_->seats.size()); }
 
-  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+  base::Status all_reduce(void* data, size_t count, Element element) override {
     auto* bytes = static_cast<std::byte*>(data);
     return act({Kind::all_reduce, element, 0, count, bytes, bytes});
   }
-  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+  base::Status broadcast(std::span<std::byte> data, int root) override {
     if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
     return act({Kind::broadcast, Element::float32, root, data.size(), data.data(), data.data()});
   }
-  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (all.size() != mine.size() * group_->seats.size()) {
       throw UsageError(fmt::format("{} bytes do not hold {} from each of {}", all.size(), mine.size(), size()));
     }
     return act({Kind::all_gather, Element::float32, 0, mine.size(), mine.data(), all.data()});
   }
-  base::Result<bool> barrier() override { return act({}); }
+  base::Status barrier() override { return act({}); }
 
   void abort(const std::string& why) override { group_->fail(why); }
   [[nodiscard]] Traffic traffic() const override { return traffic_; }
 
  private:
-  base::Result<bool> act(const Call& call);
+  base::Status act(const Call& call);
   bool meet(const Call& call, ThreadBarrier::Time deadline);
   bool agreed();
   void work(const Call& call);
@@ -131,7 +131,7 @@ class Member final : public Collective {
   Traffic traffic_;
 };
 
-base::Result<bool> Member::act(const Call& call) {
+base::Status Member::act(const Call& call) {
   Seat& seat = group_->seats[static_cast<size_t>(rank_)];
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(group_->deadline);
@@ -150,7 +150,7 @@ base::Result<bool> Member::act(const Call& call) {
   seat.working.store(false);
   if (call.kind != Kind::barrier && !meet(call, deadline)) return broken();
   count(call);
-  return true;
+  return {};
 }
 
 bool Member::meet(const Call& call, ThreadBarrier::Time deadline) {

@@ -33,7 +33,7 @@ bool Link::interrupted() const { return options_.interrupt != nullptr && options
 
 bool Link::leaving() const { return stopping_ || ended_ || interrupted(); }
 
-base::Result<bool> Link::connect() {
+base::Status Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.role = options_.server;
@@ -52,7 +52,7 @@ base::Result<bool> Link::connect() {
     data_process_ = 0;
     lost_.clear();
   }
-  base::Result<bool> sent = send(*stream, header(Kind::hello), options_.hello);
+  base::Status sent = send(*stream, header(Kind::hello), options_.hello);
   if (!sent) return sent;
   base::Result<transport::Frame> answer = stream->read();
   if (!answer) return answer.failure();
@@ -66,7 +66,7 @@ base::Result<bool> Link::connect() {
   data_process_ = welcome_.incarnation();
   const bool differ = control_process_ != 0 && control_process_ != data_process_;
   if (differ && control_ != nullptr) control_->cancel("the server was started again");
-  return true;
+  return {};
 }
 
 base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
@@ -79,7 +79,7 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
   const Clock::time_point start = Clock::now();
   bool told = false;
   for (;;) {
-    base::Result<bool> connected = connect();
+    base::Status connected = connect();
     if (connected) {
       if (told) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
       const base::MutexLock lock(mutex_);

@@ -120,8 +120,7 @@ void PsExchange::push_bucket() {
   if (traced_) options_.trace->span(push_label_, before, now);
 }
 
-base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range,
-                                    bool last) {
+base::Status PsExchange::push(ServerPart& part, transport::Stream& stream, graph::ParameterRange range, bool last) {
   wire::PushEnd end;
   end.set_plan(plan_);
   end.set_rounds(rounds_);
@@ -141,15 +140,15 @@ base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream,
     const std::span<const float> values =
         parameters_.gradients().subspan(slices[i].global.offset, slices[i].global.count);
     const bool ends = last && i + 1 == slices.size();
-    base::Result<bool> sent = send_elements(stream, elements, values, options_.wire, hold_, ends ? &end : nullptr);
+    base::Status sent = send_elements(stream, elements, values, options_.wire, hold_, ends ? &end : nullptr);
     if (!sent) return sent;
   }
-  if (!last || !slices.empty()) return true;
+  if (!last || !slices.empty()) return {};
   elements.offset = 0;
   return send_elements(stream, elements, {}, options_.wire, hold_, &end);
 }
 
-base::Result<bool> PsExchange::push_rest(ServerPart& part) {
+base::Status PsExchange::push_rest(ServerPart& part) {
   base::Result<transport::Stream*> stream = part.link->stream(fmt::format("its answer to push {}", sequence_));
   if (!stream) {
     given_up_ = true;
@@ -167,7 +166,7 @@ base::Result<bool> PsExchange::push_rest(ServerPart& part) {
   return push(part, *stream.value(), {0, nothing ? 0 : parameters_.count()}, true);
 }
 
-base::Result<bool> PsExchange::push_to_others() {
+base::Status PsExchange::push_to_others() {
   waits_for_all_ = options_.coordination.sync;
   for (size_t i = 1; i < parts_.size(); ++i) {
     ServerPart& part = *parts_[i];
@@ -176,14 +175,14 @@ base::Result<bool> PsExchange::push_to_others() {
       if (given_up_ || interrupted()) return base::Failure{part.link->name() + " is gone"};
     }
   }
-  return true;
+  return {};
 }
 
 base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
   const bool first = &part == parts_.front().get();
   bool sent_here = part.pushed_on == part.link->connections() && part.pushed_on != 0 && part.sent;
   for (;;) {
-    base::Result<bool> pushed = sent_here ? base::Result<bool>(true) : push_rest(part);
+    base::Status pushed = sent_here ? base::Status() : push_rest(part);
     if (pushed && first) pushed = push_to_others();
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
@@ -287,7 +286,7 @@ base::Result<StepInfo> PsExchange::await_answers() {
   }
   if (anew) return rejoin(reply.value());
   if (options_.coordination.sync && parts_.size() > 1) {
-    base::Result<bool> levelled = level();
+    base::Status levelled = level();
     if (!levelled) return levelled.failure();
   }
   return info_from(reply.value());

@@ -46,7 +46,7 @@ std::string run_folder(const Settings& settings, const std::string& name) {
 std::string tell_all(collective::Collective& ranks, const std::string& text) {
   std::vector<std::byte> bytes(kMostNameBytes);
   if (ranks.rank() == 0) std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-  std::move(ranks.broadcast(bytes, 0)).value_or_throw();
+  ranks.broadcast(bytes, 0).or_throw();
   std::string told;
   for (const std::byte byte : bytes) {
     if (byte == std::byte{0}) break;

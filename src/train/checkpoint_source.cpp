@@ -55,12 +55,12 @@ class ServersSnapshots final : public CheckpointSource {
 
  private:
   /// Says the stop once on every connection to ps:0: a server that died may not have heard it, or have forgotten it.
-  base::Result<bool> say_stop(transport::Stream& stream) {
+  base::Status say_stop(transport::Stream& stream) {
     const uint64_t connection = links_.front()->connections();
-    if (stop_ == StopReason::none || stop_said_on_ == connection) return true;
+    if (stop_ == StopReason::none || stop_said_on_ == connection) return {};
     transport::Header order = ps::header(ps::Kind::stop);
     order.extra = static_cast<uint64_t>(stop_);
-    base::Result<bool> said = stream.write(order);
+    base::Status said = stream.write(order);
     if (said) stop_said_on_ = connection;
     return said;
   }
@@ -78,7 +78,7 @@ class ServersSnapshots final : public CheckpointSource {
       transport::Header ask = ps::header(ps::Kind::follow);
       ask.version = version;
       ask.flags = i > 0 ? ps::kExact : 0;
-      base::Result<bool> sent = i == 0 ? say_stop(*stream.value()) : true;
+      base::Status sent = i == 0 ? say_stop(*stream.value()) : base::Status();
       if (sent) sent = stream.value()->write(ask);
       base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
       if (!got) {

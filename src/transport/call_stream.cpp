@@ -119,8 +119,8 @@ base::Result<Frame> CallStream::read() {
   return frame;
 }
 
-base::Result<bool> CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                                     std::shared_ptr<const void> hold) {
+base::Status CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                               std::shared_ptr<const void> hold) {
   size_t payload = 0;
   for (const auto& piece : pieces) payload += piece.size();
   if (payload > options_.largest_payload) {
@@ -138,7 +138,7 @@ base::Result<bool> CallStream::write(const Header& header, std::span<const std::
   if (!success) return ended(false);
   sent_.fetch_add(payload, std::memory_order_relaxed);
   if (options_.meter != nullptr) options_.meter->sent(kHeaderBytes + payload);
-  return true;
+  return {};
 }
 
 base::Failure CallStream::ended(bool reading) {

@@ -147,8 +147,7 @@ std::string Frame::text() const {
   return result;
 }
 
-base::Result<bool> Stream::write(const Header& header, std::span<const std::byte> payload,
-                                 std::shared_ptr<const void> hold) {
+base::Status Stream::write(const Header& header, std::span<const std::byte> payload, std::shared_ptr<const void> hold) {
   return write(header, std::span(&payload, payload.empty() ? 0 : 1), std::move(hold));
 }
 

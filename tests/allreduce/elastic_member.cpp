@@ -72,9 +72,9 @@ int take_part(allreduce::Membership& membership) {
     if (steps(membership, *formed.value().collective, standing, state) == Outcome::stop) break;
     formed.value().collective->abort("the group is made anew");
   }
-  const base::Result<bool> leads = membership.close(train::StopReason::data);
-  if (!leads) return 1;
-  if (leads.value()) {
+  const base::Result<allreduce::Parting> parting = membership.close(train::StopReason::data);
+  if (!parting) return 1;
+  if (parting.value() == allreduce::Parting::closes) {
     say("led");
     membership.end();
   }

@@ -123,7 +123,7 @@ class MeetingMember final : public Membership {
   MeetingMember(Meeting& meeting, int member) : meeting_(meeting), member_(member) {}
   base::Result<Formed> form(const Standing& standing) override { return meeting_.form(member_, standing); }
   [[nodiscard]] bool wants_regroup() const override { return meeting_.someone_waits(); }
-  base::Result<bool> close(StopReason /*why*/) override { return member_ == 0; }
+  base::Result<Parting> close(StopReason /*why*/) override { return member_ == 0 ? Parting::closes : Parting::leaves; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return member_ == 0; }
 
@@ -298,7 +298,7 @@ class Widowed final : public Membership {
     formed.standing.live = true;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return true; }
 
@@ -340,7 +340,7 @@ class Dissolved final : public Membership {
     formed.transfer = false;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return true; }
 
@@ -384,7 +384,7 @@ class Ended final : public Membership {
     formed_ = true;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override { ended = true; }
   [[nodiscard]] bool over() const override { return over_; }
   [[nodiscard]] bool interrupted() const override { return formed_; }

@@ -218,7 +218,7 @@ TEST(Ending, CancelWakesAWriterWhosePeerIsStopped) {
     stream->cancel("no heartbeat for 5.0 s");
   });
   const auto bytes = pattern(1 << 20);
-  base::Result<bool> written = true;
+  base::Status written;
   while (written) written = stream->write({}, bytes);
   canceller.join();
   EXPECT_THAT(written.failure().message, HasSubstr("no heartbeat for 5.0 s"));
@@ -231,7 +231,7 @@ TEST(Ending, AStreamToAStoppedPeerCanBeDestroyedAndLetsItsMemoryGo) {
   std::atomic<int> held = 0;
   std::atomic<bool> done = false;
   std::thread writer([&] {
-    base::Result<bool> written = true;
+    base::Status written;
     while (written) {
       const auto bytes = std::make_shared<std::vector<std::byte>>(1 << 20);
       ++held;
@@ -259,7 +259,7 @@ TEST(Ending, CancelWakesAWriterWhomNobodyReads) {
     stream->cancel("stop");
   });
   const auto bytes = pattern(1 << 20);
-  base::Result<bool> written = true;
+  base::Status written;
   while (written) written = stream->write({}, bytes);
   canceller.join();
   over.set_value();

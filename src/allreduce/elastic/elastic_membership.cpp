@@ -54,7 +54,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   ~Impl() override;
 
   base::Result<Formed> form(const Standing& standing);
-  base::Result<bool> close(train::StopReason why);
+  base::Result<Parting> close(train::StopReason why);
   void end();
   [[nodiscard]] bool says(bool (elastic::Assembly::*what)() const);
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
@@ -83,7 +83,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
     std::optional<Decision> decision;
   };
   base::Result<Errand> next_errand();
-  base::Result<bool> prepare(const Preparation& preparation);
+  base::Status prepare(const Preparation& preparation);
   base::Result<Formed> connect(const Decision& decision);
   [[nodiscard]] bool give_up(double until);
   void look_for_ending();
@@ -183,7 +183,7 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
     if (!errand) {
       failure = errand.failure();
     } else if (errand.value().preparation) {
-      const base::Result<bool> prepared = prepare(*errand.value().preparation);
+      const base::Status prepared = prepare(*errand.value().preparation);
       if (!prepared) failure = prepared.failure();
     } else if (errand.value().decision) {
       base::Result<Formed> formed = connect(*errand.value().decision);
@@ -225,13 +225,13 @@ base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_erra
   return errand;
 }
 
-base::Result<bool> ElasticMembership::Impl::prepare(const Preparation& preparation) try {
+base::Status ElasticMembership::Impl::prepare(const Preparation& preparation) try {
   joining_.reset();
   joining_ = options_.engine(preparation.rank, preparation.size);
   joining_number_ = preparation.number;
   const std::string address = joining_->address();
   act([&](elastic::Assembly& assembly) { assembly.prepared(preparation.number, address, now()); });
-  return true;
+  return {};
 } catch (const Error& error) {
   return base::Failure{error.what()};
 }
@@ -275,7 +275,7 @@ base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) 
 
 // The end.
 
-base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
+base::Result<Parting> ElasticMembership::Impl::close(train::StopReason why) {
   act([why](elastic::Assembly& assembly) { assembly.close(now(), why == train::StopReason::interrupted); });
   const double until = now() + kShortFarewell;
   {
@@ -283,7 +283,7 @@ base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
     for (;;) {
       if (assembly_.knows_end()) break;
       const int leader = assembly_.leader(now());
-      if (leader < 0 || leader == options_.spec.member_index(options_.task)) return true;
+      if (leader < 0 || leader == options_.spec.member_index(options_.task)) return Parting::closes;
       // Whoever goes before all have heard of the end breaks the step that tells them.
       const bool may_go = assembly_.parted() || now() > until;
       if (interrupted() && may_go) return base::Failure{"interrupted while the leader was closing"};
@@ -291,7 +291,7 @@ base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
     }
   }
   say_farewell(kShortFarewell, false);
-  return false;
+  return Parting::leaves;
 }
 
 void ElasticMembership::Impl::end() {
@@ -395,7 +395,7 @@ ElasticMembership::ElasticMembership(ElasticOptions options) : impl_(std::make_u
 ElasticMembership::~ElasticMembership() = default;
 base::Result<Formed> ElasticMembership::form(const Standing& standing) { return impl_->form(standing); }
 bool ElasticMembership::wants_regroup() const { return impl_->wants_regroup(); }
-base::Result<bool> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
+base::Result<Parting> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
 void ElasticMembership::end() { impl_->end(); }
 bool ElasticMembership::over() const { return impl_->says(&elastic::Assembly::over); }
 bool ElasticMembership::interrupted() const { return impl_->says(&elastic::Assembly::interrupted); }

@@ -29,7 +29,7 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
   hello.set_role(options.task.str());
   hello.set_member(options.spec.member_index(options.task));
   hello.set_job(options.job);
-  const base::Result<bool> sent = wire::send(stream, header(kind), hello);
+  const base::Status sent = wire::send(stream, header(kind), hello);
   base::Result<transport::Frame> answer = sent ? stream.read() : sent.failure();
   watchdog.watch(nullptr);
   if (!answer) return answer.failure();

@@ -52,13 +52,13 @@ class State {
   explicit State(std::shared_ptr<Links> links) : links_(std::move(links)) {}
 
   template <class Operation>
-  base::Result<bool> run(const char* name, size_t bytes, Operation operation) {
+  base::Status run(const char* name, size_t bytes, Operation operation) {
     if (auto why = failed()) return base::Failure{*why};
     const NoBrokenPipe no_signal;
     links_->set_deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline()));
     try {
       operation(*links_);
-      return true;
+      return {};
     } catch (const LinkError& error) {
       abort(fmt::format("gloo: {} of {} bytes, rank {} of {}: {}", name, bytes, links_->rank(), links_->size(),
                         error.what()));
@@ -102,22 +102,22 @@ class GlooGroup final : public Collective {
   [[nodiscard]] int rank() const override { return state_->links().rank(); }
   [[nodiscard]] int size() const override { return state_->links().size(); }
 
-  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+  base::Status all_reduce(void* data, size_t count, Element element) override {
     const std::span bytes(static_cast<std::byte*>(data), count * bytes_of(element));
     return with_state("all-reduce", bytes.size(),
                       [&](Links& links) { gloo_engine::all_reduce(links, bytes, element); });
   }
-  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+  base::Status broadcast(std::span<std::byte> data, int root) override {
     if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
     return with_state("broadcast", data.size(), [&](Links& links) { gloo_engine::broadcast(links, data, root); });
   }
-  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (all.size() != mine.size() * static_cast<size_t>(size())) {
       throw UsageError(fmt::format("gather of {} bytes from {} ranks into {}", mine.size(), size(), all.size()));
     }
     return with_state("gather", mine.size(), [&](Links& links) { gloo_engine::all_gather(links, mine, all); });
   }
-  base::Result<bool> barrier() override {
+  base::Status barrier() override {
     return with_state("barrier", 0, [](Links& links) { gloo_engine::barrier(links); });
   }
 
@@ -126,7 +126,7 @@ class GlooGroup final : public Collective {
 
  private:
   template <class Operation>
-  base::Result<bool> with_state(const char* name, size_t bytes, Operation operation) {
+  base::Status with_state(const char* name, size_t bytes, Operation operation) {
     const std::shared_ptr<State> state = state_;
     return state->run(name, bytes, operation);
   }

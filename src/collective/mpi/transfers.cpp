@@ -70,7 +70,7 @@ void Transfers::pause(std::chrono::nanoseconds waited) const {
   }
 }
 
-base::Result<bool> Transfers::wait() {
+base::Status Transfers::wait() {
   const Clock::time_point begin = Clock::now();
   while (error_ == MPI_SUCCESS) {
     int done = 0;
@@ -79,7 +79,7 @@ base::Result<bool> Transfers::wait() {
     if (done != 0) {
       requests_.clear();
       peers_.clear();
-      return true;
+      return {};
     }
     if (give_up_.load(std::memory_order_relaxed)) return base::Failure{"given up"};
     const Clock::duration waited = Clock::now() - begin;
