@@ -45,7 +45,7 @@ struct Times {
 int block_of(size_t bytes) { return static_cast<int>(std::clamp<size_t>(20'000'000 / bytes, 1, 200)); }
 
 void check(const base::Status& result) {
-  if (!result) throw Error(result.failure().message);
+  if (!result) throw Error(result.failure().message());
 }
 
 double block(Collective& group, std::span<float> data, int times) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -173,9 +172,10 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   times_.transfer = static_cast<float>(communicator_.take_seconds());
   StepInfo info;
   if (!done) {
-    options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, with_names(done.failure().message)));
+    const std::string why = named(done.failure()).message();
+    options_.log("warning", fmt::format("step {} is made again: {}", step_ + 1, why));
     base::Result<StepInfo> next = regroup();
-    if (!next) return base::Failure(next.failure()).because(with_names(done.failure().message));
+    if (!next) return base::Failure(next.failure()).because(why);
     info = std::move(next.value());
     info.applied = false;
     info.spent.others = seconds_between(entered, Clock::now());
@@ -257,27 +257,10 @@ double AllReduceExchange::waited_for_others(double waited) const {
   return later > 0 ? std::min(later, waited) : 0;
 }
 
-/// Engines know ranks; people know roles.
-std::string AllReduceExchange::with_names(const std::string& text) const {
-  static constexpr std::string_view kWord = "rank ";
-  std::string named;
-  for (size_t at = 0; at < text.size();) {
-    const size_t found = text.find(kWord, at);
-    named.append(text, at, found - at);
-    if (found == std::string::npos) break;
-    size_t rank = 0;
-    const char* const digits = text.data() + found + kWord.size();
-    const auto [end, error] = std::from_chars(digits, text.data() + text.size(), rank);
-    const bool known = error == std::errc() && rank < group_.members.size();
-    if (known) {
-      named += options_.names[static_cast<size_t>(group_.members[rank])];
-      at = static_cast<size_t>(end - text.data());
-    } else {
-      named += kWord;
-      at = found + kWord.size();
-    }
-  }
-  return named;
+base::Failure AllReduceExchange::named(const base::Failure& failure) const {
+  std::vector<std::string> names;
+  for (const int member : group_.members) names.push_back(options_.names[static_cast<size_t>(member)]);
+  return base::Failure(failure).named(names);
 }
 
 void AllReduceExchange::apply(StepInfo& info) {

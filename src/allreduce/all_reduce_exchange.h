@@ -125,7 +125,8 @@ class AllReduceExchange final : public exchange::Exchange {
   void account();
   /// Of a wait for the others and the transfer: what this member waited for the last to come.
   [[nodiscard]] double waited_for_others(double waited) const;
-  [[nodiscard]] std::string with_names(const std::string& text) const;
+  /// What an engine reports by rank, by task.
+  [[nodiscard]] base::Failure named(const base::Failure& failure) const;
   void tune();
   /// Cuts the gradients anew, and makes room for what is sent.
   void set_buckets(size_t bytes);

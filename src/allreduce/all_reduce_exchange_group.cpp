@@ -61,7 +61,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (!group_.transfer) break;
     const base::Status moved = transfer_state();
     if (moved) break;
-    options_.log("warning", "the state did not come: " + moved.failure().message);
+    options_.log("warning", "the state did not come: " + named(moved.failure()).message());
   }
   bytes_counted_ = group_.collective->traffic().sent;
   const bool begins = !group_.standing.live;

@@ -13,7 +13,7 @@ namespace {
 base::Status guarded(const Communicator::Operation& operation) try {
   return operation();
 } catch (const std::exception& error) {
-  return base::Failure{error.what()};
+  return base::Failure::of(error);
 }
 
 }  // namespace

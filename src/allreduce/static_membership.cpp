@@ -50,7 +50,7 @@ StaticMembership::StaticMembership(std::shared_ptr<collective::Collective> colle
     : collective_(std::move(collective)), advice_(std::move(advice)) {}
 
 base::Result<Formed> StaticMembership::form(const Standing& standing) {
-  if (formed_) return base::Failure{advice_};
+  if (formed_) return base::Failure{base::FailureKind::gone, advice_};
   formed_ = true;
   base::Result<Standing> first = share(*collective_, standing);
   if (!first) return first.failure();

@@ -44,7 +44,7 @@ void Peers::send(const transport::Header& header, const google::protobuf::Messag
     if (!to(entry->peer_)) continue;
     const base::Status sent =
         message == nullptr ? entry->stream_.write(header) : ps::send(entry->stream_, header, *message);
-    if (!sent) entry->stream_.cancel(sent.failure().message);
+    if (!sent) entry->stream_.cancel(sent.failure().message());
   }
 }
 

@@ -172,7 +172,7 @@ base::Status PsExchange::push_to_others() {
     ServerPart& part = *parts_[i];
     while (waits_for_all_ && !(part.sent && part.link->intact() && part.pushed_on == part.link->connections())) {
       part.sent = push_rest(part).ok();
-      if (given_up_ || interrupted()) return base::Failure{part.link->name() + " is gone"};
+      if (given_up_ || interrupted()) return base::Failure{base::FailureKind::gone, "is gone", {part.link->name()}};
     }
   }
   return {};
@@ -198,7 +198,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     part.pushed_on = 0;
     if (interrupted() || given_up_) return reply;
     note(reply.failure());
-    part.link->drop(reply.failure().message);
+    part.link->drop(reply.failure().message());
     if (chief()) {
       // A server that lost its state needs new parameters from here; then everyone joins anew.
       base::Result<transport::Stream*> back = part.link->stream(fmt::format("its answer to push {}", sequence_));

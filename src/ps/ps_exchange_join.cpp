@@ -36,7 +36,7 @@ base::Status PsExchange::initialise_if_needed() {
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
     base::Status sent = send_initial(**part, initial, generation + 1);
     if (!sent) {
-      (*part)->link->drop(sent.failure().message);
+      (*part)->link->drop(sent.failure().message());
       return sent;
     }
   }
@@ -96,19 +96,20 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
   for (;;) {
     base::Result<StepInfo> joined = try_to_join();
     if (joined) return std::optional<StepInfo>(joined.value());
-    if (interrupted()) return base::Failure{"interrupted"};
+    if (interrupted()) return base::Failure{base::FailureKind::interrupted, "interrupted"};
     if (ended()) return std::optional<StepInfo>(miss_the_end());
     if (given_up_) return joined.failure();
     note(joined.failure());
   }
 }
 
-/// A failure that is tried again is worth a line where it is not an ordinary lost connection, once.
+/// Logs a failure that is tried again, once, where it is not an ordinary lost connection.
 void PsExchange::note(const base::Failure& failure) {
-  const bool said = failure.message.find("answered with") != std::string::npos;
-  if (!said || failure.message == noted_) return;
-  noted_ = failure.message;
-  options_.log("warning", failure.message + "; trying again");
+  if (failure.kind != base::FailureKind::refused) return;
+  std::string line = failure.message();
+  if (line == noted_) return;
+  noted_ = std::move(line);
+  options_.log("warning", noted_ + "; trying again");
 }
 
 base::Result<StepInfo> PsExchange::try_to_join() {
@@ -128,7 +129,7 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   base::Status asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(coordinator) : asked.failure();
   if (!reply) {
-    coordinator.link->drop(reply.failure().message);
+    coordinator.link->drop(reply.failure().message());
     return reply.failure();
   }
   generation_ = reply.value().generation();
@@ -151,7 +152,7 @@ base::Status PsExchange::pull(ServerPart& part, uint64_t version) {
   base::Status asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(part) : asked.failure();
   if (reply) return {};
-  part.link->drop(reply.failure().message);
+  part.link->drop(reply.failure().message());
   return reply.failure();
 }
 
@@ -168,7 +169,7 @@ base::Status PsExchange::level() {
     base::Status pulled = pull(*behind, newest);
     if (!pulled) return pulled;
   }
-  return base::Failure{"the servers never were at one version"};
+  return base::Failure{base::FailureKind::other, "the servers never were at one version"};
 }
 
 base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
@@ -185,7 +186,9 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
     if (kind_of(frame.value()) != Kind::parameters) return unexpected(*part.link, frame.value());
     taken += take_elements(frame.value(), to);
     if ((frame.value().header.flags & kLast) == 0) continue;
-    if (taken != part.count) return base::Failure{fmt::format("{} of {} parameters came", taken, part.count)};
+    if (taken != part.count) {
+      return base::Failure{base::FailureKind::corrupt, fmt::format("{} of {} parameters came", taken, part.count)};
+    }
     part.version = frame.value().header.version;
     size_t local = 0;
     for (const graph::ParameterRange& range : part.ranges) {

@@ -42,7 +42,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
     const base::Result<AtEnd> left = attempt();
     if (!left) {
       note(left.failure());
-      coordinator.link->drop(left.failure().message);
+      coordinator.link->drop(left.failure().message());
       if (chief() && coordinator.link->stream("the end of all") && !coordinator.link->welcome().initialised()) {
         return join();
       }
@@ -123,7 +123,7 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
     return parse<wire::Snapshot>(answer.value());
   }
   const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
-  part.link->drop(failure.message);
+  part.link->drop(failure.message());
   return failure;
 }
 
@@ -155,7 +155,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     base::Status sent = send(*stream.value(), ask, pushes.value());
     base::Status came = sent ? read_state(*part, *stream.value(), end) : sent;
     if (!came) {
-      part->link->drop(came.failure().message);
+      part->link->drop(came.failure().message());
       return came.failure();
     }
     if (part == parts_.front()) first = end;
@@ -163,7 +163,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     const bool torn = several && (part->link->connections() != part->held_on && part->held_on != 0);
     if (torn || (options_.coordination.sync && end.version() != first.version())) {
       release();
-      return base::Failure{"the servers' parts do not fit together"};
+      return base::Failure{base::FailureKind::other, "the servers' parts do not fit together"};
     }
   }
   if (several) release();
@@ -194,8 +194,10 @@ base::Status PsExchange::read_state(ServerPart& part, transport::Stream& stream,
     taken[frame.value().header.extra] += take_elements(frame.value(), shard[frame.value().header.extra]);
   }
   for (size_t i = 0; i < shard.size(); ++i) {
-    if (taken[i] != part.count)
-      return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    if (taken[i] != part.count) {
+      return base::Failure{base::FailureKind::corrupt,
+                           fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    }
     size_t local = 0;
     for (const graph::ParameterRange& range : part.ranges) {
       std::copy_n(shard[i].begin() + static_cast<ptrdiff_t>(local), range.count,

@@ -46,7 +46,7 @@ class ServersSnapshots final : public CheckpointSource {
       if (found) return found.value();
       const bool over = std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->ended(); });
       if (over) return std::nullopt;
-      if (gave_up_) throw Error(found.failure().message);
+      if (gave_up_) throw Error(found.failure().message());
     }
   }
 
@@ -82,11 +82,12 @@ class ServersSnapshots final : public CheckpointSource {
       if (sent) sent = stream.value()->write(ask);
       base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
       if (!got) {
-        link.drop(got.failure().message);
+        link.drop(got.failure().message());
         return got;
       }
       if (!got.value()) return got;
-      if (i > 0 && *got.value() != version) return base::Failure{"the servers' snapshots differ"};
+      if (i > 0 && *got.value() != version)
+        return base::Failure{base::FailureKind::other, "the servers' snapshots differ"};
       version = *got.value();
     }
     return std::optional<uint64_t>(version);
@@ -110,7 +111,8 @@ class ServersSnapshots final : public CheckpointSource {
         }
         return std::optional<uint64_t>(frame.value().header.version);
       }
-      if (ps::kind_of(frame.value()) != ps::Kind::state) return base::Failure{"an answer that is no snapshot"};
+      if (ps::kind_of(frame.value()) != ps::Kind::state)
+        return base::Failure{base::FailureKind::refused, "an answer that is no snapshot"};
       ps::take_elements(frame.value(), shard);
     }
   }

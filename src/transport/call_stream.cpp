@@ -110,7 +110,7 @@ base::Result<Frame> CallStream::read() {
   if (!success || !buffer) return ended(true);
   base::Result<Frame> frame = as_frame(std::move(buffer), options_.largest_payload);
   if (!frame) {
-    cancel(frame.failure().message);
+    cancel(frame.failure().message());
     return frame;
   }
   const size_t payload = frame.value().payload_size();
@@ -124,7 +124,8 @@ base::Status CallStream::write(const Header& header, std::span<const std::span<c
   size_t payload = 0;
   for (const auto& piece : pieces) payload += piece.size();
   if (payload > options_.largest_payload) {
-    return base::Failure{fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
+    return base::Failure{base::FailureKind::limit,
+                         fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
                                      payload, options_.largest_payload)};
   }
   const core::BufferPtr message = make_message(encode_header(header, payload), pieces, hold);
@@ -143,8 +144,7 @@ base::Status CallStream::write(const Header& header, std::span<const std::span<c
 
 base::Failure CallStream::ended(bool reading) {
   const std::string local = cancelled();
-  if (!local.empty()) return {fmt::format("stream with {}: {}", peer_, local)};
-  return {fmt::format("stream with {}: {}", peer_, why_ended(reading))};
+  return {base::FailureKind::gone, local.empty() ? why_ended(reading) : local, {}, peer_};
 }
 
 std::string CallStream::cancelled() {

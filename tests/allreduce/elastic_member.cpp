@@ -56,7 +56,7 @@ int take_part(allreduce::Membership& membership) {
   for (;;) {
     base::Result<allreduce::Formed> formed = membership.form(standing);
     if (!formed) {
-      say((membership.over() ? "over " : "failed ") + formed.failure().message);
+      say((membership.over() ? "over " : "failed ") + formed.failure().message());
       return membership.over() ? 0 : 1;
     }
     const bool source = formed.value().collective->rank() == formed.value().source;

@@ -116,7 +116,7 @@ class Trainee {
     const std::lock_guard lock(mutex_);
     forming_ = false;
     if (!formed) {
-      failure_ = formed.failure().message;
+      failure_ = formed.failure().message();
       return false;
     }
     if (formed.value().transfer) ++transfers;

@@ -285,7 +285,7 @@ class Widowed final : public Membership {
     if (met_) {
       after = standing;
       interrupt_ = true;
-      return base::Failure{"nobody is left"};
+      return base::Failure{base::FailureKind::gone, "nobody is left"};
     }
     met_ = true;
     auto group = collective::make_in_process_group(2);
@@ -375,7 +375,7 @@ class Ended final : public Membership {
   Ended(bool over, bool foremost) : over_(over), foremost_(foremost) {}
 
   base::Result<Formed> form(const Standing& standing) override {
-    if (formed_) return base::Failure{"another member was interrupted"};
+    if (formed_) return base::Failure{base::FailureKind::interrupted, "another member was interrupted"};
     Formed formed;
     formed.number = 1;
     formed.members = {0};
@@ -503,7 +503,7 @@ TEST(StaticMembership, EveryoneStartsWhereTheFirstIs) {
     ASSERT_TRUE(formed);
     EXPECT_EQ(formed.value().standing.step, 12U);
     EXPECT_EQ(formed.value().standing.data, (data::Remainder{{{3, {{10, 20}, {40, 50}}}, {4, {{0, 5}}}}, 5}));
-    EXPECT_EQ(membership.form(standing).failure().message, "start it again");
+    EXPECT_EQ(membership.form(standing).failure().message(), "start it again");
   });
 }
 

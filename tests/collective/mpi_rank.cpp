@@ -54,7 +54,7 @@ std::vector<std::byte> sum_in_order(Element element, int size, size_t count) {
 }
 
 void require(const base::Status& done) {
-  if (!done) throw Error(done.failure().message);
+  if (!done) throw Error(done.failure().message());
 }
 
 void require(bool holds, const std::string& what) {

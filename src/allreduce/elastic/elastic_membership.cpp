@@ -42,7 +42,10 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.max_workers = options.max_workers;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
-  for (const cluster::Task& task : members) rules.names.push_back(task.str() + " at " + options.spec.address(task));
+  for (const cluster::Task& task : members) {
+    rules.names.push_back(task.str());
+    rules.addresses.push_back(options.spec.address(task));
+  }
   return rules;
 }
 
@@ -176,8 +179,8 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
     collective_.reset();
     assembly.form(standing, now());
   });
-  base::Failure failure;
-  while (failure.message.empty()) {
+  std::optional<base::Failure> failure;
+  while (!failure) {
     look_for_ending();
     base::Result<Errand> errand = next_errand();
     if (!errand) {
@@ -192,7 +195,7 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
   }
   act([this](elastic::Assembly& assembly) { assembly.withdraw(interrupted()); });
   await_parting();
-  return std::move(failure).because(options_.task.str());
+  return std::move(*failure).because(options_.task.str());
 }
 
 void ElasticMembership::Impl::look_for_ending() {
@@ -214,11 +217,15 @@ void ElasticMembership::Impl::await_parting() {
 
 base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
   const base::MutexLock lock(mutex_);
-  if (interrupted()) return base::Failure{"interrupted while a group was being made"};
-  if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
-  if (assembly_.interrupted()) return base::Failure{"another member was interrupted"};
-  if (!failed_.empty()) return base::Failure{failed_};
-  if (!refusal_.empty()) return base::Failure{refusal_, true};
+  using base::Failure;
+  using base::FailureKind;
+  if (interrupted()) return Failure{FailureKind::interrupted, "interrupted while a group was being made"};
+  if (!assembly_.failure().empty()) {
+    return Failure{assembly_.over() ? FailureKind::gone : FailureKind::timeout, assembly_.failure()};
+  }
+  if (assembly_.interrupted()) return Failure{FailureKind::interrupted, "another member was interrupted"};
+  if (!failed_.empty()) return Failure{FailureKind::limit, failed_};
+  if (!refusal_.empty()) return Failure{FailureKind::usage, refusal_};
   Errand errand{assembly_.take_preparation(), {}};
   if (!errand.preparation) errand.decision = assembly_.take_decision();
   if (!errand.preparation && !errand.decision) wake_.wait_for(mutex_, kLook);
@@ -233,7 +240,7 @@ base::Status ElasticMembership::Impl::prepare(const Preparation& preparation) tr
   act([&](elastic::Assembly& assembly) { assembly.prepared(preparation.number, address, now()); });
   return {};
 } catch (const Error& error) {
-  return base::Failure{error.what()};
+  return base::Failure::of(error);
 }
 
 bool ElasticMembership::Impl::give_up(double until) {
@@ -243,17 +250,23 @@ bool ElasticMembership::Impl::give_up(double until) {
 
 base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) {
   const double until = now() + kConnect;
-  base::Result<std::unique_ptr<collective::Collective>> made = base::Failure{"its addresses are of another group"};
+  base::Result<std::unique_ptr<collective::Collective>> made =
+      base::Failure{base::FailureKind::corrupt, "its addresses are of another group"};
   if (joining_ && joining_number_ == decision.group.number) {
     made = joining_->connect(decision.addresses, [&] { return give_up(until); });
   }
   joining_.reset();
   if (!made) {
+    std::vector<std::string> names;
+    for (const elastic::Seat& seat : decision.group.seats) {
+      names.push_back(options_.spec.members()[static_cast<size_t>(seat.member)].str());
+    }
+    const base::Failure failure = base::Failure(made.failure()).named(names);
     act([&](elastic::Assembly& assembly) {
       const std::string why = assembly.why_give_up();
-      assembly.not_connected(why.empty() ? made.failure().message : why, now());
+      assembly.not_connected(why.empty() ? failure.message() : why, now());
     });
-    return made.failure();
+    return failure;
   }
   Formed formed;
   formed.number = decision.group.number;
@@ -286,7 +299,9 @@ base::Result<Parting> ElasticMembership::Impl::close(train::StopReason why) {
       if (leader < 0 || leader == options_.spec.member_index(options_.task)) return Parting::closes;
       // Whoever goes before all have heard of the end breaks the step that tells them.
       const bool may_go = assembly_.parted() || now() > until;
-      if (interrupted() && may_go) return base::Failure{"interrupted while the leader was closing"};
+      if (interrupted() && may_go) {
+        return base::Failure{base::FailureKind::interrupted, "interrupted while the leader was closing"};
+      }
       wake_.wait_for(mutex_, kLook);
     }
   }

@@ -110,7 +110,7 @@ void MpiGroup::reserve(size_t bytes) {
 
 Status MpiGroup::refuse() const {
   const std::lock_guard lock(mutex_);
-  return Failure{why_.empty() ? "the group of MPI ranks has failed before" : why_};
+  return Failure{base::FailureKind::gone, why_.empty() ? "the group of MPI ranks has failed before" : why_};
 }
 
 Status MpiGroup::wait(const std::string& what) {
@@ -120,7 +120,7 @@ Status MpiGroup::wait(const std::string& what) {
   // What is under way may still be written to, by MPI or by another rank.
   static_cast<void>(scratch_.release());
   if (aborted_) return refuse();
-  return Failure(done.failure()).because(fmt::format("{} between {} MPI ranks, at rank {}", what, size_, rank_));
+  return Failure(done.failure()).because(fmt::format("{} between {} MPI ranks", what, size_));
 }
 
 void MpiGroup::add_in_order(Bytes own, Element element) {
