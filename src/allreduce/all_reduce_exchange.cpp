@@ -177,16 +177,16 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     base::Result<StepInfo> next = regroup();
     if (!next) return base::Failure(next.failure()).because(why);
     info = std::move(next.value());
-    info.applied = false;
+    if (info.applied()) info.outcome = exchange::StepOutcome::retry;
     info.spent.others = seconds_between(entered, Clock::now());
   } else if (notes_.stop != train::StopReason::none) {
     agreed_ = notes_.stop;
     info.step = step_;
     info.examples_total = examples_;
-    info.applied = false;
-    info.stop = agreed_;
+    info.outcome = exchange::StepOutcome::ended;
+    const int member = group_.members[static_cast<size_t>(notes_.stopped_by)];
+    info.stop = {agreed_, options_.names[static_cast<size_t>(member)]};
     info.spent.others = seconds_between(entered, exchanged);
-    info.stopped_by = options_.names[static_cast<size_t>(group_.members[static_cast<size_t>(notes_.stopped_by)])];
   } else {
     apply(info);
     const Clock::time_point applied = Clock::now();

@@ -88,10 +88,9 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
   if (over) options_.log("warning", "training is over: it ended without this worker");
   StepInfo info;
   info.step = step_;
-  info.applied = false;
-  info.missed = over;
-  info.stop = ended_by_user ? train::StopReason::interrupted : train::StopReason::data;
-  agreed_ = info.stop;
+  info.outcome = over ? exchange::StepOutcome::missed : exchange::StepOutcome::ended;
+  agreed_ = ended_by_user ? train::StopReason::interrupted : train::StopReason::data;
+  info.stop = {agreed_};
   return info;
 }
 

@@ -253,7 +253,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     info.spent = std::exchange(spent_, {});
     return info;
   }
-  rounds_ = info.applied || info.plan ? 0 : rounds_ - start_.batches;
+  rounds_ = info.applied() || info.plan ? 0 : rounds_ - start_.batches;
   const Clock::time_point left = Clock::now();
   last_wait_ = seconds_between(entered, left);
   last_busy_ = seconds_between(left_finish_, entered);
@@ -307,12 +307,11 @@ StepInfo PsExchange::miss_the_end() {
   over_ = rejoined_ = true;
   StepInfo info;
   info.step = parts_.front()->version;
-  info.applied = false;
-  info.missed = true;
-  info.stop = train::StopReason::data;
+  info.outcome = exchange::StepOutcome::missed;
+  info.stop = {train::StopReason::data};
   for (const auto& part : parts_) {
     const train::StopReason why = part->link->why_ended();
-    if (why == train::StopReason::interrupted || why == train::StopReason::not_finite) info.stop = why;
+    if (why == train::StopReason::interrupted || why == train::StopReason::not_finite) info.stop = {why};
   }
   options_.log("warning", "training is over: it ended without this worker");
   return info;
@@ -324,8 +323,8 @@ base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {
   base::Result<std::optional<StepInfo>> joined = join();
   if (!joined) return joined.failure();
   StepInfo info = *joined.value();
-  info.applied = reply.applied();
-  if (info.applied) {
+  if (reply.applied() || info.outcome != exchange::StepOutcome::missed) set_outcome(info, reply);
+  if (info.applied()) {
     info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
     info.learning_rate = reply.learning_rate();
     info.gradient_norm = reply.gradient_norm();

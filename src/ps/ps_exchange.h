@@ -105,6 +105,8 @@ class PsExchange final : public exchange::Exchange {
   /// Waits for all answers to a push that was sent.
   base::Result<exchange::StepInfo> await_answers();
   [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
+  /// What the answer says of the push; the info has its stop already.
+  static void set_outcome(exchange::StepInfo& info, const wire::Reply& reply);
   /// One try to take part.
   base::Result<exchange::StepInfo> try_to_join();
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.

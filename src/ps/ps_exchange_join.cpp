@@ -203,13 +203,18 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
   }
 }
 
+void PsExchange::set_outcome(StepInfo& info, const wire::Reply& reply) {
+  using exchange::StepOutcome;
+  info.outcome = reply.applied() ? StepOutcome::applied : info.stop ? StepOutcome::ended : StepOutcome::retry;
+}
+
 StepInfo PsExchange::info_from(const wire::Reply& reply) {
   StepInfo info;
   info.step = parts_.front()->version;
   info.learning_rate = reply.learning_rate();
   info.gradient_norm = reply.gradient_norm();
-  info.applied = reply.applied();
-  info.stop = stop_reason(reply.stop());
+  if (reply.stop() != 0) info.stop = {stop_reason(reply.stop())};
+  set_outcome(info, reply);
   info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
   info.examples_total = reply.examples_total();
   info.staleness = reply.staleness();

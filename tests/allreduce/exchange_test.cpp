@@ -204,10 +204,10 @@ TEST(AllReduceExchange, AGoalOfOneEndsAllAtTheSameStep) {
       EXPECT_TRUE(member.exchange.leads());
     } else {
       const StepInfo info = member.step(1.0F);
-      EXPECT_FALSE(info.applied);
-      EXPECT_EQ(info.stop, StopReason::accuracy);
+      EXPECT_EQ(info.outcome, exchange::StepOutcome::ended);
+      EXPECT_EQ(info.stop_reason(), StopReason::accuracy);
       EXPECT_EQ(info.step, 1U);
-      ASSERT_TRUE(member.exchange.leave({info.stop}));
+      ASSERT_TRUE(member.exchange.leave({info.stop_reason()}));
     }
     EXPECT_EQ(member.store.values()[0], before) << "the step in which one left is not made";
   });
@@ -264,13 +264,13 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
     }
     const float before = member->store.values()[3];
     StepInfo info = member->step(2.0F);
-    EXPECT_FALSE(info.applied);
+    EXPECT_EQ(info.outcome, exchange::StepOutcome::retry);
     EXPECT_EQ(info.step, 1U);
     EXPECT_EQ(member->store.values()[3], before);
     ASSERT_TRUE(info.plan);
     EXPECT_EQ(info.plan->shard.count, 2);
     info = member->step(2.0F);
-    EXPECT_TRUE(info.applied);
+    EXPECT_TRUE(info.applied());
     EXPECT_FLOAT_EQ(member->store.values()[3], before - 2.0F);
   });
   EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
@@ -361,7 +361,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   ASSERT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_THAT(back, testing::IsEmpty());
   group.collective->abort("it makes way");
   exchange.begin({1, 10, 1});
@@ -409,14 +409,14 @@ bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   EXPECT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  EXPECT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  EXPECT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_TRUE(exchange.leads());
   group.collective->abort("the test says so");
   exchange.begin({1, 10, 1});
   const StepInfo info = exchange.finish({1, 1, 10}).value_or_throw();
-  EXPECT_EQ(info.stop, StopReason::interrupted);
-  EXPECT_EQ(info.missed, over);
-  EXPECT_FALSE(exchange.leave({info.stop}).value_or_throw());
+  EXPECT_EQ(info.stop_reason(), StopReason::interrupted);
+  EXPECT_EQ(info.outcome, over ? exchange::StepOutcome::missed : exchange::StepOutcome::ended);
+  EXPECT_FALSE(exchange.leave({info.stop_reason()}).value_or_throw());
   exchange.end();
   EXPECT_FALSE(group.ended) << "nobody is told that all is over";
   return exchange.leads();
