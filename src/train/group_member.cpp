@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/address.h"
+#include "base/hash.h"
 #include "lockstep/error.h"
 #include "train/all_reduce_member.h"
 #include "train/ps_member.h"
@@ -78,11 +79,8 @@ void check_all_reduce_settings(const Settings& settings, const cluster::Spec& sp
 }  // namespace
 
 std::string job_digest(const Settings& settings, const cluster::Spec& spec) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    hash = (hash ^ 0xFFU) * 1099511628211ULL;
-  };
+  uint64_t hash = base::kDigestStart;
+  const auto add = [&hash](std::string_view text) { hash = base::hashed(base::hashed(hash, text), uint64_t{0xFF}); };
   for (const SettingDef& def : settings_table()) {
     const bool acted_on = std::find(kAllActOn.begin(), kAllActOn.end(), def.name) != kAllActOn.end();
     if ((def.keep != Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
