@@ -83,9 +83,9 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
 
 void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const std::vector<std::string>& names,
                            Outcome& outcome) {
-  const std::vector<allreduce::MemberRecord>& records = exchange.records();
+  const std::vector<allreduce::MemberTotals>& records = exchange.totals();
   for (size_t i = 0; i < std::min(records.size(), names.size()); ++i) {
-    const allreduce::MemberRecord& from = records[i];
+    const allreduce::MemberTotals& from = records[i];
     if (from.steps == 0) continue;
     WorkerRecord worker;
     worker.role = names[i];

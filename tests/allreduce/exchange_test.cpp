@@ -238,7 +238,7 @@ TEST(AllReduceExchange, AJoinerGetsStateAndTheRestOfTheDataIsSharedAnew) {
     if (i == 2) member.join();
     member.step(1.0F);
     last[static_cast<size_t>(i)] = member.store.values()[5];
-    EXPECT_EQ(member.exchange.records()[0].steps, member.number) << "what was seen before came along";
+    EXPECT_EQ(member.exchange.totals()[0].steps, member.number) << "what was seen before came along";
   });
   EXPECT_EQ(last[0], last[1]);
   EXPECT_EQ(last[0], last[2]) << "parameters and momentum are the others'";
