@@ -44,8 +44,8 @@ struct Times {
 /// Enough exchanges in a row that starting together does not matter.
 int block_of(size_t bytes) { return static_cast<int>(std::clamp<size_t>(20'000'000 / bytes, 1, 200)); }
 
-void check(const base::Result<bool>& result) {
-  if (!result) throw Error(result.failure().message);
+void check(const base::Status& result) {
+  if (!result) throw Error(result.failure().message());
 }
 
 double block(Collective& group, std::span<float> data, int times) {

@@ -69,7 +69,7 @@ void serve_bare(const Listener& listener) {
 
 bool send_slice(Stream& stream, const Header& header, std::span<const std::byte> bytes) {
   const auto result = stream.write(header, bytes);
-  if (!result) std::fprintf(stderr, "%s\n", result.failure().message.c_str());
+  if (!result) std::fprintf(stderr, "%s\n", result.failure().message().c_str());
   return result.ok();
 }
 

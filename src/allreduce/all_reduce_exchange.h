@@ -6,6 +6,10 @@
 //
 //   all_reduce_exchange.cpp         a step
 //   all_reduce_exchange_group.cpp   joining, leaving, the state of a new member
+//   bucket_sender.h                 gradients and notes on their way
+//   bucket_tuner.h                  the size of buckets
+//   step_timer.h, accounting.h      what a step took, and all of them
+//   group_trace.h                   what a trace shows of it
 #pragma once
 
 #include <atomic>
@@ -16,14 +20,13 @@
 #include <string>
 #include <vector>
 
-#include "allreduce/autotune.h"
-#include "allreduce/buckets.h"
-#include "allreduce/communicator.h"
-#include "allreduce/compression.h"
+#include "allreduce/accounting.h"
+#include "allreduce/bucket_sender.h"
+#include "allreduce/bucket_tuner.h"
+#include "allreduce/group_trace.h"
 #include "allreduce/membership.h"
 #include "allreduce/notes.h"
-#include "allreduce/stragglers.h"
-#include "base/clock_offset.h"
+#include "allreduce/step_timer.h"
 #include "base/tracer.h"
 #include "collective/collective.h"
 #include "exchange/local_exchange.h"
@@ -61,30 +64,6 @@ struct AllReduceOptions {
   std::function<void(size_t bytes)> tuned;
 };
 
-/// What a member did, as far as this process has seen it.
-struct MemberRecord {
-  uint64_t steps = 0;
-  uint64_t batches = 0;
-  uint64_t examples = 0;
-  uint64_t joins = 0;
-  double load_seconds = 0;
-  double compute_seconds = 0;
-  double wait_seconds = 0;
-  double transfer_seconds = 0;
-};
-
-/// What exchanging cost this process.
-struct Communication {
-  std::string engine;
-  size_t bucket_bytes = 0;
-  size_t buckets = 0;
-  uint64_t steps = 0;
-  uint64_t groups = 0;
-  uint64_t bytes_sent = 0;      ///< in these steps; not what joining members were given
-  double transfer_seconds = 0;  ///< in operations of the group
-  double wait_seconds = 0;      ///< of these, while nothing was left to compute
-};
-
 class AllReduceExchange final : public exchange::Exchange {
  public:
   AllReduceExchange(program::ParameterStore& parameters, AllReduceOptions options,
@@ -105,99 +84,61 @@ class AllReduceExchange final : public exchange::Exchange {
   /// The leader, when all is written: everyone may go.
   void end();
   /// By member number.
-  [[nodiscard]] const std::vector<MemberRecord>& records() const { return records_; }
+  [[nodiscard]] const std::vector<MemberTotals>& totals() const { return accounting_.totals(); }
   [[nodiscard]] Communication communication() const;
-  [[nodiscard]] StragglerReport stragglers() const { return stragglers_.report(); }
+  [[nodiscard]] StragglerReport stragglers() const { return accounting_.stragglers(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // A step.
-  void post_bucket(size_t index);
-  base::Result<bool> reduce(program::ParameterRange range);
-  base::Result<bool> reduce_halves(std::span<float> values);
-  base::Result<bool> reduce_sparse(size_t offset, std::span<float> values);
-  /// Sends what is left of the step, the note with it, and reads what all have said.
-  base::Result<bool> complete(const Note& note);
-  base::Result<bool> reduce_last();
+  [[nodiscard]] Note make_note(const exchange::BatchReport& report, Clock::time_point entered) const;
+  base::Status complete(const Note& note);
+  /// After a step that failed: the next group, or why there is none.
+  base::Result<exchange::StepInfo> make_again(const base::Failure& failure, Clock::time_point entered);
+  /// After a step that everyone has made.
+  base::Result<exchange::StepInfo> update(Clock::time_point entered, Clock::time_point exchanged);
   void apply(exchange::StepInfo& info);
-  void scale_gradients(program::ParameterRange range);
   void account();
   /// Of a wait for the others and the transfer: what this member waited for the last to come.
   [[nodiscard]] double waited_for_others(double waited) const;
-  [[nodiscard]] std::string with_names(const std::string& text) const;
   void tune();
-  /// Cuts the gradients anew, and makes room for what is sent.
-  void set_buckets(size_t bytes);
-  [[nodiscard]] bool plain() const { return options_.wire == collective::Element::float32 && !top_k_; }
 
   // The group.
   [[nodiscard]] Standing standing() const;
   base::Result<exchange::StepInfo> regroup();
   base::Result<exchange::StepInfo> end_without_group(base::Failure failure);
   void adopt(Formed formed);
-  base::Result<bool> transfer_records();
-  base::Result<bool> transfer_state();
+  base::Status transfer_state();
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;
+  [[nodiscard]] const std::string& name_of(int rank) const;
+  /// What an engine reports by rank, by task.
+  [[nodiscard]] base::Failure named(const base::Failure& failure) const;
 
   program::ParameterStore& parameters_;
   AllReduceOptions options_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 
-  // Where the training is.
-  bool live_ = false;
-  bool whole_ = true;
-  uint64_t step_ = 0;
-  uint64_t examples_ = 0;
+  Standing here_;  ///< where this member is; in a group, its data is what it was before
   data::Plan plan_;
-  int64_t rounds_ = 0;  ///< of the plan that have been applied
-  train::StopReason agreed_ = train::StopReason::none;
-  bool tuned_;  ///< options_.bucket_bytes stays
-  size_t default_bucket_bytes_;
+  int64_t rounds_ = 0;                                  ///< of the plan that have been applied
+  train::StopReason agreed_ = train::StopReason::none;  ///< why all end
 
-  // The group.
   Formed group_;
   bool leads_ = false;
   bool parted_ = false;  ///< everyone has heard of the end: nobody waits for this member
 
-  // The step under way.
-  exchange::StepStart start_;
+  exchange::StepStart start_;  ///< of the step under way
   bool in_step_ = false;
-  size_t posted_ = 0;  ///< buckets
-  float weight_ = 1;   ///< of this member's gradients
-  Buckets buckets_;
-  std::vector<float> last_;  ///< the last bucket, behind the notes
-  std::vector<uint16_t> halves_;
-  std::optional<TopK> top_k_;
-  std::vector<SparseElement> sparse_;     ///< of this member,
-  std::vector<SparseElement> everyones_;  ///< and of all
-  std::optional<Autotune> autotune_;      ///< while it is at it
-  Notes notes_;
-  Communicator communicator_;  ///< after all that its operations use
+  Notes notes_;  ///< of the latest step
 
-  // Records.
-  std::vector<MemberRecord> records_;
-  Communication communication_;
-  Stragglers stragglers_;
-  std::vector<MemberTimes> paces_;  ///< of the latest step, by rank
-  Clock::time_point made_ = Clock::now();
-  uint64_t bytes_counted_ = 0;  ///< of what this group has sent
-  StepTimes times_;
-  Clock::time_point left_finish_ = Clock::now();
-
-  // The trace.
-  void trace_step(Clock::time_point entered, Clock::time_point exchanged);
-  bool traced_ = false;
-  base::TraceTrack* operations_ = nullptr;  ///< of the group, on their own thread
-  const base::TraceLabel* bucket_label_ = nullptr;
-  const base::TraceLabel* arrow_label_ = nullptr;
-  void estimate_clock(Clock::time_point exchanged);
-  uint32_t machine_ = 0;
-  base::ClockOffset clock_;  ///< of the first rank
-  int64_t entered_ = 0;      ///< of the step before, by this clock
-  int64_t exchanged_ = 0;
+  BucketTuner tuner_;
+  StepTimer timer_;
+  Accounting accounting_;
+  BucketSender sender_;  ///< after the group that its operations use
+  GroupTrace trace_;
 };
 
 }  // namespace lockstep::allreduce

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "allreduce/all_reduce_exchange.h"
@@ -16,17 +15,23 @@ constexpr size_t kTransferBytes = size_t{32} << 20;  ///< of the state at a time
 
 }  // namespace
 
+const std::string& AllReduceExchange::name_of(int rank) const {
+  return options_.names[static_cast<size_t>(group_.members[static_cast<size_t>(rank)])];
+}
+
+base::Failure AllReduceExchange::named(const base::Failure& failure) const {
+  std::vector<std::string> names;
+  for (const int member : group_.members) names.push_back(options_.names[static_cast<size_t>(member)]);
+  return base::Failure(failure).named(names);
+}
+
 bool AllReduceExchange::interrupted() const {
   return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
 }
 
 Standing AllReduceExchange::standing() const {
-  Standing standing = options_.initial;
-  standing.whole = whole_;
-  standing.live = live_;
-  standing.step = step_;
-  standing.examples = examples_;
-  standing.bucket_bytes = tuned_ ? options_.bucket_bytes : 0;
+  Standing standing = here_;
+  standing.bucket_bytes = tuner_.settled() ? sender_.bucket_bytes() : 0;
   if (group_.collective) {
     const std::vector<int64_t> done(static_cast<size_t>(plan_.shard.count), rounds_);
     standing.data = data::unapplied(plan_, done);
@@ -37,40 +42,39 @@ Standing AllReduceExchange::standing() const {
 base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
   base::Result<StepInfo> joined = regroup();
   if (!joined) return joined.failure();
-  left_finish_ = Clock::now();
+  timer_.left(Clock::now());
   return std::optional<StepInfo>(std::move(joined.value()));
 }
 
 /// Until a group stands in which everyone has the same state.
 base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
-  const bool led = leads_ && live_;
-  const uint64_t had = step_;
+  const bool led = leads_ && here_.live;
+  const uint64_t had = here_.step;
   if (leads_ && options_.regrouping) options_.regrouping();
   for (;;) {
     if (group_.collective) {
       group_.collective->abort("the group is made anew");
-      communicator_.reset();
+      sender_.leave_group();
     }
-    const Standing before = standing();
+    here_ = standing();
     group_.collective.reset();
-    base::Result<Formed> formed = membership_->form(before);
-    options_.initial = before;  // where it is, until it is in a group again
+    base::Result<Formed> formed = membership_->form(here_);
     if (!formed) return end_without_group(formed.failure());
     adopt(std::move(formed.value()));
     if (!group_.transfer) break;
-    const base::Result<bool> moved = transfer_state();
+    const base::Status moved = transfer_state();
     if (moved) break;
-    options_.log("warning", "the state did not come: " + moved.failure().message);
+    options_.log("warning", "the state did not come: " + named(moved.failure()).message());
   }
-  bytes_counted_ = group_.collective->traffic().sent;
+  accounting_.begin(*group_.collective);
   const bool begins = !group_.standing.live;
-  whole_ = live_ = true;
-  if (begins && leads_ && options_.began) options_.began(step_, examples_);
+  here_.whole = here_.live = true;
+  if (begins && leads_ && options_.began) options_.began(here_.step, here_.examples);
   // Its group made way for another: what it kept of later steps does not count. Nobody has made a step since.
-  if (led && step_ < had && options_.went_back) options_.went_back(step_);
-  info.step = step_;
-  info.examples_total = examples_;
+  if (led && here_.step < had && options_.went_back) options_.went_back(here_.step);
+  info.step = here_.step;
+  info.examples_total = here_.examples;
   info.plan = plan_;
   info.batches_per_step = options_.accumulate;
   return info;
@@ -81,17 +85,17 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
   const bool over = membership_->over();
   const bool ended_by_user = interrupted() || membership_->interrupted();
   if (!over && !ended_by_user) {
-    if (!whole_) leads_ = false;
+    if (!here_.whole) leads_ = false;
     return failure;
   }
-  leads_ = !over && whole_ && live_ && membership_->foremost() && (!options_.is_newest || options_.is_newest(step_));
+  leads_ = !over && here_.whole && here_.live && membership_->foremost() &&
+           (!options_.is_newest || options_.is_newest(here_.step));
   if (over) options_.log("warning", "training is over: it ended without this worker");
   StepInfo info;
-  info.step = step_;
-  info.applied = false;
-  info.missed = over;
-  info.stop = ended_by_user ? train::StopReason::interrupted : train::StopReason::data;
-  agreed_ = info.stop;
+  info.step = here_.step;
+  info.outcome = over ? exchange::StepOutcome::missed : exchange::StepOutcome::ended;
+  agreed_ = ended_by_user ? train::StopReason::interrupted : train::StopReason::data;
+  info.stop = {agreed_};
   return info;
 }
 
@@ -99,32 +103,20 @@ void AllReduceExchange::adopt(Formed formed) {
   const std::vector<int> before = std::exchange(group_.members, {});
   group_ = std::move(formed);
   leads_ = group_.collective->rank() == 0;
-  ++communication_.groups;
-  communication_.engine = group_.collective->engine();
-  for (const int member : group_.members) {
-    const bool here = std::find(before.begin(), before.end(), member) != before.end();
-    if (!here) ++records_[static_cast<size_t>(member)].joins;
-  }
+  accounting_.joined(*group_.collective, group_.members, before);
   if (leads_ && !group_.announced.empty()) options_.log("info", group_.announced);
   // What comes takes the place of what is here, unless that is the same.
   const bool receives = group_.transfer && !group_.holds && group_.collective->rank() != group_.source;
-  if (receives) whole_ = live_ = false;
-  step_ = group_.standing.step;
-  examples_ = group_.standing.examples;
+  if (receives) here_.whole = here_.live = false;
+  here_.step = group_.standing.step;
+  here_.examples = group_.standing.examples;
   plan_ = make_plan();
   rounds_ = 0;
   in_step_ = false;
-  clock_ = {};
-  entered_ = exchanged_ = 0;
-  stragglers_.restart(group_.members);
-  if (top_k_) top_k_->reset();
+  trace_.restart();
   // All members are told the same, so all cut alike.
-  const uint64_t known = group_.standing.bucket_bytes;
-  tuned_ = known > 0;
-  autotune_.reset();
-  if (!tuned_) autotune_.emplace(parameters_.count() * sizeof(float), default_bucket_bytes_);
-  set_buckets(tuned_ ? known : autotune_->bucket_bytes());
-  if (leads_ && tuned_ && options_.autotune && options_.tuned) options_.tuned(known);
+  sender_.use(*group_.collective, tuner_.begin(group_.standing.bucket_bytes));
+  if (leads_ && tuner_.settled() && options_.autotune && options_.tuned) options_.tuned(sender_.bucket_bytes());
 }
 
 data::Plan AllReduceExchange::make_plan() const {
@@ -134,18 +126,12 @@ data::Plan AllReduceExchange::make_plan() const {
   if (options_.sharded) plan.shard = {group_.collective->rank(), group_.collective->size()};
   plan.batch = options_.batch;
   plan.examples = options_.examples;
-  plan.rounds_done = static_cast<int64_t>(step_) * options_.accumulate;
+  plan.rounds_done = static_cast<int64_t>(here_.step) * options_.accumulate;
   return plan;
 }
 
-/// What has been seen of all members; everyone knows the same.
-base::Result<bool> AllReduceExchange::transfer_records() {
-  static_assert(std::is_trivially_copyable_v<MemberRecord>);
-  return group_.collective->broadcast(std::as_writable_bytes(std::span(records_)), group_.source);
-}
-
-base::Result<bool> AllReduceExchange::transfer_state() {
-  base::Result<bool> told = transfer_records();
+base::Status AllReduceExchange::transfer_state() {
+  base::Status told = group_.collective->broadcast(accounting_.shared(), group_.source);
   if (!told) return told;
   std::vector<std::span<float>> arrays{parameters_.values()};
   for (const optim::StateSlot& slot : optimizer_->state()) arrays.push_back(slot.values);
@@ -153,34 +139,34 @@ base::Result<bool> AllReduceExchange::transfer_state() {
     std::span<std::byte> bytes = std::as_writable_bytes(array);
     while (!bytes.empty()) {
       const std::span<std::byte> part = bytes.first(std::min(bytes.size(), kTransferBytes));
-      base::Result<bool> sent = group_.collective->broadcast(part, group_.source);
+      base::Status sent = group_.collective->broadcast(part, group_.source);
       if (!sent) return sent;
       bytes = bytes.subspan(part.size());
     }
   }
-  return true;
+  return {};
 }
 
 base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {
   Note note;
   note.stop = farewell.reason == train::StopReason::none ? train::StopReason::data : farewell.reason;
   while (agreed_ == train::StopReason::none) {
-    if (!in_step_) begin({step_, 0, 0});
-    const base::Result<bool> told = complete(note);
+    if (!in_step_) begin({here_.step, 0, 0});
+    const base::Status told = complete(note);
     if (told) {
       agreed_ = notes_.stop;
       break;
     }
-    const uint64_t before = step_;
+    const uint64_t before = here_.step;
     base::Result<StepInfo> next = regroup();
     if (!next) return next.failure();
-    if (step_ < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
+    if (here_.step < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
   }
   if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
-  base::Result<bool> closes = membership_->close(agreed_);
-  if (!closes && !interrupted()) return closes.failure();
-  if (closes) leads_ = closes.value();
-  parted_ = closes && !leads_;
+  const base::Result<Parting> parting = membership_->close(agreed_);
+  if (!parting && !interrupted()) return parting.failure();
+  if (parting) leads_ = parting.value() == Parting::closes;
+  parted_ = parting && !leads_;
   return std::optional<StepInfo>();
 }
 
@@ -190,7 +176,7 @@ void AllReduceExchange::end() {
   parted_ = true;
 }
 
-void AllReduceExchange::saved() { membership_->publish(step_, parameters_.values()); }
+void AllReduceExchange::saved() { membership_->publish(here_.step, parameters_.values()); }
 
 std::vector<std::string> AllReduceExchange::slot_names() const {
   const auto names = optim::slot_names(options_.rules.optimizer.method);
@@ -201,11 +187,11 @@ std::vector<optim::StateSlot> AllReduceExchange::state() { return optimizer_->st
 
 base::Result<exchange::Snapshot> AllReduceExchange::snapshot() {
   exchange::Snapshot snapshot;
-  const Standing here = standing();
-  snapshot.step = step_;
+  const Standing now = standing();
+  snapshot.step = here_.step;
   snapshot.parameters = parameters_.values();
   snapshot.slots = optimizer_->state();
-  snapshot.group = exchange::Snapshot::Group{examples_, here.data};
+  snapshot.group = exchange::Snapshot::Group{here_.examples, now.data};
   return snapshot;
 }
 

@@ -10,10 +10,10 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 /// What is thrown on a thread of its own would end the program.
-base::Result<bool> guarded(const Communicator::Operation& operation) try {
+base::Status guarded(const Communicator::Operation& operation) try {
   return operation();
 } catch (const std::exception& error) {
-  return base::Failure{error.what()};
+  return base::Failure::of(error);
 }
 
 }  // namespace
@@ -43,12 +43,12 @@ void Communicator::drain() {
   while (next_ < queue_.size() || running_) changed_.wait(mutex_);
 }
 
-base::Result<bool> Communicator::run(const Operation& operation) {
+base::Status Communicator::run(const Operation& operation) {
   drain();
   execute(operation);
   const base::MutexLock lock(mutex_);
   if (failure_) return *failure_;
-  return true;
+  return {};
 }
 
 void Communicator::reset() {
@@ -68,7 +68,7 @@ void Communicator::execute(const Operation& operation) {
     if (failure_) return;
   }
   const Clock::time_point start = Clock::now();
-  base::Result<bool> done = guarded(operation);
+  base::Status done = guarded(operation);
   const base::MutexLock lock(mutex_);
   seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
   if (!done && !failure_) failure_ = done.failure();

@@ -16,7 +16,7 @@ namespace lockstep::allreduce {
 
 class Communicator {
  public:
-  using Operation = std::function<base::Result<bool>()>;
+  using Operation = std::function<base::Status()>;
 
   Communicator() = default;
   /// Waits for what is under way: abort the group first where that may take long.
@@ -27,7 +27,7 @@ class Communicator {
   /// To run while the caller goes on.
   void post(Operation operation);
   /// Runs it after all that was posted, and waits. On the caller's thread where nothing else is under way.
-  base::Result<bool> run(const Operation& operation);
+  base::Status run(const Operation& operation);
   /// Waits for all that was posted; then there is no failure any more.
   void reset();
 

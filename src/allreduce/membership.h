@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "collective/collective.h"
 #include "data/plan.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::allreduce {
 
@@ -44,6 +44,12 @@ struct Formed {
   std::string announced;  ///< for people: who left, who came; may be empty
 };
 
+/// What a member has to do once all members agreed to stop.
+enum class Parting : uint8_t {
+  closes,  ///< it leads (now): it evaluates and writes for all, then calls `end`
+  leaves   ///< the leader has written everything
+};
+
 class Membership {
  public:
   virtual ~Membership() = default;
@@ -54,9 +60,9 @@ class Membership {
   /// Whether someone waits to get in. Cheap; asked of rank 0 before each step, who tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 
-  /// Training is over by the word of all, for that reason. Rank 0 returns at once and closes for all; the others wait
-  /// until it has called `end`. True: this member leads (now) and has to close.
-  virtual base::Result<bool> close(train::StopReason why) = 0;
+  /// All members agreed to stop, for that reason. Rank 0 returns at once and closes for all; the others wait until it
+  /// has called `end`, or until they lead themselves.
+  virtual base::Result<Parting> close(train::StopReason why) = 0;
   /// The leader, when all is written: everyone may go.
   virtual void end() = 0;
   /// Whether training was over before this member came: form() fails then, and it has nothing to do.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exchange/exchange.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::allreduce {
 

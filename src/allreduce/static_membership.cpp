@@ -36,7 +36,7 @@ Standing unflatten(const std::vector<int64_t>& numbers) {
 base::Result<Standing> share(collective::Collective& collective, const Standing& mine) {
   std::vector<int64_t> numbers = flatten(mine);
   auto count = static_cast<int64_t>(numbers.size());
-  base::Result<bool> told = collective.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
+  base::Status told = collective.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
   if (!told) return told.failure();
   numbers.resize(static_cast<size_t>(count));
   told = collective.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
@@ -50,7 +50,7 @@ StaticMembership::StaticMembership(std::shared_ptr<collective::Collective> colle
     : collective_(std::move(collective)), advice_(std::move(advice)) {}
 
 base::Result<Formed> StaticMembership::form(const Standing& standing) {
-  if (formed_) return base::Failure{advice_};
+  if (formed_) return base::Failure{base::FailureKind::gone, advice_};
   formed_ = true;
   base::Result<Standing> first = share(*collective_, standing);
   if (!first) return first.failure();
@@ -63,11 +63,11 @@ base::Result<Formed> StaticMembership::form(const Standing& standing) {
   return formed;
 }
 
-base::Result<bool> StaticMembership::close(train::StopReason /*why*/) {
-  if (collective_->rank() == 0) return true;
-  base::Result<bool> ended = collective_->barrier();
-  if (!ended) return ended;
-  return false;
+base::Result<Parting> StaticMembership::close(train::StopReason /*why*/) {
+  if (collective_->rank() == 0) return Parting::closes;
+  const base::Status ended = collective_->barrier();
+  if (!ended) return ended.failure();
+  return Parting::leaves;
 }
 
 void StaticMembership::end() { static_cast<void>(collective_->barrier()); }

@@ -14,7 +14,7 @@ class StaticMembership final : public Membership {
   StaticMembership(std::shared_ptr<collective::Collective> collective, std::string advice);
 
   base::Result<Formed> form(const Standing& standing) override;
-  base::Result<bool> close(train::StopReason why) override;
+  base::Result<Parting> close(train::StopReason why) override;
   void end() override;
   [[nodiscard]] bool foremost() const override { return collective_->rank() == 0; }
 

@@ -8,6 +8,8 @@
 namespace lockstep::base {
 
 constexpr uint64_t kHashStart = 14695981039346656037U;
+/// Start of the digests that lie on disks or are compared between processes, which began with another number.
+constexpr uint64_t kDigestStart = 1469598103934665603U;
 
 /// A whole number at once.
 constexpr uint64_t hashed(uint64_t hash, uint64_t value) { return (hash ^ value) * 1099511628211U; }
@@ -15,6 +17,13 @@ constexpr uint64_t hashed(uint64_t hash, uint64_t value) { return (hash ^ value)
 /// Byte by byte.
 constexpr uint64_t hashed(uint64_t hash, std::string_view text) {
   for (const char c : text) hash = hashed(hash, static_cast<uint64_t>(static_cast<unsigned char>(c)));
+  return hash;
+}
+
+/// The 32-bit variant.
+constexpr uint32_t hashed32(std::string_view text) {
+  uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash;
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/hash.h"
+
 namespace lockstep::base {
 
 std::optional<OwnNode> own_node() {
@@ -30,9 +32,7 @@ uint32_t machine_number() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   if (id.empty()) return 0;
-  uint32_t hash = 2166136261U;  // FNV-1a
-  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return hash % ((1U << 24U) - 1) + 1;
+  return hashed32(id) % ((1U << 24U) - 1) + 1;
 }
 
 }  // namespace lockstep::base

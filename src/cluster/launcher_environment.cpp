@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/address.h"
+#include "base/hash.h"
 #include "base/yaml_tree.h"
 #include "lockstep/error.h"
 
@@ -66,9 +67,7 @@ std::optional<Ranks> ranks_from(const Variables& variables, const char* launcher
 
 /// The same in all processes of a job, and for most pairs of jobs another.
 int port_of_job(const std::string& job) {
-  uint32_t hash = 2166136261U;
-  for (const unsigned char c : job) hash = (hash ^ c) * 16777619U;
-  return kBlocksBegin + static_cast<int>(hash % kPortBlocks) * kPortsPerBlock;
+  return kBlocksBegin + static_cast<int>(base::hashed32(job) % kPortBlocks) * kPortsPerBlock;
 }
 
 int first_port(const Variables& variables, std::initializer_list<const char*> job_names) {

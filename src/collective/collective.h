@@ -57,16 +57,14 @@ class Collective {
   [[nodiscard]] virtual int size() const = 0;
 
   /// Adds up `count` elements of all members, in place. The order of additions depends on count, size and rank alone.
-  virtual base::Result<bool> all_reduce(void* data, size_t count, Element element) = 0;
-  base::Result<bool> all_reduce(std::span<float> data) {
-    return all_reduce(data.data(), data.size(), Element::float32);
-  }
+  virtual base::Status all_reduce(void* data, size_t count, Element element) = 0;
+  base::Status all_reduce(std::span<float> data) { return all_reduce(data.data(), data.size(), Element::float32); }
   /// Everyone gets the bytes of `root`.
-  virtual base::Result<bool> broadcast(std::span<std::byte> data, int root) = 0;
+  virtual base::Status broadcast(std::span<std::byte> data, int root) = 0;
   /// Everyone gets everyone's block, in the order of ranks; `all` is size() times as long as `mine`.
-  virtual base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   /// Returns when everyone has called it.
-  virtual base::Result<bool> barrier() = 0;
+  virtual base::Status barrier() = 0;
 
   /// Operations under way and all later ones fail with this reason, as soon as the engine can.
   virtual void abort(const std::string& why) = 0;

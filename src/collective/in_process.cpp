@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
@@ -62,16 +63,16 @@ struct Group {
   Group(int size, const GroupOptions& options)
       : seats(static_cast<size_t>(size)), barrier(size, options.spin), deadline(options.deadline) {}
 
-  void fail(const std::string& why) {
+  void fail(base::Failure why) {
     {
       const base::MutexLock lock(mutex);
-      if (reason.empty()) reason = why;
+      if (!reason) reason = std::move(why);
     }
     barrier.break_up();
   }
   base::Failure failure() {
     const base::MutexLock lock(mutex);
-    return {reason};
+    return reason.value_or(base::Failure{});
   }
 
   std::vector<Seat> seats;
@@ -79,46 +80,47 @@ struct Group {
   std::atomic<bool> at_odds = false;  ///< members have called for different things; set before the barrier is broken
   Seconds deadline;
   base::Mutex mutex;
-  std::string reason LOCKSTEP_GUARDED_BY(mutex);
+  std::optional<base::Failure> reason LOCKSTEP_GUARDED_BY(mutex);
 };
 
 class Member final : public Collective {
  public:
   Member(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
-  ~Member() override { group_->fail(fmt::format("rank {} has left the group", rank_)); }
+  ~Member() override { group_->fail({base::FailureKind::gone, "has left the group", {}, {}, {rank_}}); }
 
   [[nodiscard]] std::string_view engine() const override { return "inprocess"; }
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(group_->seats.size()); }
 
-  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+  base::Status all_reduce(void* data, size_t count, Element element) override {
     auto* bytes = static_cast<std::byte*>(data);
     return act({Kind::all_reduce, element, 0, count, bytes, bytes});
   }
-  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+  base::Status broadcast(std::span<std::byte> data, int root) override {
     if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
     return act({Kind::broadcast, Element::float32, root, data.size(), data.data(), data.data()});
   }
-  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (all.size() != mine.size() * group_->seats.size()) {
       throw UsageError(fmt::format("{} bytes do not hold {} from each of {}", all.size(), mine.size(), size()));
     }
     return act({Kind::all_gather, Element::float32, 0, mine.size(), mine.data(), all.data()});
   }
-  base::Result<bool> barrier() override { return act({}); }
+  base::Status barrier() override { return act({}); }
 
-  void abort(const std::string& why) override { group_->fail(why); }
+  void abort(const std::string& why) override { group_->fail({base::FailureKind::gone, why}); }
   [[nodiscard]] Traffic traffic() const override { return traffic_; }
 
  private:
-  base::Result<bool> act(const Call& call);
+  base::Status act(const Call& call);
   bool meet(const Call& call, ThreadBarrier::Time deadline);
   bool agreed();
   void work(const Call& call);
   void reduce(const Call& call);
   void count(const Call& call);
   base::Failure broken();
-  [[nodiscard]] std::string missing() const;
+  /// Ranks that have not come to the call.
+  [[nodiscard]] std::vector<int> missing() const;
   [[nodiscard]] const Call& call_of(size_t rank) const { return group_->seats[rank].calls[calls_ % 2]; }
   [[nodiscard]] base::Range part_of(size_t count, int rank) const {
     return base::share(static_cast<int64_t>(count), rank, size(), kLine);
@@ -131,7 +133,7 @@ class Member final : public Collective {
   Traffic traffic_;
 };
 
-base::Result<bool> Member::act(const Call& call) {
+base::Status Member::act(const Call& call) {
   Seat& seat = group_->seats[static_cast<size_t>(rank_)];
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(group_->deadline);
@@ -150,34 +152,38 @@ base::Result<bool> Member::act(const Call& call) {
   seat.working.store(false);
   if (call.kind != Kind::barrier && !meet(call, deadline)) return broken();
   count(call);
-  return true;
+  return {};
 }
 
 bool Member::meet(const Call& call, ThreadBarrier::Time deadline) {
   group_->seats[static_cast<size_t>(rank_)].arrivals.store(++arrivals_, std::memory_order_relaxed);
   const auto outcome = group_->barrier.wait(deadline);
   if (outcome == ThreadBarrier::Outcome::late) {
-    group_->fail(
-        fmt::format("{}: {} did not come within {:.3g} s", call.describe(), missing(), group_->deadline.count()));
+    base::Failure late{base::FailureKind::timeout,
+                       fmt::format("did not come within {:.3g} s", group_->deadline.count())};
+    late.ranks = missing();
+    group_->fail(std::move(late).because(call.describe()));
   }
   return outcome == ThreadBarrier::Outcome::met;
 }
 
-std::string Member::missing() const {
-  std::string ranks;
+std::vector<int> Member::missing() const {
+  std::vector<int> ranks;
   for (size_t rank = 0; rank < group_->seats.size(); ++rank) {
-    if (group_->seats[rank].arrivals.load(std::memory_order_relaxed) >= arrivals_) continue;
-    ranks += fmt::format("{}rank {}", ranks.empty() ? "" : ", ", rank);
+    const bool here = group_->seats[rank].arrivals.load(std::memory_order_relaxed) >= arrivals_;
+    if (!here) ranks.push_back(static_cast<int>(rank));
   }
-  return ranks.empty() ? "someone" : ranks;
+  return ranks;
 }
 
 bool Member::agreed() {
   for (size_t rank = 1; rank < group_->seats.size(); ++rank) {
     if (call_of(rank).fits(call_of(0))) continue;
     group_->at_odds = true;
-    group_->fail(
-        fmt::format("rank 0 calls for {}, rank {} for {}", call_of(0).describe(), rank, call_of(rank).describe()));
+    base::Failure differs{base::FailureKind::other, fmt::format("calls for {}, the first member for {}",
+                                                                call_of(rank).describe(), call_of(0).describe())};
+    differs.ranks = {static_cast<int>(rank)};
+    group_->fail(std::move(differs));
     return false;
   }
   return true;

@@ -26,20 +26,20 @@ class Throttled final : public Collective {
   [[nodiscard]] int size() const override { return engine_->size(); }
   [[nodiscard]] Traffic traffic() const override { return engine_->traffic(); }
 
-  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+  base::Status all_reduce(void* data, size_t count, Element element) override {
     return slowly(all_reduce_time(network_, size(), count * bytes_of(element)),
                   [&] { return engine_->all_reduce(data, count, element); });
   }
-  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+  base::Status broadcast(std::span<std::byte> data, int root) override {
     return slowly(time_of(network_, hops(size()), size() == 1 ? 0 : static_cast<double>(data.size())),
                   [&] { return engine_->broadcast(data, root); });
   }
-  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     return slowly(time_of(network_, hops(size()), static_cast<double>(all.size() - mine.size())),
                   [&] { return engine_->all_gather(mine, all); });
   }
-  base::Result<bool> barrier() override {
-    return slowly(time_of(network_, hops(size()), 0), [] { return base::Result<bool>(true); });
+  base::Status barrier() override {
+    return slowly(time_of(network_, hops(size()), 0), [] { return base::Status(); });
   }
 
   void abort(const std::string& why) override {
@@ -52,7 +52,7 @@ class Throttled final : public Collective {
  private:
   /// The network begins when the last one has come.
   template <class Operation>
-  base::Result<bool> slowly(Seconds time, const Operation& operation) {
+  base::Status slowly(Seconds time, const Operation& operation) {
     if (auto met = engine_->barrier(); !met) return met;
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
     auto done = operation();

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::display {
 

@@ -16,9 +16,8 @@
 
 #include "base/result.h"
 #include "data/plan.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 #include "optim/optimizer.h"
-#include "program/program.h"
 
 namespace lockstep::exchange {
 
@@ -51,23 +50,39 @@ struct Spent {
   double optimizer = 0;   ///< updating parameters in this process
 };
 
+/// What became of a step.
+enum class StepOutcome : uint8_t {
+  applied,  ///< the gradients are in the parameters
+  retry,    ///< the gradients were dropped: too late, or the group broke. The same batch comes again unless a plan says
+            ///< otherwise
+  ended,    ///< training ends before this step: nobody applies it
+  missed    ///< training has ended without this process
+};
+
+/// The end of training, for everyone.
+struct Stop {
+  train::StopReason reason = train::StopReason::none;
+  std::string by = {};  ///< the first who asked for it: "worker:1"; empty: unknown
+};
+
 struct StepInfo {
   uint64_t step = 0;  ///< updates made so far, this one included
   float learning_rate = 0;
   float gradient_norm = 0;  ///< before clipping; NaN unless clipping asked for it
-  /// False: the gradients came too late and were dropped. Without a new plan the same batch is computed again.
-  bool applied = true;
-  train::StopReason stop = train::StopReason::none;  ///< everyone ends
-  std::string stopped_by;                            ///< who said so first, where that is known
-  bool missed = false;                               ///< they have ended, without this process
-  std::optional<data::Plan> plan;                    ///< the data from the next batch on
-  int64_t batches_per_step = 0;                      ///< with a plan: how many of its batches make a step; 0: as set
-  BatchReport group;                                 ///< of all whose gradients are in the update
-  uint64_t examples_total = 0;  ///< of everyone since the start of training; 0: those of this process
-  uint64_t staleness = 0;       ///< updates by others since the parameters came
-  double wait_seconds = 0;      ///< spent in finish()
+  StepOutcome outcome = StepOutcome::applied;
+  std::optional<Stop> stop;        ///< everyone ends after this step
+  std::optional<data::Plan> plan;  ///< the data from the next batch on
+  int64_t batches_per_step = 0;    ///< with a plan: how many of its batches make a step; 0: as set
+  BatchReport group;               ///< of all whose gradients are in the update
+  uint64_t examples_total = 0;     ///< of everyone since the start of training; 0: those of this process
+  uint64_t staleness = 0;          ///< updates by others since the parameters came
+  double wait_seconds = 0;         ///< spent in finish()
   Spent spent;
   std::chrono::steady_clock::time_point entered;  ///< when finish() began, and with it what was spent there
+
+  [[nodiscard]] bool applied() const { return outcome == StepOutcome::applied; }
+  /// Why everyone ends; none: they do not.
+  [[nodiscard]] train::StopReason stop_reason() const { return stop ? stop->reason : train::StopReason::none; }
 };
 
 /// A whole state of the training, for a checkpoint. The spans live until the next call.

@@ -24,7 +24,7 @@ class Hash {
   [[nodiscard]] std::string text() const { return fmt::format("{:016x}", state_); }
 
  private:
-  uint64_t state_ = 1469598103934665603U;  ///< not base::kHashStart: labs have digests that began so
+  uint64_t state_ = base::kDigestStart;
 };
 
 /// Names of the program's own models and data sets have no extension.

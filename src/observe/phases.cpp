@@ -1,23 +1,5 @@
 #include "observe/phases.h"
 
-namespace lockstep::train {
-
-std::string_view text(Phase phase) {
-  constexpr std::array<std::string_view, kPhases> kTexts = {"data wait",  "forward",    "backward", "optimizer",
-                                                            "push",       "pull",       "transfer", "wait for others",
-                                                            "evaluation", "checkpoint", "rest"};
-  return kTexts[static_cast<size_t>(phase)];
-}
-
-std::string_view name(Phase phase) {
-  constexpr std::array<std::string_view, kPhases> kNames = {"data",       "forward",    "backward", "optimizer",
-                                                            "push",       "pull",       "transfer", "others",
-                                                            "evaluation", "checkpoint", "rest"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
-}  // namespace lockstep::train
-
 namespace lockstep::observe {
 namespace {
 

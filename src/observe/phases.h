@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/durations.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::observe {
 

@@ -33,7 +33,7 @@ bool Link::interrupted() const { return options_.interrupt != nullptr && options
 
 bool Link::leaving() const { return stopping_ || ended_ || interrupted(); }
 
-base::Result<bool> Link::connect() {
+base::Status Link::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.role = options_.server;
@@ -52,7 +52,7 @@ base::Result<bool> Link::connect() {
     data_process_ = 0;
     lost_.clear();
   }
-  base::Result<bool> sent = send(*stream, header(Kind::hello), options_.hello);
+  base::Status sent = send(*stream, header(Kind::hello), options_.hello);
   if (!sent) return sent;
   base::Result<transport::Frame> answer = stream->read();
   if (!answer) return answer.failure();
@@ -66,7 +66,7 @@ base::Result<bool> Link::connect() {
   data_process_ = welcome_.incarnation();
   const bool differ = control_process_ != 0 && control_process_ != data_process_;
   if (differ && control_ != nullptr) control_->cancel("the server was started again");
-  return true;
+  return {};
 }
 
 base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
@@ -79,25 +79,29 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
   const Clock::time_point start = Clock::now();
   bool told = false;
   for (;;) {
-    base::Result<bool> connected = connect();
+    base::Status connected = connect();
     if (connected) {
       if (told) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
       const base::MutexLock lock(mutex_);
       return data_.get();
     }
-    drop(connected.failure().message);
-    const std::string what = fmt::format("{} at {}: {} while waiting for {}", options_.server, options_.address,
-                                         connected.failure().message, awaited);
+    drop(connected.failure().message());
+    base::Failure failure = connected.failure();
+    failure.roles = {options_.server};
+    failure.address = options_.address;
+    const double waited = seconds_since(start);
     if (const auto ending = options_.look_for_ending ? options_.look_for_ending() : std::nullopt) {
       note_end(ending->reason);
     }
-    if (leaving()) return base::Failure{what};
-    if (connected.failure().usage) return base::Failure{what, true};
-    if (seconds_since(start) > options_.patience) {
-      return base::Failure{fmt::format("{} for {:.0f} s", what, options_.patience)};
+    if (waited > options_.patience) {
+      failure = std::move(failure).because(fmt::format("waiting for {} for {:.0f} s", awaited, options_.patience));
+    } else {
+      failure = std::move(failure).because("waiting for " + awaited);
     }
-    if (!told && seconds_since(start) > kWorthALine) {
-      options_.log("warning", fmt::format("{}; trying on for {:.0f} s", what, options_.patience));
+    if (leaving() && failure.kind == base::FailureKind::usage) failure.kind = base::FailureKind::interrupted;
+    if (leaving() || failure.kind == base::FailureKind::usage || waited > options_.patience) return failure;
+    if (!told && waited > kWorthALine) {
+      options_.log("warning", fmt::format("{}; trying on for {:.0f} s", failure.message(), options_.patience));
       told = true;
     }
   }
@@ -130,7 +134,7 @@ void Link::lose(const std::string& why) {
 base::Result<transport::Stream*> Link::current() {
   const base::MutexLock lock(mutex_);
   if (data_ && lost_.empty()) return data_.get();
-  return base::Failure{lost_};
+  return base::Failure{base::FailureKind::gone, lost_};
 }
 
 transport::Traffic Link::traffic() const {
@@ -158,7 +162,7 @@ void Link::keep_control_until_the_end() {
     connect.meter = options_.meter;
     base::Result<std::unique_ptr<transport::Stream>> made =
         transport::connect(options_.address, connect, [this] { return stopping_ || ended_; });
-    if (!made && made.failure().usage) return;
+    if (!made && made.failure().kind == base::FailureKind::usage) return;
     if (!made) continue;
     {
       const base::MutexLock lock(mutex_);

@@ -65,7 +65,7 @@ class Link {
 
  private:
   /// One try to connect and to be welcomed.
-  base::Result<bool> connect();
+  base::Status connect();
   void keep_control();
   void keep_control_until_the_end();
   void listen(transport::Stream& stream);

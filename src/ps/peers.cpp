@@ -42,9 +42,9 @@ void Peers::send(const transport::Header& header, const google::protobuf::Messag
   const base::MutexLock lock(mutex_);
   for (Entry* entry : entries_) {
     if (!to(entry->peer_)) continue;
-    const base::Result<bool> sent =
+    const base::Status sent =
         message == nullptr ? entry->stream_.write(header) : ps::send(entry->stream_, header, *message);
-    if (!sent) entry->stream_.cancel(sent.failure().message);
+    if (!sent) entry->stream_.cancel(sent.failure().message());
   }
 }
 

@@ -120,8 +120,7 @@ void PsExchange::push_bucket() {
   if (traced_) options_.trace->span(push_label_, before, now);
 }
 
-base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream, program::ParameterRange range,
-                                    bool last) {
+base::Status PsExchange::push(ServerPart& part, transport::Stream& stream, program::ParameterRange range, bool last) {
   wire::PushEnd end;
   end.set_plan(plan_);
   end.set_rounds(rounds_);
@@ -141,15 +140,15 @@ base::Result<bool> PsExchange::push(ServerPart& part, transport::Stream& stream,
     const std::span<const float> values =
         parameters_.gradients().subspan(slices[i].global.offset, slices[i].global.count);
     const bool ends = last && i + 1 == slices.size();
-    base::Result<bool> sent = send_elements(stream, elements, values, options_.wire, hold_, ends ? &end : nullptr);
+    base::Status sent = send_elements(stream, elements, values, options_.wire, hold_, ends ? &end : nullptr);
     if (!sent) return sent;
   }
-  if (!last || !slices.empty()) return true;
+  if (!last || !slices.empty()) return {};
   elements.offset = 0;
   return send_elements(stream, elements, {}, options_.wire, hold_, &end);
 }
 
-base::Result<bool> PsExchange::push_rest(ServerPart& part) {
+base::Status PsExchange::push_rest(ServerPart& part) {
   base::Result<transport::Stream*> stream = part.link->stream(fmt::format("its answer to push {}", sequence_));
   if (!stream) {
     given_up_ = true;
@@ -167,23 +166,23 @@ base::Result<bool> PsExchange::push_rest(ServerPart& part) {
   return push(part, *stream.value(), {0, nothing ? 0 : parameters_.count()}, true);
 }
 
-base::Result<bool> PsExchange::push_to_others() {
+base::Status PsExchange::push_to_others() {
   waits_for_all_ = options_.coordination.sync;
   for (size_t i = 1; i < parts_.size(); ++i) {
     ServerPart& part = *parts_[i];
     while (waits_for_all_ && !(part.sent && part.link->intact() && part.pushed_on == part.link->connections())) {
       part.sent = push_rest(part).ok();
-      if (given_up_ || interrupted()) return base::Failure{part.link->name() + " is gone"};
+      if (given_up_ || interrupted()) return base::Failure{base::FailureKind::gone, "is gone", {part.link->name()}};
     }
   }
-  return true;
+  return {};
 }
 
 base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
   const bool first = &part == parts_.front().get();
   bool sent_here = part.pushed_on == part.link->connections() && part.pushed_on != 0 && part.sent;
   for (;;) {
-    base::Result<bool> pushed = sent_here ? base::Result<bool>(true) : push_rest(part);
+    base::Status pushed = sent_here ? base::Status() : push_rest(part);
     if (pushed && first) pushed = push_to_others();
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
@@ -199,7 +198,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     part.pushed_on = 0;
     if (interrupted() || given_up_) return reply;
     note(reply.failure());
-    part.link->drop(reply.failure().message);
+    part.link->drop(reply.failure().message());
     if (chief()) {
       // A server that lost its state needs new parameters from here; then everyone joins anew.
       base::Result<transport::Stream*> back = part.link->stream(fmt::format("its answer to push {}", sequence_));
@@ -254,7 +253,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     info.spent = std::exchange(spent_, {});
     return info;
   }
-  rounds_ = info.applied || info.plan ? 0 : rounds_ - start_.batches;
+  rounds_ = info.applied() || info.plan ? 0 : rounds_ - start_.batches;
   const Clock::time_point left = Clock::now();
   last_wait_ = seconds_between(entered, left);
   last_busy_ = seconds_between(left_finish_, entered);
@@ -287,7 +286,7 @@ base::Result<StepInfo> PsExchange::await_answers() {
   }
   if (anew) return rejoin(reply.value());
   if (options_.coordination.sync && parts_.size() > 1) {
-    base::Result<bool> levelled = level();
+    base::Status levelled = level();
     if (!levelled) return levelled.failure();
   }
   return info_from(reply.value());
@@ -308,12 +307,11 @@ StepInfo PsExchange::miss_the_end() {
   over_ = rejoined_ = true;
   StepInfo info;
   info.step = parts_.front()->version;
-  info.applied = false;
-  info.missed = true;
-  info.stop = train::StopReason::data;
+  info.outcome = exchange::StepOutcome::missed;
+  info.stop = {train::StopReason::data};
   for (const auto& part : parts_) {
     const train::StopReason why = part->link->why_ended();
-    if (why == train::StopReason::interrupted || why == train::StopReason::not_finite) info.stop = why;
+    if (why == train::StopReason::interrupted || why == train::StopReason::not_finite) info.stop = {why};
   }
   options_.log("warning", "training is over: it ended without this worker");
   return info;
@@ -325,8 +323,8 @@ base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {
   base::Result<std::optional<StepInfo>> joined = join();
   if (!joined) return joined.failure();
   StepInfo info = *joined.value();
-  info.applied = reply.applied();
-  if (info.applied) {
+  if (reply.applied() || info.outcome != exchange::StepOutcome::missed) set_outcome(info, reply);
+  if (info.applied()) {
     info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
     info.learning_rate = reply.learning_rate();
     info.gradient_norm = reply.gradient_norm();

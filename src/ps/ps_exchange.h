@@ -84,20 +84,20 @@ class PsExchange final : public exchange::Exchange {
   struct ServerPart;
 
   [[nodiscard]] bool chief() const { return member_ == 0; }
-  base::Result<bool> connect_all(const std::string& awaited);
-  base::Result<bool> initialise_if_needed();
-  base::Result<bool> send_initial(ServerPart& part, const Initial& initial, uint64_t generation);
+  base::Status connect_all(const std::string& awaited);
+  base::Status initialise_if_needed();
+  base::Status send_initial(ServerPart& part, const Initial& initial, uint64_t generation);
   /// Reads one answer of parameters into the store.
   base::Result<wire::Reply> read_parameters(ServerPart& part);
-  base::Result<bool> pull(ServerPart& part, uint64_t version);
+  base::Status pull(ServerPart& part, uint64_t version);
   /// All servers at one version (sync).
-  base::Result<bool> level();
+  base::Status level();
   void push_bucket();
-  base::Result<bool> push(ServerPart& part, transport::Stream& stream, program::ParameterRange range, bool last);
-  base::Result<bool> push_rest(ServerPart& part);
+  base::Status push(ServerPart& part, transport::Stream& stream, program::ParameterRange range, bool last);
+  base::Status push_rest(ServerPart& part);
   /// Sync: a version waits until every server has the push, so what one of the others lost goes there again before
   /// the first one's answer is waited for.
-  base::Result<bool> push_to_others();
+  base::Status push_to_others();
   /// What a trace needs of an answer that came: its arrow, and what it says of the server's clock.
   void trace_answer(ServerPart& part, const wire::Reply& reply);
   /// Sends what is missing and reads the answer, again after a failure.
@@ -105,6 +105,8 @@ class PsExchange final : public exchange::Exchange {
   /// Waits for all answers to a push that was sent.
   base::Result<exchange::StepInfo> await_answers();
   [[nodiscard]] exchange::StepInfo info_from(const wire::Reply& reply);
+  /// What the answer says of the push; the info has its stop already.
+  static void set_outcome(exchange::StepInfo& info, const wire::Reply& reply);
   /// One try to take part.
   base::Result<exchange::StepInfo> try_to_join();
   /// Joins as if new: this process was given up by the others, or the parameters were set anew.
@@ -120,7 +122,7 @@ class PsExchange final : public exchange::Exchange {
   base::Result<wire::Snapshot> ask_hold(ServerPart& part);
   void release();
   base::Result<exchange::Snapshot> try_snapshot();
-  base::Result<bool> read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
+  base::Status read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
   void take_records(const wire::Ledger& ledger);
   [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
 

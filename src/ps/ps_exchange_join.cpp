@@ -10,22 +10,22 @@ namespace lockstep::ps {
 
 using exchange::StepInfo;
 
-base::Result<bool> PsExchange::connect_all(const std::string& awaited) {
+base::Status PsExchange::connect_all(const std::string& awaited) {
   for (const auto& part : parts_) {
     base::Result<transport::Stream*> stream = part->link->stream(awaited);
     if (!stream) return stream.failure();
   }
   run_ = parts_.front()->link->welcome().run();
-  return true;
+  return {};
 }
 
-base::Result<bool> PsExchange::initialise_if_needed() {
+base::Status PsExchange::initialise_if_needed() {
   // All of one generation: a chief may have died after it had set only some of them anew.
   const uint64_t current = parts_.front()->link->welcome().generation();
   const bool all = std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) {
     return part->link->welcome().initialised() && part->link->welcome().generation() == current;
   });
-  if (all || !chief()) return true;
+  if (all || !chief()) return {};
   uint64_t generation = generation_;
   for (const auto& part : parts_) generation = std::max(generation, part->link->welcome().generation());
   const Initial initial = options_.initial();
@@ -34,9 +34,9 @@ base::Result<bool> PsExchange::initialise_if_needed() {
   }
   // The coordinator last: once it has its parameters, everyone has.
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-    base::Result<bool> sent = send_initial(**part, initial, generation + 1);
+    base::Status sent = send_initial(**part, initial, generation + 1);
     if (!sent) {
-      (*part)->link->drop(sent.failure().message);
+      (*part)->link->drop(sent.failure().message());
       return sent;
     }
   }
@@ -44,7 +44,7 @@ base::Result<bool> PsExchange::initialise_if_needed() {
   return connect_all("its welcome");
 }
 
-base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& initial, uint64_t generation) {
+base::Status PsExchange::send_initial(ServerPart& part, const Initial& initial, uint64_t generation) {
   base::Result<transport::Stream*> found = part.link->stream("its first parameters");
   if (!found) return found.failure();
   transport::Stream& stream = *found.value();
@@ -62,7 +62,7 @@ base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& ini
     added.set_offset(range.offset);
     added.set_count(range.count);
   }
-  base::Result<bool> sent = send(stream, header(Kind::init_begin), job);
+  base::Status sent = send(stream, header(Kind::init_begin), job);
   std::vector<std::span<const float>> arrays{initial.parameters};
   arrays.insert(arrays.end(), initial.slots.begin(), initial.slots.end());
   const auto hold = std::make_shared<int>(0);
@@ -89,35 +89,36 @@ base::Result<bool> PsExchange::send_initial(ServerPart& part, const Initial& ini
   base::Result<transport::Frame> answer = stream.read();
   if (!answer) return answer.failure();
   if (kind_of(answer.value()) != Kind::ok) return unexpected(*part.link, answer.value());
-  return true;
+  return {};
 }
 
 base::Result<std::optional<StepInfo>> PsExchange::join() {
   for (;;) {
     base::Result<StepInfo> joined = try_to_join();
     if (joined) return std::optional<StepInfo>(joined.value());
-    if (interrupted()) return base::Failure{"interrupted"};
+    if (interrupted()) return base::Failure{base::FailureKind::interrupted, "interrupted"};
     if (ended()) return std::optional<StepInfo>(miss_the_end());
     if (given_up_) return joined.failure();
     note(joined.failure());
   }
 }
 
-/// A failure that is tried again is worth a line where it is not an ordinary lost connection, once.
+/// Logs a failure that is tried again, once, where it is not an ordinary lost connection.
 void PsExchange::note(const base::Failure& failure) {
-  const bool said = failure.message.find("answered with") != std::string::npos;
-  if (!said || failure.message == noted_) return;
-  noted_ = failure.message;
-  options_.log("warning", failure.message + "; trying again");
+  if (failure.kind != base::FailureKind::refused) return;
+  std::string line = failure.message();
+  if (line == noted_) return;
+  noted_ = std::move(line);
+  options_.log("warning", noted_ + "; trying again");
 }
 
 base::Result<StepInfo> PsExchange::try_to_join() {
-  base::Result<bool> connected = connect_all("its welcome");
+  base::Status connected = connect_all("its welcome");
   if (!connected) {
     given_up_ = true;
     return connected.failure();
   }
-  base::Result<bool> fine = initialise_if_needed();
+  base::Status fine = initialise_if_needed();
   if (!fine) return fine.failure();
   ServerPart& coordinator = *parts_.front();
   base::Result<transport::Stream*> stream = coordinator.link->stream("its parameters");
@@ -125,10 +126,10 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   transport::Header ask = header(Kind::join);
   ask.version = coordinator.version;  // how far it was, should all have gone back
   ask.extra = generation_;
-  base::Result<bool> asked = stream.value()->write(ask);
+  base::Status asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(coordinator) : asked.failure();
   if (!reply) {
-    coordinator.link->drop(reply.failure().message);
+    coordinator.link->drop(reply.failure().message());
     return reply.failure();
   }
   generation_ = reply.value().generation();
@@ -143,19 +144,19 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   return info_from(reply.value());
 }
 
-base::Result<bool> PsExchange::pull(ServerPart& part, uint64_t version) {
+base::Status PsExchange::pull(ServerPart& part, uint64_t version) {
   base::Result<transport::Stream*> stream = part.link->stream("its parameters");
   if (!stream) return stream.failure();
   transport::Header ask = header(Kind::pull);
   ask.version = version;
-  base::Result<bool> asked = stream.value()->write(ask);
+  base::Status asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(part) : asked.failure();
-  if (reply) return true;
-  part.link->drop(reply.failure().message);
+  if (reply) return {};
+  part.link->drop(reply.failure().message());
   return reply.failure();
 }
 
-base::Result<bool> PsExchange::level() {
+base::Status PsExchange::level() {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
     uint64_t newest = 0;
@@ -164,11 +165,11 @@ base::Result<bool> PsExchange::level() {
     for (const auto& part : parts_) {
       if (part->version < newest) behind = part.get();
     }
-    if (behind == nullptr) return true;
-    base::Result<bool> pulled = pull(*behind, newest);
+    if (behind == nullptr) return {};
+    base::Status pulled = pull(*behind, newest);
     if (!pulled) return pulled;
   }
-  return base::Failure{"the servers never were at one version"};
+  return base::Failure{base::FailureKind::other, "the servers never were at one version"};
 }
 
 base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
@@ -185,7 +186,9 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
     if (kind_of(frame.value()) != Kind::parameters) return unexpected(*part.link, frame.value());
     taken += take_elements(frame.value(), to);
     if ((frame.value().header.flags & kLast) == 0) continue;
-    if (taken != part.count) return base::Failure{fmt::format("{} of {} parameters came", taken, part.count)};
+    if (taken != part.count) {
+      return base::Failure{base::FailureKind::corrupt, fmt::format("{} of {} parameters came", taken, part.count)};
+    }
     part.version = frame.value().header.version;
     size_t local = 0;
     for (const program::ParameterRange& range : part.ranges) {
@@ -200,13 +203,18 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
   }
 }
 
+void PsExchange::set_outcome(StepInfo& info, const wire::Reply& reply) {
+  using exchange::StepOutcome;
+  info.outcome = reply.applied() ? StepOutcome::applied : info.stop ? StepOutcome::ended : StepOutcome::retry;
+}
+
 StepInfo PsExchange::info_from(const wire::Reply& reply) {
   StepInfo info;
   info.step = parts_.front()->version;
   info.learning_rate = reply.learning_rate();
   info.gradient_norm = reply.gradient_norm();
-  info.applied = reply.applied();
-  info.stop = stop_reason(reply.stop());
+  if (reply.stop() != 0) info.stop = {stop_reason(reply.stop())};
+  set_outcome(info, reply);
   info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
   info.examples_total = reply.examples_total();
   info.staleness = reply.staleness();

@@ -24,36 +24,37 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
       if (ended()) return std::optional<StepInfo>();
       return stream.failure();
     }
-    const auto attempt = [&]() -> base::Result<bool> {
-      base::Result<bool> sent = send(*stream.value(), header(Kind::leave), leave);
-      if (!sent) return sent;
+    enum class AtEnd : uint8_t { over, needed_again };
+    const auto attempt = [&]() -> base::Result<AtEnd> {
+      base::Status sent = send(*stream.value(), header(Kind::leave), leave);
+      if (!sent) return sent.failure();
       base::Result<transport::Frame> ok = stream.value()->read();
       if (!ok) return ok.failure();
       if (kind_of(ok.value()) != Kind::ok) return unexpected(*coordinator.link, ok.value());
       sent = stream.value()->write(header(Kind::wait_end));
-      if (!sent) return sent;
+      if (!sent) return sent.failure();
       base::Result<transport::Frame> end = stream.value()->read();
       if (!end) return end.failure();
       if (kind_of(end.value()) != Kind::snapshot_end) return unexpected(*coordinator.link, end.value());
       take_records(parse<wire::Snapshot>(end.value()).ledger());
-      return (end.value().header.flags & kLast) != 0;
+      return (end.value().header.flags & kLast) != 0 ? AtEnd::needed_again : AtEnd::over;
     };
-    const base::Result<bool> again = attempt();
-    if (!again) {
-      note(again.failure());
-      coordinator.link->drop(again.failure().message);
+    const base::Result<AtEnd> left = attempt();
+    if (!left) {
+      note(left.failure());
+      coordinator.link->drop(left.failure().message());
       if (chief() && coordinator.link->stream("the end of all") && !coordinator.link->welcome().initialised()) {
         return join();
       }
       continue;
     }
-    if (again.value()) {
+    if (left.value() == AtEnd::needed_again) {
       for (const auto& part : parts_) part->link->drop("joining anew");
       return join();
     }
     rounds_ = 0;
     for (const auto& part : parts_) {
-      base::Result<bool> pulled = pull(*part, 0);
+      base::Status pulled = pull(*part, 0);
       if (!pulled && !ended()) return pulled.failure();
     }
     return std::optional<StepInfo>();
@@ -115,14 +116,14 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
     given_up_ = true;
     return stream.failure();
   }
-  base::Result<bool> asked = stream.value()->write(header(Kind::hold));
+  base::Status asked = stream.value()->write(header(Kind::hold));
   base::Result<transport::Frame> answer = asked ? stream.value()->read() : asked.failure();
   if (answer && kind_of(answer.value()) == Kind::snapshot_end) {
     part.held_on = part.link->connections();
     return parse<wire::Snapshot>(answer.value());
   }
   const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
-  part.link->drop(failure.message);
+  part.link->drop(failure.message());
   return failure;
 }
 
@@ -151,10 +152,10 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     ask.version = options_.coordination.sync ? first.version() : 0;
     ask.sequence = first.version();  // names the parts of all servers
     wire::Snapshot end;
-    base::Result<bool> sent = send(*stream.value(), ask, pushes.value());
-    base::Result<bool> came = sent ? read_state(*part, *stream.value(), end) : sent;
+    base::Status sent = send(*stream.value(), ask, pushes.value());
+    base::Status came = sent ? read_state(*part, *stream.value(), end) : sent;
     if (!came) {
-      part->link->drop(came.failure().message);
+      part->link->drop(came.failure().message());
       return came.failure();
     }
     if (part == parts_.front()) first = end;
@@ -162,7 +163,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     const bool torn = several && (part->link->connections() != part->held_on && part->held_on != 0);
     if (torn || (options_.coordination.sync && end.version() != first.version())) {
       release();
-      return base::Failure{"the servers' parts do not fit together"};
+      return base::Failure{base::FailureKind::other, "the servers' parts do not fit together"};
     }
   }
   if (several) release();
@@ -177,7 +178,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
   return made;
 }
 
-base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end) {
+base::Status PsExchange::read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end) {
   std::vector<std::vector<float>> shard(state_.size(), std::vector<float>(part.count));
   std::vector<size_t> taken(state_.size(), 0);
   for (;;) {
@@ -193,8 +194,10 @@ base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& s
     taken[frame.value().header.extra] += take_elements(frame.value(), shard[frame.value().header.extra]);
   }
   for (size_t i = 0; i < shard.size(); ++i) {
-    if (taken[i] != part.count)
-      return base::Failure{fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    if (taken[i] != part.count) {
+      return base::Failure{base::FailureKind::corrupt,
+                           fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+    }
     size_t local = 0;
     for (const program::ParameterRange& range : part.ranges) {
       std::copy_n(shard[i].begin() + static_cast<ptrdiff_t>(local), range.count,
@@ -203,7 +206,7 @@ base::Result<bool> PsExchange::read_state(ServerPart& part, transport::Stream& s
     }
   }
   part.version = end.version();
-  return true;
+  return {};
 }
 
 }  // namespace lockstep::ps

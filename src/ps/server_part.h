@@ -32,7 +32,7 @@ struct PsExchange::ServerPart {
 inline base::Failure unexpected(const Link& link, const transport::Frame& frame) {
   const std::string said =
       kind_of(frame) == Kind::refuse ? frame.text() : fmt::format("a frame of kind {}", frame.header.kind);
-  return {fmt::format("{} at {} answered with {}", link.name(), link.address(), said)};
+  return {base::FailureKind::refused, "answered with " + said, {link.name()}, link.address()};
 }
 
 }  // namespace lockstep::ps

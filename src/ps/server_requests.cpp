@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "lockstep/error.h"
 #include "ps/server.h"
 #include "ps/server_wait.h"
@@ -29,9 +30,8 @@ size_t count_of(const std::vector<program::ParameterRange>& ranges) {
 
 /// A file of state belongs to this job's parameters alone.
 uint64_t identity_of(const wire::JobConfig& job) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
-  for (const char c : job.job()) add(static_cast<unsigned char>(c));
+  uint64_t hash = base::hashed(base::kDigestStart, job.job());
+  const auto add = [&hash](uint64_t value) { hash = base::hashed(hash, value); };
   add(job.parameters());
   add(job.optimizer().method());
   for (const wire::Range& range : job.ranges()) {

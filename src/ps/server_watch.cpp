@@ -148,10 +148,11 @@ void Server::follow_until_the_end() {
     });
     if (!stream) {
       const base::MutexLock lock(mutex_);
-      if (stream.failure().usage) end(fmt::format("ps:{}: ps:0: {}", options_.index, stream.failure().message));
+      if (stream.failure().kind == base::FailureKind::usage)
+        end(fmt::format("ps:{}: ps:0: {}", options_.index, stream.failure().message()));
       if (now() - away_since > options_.patience) {
         end(fmt::format("ps:{}: ps:0 at {}: {} for {:.0f} s; giving up", options_.index, address,
-                        stream.failure().message, options_.patience));
+                        stream.failure().message(), options_.patience));
       }
       continue;
     }

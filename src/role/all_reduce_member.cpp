@@ -46,7 +46,7 @@ std::string run_folder(const settings::Settings& settings, const std::string& na
 std::string tell_all(collective::Collective& ranks, const std::string& text) {
   std::vector<std::byte> bytes(kMostNameBytes);
   if (ranks.rank() == 0) std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
-  std::move(ranks.broadcast(bytes, 0)).value_or_throw();
+  ranks.broadcast(bytes, 0).or_throw();
   std::string told;
   for (const std::byte byte : bytes) {
     if (byte == std::byte{0}) break;
@@ -84,9 +84,9 @@ allreduce::AllReduceOptions all_reduce_options(const settings::Settings& setting
 
 void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const std::vector<std::string>& names,
                            train::Outcome& outcome) {
-  const std::vector<allreduce::MemberRecord>& records = exchange.records();
+  const std::vector<allreduce::MemberTotals>& records = exchange.totals();
   for (size_t i = 0; i < std::min(records.size(), names.size()); ++i) {
-    const allreduce::MemberRecord& from = records[i];
+    const allreduce::MemberTotals& from = records[i];
     if (from.steps == 0) continue;
     train::WorkerRecord worker;
     worker.role = names[i];

@@ -46,7 +46,7 @@ class ServersSnapshots final : public CheckpointSource {
       if (found) return found.value();
       const bool over = std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->ended(); });
       if (over) return std::nullopt;
-      if (gave_up_) throw Error(found.failure().message);
+      if (gave_up_) throw Error(found.failure().message());
     }
   }
 
@@ -55,12 +55,12 @@ class ServersSnapshots final : public CheckpointSource {
 
  private:
   /// Says the stop once on every connection to ps:0: a server that died may not have heard it, or have forgotten it.
-  base::Result<bool> say_stop(transport::Stream& stream) {
+  base::Status say_stop(transport::Stream& stream) {
     const uint64_t connection = links_.front()->connections();
-    if (stop_ == train::StopReason::none || stop_said_on_ == connection) return true;
+    if (stop_ == train::StopReason::none || stop_said_on_ == connection) return {};
     transport::Header order = ps::header(ps::Kind::stop);
     order.extra = static_cast<uint64_t>(stop_);
-    base::Result<bool> said = stream.write(order);
+    base::Status said = stream.write(order);
     if (said) stop_said_on_ = connection;
     return said;
   }
@@ -78,15 +78,16 @@ class ServersSnapshots final : public CheckpointSource {
       transport::Header ask = ps::header(ps::Kind::follow);
       ask.version = version;
       ask.flags = i > 0 ? ps::kExact : 0;
-      base::Result<bool> sent = i == 0 ? say_stop(*stream.value()) : true;
+      base::Status sent = i == 0 ? say_stop(*stream.value()) : base::Status();
       if (sent) sent = stream.value()->write(ask);
       base::Result<std::optional<uint64_t>> got = sent ? take(ranges_[i], *stream.value()) : sent.failure();
       if (!got) {
-        link.drop(got.failure().message);
+        link.drop(got.failure().message());
         return got;
       }
       if (!got.value()) return got;
-      if (i > 0 && *got.value() != version) return base::Failure{"the servers' snapshots differ"};
+      if (i > 0 && *got.value() != version)
+        return base::Failure{base::FailureKind::other, "the servers' snapshots differ"};
       version = *got.value();
     }
     return std::optional<uint64_t>(version);
@@ -110,7 +111,8 @@ class ServersSnapshots final : public CheckpointSource {
         }
         return std::optional<uint64_t>(frame.value().header.version);
       }
-      if (ps::kind_of(frame.value()) != ps::Kind::state) return base::Failure{"an answer that is no snapshot"};
+      if (ps::kind_of(frame.value()) != ps::Kind::state)
+        return base::Failure{base::FailureKind::refused, "an answer that is no snapshot"};
       ps::take_elements(frame.value(), shard);
     }
   }

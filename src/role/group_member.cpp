@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/address.h"
+#include "base/hash.h"
 #include "lockstep/error.h"
 #include "role/all_reduce_member.h"
 #include "role/ps_member.h"
@@ -79,12 +80,9 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
 }  // namespace
 
 std::string job_digest(const settings::Settings& settings, const cluster::Spec& spec) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    hash = (hash ^ 0xFFU) * 1099511628211ULL;
-  };
-  for (const settings::SettingDef& def : settings::settings_table()) {
+  uint64_t hash = base::kDigestStart;
+  const auto add = [&hash](std::string_view text) { hash = base::hashed(base::hashed(hash, text), uint64_t{0xFF}); };
+  for (const settings::SettingDef& def : settings_table()) {
     const bool acted_on = std::find(kAllActOn.begin(), kAllActOn.end(), def.name) != kAllActOn.end();
     if ((def.keep != settings::Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
     add(def.name);

@@ -1,15 +1,6 @@
 #include "train/stop_rules.h"
 
-#include <array>
-
 namespace lockstep::train {
-
-std::string text(StopReason reason) {
-  static constexpr std::array<const char*, 10> kTexts{
-      "none",     "epochs",       "steps",       "seconds",         "loss",
-      "accuracy", "data ran out", "interrupted", "non-finite loss", "error"};
-  return kTexts[static_cast<size_t>(reason)];
-}
 
 StopRules StopRules::from(const settings::Settings& settings) {
   return {settings.epochs, static_cast<uint64_t>(settings.steps), settings.seconds, settings.stop_loss,

@@ -60,8 +60,8 @@ void Trainer::follow(const exchange::StepInfo& info) {
   if (info.examples_total > 0) state_.examples = info.examples_total;
   take_plan(info);
   parts_.programs->parameters_changed();
-  group_stop_ = info.stop;
-  missed_end_ = info.missed;
+  group_stop_ = info.stop_reason();
+  missed_end_ = info.outcome == exchange::StepOutcome::missed;
 }
 
 void Trainer::take_plan(const exchange::StepInfo& info) {
@@ -82,13 +82,13 @@ StopReason Trainer::train_share(const RunClock& clock) {
     StepResult result;
     const bool more = parts_.micro_gradients.empty() ? step(result) : accumulated_step(result);
     if (!more) return StopReason::data;
-    if (!result.info.applied) {
-      if (result.info.stop == StopReason::not_finite && !result.info.stopped_by.empty()) {
-        throw_non_finite("the loss became infinite or not a number on " + result.info.stopped_by, before + 1,
-                         result.epoch + 1);
+    if (!result.info.applied()) {
+      const auto& stop = result.info.stop;
+      if (stop && stop->reason == StopReason::not_finite && !stop->by.empty()) {
+        throw_non_finite("the loss became infinite or not a number on " + stop->by, before + 1, result.epoch + 1);
       }
       follow(result.info);
-      reason = result.info.stop != StopReason::none ? result.info.stop : options_.stop.check_counts(state_);
+      reason = stop ? stop->reason : options_.stop.check_counts(state_);
       continue;
     }
     account(result);
@@ -161,7 +161,7 @@ bool Trainer::step(StepResult& result) {
   begin(static_cast<uint64_t>(batch->count), 1, parts_.loader->seconds_waited() - waited);
   run_batch(*batch, batch->first_row, result);
   finish_update(result);
-  dropped_ = result.info.applied ? nullptr : batch;
+  dropped_ = result.info.applied() ? nullptr : batch;
   return true;
 }
 
@@ -195,7 +195,7 @@ bool Trainer::accumulated_step(StepResult& result) {
   begin(static_cast<uint64_t>(result.examples), batches, parts_.loader->seconds_waited() - waited);
   if (result.examples > 0) parts_.exchange->ready({0, parts_.parameters->count()}, {});
   finish_update(result);
-  dropped_ = result.info.applied || batches > 1 ? nullptr : first;
+  dropped_ = result.info.applied() || batches > 1 ? nullptr : first;
   return true;
 }
 
@@ -307,7 +307,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
 StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock) {
   look_who_leads();
   StopReason reason = options_.stop.check_step(state_, clock);
-  if (result.info.stop != StopReason::none) reason = result.info.stop;
+  if (result.info.stop) reason = result.info.stop->reason;
   if (reason != StopReason::none) return reason;
   const bool interrupted = parts_.interrupt != nullptr && parts_.interrupt->load(std::memory_order_relaxed);
   const bool evaluates = parts_.evaluator != nullptr && !options_.evaluates_at_the_end_only &&

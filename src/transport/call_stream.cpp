@@ -110,7 +110,7 @@ base::Result<Frame> CallStream::read() {
   if (!success || !buffer) return ended(true);
   base::Result<Frame> frame = as_frame(std::move(buffer), options_.largest_payload);
   if (!frame) {
-    cancel(frame.failure().message);
+    cancel(frame.failure().message());
     return frame;
   }
   const size_t payload = frame.value().payload_size();
@@ -119,12 +119,13 @@ base::Result<Frame> CallStream::read() {
   return frame;
 }
 
-base::Result<bool> CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                                     std::shared_ptr<const void> hold) {
+base::Status CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                               std::shared_ptr<const void> hold) {
   size_t payload = 0;
   for (const auto& piece : pieces) payload += piece.size();
   if (payload > options_.largest_payload) {
-    return base::Failure{fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
+    return base::Failure{base::FailureKind::limit,
+                         fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
                                      payload, options_.largest_payload)};
   }
   const core::BufferPtr message = make_message(encode_header(header, payload), pieces, hold);
@@ -138,13 +139,12 @@ base::Result<bool> CallStream::write(const Header& header, std::span<const std::
   if (!success) return ended(false);
   sent_.fetch_add(payload, std::memory_order_relaxed);
   if (options_.meter != nullptr) options_.meter->sent(kHeaderBytes + payload);
-  return true;
+  return {};
 }
 
 base::Failure CallStream::ended(bool reading) {
   const std::string local = cancelled();
-  if (!local.empty()) return {fmt::format("stream with {}: {}", peer_, local)};
-  return {fmt::format("stream with {}: {}", peer_, why_ended(reading))};
+  return {base::FailureKind::gone, local.empty() ? why_ended(reading) : local, {}, peer_};
 }
 
 std::string CallStream::cancelled() {

@@ -26,8 +26,8 @@ class CallStream : public Stream {
   CallStream& operator=(const CallStream&) = delete;
 
   base::Result<Frame> read() final;
-  base::Result<bool> write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                           std::shared_ptr<const void> hold) final;
+  base::Status write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                     std::shared_ptr<const void> hold) final;
   using Stream::write;
   void cancel(const std::string& why) final;
   [[nodiscard]] std::string peer() const final { return peer_; }

@@ -238,18 +238,23 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
     if (Reason seen = look_for_reason(stream->channel(), ours); !seen.text.empty()) reason = seen;
     if (check && !check->refusal().empty()) reason = {check->refusal(), true};
     if (reason.lasting) break;
-    if (give_up && give_up()) return base::Failure{fmt::format("connecting to {} was given up", address)};
+    if (give_up && give_up())
+      return base::Failure{base::FailureKind::interrupted, fmt::format("connecting to {} was given up", address)};
     if (std::chrono::steady_clock::now() >= until) {
       const std::string unreachable = why_unreachable(address);
       if (!unreachable.empty()) reason.text = unreachable;
       if (reason.text.empty()) reason.text = "no answer";
-      return base::Failure{fmt::format("cannot connect to {} within {:.1f} s: {}", address,
+      return base::Failure{base::FailureKind::unreachable,
+                           fmt::format("cannot connect to {} within {:.1f} s: {}", address,
                                        static_cast<double>(options.patience.count()) / 1000, reason.text)};
     }
   }
-  if (reason.lasting) return base::Failure{fmt::format("cannot connect to {}: {}", address, reason.text), true};
+  if (reason.lasting) {
+    return base::Failure{base::FailureKind::usage, fmt::format("cannot connect to {}: {}", address, reason.text)};
+  }
   if (!stream->accepted()) {
-    return base::Failure{fmt::format("cannot connect to {}: {}", address, stream->why_ended(true))};
+    return base::Failure{base::FailureKind::unreachable,
+                         fmt::format("cannot connect to {}: {}", address, stream->why_ended(true))};
   }
   return std::unique_ptr<Stream>(std::move(stream));
 }

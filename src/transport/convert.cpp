@@ -180,18 +180,19 @@ void unpack(Element element, std::span<const std::byte> from, std::span<float> t
   }
 }
 
-base::Result<bool> unpack(const Frame& frame, std::span<float> to) {
+base::Status unpack(const Frame& frame, std::span<float> to) {
   const auto element = static_cast<Element>(frame.header.element);
   if (element != Element::kFloat32 && element != Element::kBfloat16 && element != Element::kFloat16) {
-    return base::Failure{fmt::format("a frame with elements of type {}; 1 to 3 are known", frame.header.element)};
+    return base::Failure{base::FailureKind::corrupt,
+                         fmt::format("a frame with elements of type {}; 1 to 3 are known", frame.header.element)};
   }
   if (frame.payload_size() != to.size() * bytes_of(element)) {
-    return base::Failure{fmt::format("a frame with {} bytes for {} numbers of {} bytes", frame.payload_size(),
-                                     to.size(), bytes_of(element))};
+    return base::Failure{base::FailureKind::corrupt, fmt::format("a frame with {} bytes for {} numbers of {} bytes",
+                                                                 frame.payload_size(), to.size(), bytes_of(element))};
   }
   if (element == Element::kFloat32) {
     frame.copy_to(std::as_writable_bytes(to));
-    return true;
+    return {};
   }
   std::array<std::byte, 2> parted{};
   bool half = false;  // the first byte of `parted` has come
@@ -208,7 +209,7 @@ base::Result<bool> unpack(const Frame& frame, std::span<float> to) {
     half = piece.size() % 2 == 1;
     if (half) parted[0] = piece.back();
   }
-  return true;
+  return {};
 }
 
 }  // namespace lockstep::transport

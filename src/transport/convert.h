@@ -22,6 +22,6 @@ void unpack(Element element, std::span<const std::byte> from, std::span<float> t
 
 /// The numbers of a received frame, whose pieces may part an element. Fails where the header names another element or
 /// the payload is not of `to`'s size.
-base::Result<bool> unpack(const Frame& frame, std::span<float> to);
+base::Status unpack(const Frame& frame, std::span<float> to);
 
 }  // namespace lockstep::transport

@@ -53,25 +53,31 @@ HeaderBytes encode_header(const Header& header, size_t payload_bytes) {
 
 base::Result<Header> decode_header(std::span<const std::byte> message, size_t message_bytes, size_t largest_payload) {
   if (message.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
-    return base::Failure{fmt::format("a message of {} bytes is no frame: a header alone has {}",
+    return base::Failure{base::FailureKind::corrupt,
+                         fmt::format("a message of {} bytes is no frame: a header alone has {}",
                                      std::min(message.size(), message_bytes), kHeaderBytes)};
   }
   Wire wire;
   std::memcpy(&wire, message.data(), sizeof(wire));
   if (wire.magic != kMagic) {
-    return base::Failure{fmt::format(
-        "a message starts with {:08x} and not with {:08x}: the peer speaks another protocol", wire.magic, kMagic)};
+    return base::Failure{
+        base::FailureKind::corrupt,
+        fmt::format("a message starts with {:08x} and not with {:08x}: the peer speaks another protocol", wire.magic,
+                    kMagic)};
   }
   if (wire.format != kFormat) {
-    return base::Failure{fmt::format(
-        "a frame of format {}, but this program speaks format {}: the peer is another version", wire.format, kFormat)};
+    return base::Failure{
+        base::FailureKind::corrupt,
+        fmt::format("a frame of format {}, but this program speaks format {}: the peer is another version", wire.format,
+                    kFormat)};
   }
   if (wire.payload_bytes != message_bytes - kHeaderBytes) {
-    return base::Failure{fmt::format("a frame announces {} bytes of payload and carries {}", wire.payload_bytes,
-                                     message_bytes - kHeaderBytes)};
+    return base::Failure{base::FailureKind::corrupt, fmt::format("a frame announces {} bytes of payload and carries {}",
+                                                                 wire.payload_bytes, message_bytes - kHeaderBytes)};
   }
   if (wire.payload_bytes > largest_payload) {
     return base::Failure{
+        base::FailureKind::limit,
         fmt::format("a frame with {} bytes of payload; at most {} are allowed", wire.payload_bytes, largest_payload)};
   }
   return Header{.kind = wire.kind,
@@ -147,8 +153,7 @@ std::string Frame::text() const {
   return result;
 }
 
-base::Result<bool> Stream::write(const Header& header, std::span<const std::byte> payload,
-                                 std::shared_ptr<const void> hold) {
+base::Status Stream::write(const Header& header, std::span<const std::byte> payload, std::shared_ptr<const void> hold) {
   return write(header, std::span(&payload, payload.empty() ? 0 : 1), std::move(hold));
 }
 

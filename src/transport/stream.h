@@ -70,10 +70,10 @@ class Stream {
   /// Sends a frame whose payload is the bytes of `pieces`; returns when the transport has taken it, which may wait for
   /// the peer to read. The memory must not change until `hold` (may be null: then until the peer is known to have read
   /// it) has been released by the transport.
-  virtual base::Result<bool> write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                                   std::shared_ptr<const void> hold) = 0;
-  base::Result<bool> write(const Header& header, std::span<const std::byte> payload = {},
-                           std::shared_ptr<const void> hold = nullptr);
+  virtual base::Status write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                             std::shared_ptr<const void> hold) = 0;
+  base::Status write(const Header& header, std::span<const std::byte> payload = {},
+                     std::shared_ptr<const void> hold = nullptr);
   /// Ends the stream at once: reads and writes under way fail. Any thread.
   virtual void cancel(const std::string& why) = 0;
   /// Says that this side writes no more: after what is under way the peer's read() fails with "the peer ended the

@@ -62,19 +62,19 @@ std::string message_of(const transport::Frame& frame) {
   return text;
 }
 
-base::Result<bool> send_text(transport::Stream& stream, const transport::Header& header, const std::string& text) {
+base::Status send_text(transport::Stream& stream, const transport::Header& header, const std::string& text) {
   const auto kept = std::make_shared<const std::string>(text);
   return stream.write(header, std::as_bytes(std::span(*kept)), kept);
 }
 
-base::Result<bool> send(transport::Stream& stream, const transport::Header& header,
-                        const google::protobuf::MessageLite& message) {
+base::Status send(transport::Stream& stream, const transport::Header& header,
+                  const google::protobuf::MessageLite& message) {
   return send_text(stream, header, message.SerializeAsString());
 }
 
-base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
-                                 Element element, const std::shared_ptr<const void>& hold,
-                                 const google::protobuf::MessageLite* last) {
+base::Status send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
+                           Element element, const std::shared_ptr<const void>& hold,
+                           const google::protobuf::MessageLite* last) {
   struct Kept {
     std::shared_ptr<const void> hold;
     std::string message;
@@ -99,11 +99,11 @@ base::Result<bool> send_elements(transport::Stream& stream, transport::Header he
       kept->message = last->SerializeAsString();
       pieces[1] = std::as_bytes(std::span(kept->message));
     }
-    base::Result<bool> sent = stream.write(header, pieces, kept);
+    base::Status sent = stream.write(header, pieces, kept);
     if (!sent) return sent;
     header.offset += slice.size();
   } while (done < values.size());
-  return true;
+  return {};
 }
 
 size_t take_elements(const transport::Frame& frame, std::span<float> to) {

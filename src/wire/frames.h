@@ -30,16 +30,16 @@ Message parse(const transport::Frame& frame) {
     throw DataError("a damaged message in a frame of kind " + std::to_string(frame.header.kind));
   return message;
 }
-base::Result<bool> send(transport::Stream& stream, const transport::Header& header,
-                        const google::protobuf::MessageLite& message);
-base::Result<bool> send_text(transport::Stream& stream, const transport::Header& header, const std::string& text);
+base::Status send(transport::Stream& stream, const transport::Header& header,
+                  const google::protobuf::MessageLite& message);
+base::Status send_text(transport::Stream& stream, const transport::Header& header, const std::string& text);
 
 /// Sends `values` as frames of `header.kind` from `header.offset` on, in slices, in the element type. `last` (may be
 /// null) goes with the last of them, which has flag kLast then; there is at least one frame. In f32 nothing is copied:
 /// the values must not change until `hold` is released.
-base::Result<bool> send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
-                                 transport::Element element, const std::shared_ptr<const void>& hold,
-                                 const google::protobuf::MessageLite* last);
+base::Status send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
+                           transport::Element element, const std::shared_ptr<const void>& hold,
+                           const google::protobuf::MessageLite* last);
 /// A DataError where a frame is too short for the elements that it announces, or their type is unknown.
 void check_elements(const transport::Frame& frame);
 /// Writes a frame's elements to their place: `to` begins at element 0 of what `offset` counts in. A DataError where

@@ -34,8 +34,10 @@ class World {
 
   explicit World(int count, AssemblyRules rules = {}) : rules_(rules), members_(static_cast<size_t>(count)) {
     rules_.members = count;
-    for (int i = 0; i < count; ++i)
-      rules_.names.push_back("worker:" + std::to_string(i) + " at h:" + std::to_string(i));
+    for (int i = 0; i < count; ++i) {
+      rules_.names.push_back("worker:" + std::to_string(i));
+      rules_.addresses.push_back("h:" + std::to_string(i));
+    }
   }
 
   Member& at(int member) { return members_[static_cast<size_t>(member)]; }

@@ -35,7 +35,7 @@ class Stranger : public Cluster {
       const auto stream = connected(0);
       static_cast<void>(wire::send_text(*stream, header, bytes));
       const base::Result<transport::Frame> frame = stream->read();
-      said = frame ? frame.value().text() : frame.failure().message;
+      said = frame ? frame.value().text() : frame.failure().message();
       if (frame) break;
     }
     return said;

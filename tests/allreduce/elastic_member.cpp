@@ -56,7 +56,7 @@ int take_part(allreduce::Membership& membership) {
   for (;;) {
     base::Result<allreduce::Formed> formed = membership.form(standing);
     if (!formed) {
-      say((membership.over() ? "over " : "failed ") + formed.failure().message);
+      say((membership.over() ? "over " : "failed ") + formed.failure().message());
       return membership.over() ? 0 : 1;
     }
     const bool source = formed.value().collective->rank() == formed.value().source;
@@ -72,9 +72,9 @@ int take_part(allreduce::Membership& membership) {
     if (steps(membership, *formed.value().collective, standing, state) == Outcome::stop) break;
     formed.value().collective->abort("the group is made anew");
   }
-  const base::Result<bool> leads = membership.close(train::StopReason::data);
-  if (!leads) return 1;
-  if (leads.value()) {
+  const base::Result<allreduce::Parting> parting = membership.close(train::StopReason::data);
+  if (!parting) return 1;
+  if (parting.value() == allreduce::Parting::closes) {
     say("led");
     membership.end();
   }

@@ -116,7 +116,7 @@ class Trainee {
     const std::lock_guard lock(mutex_);
     forming_ = false;
     if (!formed) {
-      failure_ = formed.failure().message;
+      failure_ = formed.failure().message();
       return false;
     }
     if (formed.value().transfer) ++transfers;
@@ -156,8 +156,8 @@ class Trainee {
     return false;
   }
   void close() {
-    const base::Result<bool> leads = membership->close(train::StopReason::data);
-    if (!leads || !leads.value()) return;
+    const base::Result<Parting> parting = membership->close(train::StopReason::data);
+    if (!parting || parting.value() != Parting::closes) return;
     led = true;
     while (hold_end && !interrupt) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (!interrupt) membership->end();

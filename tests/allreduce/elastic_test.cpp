@@ -175,7 +175,7 @@ TEST_F(Cluster, TheRunsNameIsToldToWhoAsks) {
   start(0);
   ElasticOptions asks = options(1);
   const base::Result<std::string> run = ask_run_name(asks);
-  ASSERT_TRUE(run.ok()) << run.failure().message;
+  ASSERT_TRUE(run.ok()) << run.failure().message();
   EXPECT_EQ(run.value(), "lenet-3");
 }
 
@@ -185,7 +185,7 @@ TEST_F(Cluster, NobodyToAskIsAFailureThatNamesThem) {
   asks.patience = 0.2;
   const base::Result<std::string> run = ask_run_name(asks);
   ASSERT_FALSE(run.ok());
-  EXPECT_THAT(run.failure().message, HasSubstr(name(0) + ": connection refused"));
+  EXPECT_THAT(run.failure().message(), HasSubstr(name(0) + ": connection refused"));
 }
 
 TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {

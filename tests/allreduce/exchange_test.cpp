@@ -123,7 +123,7 @@ class MeetingMember final : public Membership {
   MeetingMember(Meeting& meeting, int member) : meeting_(meeting), member_(member) {}
   base::Result<Formed> form(const Standing& standing) override { return meeting_.form(member_, standing); }
   [[nodiscard]] bool wants_regroup() const override { return meeting_.someone_waits(); }
-  base::Result<bool> close(StopReason /*why*/) override { return member_ == 0; }
+  base::Result<Parting> close(StopReason /*why*/) override { return member_ == 0 ? Parting::closes : Parting::leaves; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return member_ == 0; }
 
@@ -204,10 +204,10 @@ TEST(AllReduceExchange, AGoalOfOneEndsAllAtTheSameStep) {
       EXPECT_TRUE(member.exchange.leads());
     } else {
       const StepInfo info = member.step(1.0F);
-      EXPECT_FALSE(info.applied);
-      EXPECT_EQ(info.stop, StopReason::accuracy);
+      EXPECT_EQ(info.outcome, exchange::StepOutcome::ended);
+      EXPECT_EQ(info.stop_reason(), StopReason::accuracy);
       EXPECT_EQ(info.step, 1U);
-      ASSERT_TRUE(member.exchange.leave({info.stop}));
+      ASSERT_TRUE(member.exchange.leave({info.stop_reason()}));
     }
     EXPECT_EQ(member.store.values()[0], before) << "the step in which one left is not made";
   });
@@ -238,7 +238,7 @@ TEST(AllReduceExchange, AJoinerGetsStateAndTheRestOfTheDataIsSharedAnew) {
     if (i == 2) member.join();
     member.step(1.0F);
     last[static_cast<size_t>(i)] = member.store.values()[5];
-    EXPECT_EQ(member.exchange.records()[0].steps, member.number) << "what was seen before came along";
+    EXPECT_EQ(member.exchange.totals()[0].steps, member.number) << "what was seen before came along";
   });
   EXPECT_EQ(last[0], last[1]);
   EXPECT_EQ(last[0], last[2]) << "parameters and momentum are the others'";
@@ -264,13 +264,13 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
     }
     const float before = member->store.values()[3];
     StepInfo info = member->step(2.0F);
-    EXPECT_FALSE(info.applied);
+    EXPECT_EQ(info.outcome, exchange::StepOutcome::retry);
     EXPECT_EQ(info.step, 1U);
     EXPECT_EQ(member->store.values()[3], before);
     ASSERT_TRUE(info.plan);
     EXPECT_EQ(info.plan->shard.count, 2);
     info = member->step(2.0F);
-    EXPECT_TRUE(info.applied);
+    EXPECT_TRUE(info.applied());
     EXPECT_FLOAT_EQ(member->store.values()[3], before - 2.0F);
   });
   EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
@@ -285,7 +285,7 @@ class Widowed final : public Membership {
     if (met_) {
       after = standing;
       interrupt_ = true;
-      return base::Failure{"nobody is left"};
+      return base::Failure{base::FailureKind::gone, "nobody is left"};
     }
     met_ = true;
     auto group = collective::make_in_process_group(2);
@@ -298,7 +298,7 @@ class Widowed final : public Membership {
     formed.standing.live = true;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return true; }
 
@@ -340,7 +340,7 @@ class Dissolved final : public Membership {
     formed.transfer = false;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
   [[nodiscard]] bool foremost() const override { return true; }
 
@@ -361,7 +361,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   ASSERT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_THAT(back, testing::IsEmpty());
   group.collective->abort("it makes way");
   exchange.begin({1, 10, 1});
@@ -375,7 +375,7 @@ class Ended final : public Membership {
   Ended(bool over, bool foremost) : over_(over), foremost_(foremost) {}
 
   base::Result<Formed> form(const Standing& standing) override {
-    if (formed_) return base::Failure{"another member was interrupted"};
+    if (formed_) return base::Failure{base::FailureKind::interrupted, "another member was interrupted"};
     Formed formed;
     formed.number = 1;
     formed.members = {0};
@@ -384,7 +384,7 @@ class Ended final : public Membership {
     formed_ = true;
     return formed;
   }
-  base::Result<bool> close(StopReason /*why*/) override { return true; }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override { ended = true; }
   [[nodiscard]] bool over() const override { return over_; }
   [[nodiscard]] bool interrupted() const override { return formed_; }
@@ -409,14 +409,14 @@ bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   EXPECT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  EXPECT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  EXPECT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_TRUE(exchange.leads());
   group.collective->abort("the test says so");
   exchange.begin({1, 10, 1});
   const StepInfo info = exchange.finish({1, 1, 10}).value_or_throw();
-  EXPECT_EQ(info.stop, StopReason::interrupted);
-  EXPECT_EQ(info.missed, over);
-  EXPECT_FALSE(exchange.leave({info.stop}).value_or_throw());
+  EXPECT_EQ(info.stop_reason(), StopReason::interrupted);
+  EXPECT_EQ(info.outcome, over ? exchange::StepOutcome::missed : exchange::StepOutcome::ended);
+  EXPECT_FALSE(exchange.leave({info.stop_reason()}).value_or_throw());
   exchange.end();
   EXPECT_FALSE(group.ended) << "nobody is told that all is over";
   return exchange.leads();
@@ -503,7 +503,7 @@ TEST(StaticMembership, EveryoneStartsWhereTheFirstIs) {
     ASSERT_TRUE(formed);
     EXPECT_EQ(formed.value().standing.step, 12U);
     EXPECT_EQ(formed.value().standing.data, (data::Remainder{{{3, {{10, 20}, {40, 50}}}, {4, {{0, 5}}}}, 5}));
-    EXPECT_EQ(membership.form(standing).failure().message, "start it again");
+    EXPECT_EQ(membership.form(standing).failure().message(), "start it again");
   });
 }
 

@@ -42,12 +42,12 @@ class FakeEngine {
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int size() const override { return meeting_->size; }
     [[nodiscard]] collective::Traffic traffic() const override { return {}; }
-    base::Result<bool> broadcast(std::span<std::byte> /*data*/, int /*root*/) override { return barrier(); }
-    base::Result<bool> all_gather(std::span<const std::byte> /*mine*/, std::span<std::byte> /*all*/) override {
-      return base::Failure{"not here"};
+    base::Status broadcast(std::span<std::byte> /*data*/, int /*root*/) override { return barrier(); }
+    base::Status all_gather(std::span<const std::byte> /*mine*/, std::span<std::byte> /*all*/) override {
+      return base::Failure{base::FailureKind::unreachable, "not here"};
     }
-    base::Result<bool> barrier() override { return all_reduce(nullptr, 0, collective::Element::float32); }
-    base::Result<bool> all_reduce(void* data, size_t count, collective::Element /*element*/) override {
+    base::Status barrier() override { return all_reduce(nullptr, 0, collective::Element::float32); }
+    base::Status all_reduce(void* data, size_t count, collective::Element /*element*/) override {
       std::unique_lock lock(meeting_->mutex);
       auto* values = static_cast<float*>(data);
       if (meeting_->waiting++ == 0) meeting_->sum.assign(count, 0);
@@ -60,9 +60,11 @@ class FakeEngine {
         meeting_->changed.notify_all();
       }
       meeting_->changed.wait(lock, [&] { return meeting_->round > round || meeting_->over || !why_.empty(); });
-      if (meeting_->round == round) return base::Failure{why_.empty() ? "another member is gone" : why_};
+      if (meeting_->round == round) {
+        return base::Failure{base::FailureKind::gone, why_.empty() ? "another member is gone" : why_};
+      }
       std::copy_n(meeting_->result.begin(), count, values);
-      return true;
+      return {};
     }
     using Collective::all_reduce;
     void abort(const std::string& why) override {
@@ -103,7 +105,7 @@ class FakeEngine {
         lock.unlock();
         const bool stop = give_up();
         lock.lock();
-        if (stop) return base::Failure{"connecting was given up"};
+        if (stop) return base::Failure{base::FailureKind::interrupted, "connecting was given up"};
       }
       return std::unique_ptr<collective::Collective>(std::make_unique<Member>(meeting, rank_));
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cores.h"
+#include "base/hash.h"
 #include "base/host.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -123,6 +124,13 @@ TEST(Host, HasANumberThatAFloatHolds) {
   const uint32_t number = machine_number();
   EXPECT_EQ(number, machine_number());
   EXPECT_LT(number, 1U << 24U);
+}
+
+TEST(Hash, ValuesStayAsTheyAreOnDisksAndBetweenVersions) {
+  constexpr std::string_view kText = "job \xC3\xA9";
+  EXPECT_EQ(hashed(kHashStart, kText), 16717273540792486164U);
+  EXPECT_EQ(hashed(kDigestStart, kText), 6053546617878287050U);
+  EXPECT_EQ(hashed32(kText), 394862260U);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ inline std::vector<std::unique_ptr<Collective>> make_gloo_group(int size, const 
       if (made) {
         group[i] = std::move(made.value());
       } else {
-        failures[i] = made.failure().message;
+        failures[i] = made.failure().message();
       }
     });
     why.clear();

@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   for (bool first = true;; first = false) {
     const auto result = group->all_reduce(values);
     if (!result) {
-      std::cout << result.failure().message << std::endl;
+      std::cout << result.failure().message() << std::endl;
       return 0;
     }
     if (first) std::cout << "sum " << hash(values) << std::endl;

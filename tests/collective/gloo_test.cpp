@@ -72,7 +72,7 @@ void expect_sums(const Group& group) {
       in_threads(size, [&](int rank) {
         Bytes data = packed(numbers(count, rank), element);
         const auto result = group[static_cast<size_t>(rank)]->all_reduce(data.data(), count, element);
-        ASSERT_TRUE(result) << result.failure().message;
+        ASSERT_TRUE(result) << result.failure().message();
         EXPECT_TRUE(data == expected) << count << " elements of " << bytes_of(element) << " bytes, rank " << rank;
       });
     }
@@ -97,7 +97,7 @@ TEST_P(GlooSizes, EveryoneGetsTheBytesOfAnyRoot) {
       in_threads(size, [&](int rank) {
         Bytes data = packed(numbers(count, rank), Element::float32);
         const auto result = group[static_cast<size_t>(rank)]->broadcast(data, root);
-        ASSERT_TRUE(result) << result.failure().message;
+        ASSERT_TRUE(result) << result.failure().message();
         EXPECT_TRUE(data == expected);
       });
     }
@@ -117,7 +117,7 @@ TEST_P(GlooSizes, BlocksAreGatheredInTheOrderOfRanks) {
       Bytes all(expected.size());
       const auto result =
           group[static_cast<size_t>(rank)]->all_gather(packed(numbers(count, rank), Element::bfloat16), all);
-      ASSERT_TRUE(result) << result.failure().message;
+      ASSERT_TRUE(result) << result.failure().message();
       EXPECT_TRUE(all == expected);
     });
   }
@@ -156,7 +156,7 @@ TEST_P(GlooSizes, MembersMayBeAheadOfEachOther) {
             kind == 0   ? member.all_reduce(data)
             : kind == 1 ? member.broadcast(std::as_writable_bytes(std::span(data)), i % size)
                         : member.all_gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(all)));
-        ASSERT_TRUE(result) << result.failure().message;
+        ASSERT_TRUE(result) << result.failure().message();
         EXPECT_EQ(data.back(), kind == 0 ? static_cast<float>(size) : 1.0F);
         if (kind == 2) {
           EXPECT_EQ(all.back(), 1.0F);

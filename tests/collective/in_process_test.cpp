@@ -12,6 +12,7 @@
 namespace lockstep::collective {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(InProcess, SumsInTheOrderOfRanks) {
@@ -44,7 +45,8 @@ TEST(InProcess, AMemberThatLeavesMakesTheOthersFailAtOnce) {
       std::vector<float> mine(10);
       const auto done = members[static_cast<size_t>(rank)]->all_reduce(mine);
       ASSERT_FALSE(done);
-      EXPECT_THAT(done.failure().message, HasSubstr("rank 2 has left"));
+      EXPECT_EQ(done.failure().kind, base::FailureKind::gone);
+      EXPECT_THAT(done.failure().ranks, ElementsAre(2));
     });
   }
   leaving.join();
@@ -87,20 +89,21 @@ TEST(InProcess, CallsThatDoNotFitEachOtherFailInsteadOfMixingMemory) {
     std::vector<float> data(100);
     const auto done = members[1]->all_reduce(data);
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.failure().message, HasSubstr("rank 1 for all-reduce of 100 elements"));
+    EXPECT_THAT(done.failure().message(), HasSubstr("rank 1: calls for all-reduce of 100 elements"));
   });
   std::vector<float> data(99);
   const auto done = members[0]->all_reduce(data);
   other.join();
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.failure().message, HasSubstr("rank 0 calls for all-reduce of 99 elements"));
+  EXPECT_THAT(done.failure().message(), HasSubstr("the first member for all-reduce of 99 elements"));
 }
 
 TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {
   auto members = make_in_process_group(2, {Seconds(0.05), {}});
   const auto done = members[0]->barrier();
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.failure().message, HasSubstr("barrier: rank 1 did not come within 0.05 s"));
+  EXPECT_EQ(done.failure().kind, base::FailureKind::timeout);
+  EXPECT_EQ(done.failure().message(), "barrier: rank 1: did not come within 0.05 s");
 }
 
 TEST(InProcess, MemoryMayBeFreedAsSoonAsACallHasFailed) {

@@ -53,8 +53,8 @@ std::vector<std::byte> sum_in_order(Element element, int size, size_t count) {
   return packed(element, sum);
 }
 
-void require(const base::Result<bool>& done) {
-  if (!done) throw Error(done.failure().message);
+void require(const base::Status& done) {
+  if (!done) throw Error(done.failure().message());
 }
 
 void require(bool holds, const std::string& what) {
@@ -100,7 +100,7 @@ void wait_in_vain(Collective& group, const std::string& what) {
     if (what == "stopped") std::raise(SIGSTOP);
     std::this_thread::sleep_for(std::chrono::seconds(600));
   }
-  const base::Result<bool> done = group.all_reduce(data);
+  const base::Status done = group.all_reduce(data);
   require(!group.barrier().ok(), "the group goes on after a failure");
   require(done);
 }

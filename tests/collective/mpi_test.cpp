@@ -50,7 +50,7 @@ TEST_P(MpiJob, SumsInTheOrderOfRanksToTheSameBitsEverywhere) {
 INSTANTIATE_TEST_SUITE_P(Sizes, MpiJob, ::testing::Values(2, 3, 4), ::testing::PrintToStringParamName());
 
 TEST(Mpi, AStoppedRankIsNamedAfterTheDeadlineAndNobodyIsLeft) {
-  const std::string said = "all-reduce between 2 MPI ranks, at rank 0: rank 1 sent nothing for ";
+  const std::string said = "all-reduce between 2 MPI ranks: rank 1: sent nothing for ";
   const Ended ended = mpirun_in_vain(2, "stopped", [&](const std::string& deadline) { return said + deadline; });
   EXPECT_NE(ended.code, 0);
   EXPECT_THAT(ended.err, HasSubstr(said));
@@ -63,7 +63,7 @@ TEST(Mpi, AKilledRankEndsTheJob) {
 }
 
 TEST(Mpi, ARankThatIsSilentIsNamedAfterTheDeadline) {
-  const std::string said = "rank 2 sent nothing for ";
+  const std::string said = "rank 2: sent nothing for ";
   const Ended ended = mpirun_in_vain(3, "asleep", [&](const std::string& deadline) { return said + deadline; });
   EXPECT_NE(ended.code, 0);
   EXPECT_THAT(ended.err, HasSubstr(said));

@@ -70,7 +70,7 @@ void expect_sum(Collective& group, size_t count, Element element) {
   }
   std::vector<std::byte> data = packed(element, mine);
   const auto done = group.all_reduce(data.data(), count, element);
-  ASSERT_TRUE(done) << done.failure().message;
+  ASSERT_TRUE(done) << done.failure().message();
   EXPECT_TRUE(unpacked(element, data) == sum) << count << " elements of " << bytes_of(element) << " bytes";
 }
 
@@ -143,7 +143,7 @@ TEST_P(Collectives, BroadcastGivesTheBytesOfEachRoot) {
         std::vector<std::byte> data(count);
         for (size_t i = 0; i < count; ++i) data[i] = static_cast<std::byte>(i * 31 + static_cast<size_t>(group.rank()));
         const auto done = group.broadcast(data, root);
-        ASSERT_TRUE(done) << done.failure().message;
+        ASSERT_TRUE(done) << done.failure().message();
         bool right = true;
         for (size_t i = 0; i < count; ++i) {
           right &= data[i] == static_cast<std::byte>(i * 31 + static_cast<size_t>(root));
@@ -160,7 +160,7 @@ TEST_P(Collectives, AllGatherPutsTheBlocksInTheOrderOfRanks) {
       const std::vector<std::byte> mine(count, static_cast<std::byte>(group.rank() + 1));
       std::vector<std::byte> all(count * static_cast<size_t>(group.size()));
       const auto done = group.all_gather(mine, all);
-      ASSERT_TRUE(done) << done.failure().message;
+      ASSERT_TRUE(done) << done.failure().message();
       bool right = true;
       for (size_t i = 0; i < all.size(); ++i) right &= all[i] == static_cast<std::byte>(i / count + 1);
       EXPECT_TRUE(right) << count << " bytes";
@@ -177,7 +177,7 @@ TEST_P(Collectives, NobodyLeavesABarrierBeforeTheLastHasCome) {
       const int64_t came = now();
       const auto done = group.barrier();
       const int64_t left = now();
-      ASSERT_TRUE(done) << done.failure().message;
+      ASSERT_TRUE(done) << done.failure().message();
       std::vector<int64_t> all(static_cast<size_t>(group.size()));
       ASSERT_TRUE(group.all_gather(std::as_bytes(std::span(&came, 1)), std::as_writable_bytes(std::span(all))));
       for (const int64_t theirs : all) EXPECT_LE(theirs, left);
@@ -256,7 +256,7 @@ bool fails_without_the_last(const Arrangement& arrangement, Seconds deadline) {
       group.abort("the test is over");
     } else {
       const auto done = group.all_reduce(data);
-      EXPECT_FALSE(done || done.failure().message.empty());
+      EXPECT_FALSE(done || done.failure().message().empty());
       EXPECT_FALSE(group.barrier()) << "a group that failed has no further use";
     }
     ++ended;
@@ -297,8 +297,8 @@ TEST_P(CollectiveFailures, AbortEndsAnOperationUnderWayAndAllLaterOnes) {
     ASSERT_FALSE(done);
     ASSERT_FALSE(again);
     if (group.size() > 2) return;  // with more, the first to be aborted may end the others' wait before their own word
-    EXPECT_THAT(done.failure().message, HasSubstr("worker:7 is lost"));
-    EXPECT_THAT(again.failure().message, HasSubstr("worker:7 is lost"));
+    EXPECT_THAT(done.failure().message(), HasSubstr("worker:7 is lost"));
+    EXPECT_THAT(again.failure().message(), HasSubstr("worker:7 is lost"));
   });
 }
 

@@ -103,7 +103,7 @@ class StartedByHand(ClusterTest):
         self.wait_for_step(jobs["worker:0"], self.run_folder(), 20)
         pid = jobs["ps:0"].signal("ps:0", signal.SIGSTOP)
         jobs["worker:1"].wait_for(f"ps:0 at {self.addresses['ps:0']}: no heartbeat for ")
-        jobs["worker:1"].wait_for("while waiting for its answer to push")
+        jobs["worker:1"].wait_for("waiting for its answer to push")
         os.kill(pid, signal.SIGCONT)
         self.expect_all_succeed()
         self.assertNotIn("no heartbeat", jobs["ps:0"].told())  # it was away itself

@@ -45,7 +45,10 @@ void play(const uint8_t* data, size_t size) {
   rules.members = kMembers;
   rules.incarnation = 1;
   rules.start_wait = 2;
-  for (int i = 0; i < kMembers; ++i) rules.names.push_back("worker:" + std::to_string(i) + " at h:1");
+  for (int i = 0; i < kMembers; ++i) {
+    rules.names.push_back("worker:" + std::to_string(i));
+    rules.addresses.emplace_back("h:1");
+  }
   Assembly assembly(rules);
   double now = 1;
   for (const int peer : {0, 2, 3}) assembly.arrived(peer, Status{}, now);

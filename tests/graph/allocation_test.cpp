@@ -7,7 +7,7 @@
 namespace lockstep::graph {
 namespace {
 
-TEST(program::Program, StepsOfOurKernelsAllocateNothing) {
+TEST(Program, StepsOfOurKernelsAllocateNothing) {
   const auto backend = cpu(2);
   for (const char* model : {"lr", "lenet"}) {
     Bench bench(model, 32, *backend);
@@ -23,7 +23,7 @@ TEST(program::Program, StepsOfOurKernelsAllocateNothing) {
   }
 }
 
-TEST(program::Program, StepsWithOneDnnAllocateOnlyInsideIt) {
+TEST(Program, StepsWithOneDnnAllocateOnlyInsideIt) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 64, 8, 8}});

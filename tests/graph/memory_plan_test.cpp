@@ -16,7 +16,7 @@ struct Lifetime {
 };
 
 /// Every arena value of a work with the nodes between its making and its last use.
-std::vector<Lifetime> lifetimes(const program::Work& work, const MemoryPlan& plan) {
+std::vector<Lifetime> lifetimes(const program::Work& work, const program::MemoryPlan& plan) {
   std::vector<Lifetime> result;
   const std::vector<bool> constants = program::find_constants(work);
   const auto count = static_cast<int32_t>(work.graph.nodes().size());
@@ -47,7 +47,7 @@ std::vector<Lifetime> lifetimes(const program::Work& work, const MemoryPlan& pla
   return result;
 }
 
-void expect_no_overlap(const program::Work& work, const MemoryPlan& plan) {
+void expect_no_overlap(const program::Work& work, const program::MemoryPlan& plan) {
   const auto values = lifetimes(work, plan);
   for (size_t a = 0; a < values.size(); ++a) {
     for (size_t b = a + 1; b < values.size(); ++b) {
@@ -71,7 +71,7 @@ program::Work lenet_work(int64_t batch, const backend::Backend& backend) {
 TEST(MemoryPlan, LivingValuesNeverShareMemory) {
   const auto backend = backend::make_null_backend();
   const program::Work work = lenet_work(7, *backend);
-  const MemoryPlan plan =
+  const program::MemoryPlan plan =
       program::plan_memory(work, std::vector<program::KernelMemory>(work.graph.nodes().size(), {100, 36}));
   expect_no_overlap(work, plan);
 }
@@ -81,8 +81,8 @@ TEST(MemoryPlan, ScratchTakesTheMemoryOfDeadValuesOnly) {
   const program::Work work = lenet_work(64, *backend);
   constexpr size_t kScratch = 100'000;
   const size_t nodes = work.graph.nodes().size();
-  const MemoryPlan plan = program::plan_memory(work, std::vector<program::KernelMemory>(nodes, {kScratch, 0}));
-  const MemoryPlan without = program::plan_memory(work, std::vector<program::KernelMemory>(nodes));
+  const program::MemoryPlan plan = program::plan_memory(work, std::vector<program::KernelMemory>(nodes, {kScratch, 0}));
+  const program::MemoryPlan without = program::plan_memory(work, std::vector<program::KernelMemory>(nodes));
   EXPECT_LT(plan.arena_bytes, without.arena_bytes + 2 * kScratch);
   for (const Lifetime& value : lifetimes(work, plan)) {
     for (int32_t node = value.first; node <= value.last && node < static_cast<int32_t>(nodes); ++node) {
@@ -96,7 +96,7 @@ TEST(MemoryPlan, ScratchTakesTheMemoryOfDeadValuesOnly) {
 TEST(MemoryPlan, DeadValuesMemoryIsUsedAgain) {
   const auto backend = backend::make_null_backend();
   const program::Work work = lenet_work(64, *backend);
-  const MemoryPlan plan =
+  const program::MemoryPlan plan =
       program::plan_memory(work, std::vector<program::KernelMemory>(work.graph.nodes().size()));
   EXPECT_LT(plan.arena_bytes, plan.unshared_bytes * 7 / 10);
 }
@@ -113,7 +113,7 @@ TEST(MemoryPlan, ElementwiseOpsWriteOverTheirInput) {
 TEST(MemoryPlan, GradientsLieInTheirBufferInPlainOrder) {
   const auto backend = backend::make_null_backend();
   const program::Work work = lenet_work(8, *backend);
-  const MemoryPlan plan =
+  const program::MemoryPlan plan =
       program::plan_memory(work, std::vector<program::KernelMemory>(work.graph.nodes().size()));
   for (size_t i = 0; i < work.gradients.size(); ++i) {
     const ValueId id = work.gradients[i];

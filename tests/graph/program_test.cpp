@@ -12,7 +12,7 @@
 namespace lockstep::graph {
 namespace {
 
-TEST(program::Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
+TEST(Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
   const auto backend = backend::make_null_backend();
   Bench bench("lenet", 8, *backend);
   std::vector<program::ParameterRange> announced;
@@ -24,7 +24,7 @@ TEST(program::Program, AnnouncesEveryGradientOnceAndLastLayersFirst) {
   EXPECT_GT(announced.front().offset, announced.back().offset);
 }
 
-TEST(program::Program, AGradientIsFinalWhenItIsAnnounced) {
+TEST(Program, AGradientIsFinalWhenItIsAnnounced) {
   const auto backend = cpu(1);
   Bench bench("lenet", 16, *backend);
   std::vector<float> seen(bench.store().count());
@@ -35,7 +35,7 @@ TEST(program::Program, AGradientIsFinalWhenItIsAnnounced) {
   EXPECT_EQ(std::memcmp(seen.data(), bench.store().gradients().data(), seen.size() * sizeof(float)), 0);
 }
 
-TEST(program::Program, SameSeedGivesTheSameBitsTwice) {
+TEST(Program, SameSeedGivesTheSameBitsTwice) {
   for (const int threads : {1, 2}) {
     const auto backend = cpu(threads);
     Bench a("lenet", 19, *backend);
@@ -47,7 +47,7 @@ TEST(program::Program, SameSeedGivesTheSameBitsTwice) {
   }
 }
 
-TEST(program::Program, ParametersAndGradientsMayMoveBetweenRuns) {
+TEST(Program, ParametersAndGradientsMayMoveBetweenRuns) {
   const auto backend = cpu(1);
   Bench bench("lr", 5, *backend);
   bench.program().run({});
@@ -60,7 +60,7 @@ TEST(program::Program, ParametersAndGradientsMayMoveBetweenRuns) {
   EXPECT_EQ(first, gradients);
 }
 
-TEST(program::Program, LossFallsWhenParametersFollowTheGradient) {
+TEST(Program, LossFallsWhenParametersFollowTheGradient) {
   const auto backend = cpu(2);
   Bench bench("lenet", 32, *backend);
   bench.program().run({});
@@ -73,7 +73,7 @@ TEST(program::Program, LossFallsWhenParametersFollowTheGradient) {
   EXPECT_LT(bench.loss(), before * 0.95F);
 }
 
-TEST(program::Program, GradientsMustFitTheParameters) {
+TEST(Program, GradientsMustFitTheParameters) {
   const auto backend = backend::make_null_backend();
   Graph g;
   const Value a = g.parameter("a", {3}, Initializer::zeros());
@@ -84,7 +84,7 @@ TEST(program::Program, GradientsMustFitTheParameters) {
   EXPECT_THROW(program::Program(g, {loss}, {gradients[1], gradients[0]}, *backend), ShapeError);
 }
 
-TEST(program::Program, TiesShareTheGradientOfAMaximum) {
+TEST(Program, TiesShareTheGradientOfAMaximum) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {4}});
@@ -97,7 +97,7 @@ TEST(program::Program, TiesShareTheGradientOfAMaximum) {
   EXPECT_EQ(std::vector<float>(got.begin(), got.end()), (std::vector<float>{0, 0.5F, 0.5F, 0}));
 }
 
-TEST(program::Program, EmptyTensorsAreNoProblem) {
+TEST(Program, EmptyTensorsAreNoProblem) {
   const auto backend = cpu(1);
   Graph g;
   const Value x = g.input("x", {DType::f32, {3, 0}});

@@ -102,7 +102,7 @@ std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started
   PsExchange exchange(parameters, std::move(options));
   std::optional<exchange::StepInfo> info = exchange.join().value_or_throw();
   if (started != nullptr) *started = true;
-  while (info && info->stop == train::StopReason::none) {
+  while (info && !info->stop) {
     auto rounds = std::make_unique<data::Rounds>(info->plan.value());
     data::Round round;
     for (int64_t next = 0;;) {
@@ -112,8 +112,8 @@ std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started
       exchange.begin({info->step, static_cast<uint64_t>(round.count), 1});
       exchange.ready({0, parameters.count()}, {});
       info = exchange.finish({1, 0, static_cast<uint64_t>(round.count)}).value_or_throw();
-      if (info->stop != train::StopReason::none) break;
-      if (info->applied) ++next;
+      if (info->stop) break;
+      if (info->applied()) ++next;
       if (info->plan) {
         rounds = std::make_unique<data::Rounds>(*info->plan);
         next = 0;

@@ -155,7 +155,7 @@ TEST_F(Display, ATextCannotCommandTheTerminal) {
   EXPECT_EQ(text, "ps:0: a?[2Jb?c\n");
 }
 
-TEST(display::Report, TakesWhatIsThereAndOfTheRightKind) {
+TEST(Report, TakesWhatIsThereAndOfTheRightKind) {
   const auto report = display::parse_report(R"({"event":"eval","accuracy":"high","loss":0.5,"best":1})");
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->loss, 0.5);
@@ -163,7 +163,7 @@ TEST(display::Report, TakesWhatIsThereAndOfTheRightKind) {
   EXPECT_FALSE(report->best);
 }
 
-TEST(display::Report, WorkersOfASummaryThatHasNoneOrOddOnes) {
+TEST(Report, WorkersOfASummaryThatHasNoneOrOddOnes) {
   for (const char* text : {"", "x", "[]", "{}", R"({"workers":3})", R"({"workers":[1,"a",null]})"}) {
     EXPECT_THAT(display::parse_workers(text), IsEmpty()) << text;
   }

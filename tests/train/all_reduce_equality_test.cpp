@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"small_buckets", {{"bucket-mb", "0.002"}, {"optimizer", "adam"}, {"lr", "0.002"}}}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(role::Replicas, ThatAccumulateAcrossShortRoundsCountEveryExampleOnce) {
+TEST(Replicas, ThatAccumulateAcrossShortRoundsCountEveryExampleOnce) {
   // 62 = 3 x 20 + 2: every other round has nothing for the third replica, and begins an update in its turn.
   const Flags flags{{"model", "dropout"}, {"batch", "20"}, {"steps-per-epoch", "4"}, {"epochs", "3"}, {"lr", "0.05"}};
   const Trained alone = train_on(small_data(62), flags + Flags{{"batch", "60"}, {"accumulate", "3"}});
@@ -184,7 +184,7 @@ TEST(role::Replicas, ThatAccumulateAcrossShortRoundsCountEveryExampleOnce) {
   expect_equal_within_rounding(alone, together);
 }
 
-TEST(role::Replicas, WithoutShardsEachGoThroughAllTheData) {
+TEST(Replicas, WithoutShardsEachGoThroughAllTheData) {
   const Flags flags{{"model", "lr"}, {"batch", "20"}, {"epochs", "2"}, {"shard", "none"}};
   const Trained together = train_on(small_data(100), flags + Flags{{"replicas", "3"}});
   EXPECT_EQ(together.outcome.examples, 600U);
@@ -192,7 +192,7 @@ TEST(role::Replicas, WithoutShardsEachGoThroughAllTheData) {
   for (const int64_t examples : together.examples) EXPECT_EQ(examples, 60);
 }
 
-TEST(role::Replicas, ShareAGlobalBatch) {
+TEST(Replicas, ShareAGlobalBatch) {
   const Flags flags{{"model", "dropout"}, {"epochs", "2"}, {"replicas", "3"}};
   const Trained each = train_on(small_data(), flags + Flags{{"batch", "30"}});
   const Trained shared = train_on(small_data(), flags + Flags{{"global-batch", "90"}});
@@ -200,14 +200,14 @@ TEST(role::Replicas, ShareAGlobalBatch) {
   EXPECT_EQ(each.values, shared.values);
 }
 
-TEST(role::Replicas, WithMeansOfSumsTakeSmallerSteps) {
+TEST(Replicas, WithMeansOfSumsTakeSmallerSteps) {
   const Flags flags{{"model", "autoencoder"}, {"optimizer", "sgd"}, {"lr", "1e-5"}, {"batch", "20"}, {"epochs", "1"}};
   const Trained mean = train_on(small_data(120), flags + Flags{{"replicas", "3"}});
   const Trained third = train_on(small_data(120), flags + Flags{{"accumulate", "3"}, {"lr", "3.3333334e-6"}});
   expect_equal_within_rounding(mean, third);
 }
 
-TEST(role::Replicas, GiveTheSameBitsTwice) {
+TEST(Replicas, GiveTheSameBitsTwice) {
   for (const char* count : {"2", "3"}) {
     for (const Flags& how : {Flags{}, Flags{{"wire", "bf16"}}, Flags{{"top-k", "0.1"}}, Flags{{"bucket-mb", "0.01"}}}) {
       const Flags flags = Flags{{"model", "lenet"}, {"batch", "20"}, {"epochs", "1"}, {"replicas", count}} + how;

@@ -105,7 +105,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(checkpoint::Checkpoint, ReadsBackExactlyWhatWasWritten) {
+TEST(Checkpoint, ReadsBackExactlyWhatWasWritten) {
   const TempDir dir;
   const size_t bytes = checkpoint::write_checkpoint(dir / "a.ckpt", sample_header(), sample_arrays());
   EXPECT_EQ(bytes, get_file(dir / "a.ckpt").size());
@@ -127,7 +127,7 @@ std::string header_with_position(const std::string& pass, const std::string& bat
   return json.replace(begin, end - begin, fmt::format("\"pass\":{},\"batch\":{}", pass, batch));
 }
 
-TEST(checkpoint::Checkpoint, OlderOnesTellTheNextBatchInstead) {
+TEST(Checkpoint, OlderOnesTellTheNextBatchInstead) {
   const auto left = [](const std::string& pass, const std::string& batch) {
     return checkpoint::header_from_json(header_with_position(pass, batch), "x").state.data;
   };
@@ -144,7 +144,7 @@ TEST(checkpoint::Checkpoint, OlderOnesTellTheNextBatchInstead) {
   EXPECT_THAT(error("0", "9007199254740992"), HasSubstr("for 'state.batch'"));
 }
 
-TEST(checkpoint::Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
+TEST(Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
   const std::string json = checkpoint::header_to_json(sample_header());
   const auto error = [&](const std::string& from, const std::string& to) {
     return message_of<DataError>([&] { checkpoint::header_from_json(replaced(json, from, to), "x"); });
@@ -171,7 +171,7 @@ TEST(checkpoint::Checkpoint, ARemainderThatMakesNoSenseIsRefusedByItsField) {
   EXPECT_THAT(error("\"remainder\"", "\"rest\""), HasSubstr("header lacks 'state.pass'"));
 }
 
-TEST(checkpoint::Checkpoint, EveryTruncationIsRefused) {
+TEST(Checkpoint, EveryTruncationIsRefused) {
   const std::vector<uint8_t> file = sample_file();
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_THAT(parse_error(std::span(file).first(size)), HasSubstr("checkpoint x.ckpt: is ")) << size;
@@ -181,7 +181,7 @@ TEST(checkpoint::Checkpoint, EveryTruncationIsRefused) {
   EXPECT_THAT(parse_error(std::span(file).first(200)), HasSubstr("truncated: 200 bytes"));
 }
 
-TEST(checkpoint::Checkpoint, EveryFlippedBitIsRefused) {
+TEST(Checkpoint, EveryFlippedBitIsRefused) {
   std::vector<uint8_t> file = sample_file();
   for (size_t i = 0; i < file.size(); ++i) {
     file[i] ^= 0x10;
@@ -191,7 +191,7 @@ TEST(checkpoint::Checkpoint, EveryFlippedBitIsRefused) {
   EXPECT_NO_THROW(checkpoint::parse_checkpoint(file, "x.ckpt"));
 }
 
-TEST(checkpoint::Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
+TEST(Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
   std::vector<uint8_t> file = sample_file();
   file[0] = 'X';
   EXPECT_EQ(parse_error(file), "checkpoint x.ckpt: is not a checkpoint: starts with 'XSTEPCKP', expected 'LSTEPCKP'");
@@ -215,7 +215,7 @@ TEST(checkpoint::Checkpoint, SaysWhatIsWrongWithTheFirstBytes) {
   EXPECT_THAT(parse_error(file), HasSubstr("is damaged: checksum "));
 }
 
-TEST(checkpoint::Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
+TEST(Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
   const std::string json = checkpoint::header_to_json(sample_header());
   for (const char* field :
        {"model",          "options",   "image",          "classes",         "train_examples", "class_names",
@@ -231,12 +231,12 @@ TEST(checkpoint::Checkpoint, EveryFieldOfTheHeaderIsNeeded) {
   }
 }
 
-TEST(checkpoint::Checkpoint, OlderOnesLackTheSecondsAside) {
+TEST(Checkpoint, OlderOnesLackTheSecondsAside) {
   const std::string json = replaced(checkpoint::header_to_json(sample_header()), "\"aside_seconds\"", "\"_\"");
   EXPECT_EQ(checkpoint::header_from_json(json, "old.ckpt").state.aside_seconds, 0);
 }
 
-TEST(checkpoint::Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
+TEST(Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
   const std::string json = checkpoint::header_to_json(sample_header());
   const auto error = [&](const std::string& from, const std::string& to) {
     return parse_error(with_header(replaced(json, from, to)));
@@ -258,7 +258,7 @@ TEST(checkpoint::Checkpoint, FieldsOutOfBoundsNameTheFieldAndWhatWasSeen) {
   EXPECT_THAT(error("\"classes\":10", "\"classes\":" + deep), HasSubstr("header: is nested deeper than 64 levels"));
 }
 
-TEST(checkpoint::CheckpointStore, KeepsTheNewestAndTheBest) {
+TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   const TempDir dir;
   checkpoint::CheckpointStore store(dir.path(), 2);
   for (const uint64_t step : {10, 20, 30, 40, 50}) {
@@ -269,7 +269,7 @@ TEST(checkpoint::CheckpointStore, KeepsTheNewestAndTheBest) {
   EXPECT_THAT(dir.names(), UnorderedElementsAre("step-000000020.ckpt", "step-000000040.ckpt", "step-000000050.ckpt"));
 }
 
-TEST(checkpoint::CheckpointStore, LooksOnlyAtItsOwnFiles) {
+TEST(CheckpointStore, LooksOnlyAtItsOwnFiles) {
   const TempDir dir;
   checkpoint::CheckpointStore store(dir.path(), 1);
   for (const char* name : {"step-.ckpt", "step-12x.ckpt", "step-7.ckpt.tmp-1-0", "notes.txt"}) put_file(dir / name, {});
@@ -280,7 +280,7 @@ TEST(checkpoint::CheckpointStore, LooksOnlyAtItsOwnFiles) {
   EXPECT_THAT(checkpoint::CheckpointStore(dir / "nowhere").list(), IsEmpty());
 }
 
-TEST(checkpoint::CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
+TEST(CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
   const TempDir dir;
   checkpoint::CheckpointStore store(dir.path(), 5);
   for (const uint64_t step : {10, 20, 30, 40}) store.save(sample_header(step), sample_arrays());
@@ -299,7 +299,7 @@ TEST(checkpoint::CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedB
   EXPECT_EQ(path, store.path_of(20));
 }
 
-TEST(checkpoint::CheckpointStore, WithNoIntactOneSaysSo) {
+TEST(CheckpointStore, WithNoIntactOneSaysSo) {
   const TempDir dir;
   std::string path;
   EXPECT_THAT(message_of<DataError>([&] { (void)checkpoint::CheckpointStore(dir.path()).load_newest(path); }),
@@ -326,7 +326,7 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-TEST(checkpoint::CheckpointStore, AFullDiskLeavesTheOldOnesAndNothingHalfWritten) {
+TEST(CheckpointStore, AFullDiskLeavesTheOldOnesAndNothingHalfWritten) {
   const TempDir dir;
   checkpoint::CheckpointStore store(dir.path(), 1);
   store.save(sample_header(10), sample_arrays());

@@ -129,7 +129,7 @@ class Dropping final : public exchange::Exchange {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     exchange::StepInfo info;
     info.step = step_++;
-    info.applied = false;
+    info.outcome = exchange::StepOutcome::retry;
     info.spent.others = clock.seconds();
     waited.push_back(info.spent.others);
     return info;

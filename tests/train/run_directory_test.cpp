@@ -26,7 +26,7 @@ using lockstep::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(run::RunDirectory, CountsUpAndNeverReusesAFolder) {
+TEST(RunDirectory, CountsUpAndNeverReusesAFolder) {
   const TempDir dir;
   EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-1");
   EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-2");
@@ -36,7 +36,7 @@ TEST(run::RunDirectory, CountsUpAndNeverReusesAFolder) {
   EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-18");
 }
 
-TEST(run::RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
+TEST(RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
   const TempDir dir;
   constexpr size_t kThreads = 8;
   std::vector<std::string> paths(kThreads);
@@ -48,7 +48,7 @@ TEST(run::RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
   EXPECT_EQ(std::set<std::string>(paths.begin(), paths.end()).size(), kThreads);
 }
 
-TEST(run::RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
+TEST(RunDirectory, AnExplicitFolderMustBeNewOrEmpty) {
   const TempDir dir;
   EXPECT_EQ(run::RunDirectory::create_at(dir / "deep/mine").path(), dir / "deep/mine");
   EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::create_at(dir / "deep/mine"); }),
@@ -69,7 +69,7 @@ void fail_after(const std::string& run_dir, const std::function<void(const run::
   }
 }
 
-TEST(run::RunDirectory, AFailedStartLeavesItsNumberFree) {
+TEST(RunDirectory, AFailedStartLeavesItsNumberFree) {
   const TempDir dir;
   fail_after(dir / "a", [](const run::RunDirectory& run) {
     put_file(run.config_file(), Bytes{1, 2, 3});
@@ -78,7 +78,7 @@ TEST(run::RunDirectory, AFailedStartLeavesItsNumberFree) {
   EXPECT_FALSE(std::filesystem::exists(dir / "a"));
 }
 
-TEST(run::RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
+TEST(RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
   const TempDir dir;
   fail_after(dir / "logged", [](const run::RunDirectory& run) {
     put_file(run.steps_file(), Bytes{'s', '\n', '1', '\n'});
@@ -92,7 +92,7 @@ TEST(run::RunDirectory, AFailureKeepsWhatIsWorthKeeping) {
   EXPECT_TRUE(std::filesystem::exists(dir / "theirs")) << "it was there before";
 }
 
-TEST(run::RunDirectory, OneThatCannotBeMadeSaysWhy) {
+TEST(RunDirectory, OneThatCannotBeMadeSaysWhy) {
   const TempDir dir;
   put_file(dir / "file", {});
   EXPECT_THAT(message_of<IoError>([&] { run::RunDirectory::create(dir / "file", "lr"); }), HasSubstr(dir / "file"));
@@ -100,7 +100,7 @@ TEST(run::RunDirectory, OneThatCannotBeMadeSaysWhy) {
   EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::create(dir.path(), "a/b"); }), HasSubstr("'a/b'"));
 }
 
-TEST(run::RunDirectory, IsFoundByPathOrName) {
+TEST(RunDirectory, IsFoundByPathOrName) {
   const TempDir dir;
   const std::string path = run::RunDirectory::create(dir / "runs", "lr").path();
   EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::open(path, "runs"); }), HasSubstr("no config.yaml"));
@@ -111,7 +111,7 @@ TEST(run::RunDirectory, IsFoundByPathOrName) {
               AllOf(HasSubstr("no run 'lr-9'"), HasSubstr(dir / "runs/lr-9")));
 }
 
-TEST(run::RunDirectory, IsNotSharedByTwo) {
+TEST(RunDirectory, IsNotSharedByTwo) {
   const TempDir dir;
   const run::RunDirectory first = run::RunDirectory::create(dir / "runs", "lr");
   put_file(first.config_file(), {});

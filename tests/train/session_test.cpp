@@ -58,7 +58,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-TEST(role::Session, WritesEverythingAboutARun) {
+TEST(Session, WritesEverythingAboutARun) {
   const TempDir dir;
   Recorder recorder;
   Request wanted = request(dir);
@@ -93,7 +93,7 @@ TEST(role::Session, WritesEverythingAboutARun) {
   EXPECT_EQ(again.resolve().threads, 1);
 }
 
-TEST(role::Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
+TEST(Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"model", "autoencoder"}}));
   for (const char* step : {"00000005", "00000010"}) {
@@ -106,7 +106,7 @@ TEST(role::Session, AnAutoencoderLeavesAPictureAtEachEvaluationAndNoAccuracy) {
   EXPECT_THAT(lines_of(outcome.run_dir + "/evals.csv")[1], ::testing::ContainsRegex(",,50,"));
 }
 
-TEST(role::Session, ImagesThatCannotBeShownTrainWithoutPictures) {
+TEST(Session, ImagesThatCannotBeShownTrainWithoutPictures) {
   const TempDir dir;
   const data::Dataset flat = data::synthetic({.train = 100, .test = 20, .shape = {1, 1, 300}});
   Recorder recorder;
@@ -116,7 +116,7 @@ TEST(role::Session, ImagesThatCannotBeShownTrainWithoutPictures) {
   EXPECT_FALSE(std::filesystem::exists(outcome.run_dir + "/pictures"));
 }
 
-TEST(role::Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
+TEST(Session, ABatchThatNoMachineHoldsIsRefusedWithItsMemory) {
   const TempDir dir;
   const data::Dataset many = data::random_images({.train = 2000000, .test = 1, .classes = 10, .shape = {3, 224, 224}});
   Recorder recorder;
@@ -143,7 +143,7 @@ TEST(DataOptions, GeneratedImagesMayBeSmallerThanTheModelsOwnAndOthersMayNot) {
               HasSubstr("image-size: 64 is for the generated data set images, not for 'mnist'"));
 }
 
-TEST(role::Session, CallsHooksInOrderAndEndsWithTheOutcome) {
+TEST(Session, CallsHooksInOrderAndEndsWithTheOutcome) {
   const TempDir dir;
   Recorder recorder;
   Request wanted = request(dir, {{"epochs", "1"}, {"batch", "150"}});
@@ -155,7 +155,7 @@ TEST(role::Session, CallsHooksInOrderAndEndsWithTheOutcome) {
   EXPECT_TRUE(recorder.checkpoints[0].best);
 }
 
-TEST(role::Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
+TEST(Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
   const TempDir dir;
   Request wanted = request(dir, {{"checkpoint-every", "2"}, {"keep", "2"}, {"steps", "9"}});
   const Outcome outcome = train(wanted);
@@ -165,7 +165,7 @@ TEST(role::Session, CheckpointsEveryNStepsAndKeepsTheLastAndTheBest) {
   EXPECT_THAT(steps, ElementsAre(8, 9)) << "the end is the best one here";
 }
 
-TEST(role::Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) {
+TEST(Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckpoint) {
   const TempDir dir;
   Request wanted = request(dir, {{"model", "exploding"}, {"lr", "1"}, {"batch", "20"}, {"checkpoint-every", "1"}});
   wanted.models = {exploding_model()};
@@ -182,7 +182,7 @@ TEST(role::Session, NonFiniteLossIsAnErrorInTheSummaryAndLeavesTheLastGoodCheckp
   EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
 }
 
-TEST(role::Session, NonFiniteParametersAreNeverSaved) {
+TEST(Session, NonFiniteParametersAreNeverSaved) {
   const TempDir dir;
   const Flags flags{{"lr", "1e6"}, {"weight-decay", "1e6"}, {"epochs", "0"}, {"steps", "4"}};
   EXPECT_THAT(message_of<Error>([&] { train(request(dir, flags)); }),
@@ -199,7 +199,7 @@ TEST(role::Session, NonFiniteParametersAreNeverSaved) {
   EXPECT_THAT(last.values, Each(Truly([](float value) { return std::isfinite(value); })));
 }
 
-TEST(role::Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
+TEST(Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"checkpoint-every", "4"}, {"keep", "1"}, {"epochs", "3"}}));
   ASSERT_TRUE(outcome.best_eval);
@@ -214,7 +214,7 @@ TEST(role::Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
   EXPECT_TRUE(recorder.checkpoints[1].best);
 }
 
-TEST(role::Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
+TEST(Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
   const TempDir dir;
   const Outcome outcome =
       train(request(dir, {{"repeat", "1"}, {"epochs", "0"}, {"steps-per-epoch", "100"}, {"checkpoint-every", "5"}}));
@@ -227,14 +227,14 @@ TEST(role::Session, DataThatRunsOutAtACheckpointKeepsItsEvaluation) {
   EXPECT_EQ(state.last_eval->step, 5U);
 }
 
-TEST(role::Session, WritesTheEndOfItsScheduleAndNotHowQuietItWas) {
+TEST(Session, WritesTheEndOfItsScheduleAndNotHowQuietItWas) {
   const TempDir dir;
   const Outcome outcome = train(request(dir, {{"schedule", "cosine"}, {"warmup-steps", "3"}, {"quiet", "true"}}));
   const std::string yaml = get_file(outcome.run_dir + "/config.yaml");
   EXPECT_THAT(yaml, AllOf(HasSubstr("decay_steps: 7\n"), Not(HasSubstr("quiet"))));
 }
 
-TEST(role::Session, SaysHowItsThreadsWaited) {
+TEST(Session, SaysHowItsThreadsWaited) {
   const TempDir dir;
   const auto policy = [&](const std::string& wanted) -> std::string {
     return summary_of(train(request(dir, {{"wait-policy", wanted}, {"epochs", "1"}})).run_dir)["wait_policy"];
@@ -247,7 +247,7 @@ TEST(role::Session, SaysHowItsThreadsWaited) {
   EXPECT_EQ(policy("auto"), "brief");
 }
 
-TEST(role::Session, RefusesFarMoreThreadsThanCores) {
+TEST(Session, RefusesFarMoreThreadsThanCores) {
   const TempDir dir;
   const int cores = base::available_cores();
   const std::string most = std::to_string(16 * cores);
@@ -258,7 +258,7 @@ TEST(role::Session, RefusesFarMoreThreadsThanCores) {
               AllOf(HasSubstr("threads: " + more), HasSubstr(std::to_string(cores) + " cores"), HasSubstr(most)));
 }
 
-TEST(role::Session, AnInterruptCheckpointsAndEndsCleanly) {
+TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {
   const TempDir dir;
   Recorder recorder;
   recorder.interrupt_at = 3;
@@ -273,7 +273,7 @@ TEST(role::Session, AnInterruptCheckpointsAndEndsCleanly) {
   EXPECT_EQ(checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").load_newest(path).header.state.step, 3U);
 }
 
-TEST(role::Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
+TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   static constexpr double kPause = 0.1;
   class Slow : public Hooks {
     void on_eval(const EvalEvent& /*event*/) override {
@@ -304,7 +304,7 @@ TEST(role::Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_GE(train(wanted).aside_seconds, 5 * kPause) << "three before and two since";
 }
 
-TEST(role::Session, AHookThatThrowsEndsTheRunWithASummary) {
+TEST(Session, AHookThatThrowsEndsTheRunWithASummary) {
   class Thrower : public Hooks {
     void on_step(const StepEvent& event) override {
       if (event.step == 2) throw IoError("display is gone");
@@ -319,7 +319,7 @@ TEST(role::Session, AHookThatThrowsEndsTheRunWithASummary) {
   EXPECT_EQ(lines_of(dir / "runs/lr-1/steps.csv").size(), 3U) << "what was logged before is kept";
 }
 
-TEST(role::Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
+TEST(Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
   const TempDir dir;
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -333,7 +333,7 @@ TEST(role::Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
   EXPECT_EQ(summary_of(dir / "runs/lr-1")["stop_reason"], "error");
 }
 
-TEST(role::Session, ARunFolderThatCannotBeMadeIsAnError) {
+TEST(Session, ARunFolderThatCannotBeMadeIsAnError) {
   const TempDir dir;
   EXPECT_THAT(message_of<IoError>([&] {
                 train(request(dir, {{"runs-dir", "/proc/nowhere"}}));
@@ -346,7 +346,7 @@ TEST(role::Session, ARunFolderThatCannotBeMadeIsAnError) {
               HasSubstr("already exists"));
 }
 
-TEST(role::Session, MistakesAreFoundBeforeARunFolderIsMade) {
+TEST(Session, MistakesAreFoundBeforeARunFolderIsMade) {
   const TempDir dir;
   EXPECT_THROW(train(request(dir, {{"batch", "5000"}})), UsageError);
   EXPECT_THROW(train(request(dir, {{"model", "lenot"}})), UsageError);
@@ -355,7 +355,7 @@ TEST(role::Session, MistakesAreFoundBeforeARunFolderIsMade) {
   EXPECT_FALSE(std::filesystem::exists(dir / "runs"));
 }
 
-TEST(run::RunLog, LogsEveryNStepsOrNotAtAll) {
+TEST(RunLog, LogsEveryNStepsOrNotAtAll) {
   const TempDir dir;
   EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "3"}})).run_dir + "/steps.csv").size(), 5U);
   EXPECT_EQ(lines_of(train(request(dir, {{"log-every", "0"}})).run_dir + "/steps.csv").size(), 1U);

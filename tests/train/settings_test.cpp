@@ -151,7 +151,7 @@ TEST(Yaml, OptionsAreAMapOrTextAndFlagsAddToThem) {
   EXPECT_EQ(resolve("model: lenet\noptions: {pool: avg}\n", {{"options", "pool=max"}}).options.at("pool"), "max");
 }
 
-TEST(settings::Options, ListsInAValueKeepTheirCommas) {
+TEST(Options, ListsInAValueKeepTheirCommas) {
   settings::Settings settings;
   settings::assign(settings, *find_setting("options"), "hidden=400,200,kind=plain", "test");
   EXPECT_EQ(settings.options, (settings::Options{{"hidden", "400,200"}, {"kind", "plain"}}));

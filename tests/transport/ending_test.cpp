@@ -75,15 +75,16 @@ TEST(Connecting, ToNobodyNamesTheAddressAndTheReason) {
   const KeptPort port;
   const auto stream = connect(port.address(), {.security = {}, .patience = milliseconds(300)});
   ASSERT_FALSE(stream);
-  EXPECT_EQ(stream.failure().message,
+  EXPECT_EQ(stream.failure().message(),
             "cannot connect to " + port.address() + " within 0.3 s: connection refused: nobody listens there");
 }
 
 TEST(Connecting, ToAHostThatDoesNotExistSaysSo) {
   const auto stream = connect("no-such-host.invalid:4000", {.security = {}, .patience = milliseconds(300)});
   ASSERT_FALSE(stream);
-  EXPECT_THAT(stream.failure().message, HasSubstr("no-such-host.invalid:4000"));
-  EXPECT_THAT(stream.failure().message, HasSubstr("the host cannot be found"));
+  EXPECT_EQ(stream.failure().kind, base::FailureKind::unreachable);
+  EXPECT_THAT(stream.failure().message(), HasSubstr("no-such-host.invalid:4000"));
+  EXPECT_THAT(stream.failure().message(), HasSubstr("the host cannot be found"));
 }
 
 TEST(Connecting, EndsWhenTheCallerGivesUp) {
@@ -91,7 +92,7 @@ TEST(Connecting, EndsWhenTheCallerGivesUp) {
   const auto stream =
       connect("127.0.0.1:1", {.security = {}, .patience = std::chrono::hours(1)}, [&] { return ++asked == 3; });
   ASSERT_FALSE(stream);
-  EXPECT_THAT(stream.failure().message, HasSubstr("127.0.0.1:1 was given up"));
+  EXPECT_EQ(stream.failure().kind, base::FailureKind::interrupted);
 }
 
 TEST(Connecting, ToAStoppedProcessEndsWithItsPatience) {
@@ -100,7 +101,8 @@ TEST(Connecting, ToAStoppedProcessEndsWithItsPatience) {
   server.stop();
   const auto stream = connect(address, {.security = {}, .patience = milliseconds(500)});
   ASSERT_FALSE(stream);
-  EXPECT_THAT(stream.failure().message, HasSubstr("cannot connect to " + address + " within 0.5 s"));
+  EXPECT_EQ(stream.failure().kind, base::FailureKind::unreachable);
+  EXPECT_THAT(stream.failure().message(), HasSubstr("cannot connect to " + address + " within 0.5 s"));
   server.go_on();
   EXPECT_TRUE(connected(address)->write({}));
 }
@@ -127,7 +129,8 @@ TEST(Ending, TheHandlersEndIsTheStreamsEndAfterAllFrames) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(stream->read());
   const auto frame = stream->read();
   ASSERT_FALSE(frame);
-  EXPECT_EQ(frame.failure().message, "stream with " + address_of(server) + ": the peer ended the stream");
+  EXPECT_EQ(frame.failure().kind, base::FailureKind::gone);
+  EXPECT_EQ(frame.failure().message(), address_of(server) + ": the peer ended the stream");
 }
 
 TEST(Ending, WhatAHandlerThrowsIsTheReasonThatThePeerGets) {
@@ -135,7 +138,7 @@ TEST(Ending, WhatAHandlerThrowsIsTheReasonThatThePeerGets) {
   const auto stream = connected(server);
   const auto frame = stream->read();
   ASSERT_FALSE(frame);
-  EXPECT_THAT(frame.failure().message, HasSubstr("the disk is full: 100 %"));
+  EXPECT_THAT(frame.failure().message(), HasSubstr("the disk is full: 100 %"));
 }
 
 TEST(Ending, AClientCanCloseItsSideAndStillRead) {
@@ -144,7 +147,7 @@ TEST(Ending, AClientCanCloseItsSideAndStillRead) {
     while (true) {
       const auto frame = stream.read();
       if (frame) continue;
-      why = frame.failure().message;
+      why = frame.failure().message();
       break;
     }
     (void)stream.write({}, pattern(10));
@@ -160,7 +163,7 @@ TEST(Ending, AClientCanCloseItsSideAndStillRead) {
 
 TEST(Ending, CancelWakesAReaderOnBothSides) {
   std::promise<std::string> seen;
-  Server server(any_port(), [&](Stream& stream) { seen.set_value(stream.read().failure().message); });
+  Server server(any_port(), [&](Stream& stream) { seen.set_value(stream.read().failure().message()); });
   auto stream = connected(server);
   std::thread canceller([&] {
     std::this_thread::sleep_for(milliseconds(50));
@@ -169,7 +172,7 @@ TEST(Ending, CancelWakesAReaderOnBothSides) {
   const auto frame = stream->read();
   canceller.join();
   ASSERT_FALSE(frame);
-  EXPECT_THAT(frame.failure().message, HasSubstr("no heartbeat for 5.0 s"));
+  EXPECT_THAT(frame.failure().message(), HasSubstr("no heartbeat for 5.0 s"));
   EXPECT_FALSE(stream->write({}));
   stream.reset();
   EXPECT_THAT(seen.get_future().get(), HasSubstr("connection lost or closed by the peer"));
@@ -187,7 +190,7 @@ TEST(Ending, CancelInTheServerWakesItsReaderAndTellsTheClientWhy) {
   const auto stream = connected(server);
   const auto frame = stream->read();
   ASSERT_FALSE(frame);
-  EXPECT_THAT(frame.failure().message, HasSubstr("worker:1 has a new incarnation"));
+  EXPECT_THAT(frame.failure().message(), HasSubstr("worker:1 has a new incarnation"));
 }
 
 TEST(Ending, CancelInTheServerWakesItsWriterThoughNobodyReads) {
@@ -218,10 +221,10 @@ TEST(Ending, CancelWakesAWriterWhosePeerIsStopped) {
     stream->cancel("no heartbeat for 5.0 s");
   });
   const auto bytes = pattern(1 << 20);
-  base::Result<bool> written = true;
+  base::Status written;
   while (written) written = stream->write({}, bytes);
   canceller.join();
-  EXPECT_THAT(written.failure().message, HasSubstr("no heartbeat for 5.0 s"));
+  EXPECT_THAT(written.failure().message(), HasSubstr("no heartbeat for 5.0 s"));
 }
 
 TEST(Ending, AStreamToAStoppedPeerCanBeDestroyedAndLetsItsMemoryGo) {
@@ -231,7 +234,7 @@ TEST(Ending, AStreamToAStoppedPeerCanBeDestroyedAndLetsItsMemoryGo) {
   std::atomic<int> held = 0;
   std::atomic<bool> done = false;
   std::thread writer([&] {
-    base::Result<bool> written = true;
+    base::Status written;
     while (written) {
       const auto bytes = std::make_shared<std::vector<std::byte>>(1 << 20);
       ++held;
@@ -259,11 +262,11 @@ TEST(Ending, CancelWakesAWriterWhomNobodyReads) {
     stream->cancel("stop");
   });
   const auto bytes = pattern(1 << 20);
-  base::Result<bool> written = true;
+  base::Status written;
   while (written) written = stream->write({}, bytes);
   canceller.join();
   over.set_value();
-  EXPECT_THAT(written.failure().message, HasSubstr("stop"));
+  EXPECT_THAT(written.failure().message(), HasSubstr("stop"));
 }
 
 TEST(Ending, AKilledServerIsNoticedAtOnce) {
@@ -274,7 +277,8 @@ TEST(Ending, AKilledServerIsNoticedAtOnce) {
   server.end(SIGKILL);
   const auto frame = stream->read();
   ASSERT_FALSE(frame);
-  EXPECT_THAT(frame.failure().message, HasSubstr("connection lost"));
+  EXPECT_EQ(frame.failure().kind, base::FailureKind::gone);
+  EXPECT_EQ(frame.failure().text, "connection lost");
   EXPECT_FALSE(stream->write({}, pattern(1000)));
 }
 
@@ -286,7 +290,7 @@ TEST(Ending, AKilledClientIsNoticedAtOnce) {
     while (true) {
       const auto frame = stream.read();
       if (!frame) {
-        why = frame.failure().message;
+        why = frame.failure().message();
         ended = true;
         return;
       }
@@ -355,7 +359,8 @@ TEST(Ending, OneStreamTooManyIsRefusedWithAReason) {
   const auto second = connected(server);
   const auto third = connect(address_of(server), {.security = {}, .patience = std::chrono::seconds(100)});
   ASSERT_FALSE(third);
-  EXPECT_EQ(third.failure().message,
+  EXPECT_EQ(third.failure().kind, base::FailureKind::unreachable);
+  EXPECT_EQ(third.failure().message(),
             "cannot connect to " + address_of(server) + ": the server has 2 streams already, and allows no more");
   first.reset();
   EXPECT_TRUE(eventually([&] { return connect(address_of(server), {.security = {}}).ok(); }));
@@ -367,7 +372,8 @@ TEST(Ending, AFrameLargerThanTheLimitIsRefusedBeforeItIsSent) {
   const auto bytes = pattern(1001);
   const auto written = stream->write({}, bytes);
   ASSERT_FALSE(written);
-  EXPECT_THAT(written.failure().message, HasSubstr("1001 bytes of payload; at most 1000 are allowed"));
+  EXPECT_EQ(written.failure().kind, base::FailureKind::limit);
+  EXPECT_THAT(written.failure().message(), HasSubstr("1001 bytes of payload; at most 1000 are allowed"));
   EXPECT_TRUE(stream->write({}, std::span(bytes).first(1000)));
   EXPECT_TRUE(stream->read());
 }

@@ -26,13 +26,13 @@ constexpr size_t kLimit = 1000;
 
 std::string refusal(std::span<const std::byte> message, size_t size) {
   const auto header = decode_header(message, size, kLimit);
-  return header ? "" : header.failure().message;
+  return header ? "" : header.failure().message();
 }
 
 TEST(FrameHeader, ComesBackAsItWas) {
   const HeaderBytes bytes = encode_header(kHeader, 999);
   const auto header = decode_header(bytes, kHeaderBytes + 999, kLimit);
-  ASSERT_TRUE(header) << header.failure().message;
+  ASSERT_TRUE(header) << header.failure().message();
   EXPECT_EQ(std::memcmp(&header.value(), &kHeader, sizeof(kHeader)), 0);
 }
 

@@ -182,7 +182,7 @@ TEST(Hostile, AStreamWithoutAHelloCostsNoThreadAndIsClosed) {
   expect_still_serving(server);
   const auto frame = silent.front()->read();
   ASSERT_FALSE(frame) << "its time to say something is over";
-  EXPECT_THAT(frame.failure().message, HasSubstr("the server closed the stream"));
+  EXPECT_THAT(frame.failure().message(), HasSubstr("the server closed the stream"));
 }
 
 TEST(Hostile, OneWhoIsNotAdmittedStaysAStranger) {

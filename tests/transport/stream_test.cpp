@@ -40,7 +40,7 @@ TEST(Stream, PayloadsOfAllSizesComeBackAsTheyWere) {
                         .extra = 9};
     ASSERT_TRUE(stream->write(header, bytes));
     base::Result<Frame> frame = stream->read();
-    ASSERT_TRUE(frame) << frame.failure().message;
+    ASSERT_TRUE(frame) << frame.failure().message();
     EXPECT_EQ(std::memcmp(&frame.value().header, &header, sizeof(header)), 0);
     EXPECT_EQ(payload_of(frame.value()), bytes);
   }
@@ -165,7 +165,7 @@ TEST(Stream, ReadingAndWritingGoOnAtTheSameTime) {
   });
   for (int i = 0; i < kFrames; ++i) {
     const auto frame = stream->read();
-    ASSERT_TRUE(frame) << frame.failure().message;
+    ASSERT_TRUE(frame) << frame.failure().message();
     ASSERT_EQ(frame.value().header.sequence, static_cast<uint64_t>(i));
     ASSERT_EQ(payload_of(frame.value()), pattern(static_cast<size_t>(i) * 999, i));
   }

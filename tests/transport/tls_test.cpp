@@ -88,7 +88,7 @@ class Tls : public ::testing::Test {
       const auto stream =
           connect(address_of(server), {.security = {keys}, .role = "ps:0", .patience = milliseconds(patience)});
       if (stream) return "";
-      said = stream.failure().message;
+      said = stream.failure().message();
       if (said.find(reason) != std::string::npos) break;
     }
     return said;
@@ -116,7 +116,7 @@ TEST_F(Tls, NodesOfOneAuthorityTalk) {
   for (const size_t size : {0, 1000, 3 << 20}) {
     ASSERT_TRUE(stream->write({}, pattern(size)));
     const auto frame = stream->read();
-    ASSERT_TRUE(frame) << frame.failure().message;
+    ASSERT_TRUE(frame) << frame.failure().message();
     EXPECT_EQ(payload_of(frame.value()), pattern(size));
   }
   EXPECT_THAT(refused_.lines(), IsEmpty());

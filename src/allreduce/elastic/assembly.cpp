@@ -8,9 +8,8 @@ namespace lockstep::allreduce::elastic {
 
 Assembly::Assembly(AssemblyRules rules) : rules_(std::move(rules)), peers_(static_cast<size_t>(rules_.members)) {}
 
-std::string Assembly::short_name(int member) const {
-  const std::string& full = name(member);
-  return full.substr(0, full.find(' '));
+std::string Assembly::name(int member) const {
+  return short_name(member) + " at " + rules_.addresses[static_cast<size_t>(member)];
 }
 
 std::string Assembly::names_of(const std::vector<int>& members) const {

@@ -40,7 +40,8 @@ struct AssemblyRules {
   int max_workers = 0;  ///< 0: all
   double start_wait = 60;
   double patience = 600;
-  std::vector<std::string> names;  ///< "worker:1 at 127.0.0.1:4001"
+  std::vector<std::string> names;      ///< by member: "worker:1"
+  std::vector<std::string> addresses;  ///< likewise: "127.0.0.1:4001"
 };
 
 /// What a member has to send. `to` -1: everyone whom it has a connection with.
@@ -159,8 +160,9 @@ class Assembly {
   void note_seen(uint64_t number);
   [[nodiscard]] Peer& at(int member) { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const Peer& at(int member) const { return peers_[static_cast<size_t>(member)]; }
-  [[nodiscard]] const std::string& name(int member) const { return rules_.names[static_cast<size_t>(member)]; }
-  [[nodiscard]] std::string short_name(int member) const;
+  [[nodiscard]] const std::string& short_name(int member) const { return rules_.names[static_cast<size_t>(member)]; }
+  /// With its address.
+  [[nodiscard]] std::string name(int member) const;
   [[nodiscard]] std::string names_of(const std::vector<int>& members) const;
   [[nodiscard]] bool alive(const Seat& seat) const;
   [[nodiscard]] bool certainly_dead(const Seat& seat) const;

@@ -68,7 +68,7 @@ bool CheckpointFollower::Impl::reach() {
   base::Result<std::unique_ptr<transport::Stream>> made =
       elastic::visit(options_, member_, Kind::visit, watchdog_, run);
   if (!made) {
-    drop(made.failure().message);
+    drop(made.failure().message());
     try_another();
     return false;
   }
@@ -120,7 +120,7 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::ask(uint64_t after, s
   }
   base::Result<transport::Frame> answer = stream_->read();
   if (!answer) {
-    drop(answer.failure().message);
+    drop(answer.failure().message());
     return Answer::failed;
   }
   switch (kind_of(answer.value())) {
@@ -165,7 +165,7 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::take(transport::Frame
     watchdog_.watch(stream_.get());
     base::Result<transport::Frame> more = stream_->read();
     if (!more) {
-      drop(more.failure().message);
+      drop(more.failure().message());
       return Answer::failed;
     }
     frame = std::move(more.value());

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "allreduce/elastic/elastic_membership.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 
 namespace lockstep::allreduce {
 

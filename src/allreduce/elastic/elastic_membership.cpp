@@ -42,7 +42,10 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.max_workers = options.max_workers;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
-  for (const cluster::Task& task : members) rules.names.push_back(task.str() + " at " + options.spec.address(task));
+  for (const cluster::Task& task : members) {
+    rules.names.push_back(task.str());
+    rules.addresses.push_back(options.spec.address(task));
+  }
   return rules;
 }
 
@@ -54,7 +57,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   ~Impl() override;
 
   base::Result<Formed> form(const Standing& standing);
-  base::Result<bool> close(train::StopReason why);
+  base::Result<Parting> close(train::StopReason why);
   void end();
   [[nodiscard]] bool says(bool (elastic::Assembly::*what)() const);
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
@@ -83,7 +86,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
     std::optional<Decision> decision;
   };
   base::Result<Errand> next_errand();
-  base::Result<bool> prepare(const Preparation& preparation);
+  base::Status prepare(const Preparation& preparation);
   base::Result<Formed> connect(const Decision& decision);
   [[nodiscard]] bool give_up(double until);
   void look_for_ending();
@@ -176,14 +179,14 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
     collective_.reset();
     assembly.form(standing, now());
   });
-  base::Failure failure;
-  while (failure.message.empty()) {
+  std::optional<base::Failure> failure;
+  while (!failure) {
     look_for_ending();
     base::Result<Errand> errand = next_errand();
     if (!errand) {
       failure = errand.failure();
     } else if (errand.value().preparation) {
-      const base::Result<bool> prepared = prepare(*errand.value().preparation);
+      const base::Status prepared = prepare(*errand.value().preparation);
       if (!prepared) failure = prepared.failure();
     } else if (errand.value().decision) {
       base::Result<Formed> formed = connect(*errand.value().decision);
@@ -192,7 +195,7 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
   }
   act([this](elastic::Assembly& assembly) { assembly.withdraw(interrupted()); });
   await_parting();
-  return std::move(failure).because(options_.task.str());
+  return std::move(*failure).because(options_.task.str());
 }
 
 void ElasticMembership::Impl::look_for_ending() {
@@ -214,26 +217,30 @@ void ElasticMembership::Impl::await_parting() {
 
 base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
   const base::MutexLock lock(mutex_);
-  if (interrupted()) return base::Failure{"interrupted while a group was being made"};
-  if (!assembly_.failure().empty()) return base::Failure{assembly_.failure()};
-  if (assembly_.interrupted()) return base::Failure{"another member was interrupted"};
-  if (!failed_.empty()) return base::Failure{failed_};
-  if (!refusal_.empty()) return base::Failure{refusal_, true};
+  using base::Failure;
+  using base::FailureKind;
+  if (interrupted()) return Failure{FailureKind::interrupted, "interrupted while a group was being made"};
+  if (!assembly_.failure().empty()) {
+    return Failure{assembly_.over() ? FailureKind::gone : FailureKind::timeout, assembly_.failure()};
+  }
+  if (assembly_.interrupted()) return Failure{FailureKind::interrupted, "another member was interrupted"};
+  if (!failed_.empty()) return Failure{FailureKind::limit, failed_};
+  if (!refusal_.empty()) return Failure{FailureKind::usage, refusal_};
   Errand errand{assembly_.take_preparation(), {}};
   if (!errand.preparation) errand.decision = assembly_.take_decision();
   if (!errand.preparation && !errand.decision) wake_.wait_for(mutex_, kLook);
   return errand;
 }
 
-base::Result<bool> ElasticMembership::Impl::prepare(const Preparation& preparation) try {
+base::Status ElasticMembership::Impl::prepare(const Preparation& preparation) try {
   joining_.reset();
   joining_ = options_.engine(preparation.rank, preparation.size);
   joining_number_ = preparation.number;
   const std::string address = joining_->address();
   act([&](elastic::Assembly& assembly) { assembly.prepared(preparation.number, address, now()); });
-  return true;
+  return {};
 } catch (const Error& error) {
-  return base::Failure{error.what()};
+  return base::Failure::of(error);
 }
 
 bool ElasticMembership::Impl::give_up(double until) {
@@ -243,17 +250,23 @@ bool ElasticMembership::Impl::give_up(double until) {
 
 base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) {
   const double until = now() + kConnect;
-  base::Result<std::unique_ptr<collective::Collective>> made = base::Failure{"its addresses are of another group"};
+  base::Result<std::unique_ptr<collective::Collective>> made =
+      base::Failure{base::FailureKind::corrupt, "its addresses are of another group"};
   if (joining_ && joining_number_ == decision.group.number) {
     made = joining_->connect(decision.addresses, [&] { return give_up(until); });
   }
   joining_.reset();
   if (!made) {
+    std::vector<std::string> names;
+    for (const elastic::Seat& seat : decision.group.seats) {
+      names.push_back(options_.spec.members()[static_cast<size_t>(seat.member)].str());
+    }
+    const base::Failure failure = base::Failure(made.failure()).named(names);
     act([&](elastic::Assembly& assembly) {
       const std::string why = assembly.why_give_up();
-      assembly.not_connected(why.empty() ? made.failure().message : why, now());
+      assembly.not_connected(why.empty() ? failure.message() : why, now());
     });
-    return made.failure();
+    return failure;
   }
   Formed formed;
   formed.number = decision.group.number;
@@ -275,7 +288,7 @@ base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) 
 
 // The end.
 
-base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
+base::Result<Parting> ElasticMembership::Impl::close(train::StopReason why) {
   act([why](elastic::Assembly& assembly) { assembly.close(now(), why == train::StopReason::interrupted); });
   const double until = now() + kShortFarewell;
   {
@@ -283,15 +296,17 @@ base::Result<bool> ElasticMembership::Impl::close(train::StopReason why) {
     for (;;) {
       if (assembly_.knows_end()) break;
       const int leader = assembly_.leader(now());
-      if (leader < 0 || leader == options_.spec.member_index(options_.task)) return true;
+      if (leader < 0 || leader == options_.spec.member_index(options_.task)) return Parting::closes;
       // Whoever goes before all have heard of the end breaks the step that tells them.
       const bool may_go = assembly_.parted() || now() > until;
-      if (interrupted() && may_go) return base::Failure{"interrupted while the leader was closing"};
+      if (interrupted() && may_go) {
+        return base::Failure{base::FailureKind::interrupted, "interrupted while the leader was closing"};
+      }
       wake_.wait_for(mutex_, kLook);
     }
   }
   say_farewell(kShortFarewell, false);
-  return false;
+  return Parting::leaves;
 }
 
 void ElasticMembership::Impl::end() {
@@ -395,7 +410,7 @@ ElasticMembership::ElasticMembership(ElasticOptions options) : impl_(std::make_u
 ElasticMembership::~ElasticMembership() = default;
 base::Result<Formed> ElasticMembership::form(const Standing& standing) { return impl_->form(standing); }
 bool ElasticMembership::wants_regroup() const { return impl_->wants_regroup(); }
-base::Result<bool> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
+base::Result<Parting> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
 void ElasticMembership::end() { impl_->end(); }
 bool ElasticMembership::over() const { return impl_->says(&elastic::Assembly::over); }
 bool ElasticMembership::interrupted() const { return impl_->says(&elastic::Assembly::interrupted); }

@@ -49,7 +49,7 @@ class ElasticMembership final : public Membership {
 
   base::Result<Formed> form(const Standing& standing) override;
   [[nodiscard]] bool wants_regroup() const override;
-  base::Result<bool> close(train::StopReason why) override;
+  base::Result<Parting> close(train::StopReason why) override;
   void end() override;
   [[nodiscard]] bool over() const override;
   [[nodiscard]] bool interrupted() const override;

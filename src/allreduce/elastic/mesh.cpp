@@ -145,8 +145,10 @@ std::string Mesh::connect_once(int peer) try {
   connect.largest_payload = kLargestPayload;
   base::Result<std::unique_ptr<transport::Stream>> made = transport::connect(
       options_.spec.address(members_[static_cast<size_t>(peer)]), connect, [this] { return stopping_.load(); });
-  if (!made && made.failure().usage) owner_.refused(fmt::format("{}: {}", name(peer), made.failure().message), true);
-  if (!made) return made.failure().message;
+  if (!made && made.failure().kind == base::FailureKind::usage) {
+    owner_.refused(fmt::format("{}: {}", name(peer), made.failure().message()), true);
+  }
+  if (!made) return made.failure().message();
   transport::Stream& stream = *made.value();
   wire::Hello there;
   {
@@ -154,7 +156,7 @@ std::string Mesh::connect_once(int peer) try {
     if (stopping_) return "this process ends";
     if (!wire::send(stream, header(Kind::hello), hello())) return "it closed the connection";
     const base::Result<transport::Frame> answer = stream.read();
-    if (!answer) return "no greeting: " + answer.failure().message;
+    if (!answer) return "no greeting: " + answer.failure().message();
     if (kind_of(answer.value()) == Kind::refuse) {
       owner_.refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), answer.value().text()), true);
       return "it refused this process";

@@ -16,8 +16,8 @@ constexpr std::chrono::milliseconds kLookAtPeers{200};
 constexpr std::chrono::seconds kEvaluatorMayCome{10};  ///< how much later than this member an evaluator may come
 constexpr std::chrono::milliseconds kLongest{2000};    ///< without an answer: who asks must know that this member lives
 
-base::Result<bool> send_parameters(transport::Stream& stream, uint64_t step,
-                                   const std::shared_ptr<const std::vector<float>>& parameters) {
+base::Status send_parameters(transport::Stream& stream, uint64_t step,
+                             const std::shared_ptr<const std::vector<float>>& parameters) {
   transport::Header first = header(Kind::parameters);
   first.version = step;
   first.extra = parameters->size();
@@ -62,18 +62,18 @@ void Publications::serve(transport::Stream& stream, const std::function<Place()>
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
-    base::Result<bool> answered = true;
+    base::Result<Told> answered = Told::news;
     if (kind_of(frame.value()) == Kind::follow) {
       answered = answer_follow(stream, frame.value().header.version, place);
     } else if (kind_of(frame.value()) == Kind::stop) {
       const uint64_t reason = frame.value().header.extra;
       if (reason <= static_cast<uint64_t>(train::StopReason::error)) word_ = static_cast<train::StopReason>(reason);
-      answered = stream.write(header(Kind::ok));
+      if (!stream.write(header(Kind::ok))) break;
     } else {
       break;
     }
     if (!answered) break;
-    if (!told && !answered.value()) {
+    if (!told && answered.value() == Told::end_of_training) {
       told = true;
       const base::MutexLock lock(mutex_);
       ++told_end_;
@@ -85,9 +85,8 @@ void Publications::serve(transport::Stream& stream, const std::function<Place()>
   if (told) --told_end_;
 }
 
-/// False: it was told that training has ended.
-base::Result<bool> Publications::answer_follow(transport::Stream& stream, uint64_t after,
-                                               const std::function<Place()>& place) {
+base::Result<Publications::Told> Publications::answer_follow(transport::Stream& stream, uint64_t after,
+                                                             const std::function<Place()>& place) {
   const auto until = std::chrono::steady_clock::now() + kLongest;
   for (;;) {
     const Place now = place();
@@ -104,15 +103,13 @@ base::Result<bool> Publications::answer_follow(transport::Stream& stream, uint64
         continue;
       }
     }
-    if (found.parameters) return send_parameters(stream, found.step, found.parameters);
-    if (now.ended) {
-      base::Result<bool> sent = stream.write(header(Kind::ended));
-      if (!sent) return sent;
-      return false;
-    }
     transport::Header elsewhere = header(Kind::elsewhere);
     elsewhere.extra = static_cast<uint64_t>(now.leader + 1);
-    return stream.write(now.here ? header(Kind::ok) : elsewhere);
+    const base::Status sent = found.parameters ? send_parameters(stream, found.step, found.parameters)
+                              : now.ended      ? stream.write(header(Kind::ended))
+                                               : stream.write(now.here ? header(Kind::ok) : elsewhere);
+    if (!sent) return sent.failure();
+    return !found.parameters && now.ended ? Told::end_of_training : Told::news;
   }
 }
 

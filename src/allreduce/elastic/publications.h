@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "lockstep/train.h"
+#include "lockstep/run_types.h"
 #include "transport/stream.h"
 
 namespace lockstep::allreduce::elastic {
@@ -38,11 +38,13 @@ class Publications {
   void stop();
 
  private:
+  /// What an evaluator was told.
+  enum class Told : uint8_t { news, end_of_training };
   struct Published {
     uint64_t step = 0;
     std::shared_ptr<const std::vector<float>> parameters;
   };
-  base::Result<bool> answer_follow(transport::Stream& stream, uint64_t after, const std::function<Place()>& place);
+  base::Result<Told> answer_follow(transport::Stream& stream, uint64_t after, const std::function<Place()>& place);
 
   mutable base::Mutex mutex_;
   base::Condition changed_;

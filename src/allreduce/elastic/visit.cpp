@@ -13,8 +13,9 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
                                                        Watchdog& watchdog, std::string& run) {
   const cluster::Task there = options.spec.members()[static_cast<size_t>(member)];
   const std::string& address = options.spec.address(there);
-  if (address.empty()) return base::Failure{"its address is not known"};
-  if (transport::refuses(address)) return base::Failure{"connection refused: nobody listens there"};
+  if (address.empty()) return base::Failure{base::FailureKind::unreachable, "its address is not known"};
+  if (transport::refuses(address))
+    return base::Failure{base::FailureKind::unreachable, "connection refused: nobody listens there"};
   transport::ConnectOptions connect;
   connect.security = options.security;
   connect.role = there.str();
@@ -29,7 +30,7 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
   hello.set_role(options.task.str());
   hello.set_member(options.spec.member_index(options.task));
   hello.set_job(options.job);
-  const base::Result<bool> sent = wire::send(stream, header(kind), hello);
+  const base::Status sent = wire::send(stream, header(kind), hello);
   base::Result<transport::Frame> answer = sent ? stream.read() : sent.failure();
   watchdog.watch(nullptr);
   if (!answer) return answer.failure();
@@ -37,11 +38,13 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
     throw UsageError(
         fmt::format("{} at {} refused {}: {}", there.str(), address, options.task.str(), answer.value().text()));
   }
-  if (kind_of(answer.value()) != Kind::welcome) return base::Failure{"it is no member of a training by all-reduce"};
+  if (kind_of(answer.value()) != Kind::welcome) {
+    return base::Failure{base::FailureKind::refused, "it is no member of a training by all-reduce"};
+  }
   try {
     run = wire::parse<wire::Welcome>(answer.value()).run();
   } catch (const DataError& error) {
-    return base::Failure{error.what()};
+    return base::Failure::of(error);
   }
   return made;
 }
@@ -62,18 +65,21 @@ base::Result<std::string> ask_run_name(const ElasticOptions& options) try {
       const auto stream = elastic::visit(options, member, elastic::Kind::ask_run, watchdog, run);
       if (stream && !run.empty()) return run;
       why += fmt::format("{}{} at {}: {}", why.empty() ? "" : "; ", task.str(), options.spec.address(task),
-                         stream ? "it does not know it" : stream.failure().message);
-      if (watchdog.interrupted()) return base::Failure{"interrupted while asking for the run's name"};
+                         stream ? "it does not know it" : stream.failure().message());
+      if (watchdog.interrupted()) {
+        return base::Failure{base::FailureKind::interrupted, "interrupted while asking for the run's name"};
+      }
     }
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (waited > options.patience) {
-      return base::Failure{
-          fmt::format("{}: nobody told the run's name within {:.0f} s: {}", options.task.str(), waited, why)};
+      return base::Failure{base::FailureKind::timeout,
+                           fmt::format("nobody told the run's name within {:.0f} s: {}", waited, why)}
+          .because(options.task.str());
     }
     watchdog.pause(std::min(milliseconds(20) * (1 << std::min(tries, 5)), milliseconds(500)));
   }
 } catch (const UsageError& error) {
-  return base::Failure{error.what(), true};
+  return base::Failure::of(error);
 }
 
 }  // namespace lockstep::allreduce

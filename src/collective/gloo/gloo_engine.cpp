@@ -52,26 +52,26 @@ class State {
   explicit State(std::shared_ptr<Links> links) : links_(std::move(links)) {}
 
   template <class Operation>
-  base::Result<bool> run(const char* name, size_t bytes, Operation operation) {
-    if (auto why = failed()) return base::Failure{*why};
+  base::Status run(const char* name, size_t bytes, Operation operation) {
+    if (const auto why = failed()) return *why;
     const NoBrokenPipe no_signal;
     links_->set_deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline()));
     try {
       operation(*links_);
-      return true;
+      return {};
     } catch (const LinkError& error) {
-      abort(fmt::format("gloo: {} of {} bytes, rank {} of {}: {}", name, bytes, links_->rank(), links_->size(),
-                        error.what()));
-      return base::Failure{*failed()};
+      fail(base::Failure(error.failure())
+               .because(fmt::format("gloo: {} of {} bytes between {} members", name, bytes, links_->size())));
+      return *failed();
     }
   }
 
   /// The first reason counts. Ends the connections, so that the others fail soon too.
-  void abort(const std::string& why) {
+  void fail(base::Failure why) {
     {
       const std::lock_guard lock(mutex_);
       if (why_) return;
-      why_ = why;
+      why_ = std::move(why);
     }
     links_->interrupt();
   }
@@ -79,21 +79,21 @@ class State {
   [[nodiscard]] const Links& links() const { return *links_; }
 
  private:
-  std::optional<std::string> failed() {
+  std::optional<base::Failure> failed() {
     const std::lock_guard lock(mutex_);
     return why_;
   }
 
   const std::shared_ptr<Links> links_;
   std::mutex mutex_;
-  std::optional<std::string> why_;
+  std::optional<base::Failure> why_;
 };
 
 class GlooGroup final : public Collective {
  public:
   explicit GlooGroup(std::shared_ptr<Links> links) : state_(std::make_shared<State>(std::move(links))) {}
   ~GlooGroup() override {
-    if (state_.use_count() > 1) state_->abort("the group was destroyed");
+    if (state_.use_count() > 1) state_->fail({base::FailureKind::gone, "the group was destroyed"});
   }
   GlooGroup(const GlooGroup&) = delete;
   GlooGroup& operator=(const GlooGroup&) = delete;
@@ -102,31 +102,31 @@ class GlooGroup final : public Collective {
   [[nodiscard]] int rank() const override { return state_->links().rank(); }
   [[nodiscard]] int size() const override { return state_->links().size(); }
 
-  base::Result<bool> all_reduce(void* data, size_t count, Element element) override {
+  base::Status all_reduce(void* data, size_t count, Element element) override {
     const std::span bytes(static_cast<std::byte*>(data), count * bytes_of(element));
     return with_state("all-reduce", bytes.size(),
                       [&](Links& links) { gloo_engine::all_reduce(links, bytes, element); });
   }
-  base::Result<bool> broadcast(std::span<std::byte> data, int root) override {
+  base::Status broadcast(std::span<std::byte> data, int root) override {
     if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
     return with_state("broadcast", data.size(), [&](Links& links) { gloo_engine::broadcast(links, data, root); });
   }
-  base::Result<bool> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (all.size() != mine.size() * static_cast<size_t>(size())) {
       throw UsageError(fmt::format("gather of {} bytes from {} ranks into {}", mine.size(), size(), all.size()));
     }
     return with_state("gather", mine.size(), [&](Links& links) { gloo_engine::all_gather(links, mine, all); });
   }
-  base::Result<bool> barrier() override {
+  base::Status barrier() override {
     return with_state("barrier", 0, [](Links& links) { gloo_engine::barrier(links); });
   }
 
-  void abort(const std::string& why) override { state_->abort(why); }
+  void abort(const std::string& why) override { state_->fail({base::FailureKind::gone, why}); }
   [[nodiscard]] Traffic traffic() const override { return state_->links().traffic(); }
 
  private:
   template <class Operation>
-  base::Result<bool> with_state(const char* name, size_t bytes, Operation operation) {
+  base::Status with_state(const char* name, size_t bytes, Operation operation) {
     const std::shared_ptr<State> state = state_;
     return state->run(name, bytes, operation);
   }
@@ -139,19 +139,21 @@ struct Attempt {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
-  std::string failure;
+  std::optional<base::Failure> failure;
 };
 
 void run_attempt(const std::shared_ptr<Links>& links, const std::vector<std::string>& addresses, Attempt& attempt) {
   const NoBrokenPipe no_signal;
-  std::string failure;
+  std::optional<base::Failure> failure;
   try {
     links->connect(addresses);
+  } catch (const LinkError& error) {
+    failure = error.failure();
   } catch (const std::exception& error) {
-    failure = error.what();
+    failure = base::Failure::of(error);
   }
   const std::lock_guard lock(attempt.mutex);
-  attempt.failure = failure;
+  attempt.failure = std::move(failure);
   attempt.done = true;
   attempt.changed.notify_all();
 }
@@ -169,24 +171,27 @@ class GlooJoining final : public Joining {
     std::thread([links = links_, addresses, attempt] { run_attempt(links, addresses, *attempt); }).detach();
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline());
     std::unique_lock lock(attempt->mutex);
-    std::string why;
+    std::optional<base::Failure> why;
     while (!attempt->changed.wait_for(lock, kAskEvery, [&] { return attempt->done; })) {
       lock.unlock();
-      if (give_up && give_up()) why = "given up";
-      if (Clock::now() >= until) why = fmt::format("not all connected within {:g} s", links_->deadline().count());
+      if (give_up && give_up()) why = base::Failure{base::FailureKind::interrupted, "given up"};
+      if (Clock::now() >= until) {
+        why = base::Failure{base::FailureKind::timeout,
+                            fmt::format("not all connected within {:g} s", links_->deadline().count())};
+      }
       lock.lock();
-      if (!why.empty()) break;
+      if (why) break;
     }
-    if (!why.empty() && !attempt->done) {
+    if (why && !attempt->done) {
       lock.unlock();
       links_->interrupt();
       lock.lock();
       attempt->changed.wait_for(lock, kPatience, [&] { return attempt->done; });
     }
-    if (!attempt->failure.empty() && why.empty()) why = attempt->failure;
-    if (!why.empty()) {
+    if (!why) why = attempt->failure;
+    if (why) {
       links_->interrupt();
-      return base::Failure{fmt::format("gloo: rank {} of {}: {}", links_->rank(), links_->size(), why)};
+      return std::move(*why).because(fmt::format("gloo: connecting {} members", links_->size()));
     }
     return std::unique_ptr<Collective>(std::make_unique<GlooGroup>(links_));
   }

@@ -23,6 +23,7 @@ namespace lockstep::collective::gloo_engine {
 namespace {
 
 namespace tcp = gloo::transport::tcp;
+using base::FailureKind;
 
 constexpr std::string_view kMagic = "lockstep gloo 2\n";
 constexpr std::string_view kSpins = "spins";
@@ -41,6 +42,14 @@ std::string make_token() {
   return token;
 }
 
+/// About one other member.
+LinkError fault_of(int rank, FailureKind kind, std::string text, int error_number = 0) {
+  base::Failure failure{kind, std::move(text)};
+  failure.ranks = {rank};
+  failure.error_number = error_number;
+  return LinkError(std::move(failure));
+}
+
 /// Gloo's messages begin with "[file:line] ".
 std::string without_place(std::string_view text) {
   const size_t end = text.find("] ");
@@ -57,7 +66,7 @@ std::string listenable(std::string host) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) throw LinkError(fmt::format("the host cannot be found: {}", gai_strerror(error)));
+  if (error != 0) throw LinkError({FailureKind::io, fmt::format("the host cannot be found: {}", gai_strerror(error))});
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     const base::FileHandle socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -66,7 +75,7 @@ std::string listenable(std::string host) {
     getnameinfo(address->ai_addr, address->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
     return text.data();
   }
-  throw LinkError(std::strerror(errno));
+  throw LinkError({FailureKind::io, std::strerror(errno)});
 }
 
 bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
@@ -113,8 +122,9 @@ void make_room(int socket) {
   socklen_t length = sizeof(room);
   getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, &length);
   if (room >= static_cast<int>(kRoom)) return;
-  throw LinkError(fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); {} are needed", room / 2,
-                              kRoomWanted));
+  throw LinkError(
+      {FailureKind::limit, fmt::format("the system limits send buffers to {} bytes (net.core.wmem_max); {} are needed",
+                                       room / 2, kRoomWanted)});
 }
 
 /// What members of one machine have in common. Emulated nodes are machines: each has cores of its own.
@@ -139,7 +149,7 @@ std::string_view take_field(std::string_view& blob, int rank) {
   uint16_t length = 0;
   if (blob.size() >= sizeof(length)) std::memcpy(&length, blob.data(), sizeof(length));
   if (blob.size() < sizeof(length) + length) {
-    throw LinkError(fmt::format("the address of rank {} is cut off: {} bytes are left", rank, blob.size()));
+    throw fault_of(rank, FailureKind::corrupt, fmt::format("its address is cut off: {} bytes are left", blob.size()));
   }
   const std::string_view field = blob.substr(sizeof(length), length);
   blob.remove_prefix(sizeof(length) + length);
@@ -183,7 +193,7 @@ std::string Links::address() const {
 
 void Links::connect(const std::vector<std::string>& addresses) {
   if (addresses.size() != peers_.size()) {
-    throw LinkError(fmt::format("{} addresses for a group of {}", addresses.size(), size_));
+    throw LinkError({FailureKind::corrupt, fmt::format("{} addresses for a group of {}", addresses.size(), size_)});
   }
   until_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.deadline);
   std::vector<std::string> tokens;
@@ -192,7 +202,7 @@ void Links::connect(const std::vector<std::string>& addresses) {
   bool shared = false;
   for (int rank = 0; rank < size_; ++rank) {
     std::string_view blob = addresses[static_cast<size_t>(rank)];
-    if (!blob.starts_with(kMagic)) throw LinkError(fmt::format("the address of rank {} is not one of Gloo's", rank));
+    if (!blob.starts_with(kMagic)) throw fault_of(rank, FailureKind::corrupt, "its address is not one of Gloo's");
     blob.remove_prefix(kMagic.size());
     tokens.emplace_back(take_field(blob, rank));
     sleeps = take_field(blob, rank) != kSpins || sleeps;
@@ -216,19 +226,19 @@ void Links::connect(const std::vector<std::string>& addresses) {
 void Links::connect_peer(int rank, std::string_view address) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   if (address.size() != peer.pair->address().bytes().size()) {
-    throw LinkError(fmt::format("the address of rank {} has {} bytes", rank, address.size()));
+    throw fault_of(rank, FailureKind::corrupt, fmt::format("its address has {} bytes", address.size()));
   }
   try {
-    if (interrupted_) throw LinkError("interrupted");
+    if (interrupted_) throw LinkError({FailureKind::interrupted, "interrupted"});
     peer.pair->connect({address.begin(), address.end()});
     peer.pair->setSync(true, false);
   } catch (const std::exception& error) {
-    throw LinkError(fmt::format("connecting with rank {}: {}", rank, without_place(error.what())));
+    throw fault_of(rank, FailureKind::unreachable, "connecting: " + without_place(error.what()));
   }
   base::FileHandle socket = find_socket(address_of(*peer.pair));
-  if (!socket.open()) throw LinkError(fmt::format("connecting with rank {}: the connection is gone", rank));
+  if (!socket.open()) throw fault_of(rank, FailureKind::gone, "the connection is gone");
   const std::lock_guard lock(sockets_);
-  if (interrupted_) throw LinkError("interrupted");
+  if (interrupted_) throw LinkError({FailureKind::interrupted, "interrupted"});
   peer.socket = std::move(socket);
 }
 
@@ -248,7 +258,7 @@ void Links::check_greeting(int rank) {
   receive(rank, Lane::stage, kPiece);
   const std::string expected = greeting(rank, rank_, size_, token_);
   if (std::memcmp(stage(rank), expected.data(), kPiece) != 0) {
-    throw LinkError(fmt::format("whoever connected as rank {} is not of this group", rank));
+    throw fault_of(rank, FailureKind::corrupt, "the process that connected in its place is not of this group");
   }
 }
 
@@ -276,7 +286,7 @@ void Links::send(int rank, Lane lane, size_t offset, size_t length) {
     buffer->send(offset, length, lane == Lane::place ? offset : 0);
     buffer->waitSend();
   } catch (const std::exception& error) {
-    throw LinkError(fmt::format("sending to rank {}: {}", rank, without_place(error.what())));
+    throw fault_of(rank, FailureKind::gone, "sending to it: " + without_place(error.what()));
   }
   sent_.fetch_add(length, std::memory_order_relaxed);
   if (options_.meter != nullptr) options_.meter->sent(length);
@@ -293,7 +303,7 @@ void Links::receive(int rank, Lane lane, size_t length) {
     }
     buffer->waitRecv();
   } catch (const std::exception& error) {
-    throw LinkError(fmt::format("waiting for rank {}: {}", rank, without_place(error.what())));
+    throw fault_of(rank, FailureKind::gone, "waiting for it: " + without_place(error.what()));
   }
   received_.fetch_add(length, std::memory_order_relaxed);
   if (options_.meter != nullptr) options_.meter->received(length);
@@ -311,10 +321,10 @@ void Links::wait_for(int rank, short event) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
     const auto ready = poll(&watched, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000)));
     if (ready > 0) return;
-    if (ready < 0 && errno != EINTR) throw LinkError(fmt::format("waiting for rank {}: {}", rank, strerror(errno)));
+    if (ready < 0 && errno != EINTR) throw fault_of(rank, FailureKind::io, strerror(errno), errno);
     if (Clock::now() >= until_) {
-      const char* what = event == POLLIN ? "nothing came from" : "nothing more was taken by";
-      throw LinkError(fmt::format("{} rank {} within {:g} s", what, rank, options_.deadline.count()));
+      const char* what = event == POLLIN ? "sent nothing" : "took nothing more";
+      throw fault_of(rank, FailureKind::timeout, fmt::format("{} within {:g} s", what, options_.deadline.count()));
     }
   }
 }

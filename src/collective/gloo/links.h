@@ -33,7 +33,12 @@ using Clock = std::chrono::steady_clock;
 
 class LinkError : public Error {
  public:
-  using Error::Error;
+  explicit LinkError(base::Failure failure) : Error(failure.message()), failure_(std::move(failure)) {}
+
+  [[nodiscard]] const base::Failure& failure() const { return failure_; }
+
+ private:
+  base::Failure failure_;
 };
 
 /// The largest message, and that of which four may be unread. Nobody reads while he writes, so what is on its way

@@ -18,7 +18,7 @@ namespace lockstep::collective {
 namespace {
 
 using base::Failure;
-using base::Result;
+using base::Status;
 using mpi::Transfers;
 using Bytes = std::span<std::byte>;
 
@@ -58,17 +58,17 @@ class MpiGroup final : public Collective {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
 
-  Result<bool> all_reduce(void* data, size_t count, Element element) override;
-  Result<bool> broadcast(Bytes data, int root) override;
-  Result<bool> all_gather(std::span<const std::byte> mine, Bytes all) override;
-  Result<bool> barrier() override;
+  Status all_reduce(void* data, size_t count, Element element) override;
+  Status broadcast(Bytes data, int root) override;
+  Status all_gather(std::span<const std::byte> mine, Bytes all) override;
+  Status barrier() override;
 
   void abort(const std::string& why) override;
   [[nodiscard]] Traffic traffic() const override { return transfers_.traffic(); }
 
  private:
-  Result<bool> reduce_one_way(Bytes data, Element element);
-  Result<bool> reduce_in_parts(Bytes data, Element element);
+  Status reduce_one_way(Bytes data, Element element);
+  Status reduce_in_parts(Bytes data, Element element);
   /// Adds up blocks that lie in scratch_ by rank, with this rank's own instead of its block, into `own`.
   void add_in_order(Bytes own, Element element);
   Bytes block(int rank, size_t bytes) { return {scratch_.get() + static_cast<size_t>(rank) * bytes, bytes}; }
@@ -78,8 +78,8 @@ class MpiGroup final : public Collective {
   /// Calls it with the others, nearest first, so that not all begin with the same one.
   template <class Call>
   void with_others(Call call);
-  Result<bool> wait(const std::string& what);
-  Result<bool> refuse() const;
+  Status wait(const std::string& what);
+  Status refuse() const;
 
   int rank_;
   int size_;
@@ -108,19 +108,19 @@ void MpiGroup::reserve(size_t bytes) {
   scratch_bytes_ = bytes;
 }
 
-Result<bool> MpiGroup::refuse() const {
+Status MpiGroup::refuse() const {
   const std::lock_guard lock(mutex_);
-  return Failure{why_.empty() ? "the group of MPI ranks has failed before" : why_};
+  return Failure{base::FailureKind::gone, why_.empty() ? "the group of MPI ranks has failed before" : why_};
 }
 
-Result<bool> MpiGroup::wait(const std::string& what) {
-  Result<bool> done = transfers_.wait();
+Status MpiGroup::wait(const std::string& what) {
+  Status done = transfers_.wait();
   if (done) return done;
   failed_ = true;
   // What is under way may still be written to, by MPI or by another rank.
   static_cast<void>(scratch_.release());
   if (aborted_) return refuse();
-  return Failure(done.failure()).because(fmt::format("{} between {} MPI ranks, at rank {}", what, size_, rank_));
+  return Failure(done.failure()).because(fmt::format("{} between {} MPI ranks", what, size_));
 }
 
 void MpiGroup::add_in_order(Bytes own, Element element) {
@@ -135,18 +135,18 @@ void MpiGroup::add_in_order(Bytes own, Element element) {
   }
 }
 
-Result<bool> MpiGroup::reduce_one_way(Bytes data, Element element) {
+Status MpiGroup::reduce_one_way(Bytes data, Element element) {
   reserve(data.size() * static_cast<size_t>(size_));
   with_others([&](int other) {
     transfers_.receive(block(other, data.size()), other);
     transfers_.send(data, other);
   });
-  Result<bool> done = wait("all-reduce");
+  Status done = wait("all-reduce");
   if (done) add_in_order(data, element);
   return done;
 }
 
-Result<bool> MpiGroup::reduce_in_parts(Bytes data, Element element) {
+Status MpiGroup::reduce_in_parts(Bytes data, Element element) {
   const size_t each = bytes_of(element);
   const Parts parts(data.size() / each, each, size_);
   const Bytes own = parts.of(data, rank_);
@@ -155,7 +155,7 @@ Result<bool> MpiGroup::reduce_in_parts(Bytes data, Element element) {
     transfers_.receive(block(other, own.size()), other);
     transfers_.send(parts.of(data, other), other);
   });
-  Result<bool> done = wait("all-reduce");
+  Status done = wait("all-reduce");
   if (!done) return done;
   add_in_order(own, element);
   spread(data, parts);
@@ -169,23 +169,22 @@ void MpiGroup::spread(Bytes data, const Parts& parts, int has_all) {
   });
 }
 
-Result<bool> MpiGroup::all_reduce(void* data, size_t count, Element element) {
+Status MpiGroup::all_reduce(void* data, size_t count, Element element) {
   if (failed_ || aborted_) return refuse();
-  if (size_ == 1) return true;
+  if (size_ == 1) return {};
   Bytes rest{static_cast<std::byte*>(data), count * bytes_of(element)};
   while (!rest.empty()) {
     const Bytes segment = rest.first(std::min(rest.size(), kSegment));
-    Result<bool> done =
-        segment.size() <= kOneWay ? reduce_one_way(segment, element) : reduce_in_parts(segment, element);
+    Status done = segment.size() <= kOneWay ? reduce_one_way(segment, element) : reduce_in_parts(segment, element);
     if (!done) return done;
     rest = rest.subspan(segment.size());
   }
-  return true;
+  return {};
 }
 
-Result<bool> MpiGroup::broadcast(Bytes data, int root) {
+Status MpiGroup::broadcast(Bytes data, int root) {
   if (failed_ || aborted_) return refuse();
-  if (size_ == 1) return true;
+  if (size_ == 1) return {};
   const std::string what = fmt::format("broadcast from rank {}", root);
   const Parts parts(data.size(), 1, size_);
   if (rank_ != root) {
@@ -193,13 +192,13 @@ Result<bool> MpiGroup::broadcast(Bytes data, int root) {
   } else {
     with_others([&](int other) { transfers_.send(data.size() <= kOneWay ? data : parts.of(data, other), other); });
   }
-  Result<bool> done = wait(what);
+  Status done = wait(what);
   if (!done || data.size() <= kOneWay) return done;
   spread(data, parts, root);
   return wait(what);
 }
 
-Result<bool> MpiGroup::all_gather(std::span<const std::byte> mine, Bytes all) {
+Status MpiGroup::all_gather(std::span<const std::byte> mine, Bytes all) {
   if (failed_ || aborted_) return refuse();
   const auto part = [&](int rank) { return all.subspan(static_cast<size_t>(rank) * mine.size(), mine.size()); };
   if (!mine.empty()) std::memmove(part(rank_).data(), mine.data(), mine.size());
@@ -210,7 +209,7 @@ Result<bool> MpiGroup::all_gather(std::span<const std::byte> mine, Bytes all) {
   return wait("all-gather");
 }
 
-Result<bool> MpiGroup::barrier() {
+Status MpiGroup::barrier() {
   if (failed_ || aborted_) return refuse();
   with_others([&](int other) {
     transfers_.receive({}, other);

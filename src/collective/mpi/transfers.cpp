@@ -1,7 +1,6 @@
 #include "collective/mpi/transfers.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -70,7 +69,7 @@ void Transfers::pause(std::chrono::nanoseconds waited) const {
   }
 }
 
-base::Result<bool> Transfers::wait() {
+base::Status Transfers::wait() {
   const Clock::time_point begin = Clock::now();
   while (error_ == MPI_SUCCESS) {
     int done = 0;
@@ -79,14 +78,14 @@ base::Result<bool> Transfers::wait() {
     if (done != 0) {
       requests_.clear();
       peers_.clear();
-      return true;
+      return {};
     }
-    if (give_up_.load(std::memory_order_relaxed)) return base::Failure{"given up"};
+    if (give_up_.load(std::memory_order_relaxed)) return base::Failure{base::FailureKind::interrupted, "given up"};
     const Clock::duration waited = Clock::now() - begin;
     if (waited > options_.deadline) return overdue();
     pause(waited);
   }
-  return base::Failure{error_text(error_)};
+  return base::Failure{base::FailureKind::io, error_text(error_)};
 }
 
 base::Failure Transfers::overdue() {
@@ -99,8 +98,11 @@ base::Failure Transfers::overdue() {
     (peers_[i].sends_to_us ? silent : deaf).insert(peers_[i].rank);
   }
   const std::set<int>& culprits = silent.empty() ? deaf : silent;
-  return {fmt::format("{} {} {} nothing for {:.3g} s", culprits.size() == 1 ? "rank" : "ranks",
-                      fmt::join(culprits, ", "), silent.empty() ? "took" : "sent", options_.deadline.count())};
+  base::Failure failure{
+      base::FailureKind::timeout,
+      fmt::format("{} nothing for {:.3g} s", silent.empty() ? "took" : "sent", options_.deadline.count())};
+  failure.ranks.assign(culprits.begin(), culprits.end());
+  return failure;
 }
 
 }  // namespace lockstep::collective::mpi

@@ -30,7 +30,7 @@ class Transfers {
   void receive(std::span<std::byte> data, int from);
   /// Until all have arrived. A failure says which ranks have not sent, or what MPI said; where `give_up` became true it
   /// says so.
-  base::Result<bool> wait();
+  base::Status wait();
 
   [[nodiscard]] const Traffic& traffic() const { return traffic_; }
 
