@@ -344,7 +344,7 @@ void AllReduceExchange::tune() {
   if (!autotune_->done()) return;
   autotune_.reset();
   tuned_ = true;
-  if (leads_ && options_.tuned) options_.tuned(options_.bucket_bytes);
+  if (leads_ && options_.events != nullptr) options_.events->bucket_size_found(options_.bucket_bytes);
 }
 
 void AllReduceExchange::set_buckets(size_t bytes) {

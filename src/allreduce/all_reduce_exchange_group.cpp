@@ -46,7 +46,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
   const bool led = leads_ && live_;
   const uint64_t had = step_;
-  if (leads_ && options_.regrouping) options_.regrouping();
+  if (leads_ && options_.events != nullptr) options_.events->group_breaks_up();
   for (;;) {
     if (group_.collective) {
       group_.collective->abort("the group is made anew");
@@ -66,9 +66,9 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   bytes_counted_ = group_.collective->traffic().sent;
   const bool begins = !group_.standing.live;
   whole_ = live_ = true;
-  if (begins && leads_ && options_.began) options_.began(step_, examples_);
+  if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(step_, examples_);
   // Its group made way for another: what it kept of later steps does not count. Nobody has made a step since.
-  if (led && step_ < had && options_.went_back) options_.went_back(step_);
+  if (led && step_ < had && options_.events != nullptr) options_.events->went_back(step_);
   info.step = step_;
   info.examples_total = examples_;
   info.plan = plan_;
@@ -84,7 +84,8 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
     if (!whole_) leads_ = false;
     return failure;
   }
-  leads_ = !over && whole_ && live_ && membership_->foremost() && (!options_.is_newest || options_.is_newest(step_));
+  const bool newest = options_.events == nullptr || options_.events->is_newest(step_);
+  leads_ = !over && whole_ && live_ && membership_->foremost() && newest;
   if (over) options_.log("warning", "training is over: it ended without this worker");
   StepInfo info;
   info.step = step_;
@@ -124,7 +125,7 @@ void AllReduceExchange::adopt(Formed formed) {
   autotune_.reset();
   if (!tuned_) autotune_.emplace(parameters_.count() * sizeof(float), default_bucket_bytes_);
   set_buckets(tuned_ ? known : autotune_->bucket_bytes());
-  if (leads_ && tuned_ && options_.autotune && options_.tuned) options_.tuned(known);
+  if (leads_ && tuned_ && options_.autotune && options_.events != nullptr) options_.events->bucket_size_found(known);
 }
 
 data::Plan AllReduceExchange::make_plan() const {

@@ -72,11 +72,7 @@ allreduce::AllReduceOptions all_reduce_options(const Settings& settings, const M
   options.bucket_bytes = static_cast<size_t>(settings.bucket_mb * kBucketMegabyte);
   options.autotune = settings.autotune;
   options.top_k = settings.top_k;
-  options.began = start.began;
-  options.went_back = start.went_back;
-  options.is_newest = start.is_newest;
-  options.regrouping = start.regrouping;
-  options.tuned = start.tuned;
+  options.events = start.events;
   options.trace = start.trace;
   return options;
 }

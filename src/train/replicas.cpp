@@ -86,8 +86,7 @@ Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExch
 Together Replicas::together(MemberStart start) {
   first_kept_.emplace(cores_.front());  // before its Setup starts threads
   start_ = start;
-  start_.began = {};
-  start_.tuned = {};
+  start_.events = nullptr;  // the first replica keeps the run
   start_.state = nullptr;
   return join(0, std::move(start), &first_);
 }
