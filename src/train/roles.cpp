@@ -86,15 +86,17 @@ class Beat {
   std::thread thread_;
 };
 
-EvalEvent to_event(uint64_t step, const Metrics& metrics, double seconds, double took, std::optional<double>& best) {
+/// Keeps the best evaluation in `best`.
+EvalEvent to_event(uint64_t step, const Metrics& metrics, double seconds, double took,
+                   std::optional<EvalRecord>& best) {
+  const EvalRecord record{step, 0, metrics.loss, metrics.accuracy, metrics.examples};
   EvalEvent event;
   event.step = step;
   event.loss = metrics.loss;
   event.accuracy = metrics.has_accuracy ? metrics.accuracy : std::numeric_limits<double>::quiet_NaN();
   event.examples = metrics.examples;
-  const double score = metrics.has_accuracy ? metrics.accuracy : -metrics.loss;
-  event.best = !best || score > *best;
-  if (event.best) best = score;
+  event.best = is_better(record, best);
+  if (event.best) best = record;
   event.seconds = seconds;
   event.eval_seconds = took;
   return event;
@@ -196,7 +198,7 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
   const StopRules rules = StopRules::from(settings);
   const auto source = follow_checkpoints(settings, group, prepared.job, options.interrupt, parameters);
   const RunClock clock;
-  std::optional<double> best;
+  std::optional<EvalRecord> best;
   const auto evaluate = [&](uint64_t step) {
     const double before = clock.seconds();
     const Metrics metrics = evaluator.run();
