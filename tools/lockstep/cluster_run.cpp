@@ -146,7 +146,7 @@ void close(const ClusterRun& run, const Terminal& terminal, const ClusterDisplay
   const std::string summary = read_text(run.run_dir + "/summary.json");
   const std::optional<Outcome> outcome = read_outcome(summary, run.run_dir);
   if (!outcome) {
-    print("the roles ended without a result; what there is lies in {}\n", run.run_dir);
+    print("the roles ended without a result; partial output is in {}\n", run.run_dir);
   } else if (run.settings->quiet) {
     print_result_line(*run.settings, *outcome);
   } else {
@@ -194,10 +194,14 @@ int run_cluster(const ClusterRun& run) {
   const std::string missing = run.collect ? run.collect() : "";
   const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;
   if (run.settings->trace) merge_traces(run.run_dir, terminal);
-  const bool discarded = !ended.error.empty() && run.discard && run.discard();
-  const std::string error = ended.error + (uncollected.empty() ? "" : "; " + uncollected);
-  if (ended.code == 2) throw UsageError(error);
-  if (!ended.error.empty()) throw Error(error + (discarded ? "" : "; what there is lies in " + run.run_dir));
+  if (ended.failure) {
+    cluster::RoleFailure failure = *ended.failure;
+    const bool discarded = run.discard && run.discard();
+    if (!uncollected.empty()) failure.text += "; " + uncollected;
+    if (ended.code == 2) failure.kind = cluster::RoleFailure::Kind::usage;
+    if (ended.code != 2 && !discarded) failure.output = run.run_dir;
+    throw cluster::RunError(failure);
+  }
   close(run, terminal, display);
   if (!uncollected.empty()) throw IoError(uncollected);
   return ended.code;

@@ -37,8 +37,9 @@ int train_as_member(const train::Configuration& configuration, const train::Sett
   train::Outcome outcome;
   try {
     outcome = session.run();
-  } catch (const train::NonFiniteError& error) {
+  } catch (const NonFiniteError& error) {
     if (settings.report != "json") throw;
+    reporter.failure(cluster::failure_of(error));
     std::fprintf(stderr, "%s\n", error.what());
     return cluster::kHopelessCode;
   }

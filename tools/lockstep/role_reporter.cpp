@@ -45,8 +45,10 @@ void RoleReporter::state(const std::string& state) {
   if (!quiet_) write(fmt::format("{}: {}\n", role_, state));
 }
 
-void RoleReporter::failure(const cluster::RoleFailure& failure) {
-  if (json_) write(cluster::to_json(failure, role_) + "\n");
+void RoleReporter::failure(cluster::RoleFailure failure) {
+  if (!json_) return;
+  failure.role = role_;
+  write(cluster::to_json(failure) + "\n");
 }
 
 void RoleReporter::server_status(const ps::Server::Progress& progress) {
