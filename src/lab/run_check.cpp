@@ -24,7 +24,7 @@ bool has_cluster(const train::Settings& settings) { return settings.workers > 0 
 
 /// The cluster as a launcher on this machine would make it, with addresses that nobody listens at.
 cluster::Spec spec_of(const RunPlan& plan, const train::Settings& settings) {
-  const bool all_reduce = settings.strategy == "allreduce";
+  const bool all_reduce = settings.strategy == train::Strategy::all_reduce;
   if (all_reduce && !value_of(plan.settings, "ps").empty()) {
     throw UsageError(fmt::format("ps: {} with strategy allreduce, which has no parameter servers", settings.ps));
   }
@@ -146,7 +146,7 @@ bool is_place(std::string_view setting) {
 size_t nodes_of(const train::Settings& settings) {
   if (!settings.layout.empty()) return cluster::parse_layout(settings.layout).size();
   if (settings.workers == 0) return 1;
-  return static_cast<size_t>(settings.workers + (settings.strategy == "allreduce" ? 0 : settings.ps));
+  return static_cast<size_t>(settings.workers + (settings.strategy == train::Strategy::all_reduce ? 0 : settings.ps));
 }
 
 std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,

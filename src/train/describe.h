@@ -19,7 +19,7 @@ struct DescribeRequest {
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;
-  std::string precision = "f32";
+  Precision precision = Precision::f32;
   bool exact_conv = false;
 };
 

@@ -20,7 +20,7 @@ collective::GroupOptions group_options(const Settings& settings) {
   collective::GroupOptions options;
   options.deadline = collective::Seconds(settings.patience);
   const bool fits = settings.threads * settings.replicas <= base::available_cores();
-  if (fits && settings.wait_policy != "block") options.spin = kSpinInProcess;
+  if (fits && settings.wait_policy != IdleThreads::block) options.spin = kSpinInProcess;
   return options;
 }
 
@@ -65,7 +65,7 @@ Replicas::~Replicas() {
 Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExchange** made) {
   Together together;
   together.gradients_per_update = settings_.replicas;
-  if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(replica);
+  if (settings_.shard == Sharding::none) together.seed_of_order = static_cast<uint64_t>(replica);
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, settings_.batch);
   options.names = names();
   options.one_process = true;

@@ -48,8 +48,8 @@ Prepared prepare(Configuration& configuration, const Group& group) {
 }
 
 ps::Durability durability_of(const Settings& settings) {
-  if (settings.durability == "machine") return ps::Durability::machine;
-  return settings.durability == "checkpoint" ? ps::Durability::checkpoint : ps::Durability::process;
+  if (settings.durability == Durability::machine) return ps::Durability::machine;
+  return settings.durability == Durability::checkpoint ? ps::Durability::checkpoint : ps::Durability::process;
 }
 
 std::string find_run_of(const Settings& settings, const Group& group, const std::string& job,
@@ -188,10 +188,10 @@ void run_evaluator(Configuration configuration, const RoleOptions& options) {
                        {shape.channels, shape.height, shape.width},
                        dataset.classes()};
   graph::ParameterStore parameters = make_parameters(spec, settings.seed);
-  const data::PixelScaling pixels = settings.pixels != "standard" ? data::PixelScaling{}
-                                    : dataset.pixels              ? *dataset.pixels
-                                                                  : data::standardise(dataset.train);
-  const data::Examples& split = settings.eval_split == "validation" ? dataset.validation : dataset.test;
+  const data::PixelScaling pixels = settings.pixels != PixelValues::standard ? data::PixelScaling{}
+                                    : dataset.pixels                         ? *dataset.pixels
+                                                                             : data::standardise(dataset.train);
+  const data::Examples& split = settings.eval_split == EvalSplit::validation ? dataset.validation : dataset.test;
   Evaluator evaluator(spec, *backend, parameters.values().data(), split, settings.eval_batch, &pixels);
   EvaluatorObserver observer(settings, observed_role(group, folder.path()));
   RunLog log(folder, 0, std::filesystem::exists(folder.evals_file()), UINT64_MAX);

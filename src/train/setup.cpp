@@ -80,7 +80,7 @@ Settings with_schedule_end(Settings settings, const data::Dataset& dataset, int6
 
 /// Data that comes without its scaling is scaled by what there is.
 data::PixelScaling scaling_of(const Settings& settings, const data::Dataset& dataset) {
-  if (settings.pixels != "standard") return {};
+  if (settings.pixels != PixelValues::standard) return {};
   return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
 }
 
@@ -120,7 +120,7 @@ const data::Examples& Setup::trained_split() {
 }
 
 const data::Examples& Setup::evaluated_split() const {
-  return settings_.eval_split == "validation" ? dataset_.validation : dataset_.test;
+  return settings_.eval_split == EvalSplit::validation ? dataset_.validation : dataset_.test;
 }
 
 std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder, PictureSink sink) const {
@@ -194,10 +194,14 @@ std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* togethe
 exchange::LocalOptions Setup::exchange_options() const {
   const Settings& s = settings_;
   exchange::LocalOptions options;
-  options.optimizer = {
-      optim::parse_method(s.optimizer), static_cast<float>(s.momentum),    s.nesterov, s.beta1, s.beta2,
-      static_cast<float>(s.eps),        static_cast<float>(s.weight_decay)};
-  options.schedule.kind = optim::parse_schedule(s.schedule);
+  options.optimizer = {s.optimizer,
+                       static_cast<float>(s.momentum),
+                       s.nesterov,
+                       s.beta1,
+                       s.beta2,
+                       static_cast<float>(s.eps),
+                       static_cast<float>(s.weight_decay)};
+  options.schedule.kind = s.schedule;
   options.schedule.base = static_cast<float>(s.lr);
   options.schedule.end = static_cast<float>(s.lr_end);
   options.schedule.decay_rate = static_cast<float>(s.decay_rate);
@@ -244,7 +248,7 @@ CheckpointHeader Setup::header() {
   header.train_examples = dataset_.train.count();
   header.class_names = dataset_.class_names;
   header.parameters = parameter_entries(parameters_.infos());
-  header.optimizer = settings_.optimizer;
+  header.optimizer = optim::name(settings_.optimizer);
   header.slots = exchange_->slot_names();
   for (const SettingDef& def : settings_table()) {
     if (def.keep != Keep::call_only) header.settings[std::string(def.name)] = value_text(settings_, def);

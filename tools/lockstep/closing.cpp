@@ -45,13 +45,13 @@ void print_evaluation(const Terminal& terminal, const train::Settings& settings,
   };
   const std::string loss = loss_text(outcome.last_eval->loss);
   if (!has_accuracy) {
-    row(terminal, settings.eval_split + " loss",
+    row(terminal, train::value_text(settings, "eval-split") + " loss",
         with_best(terminal.bold(loss), best ? loss_text(best->loss) : std::string()));
     return;
   }
-  row(terminal, settings.eval_split + " accuracy",
+  row(terminal, train::value_text(settings, "eval-split") + " accuracy",
       with_best(terminal.bold(percent(outcome.last_eval->accuracy)), best ? percent(best->accuracy) : std::string()));
-  row(terminal, settings.eval_split + " loss", loss);
+  row(terminal, train::value_text(settings, "eval-split") + " loss", loss);
 }
 
 void print_commands(const Terminal& terminal, const Outcome& outcome, const std::string& program) {
@@ -97,8 +97,8 @@ void print_opening(const Terminal& terminal, const train::Settings& settings, co
         counted(start.parameters, "parameter"),
         counted(static_cast<uint64_t>(start.train_examples), "training example"));
   const bool replicas = settings.replicas > 1;
-  print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
-        settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
+  print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", train::value_text(settings, "optimizer"), settings.lr,
+        settings.batch, settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
         replicas ? fmt::format("{} replicas of ", settings.replicas) : "",
         counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
   if (!start.data_origin.empty()) print("data: {}\n", start.data_origin);
@@ -133,9 +133,11 @@ void print_result_line(const train::Settings& settings, const Outcome& outcome) 
   std::string result = fmt::format("{} on {}: ", settings.model, settings.dataset);
   if (outcome.last_eval) {
     if (!std::isnan(outcome.last_eval->accuracy)) {
-      result += fmt::format("{} accuracy {}, ", settings.eval_split, percent(outcome.last_eval->accuracy));
+      result += fmt::format("{} accuracy {}, ", train::value_text(settings, "eval-split"),
+                            percent(outcome.last_eval->accuracy));
     }
-    result += fmt::format("{} loss {}, ", settings.eval_split, loss_text(outcome.last_eval->loss));
+    result +=
+        fmt::format("{} loss {}, ", train::value_text(settings, "eval-split"), loss_text(outcome.last_eval->loss));
   }
   result += fmt::format("{} in {}, {}", counted(outcome.steps, "step"), duration_text(outcome.seconds), why(outcome));
   if (!outcome.run_dir.empty()) result += ", " + outcome.run_dir;

@@ -170,7 +170,7 @@ void merge_traces(const std::string& run_dir, const Terminal& terminal) {
 
 int run_cluster(const ClusterRun& run) {
   const Terminal terminal = Terminal::detect();
-  ClusterDisplay display(terminal, run.tasks, run.settings->eval_split, run.settings->quiet);
+  ClusterDisplay display(terminal, run.tasks, train::value_text(*run.settings, "eval-split"), run.settings->quiet);
   std::error_code ignored;
   std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // of a run that is resumed: it says nothing of now
   if (run.settings->trace) observe::remove_traces(run.run_dir);

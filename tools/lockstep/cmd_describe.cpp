@@ -94,7 +94,7 @@ train::DescribeRequest request_for(const std::string& name, train::Configuration
   request.model = &configuration.model(run.model);
   request.options = run.options;
   request.batch = run.batch;
-  request.optimizer = run.optimizer;
+  request.optimizer = train::value_text(run, "optimizer");
   return request;
 }
 

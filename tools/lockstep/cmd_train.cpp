@@ -62,10 +62,13 @@ train::Settings resolve_early(train::Configuration configuration) {
 /// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.
 int64_t servers_of_ranks(const train::Settings& settings, const train::Configuration& configuration) {
   const bool given = configuration.given("ps");
-  if (given && settings.strategy == "allreduce" && !configuration.given("resume")) {
+  if (given && settings.strategy == train::Strategy::all_reduce && !configuration.given("resume")) {
     throw UsageError(fmt::format("--ps {} is of --strategy ps, and --strategy is allreduce", settings.ps));
   }
-  return settings.strategy == "ps" || (given && settings.strategy == "auto") ? settings.ps : 0;
+  return settings.strategy == train::Strategy::parameter_servers ||
+                 (given && settings.strategy == train::Strategy::automatic)
+             ? settings.ps
+             : 0;
 }
 
 /// The cluster that this process is one of. A launcher that is asked for is none, whatever TF_CONFIG says.
@@ -85,11 +88,12 @@ std::optional<cluster::FoundCluster> find_role(const train::Settings& settings,
 }
 
 int run_here(const train::Configuration& configuration, const train::Settings& early, const Invocation& invocation) {
-  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != "auto", invocation.argv);
+  base::ensure_wait_policy(train::wait_policy(early), early.wait_policy != train::IdleThreads::automatic,
+                           invocation.argv);
 
   const Terminal terminal = Terminal::detect();
   const bool quiet = early.quiet;
-  Progress progress(terminal, early.eval_split);
+  Progress progress(terminal, train::value_text(early, "eval-split"));
   train::SessionOptions options;
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();
@@ -118,13 +122,16 @@ bool is_of_replicas(std::string_view name) {
 }
 
 void check_replicas(const train::Settings& settings) {
-  const auto refuse = [&](std::string_view name, const std::string& value) {
-    throw UsageError(fmt::format("{}: {} does not go with replicas in one process", name, value));
+  const auto refuse = [&](std::string_view name) {
+    throw UsageError(
+        fmt::format("{}: {} does not go with replicas in one process", name, train::value_text(settings, name)));
   };
-  if (settings.strategy == "ps") refuse("strategy", settings.strategy);
-  if (settings.collective != "auto" && settings.collective != "inprocess") refuse("collective", settings.collective);
-  if (settings.top_k > 0 && settings.wire != "f32") {
-    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  if (settings.strategy == train::Strategy::parameter_servers) refuse("strategy");
+  if (settings.collective != train::Engine::automatic && settings.collective != train::Engine::in_process) {
+    refuse("collective");
+  }
+  if (settings.top_k > 0 && settings.wire != train::WireElement::f32) {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", train::value_text(settings, "wire")));
   }
 }
 
@@ -154,7 +161,8 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
       throw UsageError("--emulate makes a cluster of its own; not for a process of another one");
     }
     // Kept with the run, so that ranks that resume it are given the same roles.
-    if (settings.strategy == "auto") configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
+    if (settings.strategy == train::Strategy::automatic)
+      configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
   if (settings.workers > 0 || !settings.layout.empty()) return run_local_cluster(configuration, settings, invocation);

@@ -133,7 +133,7 @@ cluster::ClusterFile make_cluster(const train::Configuration& configuration, con
   cluster::LocalCluster wanted;
   const bool layout_alone = !settings.layout.empty() && !configuration.given("workers");
   wanted.workers = layout_alone ? 0 : static_cast<int>(settings.workers);
-  const bool all_reduce = settings.strategy == "allreduce";
+  const bool all_reduce = settings.strategy == train::Strategy::all_reduce;
   if (all_reduce && configuration.given("ps") && settings.resume.empty()) {
     throw UsageError(fmt::format("--ps: {} with --strategy allreduce, which has no parameter servers", settings.ps));
   }
@@ -146,7 +146,7 @@ cluster::ClusterFile make_cluster(const train::Configuration& configuration, con
 
 /// The ranks of one mpirun instead of a process for each role.
 bool wants_mpi(const train::Settings& settings, const cluster::Spec& spec) {
-  if (!spec.ps.empty() || settings.collective != "mpi") return false;
+  if (!spec.ps.empty() || settings.collective != train::Engine::mpi) return false;
   if (!spec.evaluator.empty()) {
     throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");
   }
@@ -159,9 +159,9 @@ bool wants_mpi(const train::Settings& settings, const cluster::Spec& spec) {
 void print_opening(const train::Settings& settings, const cluster::Spec& spec, const std::string& run_dir, int threads,
                    const EmulatedNodes* nodes) {
   const Terminal terminal = Terminal::detect();
-  const std::string how = spec.ps.empty()
-                              ? "all-reduce"
-                              : fmt::format("{}, {}", counted(spec.ps.size(), "parameter server"), settings.mode);
+  const std::string how = spec.ps.empty() ? "all-reduce"
+                                          : fmt::format("{}, {}", counted(spec.ps.size(), "parameter server"),
+                                                        train::value_text(settings, "mode"));
   print("{} on {}: {} of {}{}, {}\n", terminal.bold(settings.model), terminal.bold(settings.dataset),
         counted(spec.members().size(), "worker"), counted(static_cast<uint64_t>(threads), "thread"),
         spec.evaluator.empty() ? "" : ", an evaluator", how);
@@ -201,7 +201,7 @@ cluster::LocalJob make_job(const train::Configuration& configuration, const trai
     job.threads = threads_on(*places.nodes(), cluster);
     job.shares.worker_threads = job.threads.at(cluster.spec.chief_task().str());
   }
-  job.wait_policy = settings.wait_policy;
+  job.wait_policy = train::value_text(settings, "wait-policy");
   return job;
 }
 

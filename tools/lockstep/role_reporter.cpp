@@ -24,7 +24,7 @@ std::string line(const ordered_json& json) {
 
 RoleReporter::RoleReporter(const cluster::Task& task, const train::Settings& settings)
     : role_(task.str()),
-      json_(settings.report == "json"),
+      json_(settings.report == train::ReportForm::json),
       quiet_(settings.quiet),
       epochs_(settings.epochs),
       ticker_(json_ ? kJsonInterval : kTextInterval) {}
