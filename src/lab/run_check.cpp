@@ -130,9 +130,9 @@ train::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> mode
   train::Configuration configuration(models);
   for (const auto& [name, text] : plan.settings) {
     if (name.starts_with("options.")) {
-      configuration.set("options", name.substr(8) + "=" + text);
+      configuration.set("options", name.substr(8) + "=" + text, "options");
     } else {
-      configuration.set(name, text);
+      configuration.set(name, text, name);
     }
   }
   return configuration.resolve();
@@ -173,9 +173,7 @@ std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>
 void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine) {
   const RunPlan& plan = variation.plan;
   const auto fail = [&](const YamlNode& at, const Error& error) {
-    std::string text = error.what();
-    if (text.starts_with("--")) text.erase(0, 2);
-    reader.fail(at, fmt::format("run {}: {}", plan.key, text));
+    reader.fail(at, fmt::format("run {}: {}", plan.key, error.what()));
   };
   const std::string model = value_of(plan.settings, "model");
   if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: no model; give one in `base`", plan.key));

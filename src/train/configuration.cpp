@@ -58,9 +58,9 @@ std::string yaml_value(const Settings& settings, const SettingDef& def) {
 
 }  // namespace
 
-void Configuration::set(std::string_view name, std::string_view text) {
+void Configuration::set(std::string_view name, std::string_view text, std::string where) {
   const SettingDef& def = known_setting(name);
-  const std::string where = "--" + std::string(def.name);
+  if (where.empty()) where = "--" + std::string(def.name);
   Settings scratch;
   assign(scratch, def, text, where);
   Given& given = flags_[std::string(def.name)];
