@@ -65,7 +65,7 @@ TEST(SettingsTable, FindsNamesWithHyphensOrUnderscores) {
 
 TEST(Precedence, FlagsWinOverYamlWinsOverModelWinsOverEveryone) {
   const Settings nothing = resolve("", {{"model", "lenet"}});
-  EXPECT_EQ(nothing.optimizer, "adam");
+  EXPECT_EQ(nothing.optimizer, optim::Method::adam);
   EXPECT_DOUBLE_EQ(nothing.lr, 0.001);
   EXPECT_EQ(nothing.epochs, 20);
   EXPECT_EQ(nothing.keep, 3);
