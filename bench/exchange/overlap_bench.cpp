@@ -93,13 +93,13 @@ settings::Settings settings_of(const Options& options) {
   settings::Settings settings;
   settings.model = options.model;
   settings.batch = options.batch;
-  settings.optimizer = "sgd";
+  settings.optimizer = optim::Method::sgd;
   settings.lr = 0.01;
   settings.epochs = 0;
   settings.steps = options.steps + options.warm_up;
   settings.threads = 1;
   settings.bucket_mb = options.bucket_mb;
-  settings.wire = options.wire;
+  settings::assign(settings, *settings::find_setting("wire"), options.wire, "--wire");
   return settings;
 }
 

@@ -2,6 +2,7 @@
 // what is allowed; tools/ turns them into an exit code. Network paths return base::Result instead.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,6 +36,18 @@ class MemoryError : public UsageError {
 class DataError : public Error {
  public:
   using Error::Error;
+};
+
+/// A loss or the parameters became infinite or not a number.
+class NonFiniteError : public Error {
+ public:
+  NonFiniteError(const std::string& text, uint64_t step) : Error(text), step_(step) {}
+
+  /// Updates made before it was seen.
+  [[nodiscard]] uint64_t step() const { return step_; }
+
+ private:
+  uint64_t step_;
 };
 
 /// The system refused: cannot open, read, write, create, connect.

@@ -169,7 +169,7 @@ void AllReduceExchange::tune() {
   const size_t bytes = tuner_.step(static_cast<double>(first.load + first.compute + first.wait));
   if (bytes != sender_.bucket_bytes()) accounting_.restart_stragglers(group_.members);
   sender_.cut(bytes);
-  if (tuner_.settled() && leads_ && options_.tuned) options_.tuned(bytes);
+  if (tuner_.settled() && leads_ && options_.events != nullptr) options_.events->bucket_size_found(bytes);
 }
 
 Communication AllReduceExchange::communication() const {

@@ -30,6 +30,7 @@
 #include "base/tracer.h"
 #include "collective/collective.h"
 #include "exchange/local_exchange.h"
+#include "exchange/run_events.h"
 #include "program/parameters.h"
 
 namespace lockstep::allreduce {
@@ -52,16 +53,7 @@ struct AllReduceOptions {
   base::TraceTrack* trace = nullptr;             ///< of the training thread; may be absent
   bool one_process = false;                      ///< members are threads that share a tracer, and so a clock
   std::function<void(std::string_view level, const std::string& text)> log;
-  /// The leader: training begins, at a step that nobody has gone beyond.
-  std::function<void(uint64_t step, uint64_t examples)> began;
-  /// The leader: from here on another one may lead.
-  std::function<void()> regrouping;
-  /// Who led a group that made way for another: training goes on at this step, whatever it had written beyond it.
-  std::function<void(uint64_t step)> went_back;
-  /// Of one who ends without a group: whether nothing of a later step is kept. May be absent.
-  std::function<bool(uint64_t step)> is_newest;
-  /// The leader: this many bytes per bucket are best.
-  std::function<void(size_t bytes)> tuned;
+  exchange::RunEvents* events = nullptr;  ///< borrowed, may be absent
 };
 
 class AllReduceExchange final : public exchange::Exchange {

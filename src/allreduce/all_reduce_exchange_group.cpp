@@ -51,7 +51,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
   const bool led = leads_ && here_.live;
   const uint64_t had = here_.step;
-  if (leads_ && options_.regrouping) options_.regrouping();
+  if (leads_ && options_.events != nullptr) options_.events->group_breaks_up();
   for (;;) {
     if (group_.collective) {
       group_.collective->abort("the group is made anew");
@@ -70,9 +70,9 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   accounting_.begin(*group_.collective);
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;
-  if (begins && leads_ && options_.began) options_.began(here_.step, here_.examples);
+  if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(here_.step, here_.examples);
   // Its group made way for another: what it kept of later steps does not count. Nobody has made a step since.
-  if (led && here_.step < had && options_.went_back) options_.went_back(here_.step);
+  if (led && here_.step < had && options_.events != nullptr) options_.events->went_back(here_.step);
   info.step = here_.step;
   info.examples_total = here_.examples;
   info.plan = plan_;
@@ -88,8 +88,8 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
     if (!here_.whole) leads_ = false;
     return failure;
   }
-  leads_ = !over && here_.whole && here_.live && membership_->foremost() &&
-           (!options_.is_newest || options_.is_newest(here_.step));
+  const bool newest = options_.events == nullptr || options_.events->is_newest(here_.step);
+  leads_ = !over && here_.whole && here_.live && membership_->foremost() && newest;
   if (over) options_.log("warning", "training is over: it ended without this worker");
   StepInfo info;
   info.step = here_.step;
@@ -116,7 +116,8 @@ void AllReduceExchange::adopt(Formed formed) {
   trace_.restart();
   // All members are told the same, so all cut alike.
   sender_.use(*group_.collective, tuner_.begin(group_.standing.bucket_bytes));
-  if (leads_ && tuner_.settled() && options_.autotune && options_.tuned) options_.tuned(sender_.bucket_bytes());
+  if (leads_ && tuner_.settled() && options_.autotune && options_.events != nullptr)
+    options_.events->bucket_size_found(sender_.bucket_bytes());
 }
 
 data::Plan AllReduceExchange::make_plan() const {

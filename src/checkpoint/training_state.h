@@ -19,6 +19,13 @@ struct EvalRecord {
   friend bool operator==(const EvalRecord&, const EvalRecord&) = default;
 };
 
+/// By accuracy, then by loss: true where `a` is better than `b`, or the first. Of a model without an accuracy all have
+/// the same one.
+inline bool is_better(const EvalRecord& a, const std::optional<EvalRecord>& b) {
+  if (!b || a.accuracy > b->accuracy) return true;
+  return !(a.accuracy < b->accuracy) && a.loss < b->loss;
+}
+
 struct TrainingState {
   uint64_t step = 0;          ///< updates made
   uint64_t examples = 0;      ///< seen

@@ -130,8 +130,7 @@ std::string worst(const std::vector<std::string>& states) {
 bool is_cut_off(const records::RunRecord& run, const std::string& node) {
   bool cut = false;
   for (const records::FaultRecord& fault : run.faults) {
-    if (fault.text == "cut " + node || fault.text.starts_with("cut " + node + " ")) cut = true;
-    if (fault.text == node + " is back") cut = false;
+    if (fault.kind == "cut" && fault.target == node) cut = !fault.ended;
   }
   return cut;
 }

@@ -8,16 +8,16 @@
 namespace lockstep::display {
 
 void LaunchDisplay::start(const std::vector<cluster::Task>& tasks) {
-  roles_.emplace(terminal_, tasks, settings_.eval_split, settings_.quiet);
+  roles_.emplace(terminal_, tasks, settings::value_text(settings_, "eval-split"), settings_.quiet);
 }
 
 void LaunchDisplay::on_opening(const launch::Opening& opening) {
   start(opening.spec.tasks());
   if (settings_.quiet) return;
   const cluster::Spec& spec = opening.spec;
-  const std::string how =
-      spec.ps.empty() ? "all-reduce"
-                      : fmt::format("{}, {}", terminal::counted(spec.ps.size(), "parameter server"), settings_.mode);
+  const std::string how = spec.ps.empty() ? "all-reduce"
+                                          : fmt::format("{}, {}", terminal::counted(spec.ps.size(), "parameter server"),
+                                                        settings::value_text(settings_, "mode"));
   terminal::print("{} on {}: {} of {}{}, {}\n", terminal_.bold(settings_.model), terminal_.bold(settings_.dataset),
                   terminal::counted(spec.members().size(), "worker"),
                   terminal::counted(static_cast<uint64_t>(opening.threads), "thread"),

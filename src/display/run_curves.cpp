@@ -49,15 +49,16 @@ std::string seconds_text(double seconds) {
   return seconds >= 0 && seconds < 1e15 ? terminal::duration_text(seconds) : fmt::format("{:.2g} s", seconds);
 }
 
-std::vector<std::string> chart(const terminal::Terminal& terminal, const std::string& title,
+enum class Quantity : uint8_t { loss, accuracy };
+
+std::vector<std::string> chart(const terminal::Terminal& terminal, Quantity quantity, const std::string& title,
                                const std::vector<terminal::Series>& series, Over over, size_t width) {
   terminal::ChartOptions options{title,
                                  over == Over::steps     ? "steps"
                                  : over == Over::seconds ? "time"
                                                          : "epochs",
                                  width, kHeight};
-  options.y_text =
-      title.find("accuracy") != std::string::npos ? accuracy_text : [](double v) { return terminal::loss_text(v); };
+  options.y_text = quantity == Quantity::accuracy ? accuracy_text : [](double v) { return loss_text(v); };
   if (over == Over::steps) options.x_text = records::count_text;
   if (over == Over::seconds) options.x_text = seconds_text;
   return terminal::line_chart(terminal, series, options);
@@ -73,13 +74,13 @@ size_t chart_width(size_t width) {
 
 std::string run_curves(const terminal::Terminal& terminal, const RunRecord& run, size_t width) {
   const size_t each = chart_width(width);
-  const auto draw = [&](const char* column) {
-    return chart(terminal, column,
+  const auto draw = [&](Quantity quantity, const char* column) {
+    return chart(terminal, quantity, column,
                  {{"training", curve(run, run.chief().steps, column, Over::steps, each)},
                   {"evaluation", curve(run, run.evals(), column, Over::steps, each)}},
                  Over::steps, each);
   };
-  return terminal::beside(draw("loss"), draw("accuracy"), std::max(width, kNarrowest));
+  return beside(draw(Quantity::loss, "loss"), draw(Quantity::accuracy, "accuracy"), std::max(width, kNarrowest));
 }
 
 std::string overlaid_curves(const terminal::Terminal& terminal, const std::vector<RunRecord>& runs, Over over,
@@ -97,9 +98,10 @@ std::string overlaid_curves(const terminal::Terminal& terminal, const std::vecto
     names.push_back(run.name);
     has_accuracy = has_accuracy || accuracies.back().curve.size() > 0;
   }
-  const auto left = chart(terminal, "loss in training", losses, over, each);
-  const auto right = has_accuracy ? chart(terminal, "accuracy at evaluations", accuracies, over, each)
-                                  : chart(terminal, "loss at evaluations", test_losses, over, each);
+  const auto left = chart(terminal, Quantity::loss, "loss in training", losses, over, each);
+  const auto right = has_accuracy
+                         ? chart(terminal, Quantity::accuracy, "accuracy at evaluations", accuracies, over, each)
+                         : chart(terminal, Quantity::loss, "loss at evaluations", test_losses, over, each);
   if (left.empty() && right.empty()) return "";
   std::string legend;
   for (const std::string& line : terminal::chart_legend(terminal, names, std::max(width, kNarrowest)))

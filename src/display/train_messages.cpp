@@ -45,14 +45,14 @@ void print_evaluation(const terminal::Terminal& terminal, const settings::Settin
   };
   const std::string loss = terminal::loss_text(outcome.last_eval->loss);
   if (!has_accuracy) {
-    row(terminal, settings.eval_split + " loss",
+    row(terminal, settings::value_text(settings, "eval-split") + " loss",
         with_best(terminal.bold(loss), best ? terminal::loss_text(best->loss) : std::string()));
     return;
   }
-  row(terminal, settings.eval_split + " accuracy",
+  row(terminal, settings::value_text(settings, "eval-split") + " accuracy",
       with_best(terminal.bold(terminal::percent(outcome.last_eval->accuracy)),
                 best ? terminal::percent(best->accuracy) : std::string()));
-  row(terminal, settings.eval_split + " loss", loss);
+  row(terminal, settings::value_text(settings, "eval-split") + " loss", loss);
 }
 
 void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, const std::string& program) {
@@ -99,8 +99,8 @@ void print_opening(const terminal::Terminal& terminal, const settings::Settings&
                   terminal::counted(start.parameters, "parameter"),
                   terminal::counted(static_cast<uint64_t>(start.train_examples), "training example"));
   const bool replicas = settings.replicas > 1;
-  terminal::print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", settings.optimizer, settings.lr, settings.batch,
-                  settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
+  terminal::print("{}, learning rate {}, batch {}{}, {}{}, seed {}\n", settings::value_text(settings, "optimizer"),
+                  settings.lr, settings.batch, settings.accumulate > 1 ? fmt::format(" x {}", settings.accumulate) : "",
                   replicas ? fmt::format("{} replicas of ", settings.replicas) : "",
                   terminal::counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
   if (!start.data_origin.empty()) terminal::print("data: {}\n", start.data_origin);
@@ -135,9 +135,11 @@ void print_result_line(const settings::Settings& settings, const Outcome& outcom
   std::string result = fmt::format("{} on {}: ", settings.model, settings.dataset);
   if (outcome.last_eval) {
     if (!std::isnan(outcome.last_eval->accuracy)) {
-      result += fmt::format("{} accuracy {}, ", settings.eval_split, terminal::percent(outcome.last_eval->accuracy));
+      result += fmt::format("{} accuracy {}, ", settings::value_text(settings, "eval-split"),
+                            terminal::percent(outcome.last_eval->accuracy));
     }
-    result += fmt::format("{} loss {}, ", settings.eval_split, terminal::loss_text(outcome.last_eval->loss));
+    result += fmt::format("{} loss {}, ", settings::value_text(settings, "eval-split"),
+                          terminal::loss_text(outcome.last_eval->loss));
   }
   result += fmt::format("{} in {}, {}", terminal::counted(outcome.steps, "step"),
                         terminal::duration_text(outcome.seconds), why(outcome));

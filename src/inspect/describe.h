@@ -19,7 +19,7 @@ struct DescribeRequest {
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;
-  std::string precision = "f32";
+  settings::Precision precision = settings::Precision::f32;
   bool exact_conv = false;
 };
 
@@ -53,7 +53,7 @@ struct ModelDescription {
   uint64_t backward_flops = 0;
   std::vector<LayerInfo> layers;
   std::vector<graph::ParameterInfo> parameter_table;
-  MemoryInfo memory;                       ///< of a training step
+  MemoryInfo memory;                         ///< of a training step
   std::vector<program::KernelInfo> kernels;  ///< of a training step, in order
 };
 

@@ -41,8 +41,8 @@ void check_class_names(const TrainedModel& model, const data::Dataset& dataset) 
     return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
                        names.size() > count ? ", ..." : "");
   };
-  throw UsageError(fmt::format("model '{}' was trained on classes {}; {} has {}", model.header.model,
-                               shown(trained), dataset.name, shown(dataset.class_names)));
+  throw UsageError(fmt::format("model '{}' was trained on classes {}; {} has {}", model.header.model, shown(trained),
+                               dataset.name, shown(dataset.class_names)));
 }
 
 data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
@@ -105,7 +105,7 @@ data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
 
 data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
                                  const data::FetchCallback& progress) {
-  if (train::settings_of(model.header).pixels != "standard") return {};
+  if (settings_of(model.header).pixels != settings::PixelValues::standard) return {};
   return *load_data(model, {"", folder, progress}).pixels;
 }
 

@@ -49,7 +49,7 @@ struct Length {
 
 Length length_of(const settings::Settings& s, double trainers) {
   const double batch = static_cast<double>(s.batch);
-  const double per_update = s.mode == "async" ? 1 : trainers;
+  const double per_update = s.mode == settings::Mode::async ? 1 : trainers;
   Length length;
   const double epoch_updates = s.steps_per_epoch > 0 ? static_cast<double>(s.steps_per_epoch)
                                                      : std::ceil(training_examples(s) / (batch * per_update));
@@ -139,10 +139,12 @@ double Estimator::seconds(const RunPlan& plan) {
   const double batch = static_cast<double>(s.batch);
   const double example = cost.flops / kFlopsPerSecond + kSecondsPerExample;
   double total = length.batches * (batch * example + kSecondsPerStep) / cores;
-  total += length.evaluations * test_examples(s) * example / 3 / (s.evaluate == "all" ? cores / trainers : cores);
+  total += length.evaluations * test_examples(s) * example / 3 /
+           (s.evaluate == settings::WhoEvaluates::all ? cores / trainers : cores);
   if (roles.cluster) {
-    const double exchanges =
-        s.mode == "async" && !roles.all_reduce ? length.batches : length.batches / std::min(2.0, trainers);
+    const double exchanges = s.mode == settings::Mode::async && !roles.all_reduce
+                                 ? length.batches
+                                 : length.batches / std::min(2.0, trainers);
     total +=
         exchanges * (kSecondsPerExchange + 2 * cost.parameter_bytes / kBytesPerSecond) / std::max(0.5, cores / host);
   }

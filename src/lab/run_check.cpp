@@ -24,7 +24,7 @@ bool has_cluster(const settings::Settings& settings) { return settings.workers >
 
 /// The cluster as a launcher on this machine would make it, with addresses that nobody listens at.
 cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
-  const bool all_reduce = settings.strategy == "allreduce";
+  const bool all_reduce = settings.strategy == settings::Strategy::all_reduce;
   if (all_reduce && !value_of(plan.settings, "ps").empty()) {
     throw UsageError(fmt::format("ps: {} with strategy allreduce, which has no parameter servers", settings.ps));
   }
@@ -131,9 +131,9 @@ settings::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> m
   settings::Configuration configuration(models);
   for (const auto& [name, text] : plan.settings) {
     if (name.starts_with("options.")) {
-      configuration.set("options", name.substr(8) + "=" + text);
+      configuration.set("options", name.substr(8) + "=" + text, "options");
     } else {
-      configuration.set(name, text);
+      configuration.set(name, text, name);
     }
   }
   return configuration.resolve();
@@ -147,7 +147,8 @@ bool is_place(std::string_view setting) {
 size_t nodes_of(const settings::Settings& settings) {
   if (!settings.layout.empty()) return cluster::parse_layout(settings.layout).size();
   if (settings.workers == 0) return 1;
-  return static_cast<size_t>(settings.workers + (settings.strategy == "allreduce" ? 0 : settings.ps));
+  return static_cast<size_t>(settings.workers +
+                             (settings.strategy == settings::Strategy::all_reduce ? 0 : settings.ps));
 }
 
 std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,
@@ -174,9 +175,7 @@ std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>
 void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine) {
   const RunPlan& plan = variation.plan;
   const auto fail = [&](const YamlNode& at, const Error& error) {
-    std::string text = error.what();
-    if (text.starts_with("--")) text.erase(0, 2);
-    reader.fail(at, fmt::format("run {}: {}", plan.key, text));
+    reader.fail(at, fmt::format("run {}: {}", plan.key, error.what()));
   };
   const std::string model = value_of(plan.settings, "model");
   if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: no model; give one in `base`", plan.key));

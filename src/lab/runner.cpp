@@ -18,6 +18,7 @@
 #include "emulate/claims.h"
 #include "emulate/rights.h"
 #include "lab/run_check.h"
+#include "launch/role_failure.h"
 #include "launch/supervisor.h"
 #include "lockstep/error.h"
 #include "process/caught_signals.h"
@@ -48,18 +49,19 @@ void remove_folder(const std::string& path) {
   throw IoError(fmt::format("cannot remove {}: {}", path, error.message()));
 }
 
-/// "lockstep: why" -> "why".
-std::string reason_of(const std::string& line) {
-  const size_t colon = line.find(": ");
-  const bool prefixed = colon != std::string::npos && line.find(' ') == colon + 1;
-  return prefixed ? line.substr(colon + 2) : line;
-}
-
 struct Trained {
   std::optional<process::Ending> ending;
-  std::string last_error;
-  int signal = 0;  ///< that the lab was asked to end with
+  std::optional<launch::RoleFailure> failure;  ///< what the run itself says of it
+  std::string last_error;                      ///< line on standard error
+  int signal = 0;                              ///< that the lab was asked to end with
 };
+
+/// The text of its failure. A program that crashed or is an older one on another host left no fields.
+std::string why_failed(const Trained& trained) {
+  if (trained.ending->signalled) return trained.ending->text();
+  if (trained.failure && !trained.failure->text.empty()) return trained.failure->text;
+  return trained.last_error.empty() ? trained.ending->text() : trained.last_error;
+}
 
 class Runner {
  public:
@@ -87,8 +89,8 @@ class Runner {
             const RunMeasured* measured = nullptr) const;
   /// Those to make, where these are done.
   [[nodiscard]] std::vector<const RunPlan*> to_make(const std::set<std::string>& finished) const;
-  [[nodiscard]] std::string log_of(const std::string& run_dir) const {
-    return fmt::format("{}/logs/{}.log", folder_, fs::path(run_dir).filename().string());
+  [[nodiscard]] std::string log_of(const std::string& run_dir, const char* ending = ".log") const {
+    return fmt::format("{}/logs/{}{}", folder_, fs::path(run_dir).filename().string(), ending);
   }
 
   const Experiment& experiment_;
@@ -227,7 +229,9 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
   if (!warm) log.open(log_of(run_dir), std::ios::trunc);
   process::Command command;
   command.program = kProgram;
-  command.argv = {options_.program};
+  const std::string failure_file = log_of(run_dir, ".failure.json");
+  fs::remove(failure_file);
+  command.argv = {options_.program, "--failure-file=" + failure_file};
   for (const std::string& word : run_words(plan, run_dir, options_.data, warm)) command.argv.push_back(word);
   command.environment = {{"TF_CONFIG", ""}};
   Trained trained;
@@ -256,6 +260,8 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
   }
   child.read_rest(Stream::out, out);
   child.read_rest(Stream::err, err);
+  trained.failure = launch::read_failure(failure_file);
+  if (warm) fs::remove(failure_file);
   if (!warm && !log.flush()) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
   return trained;
 }
@@ -276,12 +282,7 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
   std::string reason;
   RunMeasured measured;
   if (!trained.ending->ok()) {
-    const bool told = !trained.ending->signalled && !trained.last_error.empty();
-    reason = told ? reason_of(trained.last_error) : trained.ending->text();
-    // Where its folder is the lab knows, and says.
-    if (const size_t rest = reason.find("; partial output is in " + run_dir); rest != std::string::npos) {
-      reason.erase(rest);
-    }
+    reason = why_failed(trained);
     if (!plan.cluster.faults.empty()) reason += "; faults on schedule: " + plan.cluster.faults;
   } else {
     try {

@@ -52,10 +52,14 @@ ClusterEnd run_cluster(const ClusterRun& run) {
   const std::string missing = run.collect ? run.collect() : "";
   const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;
   if (run.settings->trace) merge_traces(run.run_dir, *run.events);
-  const bool discarded = !ended.error.empty() && run.discard && run.discard();
-  const std::string error = ended.error + (uncollected.empty() ? "" : "; " + uncollected);
-  if (ended.code == 2) throw UsageError(error);
-  if (!ended.error.empty()) throw Error(error + (discarded ? "" : "; partial output is in " + run.run_dir));
+  if (ended.failure) {
+    RoleFailure failure = *ended.failure;
+    const bool discarded = run.discard && run.discard();
+    if (!uncollected.empty()) failure.text += "; " + uncollected;
+    if (ended.code == 2) failure.kind = RoleFailure::Kind::usage;
+    if (ended.code != 2 && !discarded) failure.output = run.run_dir;
+    throw RunError(failure);
+  }
   return {ended.code, run.run_dir, uncollected};
 }
 

@@ -32,7 +32,7 @@ struct ClusterEnd {
   std::string uncollected;  ///< a line about files that did not come; empty if all did
 };
 
-/// Supervises the job to its end. Throws Error or UsageError with the line that says why the job failed.
+/// Supervises the job to its end. Throws RunError with the failure if the job failed.
 ClusterEnd run_cluster(const ClusterRun& run);
 
 }  // namespace lockstep::launch

@@ -42,7 +42,8 @@ process::Command make_command(const settings::Settings& settings, const Launcher
     const int threads = nodes.threads(0, static_cast<size_t>(settings.replicas));
     command.argv.push_back(fmt::format("--threads={}", threads));
   }
-  if (settings.wait_policy == "auto") command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
+  if (settings.wait_policy == settings::IdleThreads::automatic)
+    command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
   command.own_output = false;
   nodes.seat(command, 0);
   return command;

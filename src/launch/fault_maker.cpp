@@ -22,10 +22,28 @@ bool of_node(const Fault& fault) { return fault.kind == FaultKind::cut || fault.
 /// The place of "node2"; it is known to be one.
 size_t node_index(const std::string& name) { return std::stoul(name.substr(4)) - 1; }
 
-void keep(const std::string& file, double seconds, const std::string& text) {
+std::string_view kind_name(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kill:
+      return "kill";
+    case FaultKind::stop:
+      return "stop";
+    case FaultKind::cut:
+      return "cut";
+    case FaultKind::slow:
+      return "slow";
+  }
+  return "";
+}
+
+void keep(const std::string& file, double seconds, const Fault& fault, bool ended, const std::string& text) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const nlohmann::ordered_json line{
-      {"seconds", seconds}, {"time", std::chrono::duration<double>(now).count()}, {"fault", text}};
+  const nlohmann::ordered_json line{{"seconds", seconds},
+                                    {"time", std::chrono::duration<double>(now).count()},
+                                    {"kind", kind_name(fault.kind)},
+                                    {"target", fault.target},
+                                    {"ended", ended},
+                                    {"fault", text}};
   std::ofstream(file, std::ios::app) << line.dump() << "\n";
 }
 
@@ -67,7 +85,7 @@ std::vector<std::string> FaultMaker::make_due(const std::string& file) {
   for (; next_ < actions_.size() && actions_[next_].at <= now; ++next_) {
     const Action& action = actions_[next_];
     std::string text = action.end ? undo(action.fault) : make(action.fault);
-    keep(file, now, text);
+    keep(file, now, action.fault, action.end, text);
     lines.push_back(std::move(text));
   }
   return lines;

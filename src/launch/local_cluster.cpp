@@ -131,7 +131,7 @@ cluster::ClusterFile make_cluster(const settings::Configuration& configuration, 
   cluster::LocalCluster wanted;
   const bool layout_alone = !settings.layout.empty() && !configuration.given("workers");
   wanted.workers = layout_alone ? 0 : static_cast<int>(settings.workers);
-  const bool all_reduce = settings.strategy == "allreduce";
+  const bool all_reduce = settings.strategy == settings::Strategy::all_reduce;
   if (all_reduce && configuration.given("ps") && settings.resume.empty()) {
     throw UsageError(fmt::format("--ps: {} with --strategy allreduce, which has no parameter servers", settings.ps));
   }
@@ -144,7 +144,7 @@ cluster::ClusterFile make_cluster(const settings::Configuration& configuration, 
 
 /// The ranks of one mpirun instead of a process for each role.
 bool wants_mpi(const settings::Settings& settings, const cluster::Spec& spec) {
-  if (!spec.ps.empty() || settings.collective != "mpi") return false;
+  if (!spec.ps.empty() || settings.collective != settings::Engine::mpi) return false;
   if (!spec.evaluator.empty()) {
     throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");
   }
@@ -185,7 +185,7 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
     job.threads = threads_on(*places.nodes(), cluster);
     job.shares.worker_threads = job.threads.at(cluster.spec.chief_task().str());
   }
-  job.wait_policy = settings.wait_policy;
+  job.wait_policy = settings::value_text(settings, "wait-policy");
   return job;
 }
 

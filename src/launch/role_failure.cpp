@@ -1,6 +1,7 @@
 #include "launch/role_failure.h"
 
 #include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -16,9 +17,15 @@ using FailureKind = RoleFailure::Kind;
 
 constexpr std::string_view kFailureBegins = R"({"event":"failure")";
 constexpr size_t kLongestFailure = 16'384;
-constexpr std::array<std::string_view, 5> kFailureKinds{"other", "usage", "data", "io", "limit"};
+constexpr std::array<std::string_view, 6> kFailureKinds{"other", "usage", "data", "io", "limit", "not-finite"};
 
 std::string folder_of_path(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+std::optional<uint64_t> count_at(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<uint64_t>();
+}
 
 std::string text_at(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
@@ -33,7 +40,12 @@ bool RoleFailure::same_fault(const RoleFailure& other) const {
   return folder_of_path(path) == folder_of_path(other.path);
 }
 
+RunError::RunError(RoleFailure failure)
+    : Error(failure.text + (failure.output.empty() ? "" : "; partial output is in " + failure.output)),
+      failure_(std::move(failure)) {}
+
 RoleFailure failure_of(const std::exception& error) {
+  if (const auto* run = dynamic_cast<const RunError*>(&error)) return run->failure();
   RoleFailure failure;
   failure.text = base::error_text(error);
   if (const auto* io = dynamic_cast<const IoError*>(&error)) {
@@ -44,16 +56,22 @@ RoleFailure failure_of(const std::exception& error) {
   if (dynamic_cast<const UsageError*>(&error) != nullptr) failure.kind = FailureKind::usage;
   if (dynamic_cast<const DataError*>(&error) != nullptr) failure.kind = FailureKind::data;
   if (base::is_limit(error)) failure.kind = FailureKind::limit;
+  if (const auto* not_finite = dynamic_cast<const NonFiniteError*>(&error)) {
+    failure.kind = FailureKind::not_finite;
+    failure.step = not_finite->step();
+  }
   return failure;
 }
 
-std::string to_json(const RoleFailure& failure, const std::string& role) {
+std::string to_json(const RoleFailure& failure) {
   ordered_json json{{"event", "failure"},
-                    {"role", role},
+                    {"role", failure.role},
                     {"kind", kFailureKinds[static_cast<size_t>(failure.kind)]},
                     {"errno", failure.error_number},
                     {"path", failure.path}};
   if (failure.saved) json["saved"] = *failure.saved;
+  if (failure.step) json["step"] = *failure.step;
+  if (!failure.output.empty()) json["output"] = failure.output;
   json["text"] = failure.text;
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -69,11 +87,20 @@ std::optional<RoleFailure> parse_failure(const std::string& line) {
   }
   const auto number = object.find("errno");
   if (number != object.end() && number->is_number_integer()) failure.error_number = number->get<int>();
+  failure.role = text_at(object, "role");
   failure.path = text_at(object, "path");
-  const auto saved = object.find("saved");
-  if (saved != object.end() && saved->is_number_unsigned()) failure.saved = saved->get<uint64_t>();
+  failure.saved = count_at(object, "saved");
+  failure.step = count_at(object, "step");
+  failure.output = text_at(object, "output");
   failure.text = text_at(object, "text");
   return failure;
+}
+
+std::optional<RoleFailure> read_failure(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return parse_failure(line);
 }
 
 }  // namespace lockstep::launch

@@ -33,18 +33,11 @@ constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connect
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
 
-/// The message of a failing program without its name before it.
-std::string without_name(const std::string& line, const process::Command& command) {
-  const std::string& name = command.argv.front();
-  const std::string prefix = name.substr(name.rfind('/') + 1) + ": ";
-  return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
-}
-
-/// What a role said before it ended, of which it may have died.
+/// The text of the failure that a role reported, else its last line on standard error before it ended.
 std::string last_word(RoleState& role, const process::Ending& ending) {
   const bool recent = !ending.signalled && Clock::now() - role.error_at < kLastWord;
-  if (role.error.empty() && recent) return role.told;
-  return std::exchange(role.error, "");
+  const std::string line = role.error.empty() && recent ? role.told : std::exchange(role.error, "");
+  return role.reported && !ending.signalled && !role.reported->text.empty() ? role.reported->text : line;
 }
 
 /// Standard streams that the caller has closed would become pipes of children.
@@ -91,7 +84,7 @@ class Supervisor::Impl {
   void give_up(RoleState& role, const std::string& reason, const std::string& why);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
   void finish_when_trained();
-  void fail(int code, const std::string& error);
+  void fail(const RoleState& role, int code, const std::string& error);
   void ask_all(int signal, Time patience);
   void ask(RoleState& role, int signal, Time patience);
   void ask_harder(RoleState& role);
@@ -148,7 +141,7 @@ void Supervisor::Impl::start(RoleState& role) {
     role.child = std::make_unique<process::Child>(role.process.command);
   } catch (const IoError& error) {
     if (again && !base::is_limit(error)) return on_death(role, error.what());
-    return fail(1, fmt::format("{}: {}", role.process.name(), error.what()));
+    return fail(role, 1, fmt::format("{}: {}", role.process.name(), error.what()));
   }
   tell(again ? Kind::restarted : Kind::started, role);
 }
@@ -278,12 +271,12 @@ void Supervisor::Impl::on_end(RoleState& role, const process::Ending& ending) {
     tell(Kind::ended, role, ending.ok() ? "" : ending.text());
     return;
   }
-  const std::string said = without_name(last_word(role, ending), role.process.command);
+  const std::string said = last_word(role, ending);
   const bool useless = ending.code() == kWrongUsage || ending.code() == kHopelessCode ||
                        ending.code() == kNotExecutable || ending.code() == kNotFound;
   if (useless && phase_ != Phase::interrupted) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
-    return fail(code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
+    return fail(role, code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
   }
   judge(role, ending, said);
   role.unreachable = role.process.remote && !role.heard && !ending.signalled && ending.number == kNoConnection;
@@ -344,9 +337,9 @@ Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
 void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const std::string& why) {
   tell(Kind::died, role, reason);
   // What is there could not be brought home from a host that was never reached, however the training goes.
-  if (role.unreachable) return fail(1, fmt::format("{}: {}", role.process.name(), reason));
+  if (role.unreachable) return fail(role, 1, fmt::format("{}: {}", role.process.name(), reason));
   if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
-  fail(1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
+  fail(role, 1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
 }
 
 bool Supervisor::Impl::can_do_without(const RoleState& role) const {
@@ -361,10 +354,13 @@ bool Supervisor::Impl::can_do_without(const RoleState& role) const {
   return options_.enough_members > 0 && others >= options_.enough_members;
 }
 
-void Supervisor::Impl::fail(int code, const std::string& error) {
+void Supervisor::Impl::fail(const RoleState& role, int code, const std::string& error) {
   if (phase_ == Phase::failed) return;
   phase_ = Phase::failed;
-  outcome_ = {code, error};
+  RoleFailure failure = role.reported.value_or(RoleFailure{});
+  if (failure.role.empty()) failure.role = role.process.name();
+  failure.text = error;
+  outcome_ = {code, std::move(failure)};
   ask_all(SIGTERM, options_.terminate);
 }
 

@@ -8,10 +8,12 @@
 #include <csignal>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cluster/spec.h"
+#include "launch/role_failure.h"
 #include "process/child_process.h"
 
 namespace lockstep::launch {
@@ -76,8 +78,11 @@ struct SupervisorOptions {
 };
 
 struct JobOutcome {
-  int code = 0;            ///< 0, 1, 2 (wrong usage of a role) or 128 + the signal that interrupted
-  std::string error = {};  ///< one line where the job failed
+  int code = 0;                             ///< 0, 1, 2 (wrong usage of a role) or 128 + the signal that interrupted
+  std::optional<RoleFailure> failure = {};  ///< where the job failed: its role, with one line about it
+
+  /// The line; empty where the job did not fail.
+  [[nodiscard]] std::string error() const { return failure ? failure->text : ""; }
 };
 
 class Supervisor {

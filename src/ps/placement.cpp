@@ -68,8 +68,8 @@ Placement parse_placement(std::string_view text) {
   throw UsageError("unknown placement '" + std::string(text) + "'" + base::hint(text, names));
 }
 
-std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
-                                                      Placement placement) {
+std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters,
+                                                        int servers, Placement placement) {
   if (servers < 1) throw UsageError(fmt::format("placement: {} servers; 1 or more is allowed", servers));
   if (placement == Placement::balanced) return place_balanced(total(parameters), servers);
   return place_round_robin(parameters, servers);

@@ -17,8 +17,8 @@ enum class Placement : uint8_t {
 Placement parse_placement(std::string_view text);
 
 /// Ranges of each server, ascending, covering all elements once. A server may get none.
-std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
-                                                      Placement placement);
+std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters,
+                                                        int servers, Placement placement);
 
 /// The part of `ranges` that lies in `within`, both in the whole buffer's positions, and where it starts among `ranges`
 /// laid one after the other.

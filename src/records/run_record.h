@@ -76,6 +76,8 @@ struct RunRecord {
   [[nodiscard]] size_t workers() const;
   [[nodiscard]] size_t servers() const;
   [[nodiscard]] bool all_reduce() const;
+  /// Training ended by an error.
+  [[nodiscard]] bool failed() const;
   /// Do they train within one process (--replicas)? Only the first of them records phases.
   [[nodiscard]] bool in_process() const;
   [[nodiscard]] bool has_evaluator() const;

@@ -56,6 +56,11 @@ size_t RunRecord::servers() const {
   return std::max(planned_servers, static_cast<size_t>(serving));
 }
 
+bool RunRecord::failed() const {
+  const std::string reason = summary().text("stop_reason");
+  return reason == "error" || reason == "non-finite loss";
+}
+
 bool RunRecord::all_reduce() const {
   if (!summary().text("strategy").empty()) return summary().text("strategy") == "allreduce";
   return workers() > 1 && servers() == 0;

@@ -210,7 +210,9 @@ std::vector<FaultRecord> parse_faults(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     const json item = base::parse_json_or_discard(line);
     if (!item.is_object() || text_at(item, "fault").empty()) continue;
-    result.push_back({number_at(item, "seconds"), text_at(item, "fault")});
+    const auto ended = item.find("ended");
+    result.push_back({number_at(item, "seconds"), text_at(item, "fault"), text_at(item, "kind"),
+                      text_at(item, "target"), ended != item.end() && ended->is_boolean() && ended->get<bool>()});
   }
   return result;
 }

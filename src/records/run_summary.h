@@ -88,6 +88,9 @@ struct NodeRecord {
 struct FaultRecord {
   double seconds = kUnknown;  ///< since all roles were started
   std::string text;           ///< "cut node2 for 10s", "node2 is back"
+  std::string kind = {};      ///< "kill", "stop", "cut" or "slow"; empty: a file of an older build does not say
+  std::string target = {};    ///< role or node
+  bool ended = false;         ///< its end
 };
 
 /// Throws DataError "FILE: ..." where the text is no JSON object.

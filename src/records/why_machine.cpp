@@ -204,7 +204,7 @@ std::vector<std::string> remarks(const RunRecord& run) {
   const double groups = run.summary().number("communication.groups");
   if (groups > 1) texts.push_back(fmt::format("Members came or went {} times.", count_text(groups - 1)));
   const std::string reason = run.summary().text("stop_reason");
-  if (reason == "error" || reason == "non-finite loss") {
+  if (run.failed()) {
     const std::string error = run.summary().text("error");
     texts.push_back(fmt::format("It ended at step {} with {}{}.", count_text(run.steps()), reason,
                                 error.empty() ? "" : ": " + error));

@@ -22,8 +22,8 @@ constexpr std::chrono::microseconds kSpin{50};  ///< as OpenMP's threads do wher
 constexpr size_t kMostNameBytes = 256;
 
 collective::Element wire_of(const settings::Settings& settings) {
-  if (settings.wire == "bf16") return collective::Element::bfloat16;
-  return settings.wire == "f16" ? collective::Element::float16 : collective::Element::float32;
+  if (settings.wire == settings::WireElement::bf16) return collective::Element::bfloat16;
+  return settings.wire == settings::WireElement::f16 ? collective::Element::float16 : collective::Element::float32;
 }
 
 collective::GroupOptions group_options(const settings::Settings& settings, const Group& group) {
@@ -66,18 +66,14 @@ allreduce::AllReduceOptions all_reduce_options(const settings::Settings& setting
   options.batch = batch;
   options.accumulate = settings.accumulate;
   options.examples = start.examples;
-  options.sharded = settings.shard == "example";
-  options.mean = settings.reduce == "mean";
+  options.sharded = settings.shard == settings::Sharding::by_example;
+  options.mean = settings.reduce == settings::Reduce::mean;
   options.mean_loss = start.mean_loss;
   options.wire = wire_of(settings);
   options.bucket_bytes = static_cast<size_t>(settings.bucket_mb * kBucketMegabyte);
   options.autotune = settings.autotune;
   options.top_k = settings.top_k;
-  options.began = start.began;
-  options.went_back = start.went_back;
-  options.is_newest = start.is_newest;
-  options.regrouping = start.regrouping;
-  options.tuned = start.tuned;
+  options.events = start.events;
   options.trace = start.trace;
   return options;
 }
@@ -181,7 +177,8 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
 train::Together AllReduceMember::together(MemberStart start) {
   train::Together together;
   together.gradients_per_update = members();
-  if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
+  if (settings_.shard == settings::Sharding::none)
+    together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, batch());
   for (const cluster::Task& task : group_.spec.members()) options.names.push_back(task.str());
   options.interrupt = interrupt_;

@@ -8,6 +8,7 @@
 #include "ps/link.h"
 #include "ps/placement.h"
 #include "role/all_reduce_member.h"
+#include "role/ps_member.h"
 
 namespace lockstep::role {
 namespace {
@@ -36,7 +37,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.look_for_ending = group.look_for_ending;
       links_.push_back(std::make_unique<ps::Link>(std::move(link)));
     }
-    ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(settings.placement));
+    ranges_ = ps::place(parameters.infos(), servers, placement_of(settings));
   }
 
   std::optional<uint64_t> next(uint64_t after) override {

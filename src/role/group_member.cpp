@@ -22,9 +22,9 @@ constexpr std::array<std::string_view, 8> kAllActOn{"epochs",        "steps", "r
                                                     "max-staleness", "apply", "wire",   "top-k"};
 
 void check_ps_settings(const settings::Settings& settings, const cluster::Spec& spec) {
-  const bool sync = settings.mode == "sync";
+  const bool sync = settings.mode == settings::Mode::sync;
   const auto workers = static_cast<int64_t>(spec.members().size());
-  if (settings.strategy == "allreduce") {
+  if (settings.strategy == settings::Strategy::all_reduce) {
     throw UsageError(fmt::format(
         "strategy: allreduce has no parameter servers, and the cluster has {}; use ps, or auto", spec.ps.size()));
   }
@@ -33,7 +33,7 @@ void check_ps_settings(const settings::Settings& settings, const cluster::Spec& 
   }
   if (!sync && settings.aggregate > 0)
     throw UsageError("aggregate: only for sync; async applies each gradient by itself");
-  if (sync && settings.apply == "lock-free") throw UsageError("apply: lock-free is for async");
+  if (sync && settings.apply == settings::Apply::lock_free) throw UsageError("apply: lock-free is for async");
   if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
     throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
   }
@@ -48,16 +48,16 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
   const auto refuse = [](const std::string& what) {
     throw UsageError(what + " needs parameter servers; this cluster has none and trains by all-reduce");
   };
-  if (settings.strategy == "ps") refuse("strategy: ps");
-  if (settings.mode != "sync") refuse("mode: " + settings.mode);
+  if (settings.strategy == settings::Strategy::parameter_servers) refuse("strategy: ps");
+  if (settings.mode != settings::Mode::sync) refuse("mode: " + value_text(settings, "mode"));
   if (settings.aggregate > 0) refuse(fmt::format("aggregate: {}", settings.aggregate));
-  if (settings.apply != "locked") refuse("apply: " + settings.apply);
+  if (settings.apply != settings::Apply::locked) refuse("apply: " + value_text(settings, "apply"));
   if (settings.contributions) refuse("contributions:");
-  if (settings.collective == "inprocess") {
+  if (settings.collective == settings::Engine::in_process) {
     throw UsageError("collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
   }
-  if (settings.top_k > 0 && settings.wire != "f32") {
-    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", value_text(settings, "wire")));
   }
   const auto most = static_cast<int64_t>(spec.members().size());
   if (settings.min_workers > most) {
@@ -88,7 +88,7 @@ std::string job_digest(const settings::Settings& settings, const cluster::Spec& 
     add(def.name);
     add(settings::value_text(settings, def));
   }
-  add(fmt::format("{} {} {}", spec.members().size(), spec.ps.size(), settings.placement));
+  add(fmt::format("{} {} {}", spec.members().size(), spec.ps.size(), value_text(settings, "placement")));
   return fmt::format("{:016x}", hash);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/traffic_meter.h"
 #include "cluster/spec.h"
+#include "exchange/run_events.h"
 #include "ps/ps_exchange.h"
 #include "train/setup.h"
 #include "train/training_observer.h"
@@ -52,17 +53,8 @@ struct MemberStart {
   const checkpoint::TrainingState* state = nullptr;  ///< of the checkpoint, or new; borrowed for the call
   /// With servers, the chief: the newest checkpoint, or the model as it is made.
   std::function<ps::Initial()> initial;
-  /// All-reduce, who leads: training begins at this step, whatever had been written beyond it.
-  std::function<void(uint64_t step, uint64_t examples)> began;
-  /// All-reduce, who led: its group made way for another one, which is at this step.
-  std::function<void(uint64_t step)> went_back;
-  /// All-reduce, who ends alone: whether nothing of a later step is kept.
-  std::function<bool(uint64_t step)> is_newest;
-  /// All-reduce, who leads: from here on another one may.
-  std::function<void()> regrouping;
-  /// All-reduce, who leads: this many bytes per bucket were found to be best.
-  std::function<void(size_t bytes)> tuned;
-  base::TraceTrack* trace = nullptr;  ///< of the training thread; may be absent
+  exchange::RunEvents* events = nullptr;  ///< all-reduce; borrowed, may be absent
+  base::TraceTrack* trace = nullptr;      ///< of the training thread; may be absent
 };
 
 class GroupMember {

@@ -17,9 +17,18 @@ int64_t least_limit(std::initializer_list<int64_t> limits) {
   return least;
 }
 
+ps::Element element_of(settings::WireElement wire) {
+  if (wire == settings::WireElement::bf16) return ps::Element::kBfloat16;
+  return wire == settings::WireElement::f16 ? ps::Element::kFloat16 : ps::Element::kFloat32;
+}
+
 }  // namespace
 
-bool is_sync(const settings::Settings& settings) { return settings.mode == "sync"; }
+bool is_sync(const settings::Settings& settings) { return settings.mode == settings::Mode::sync; }
+
+ps::Placement placement_of(const settings::Settings& settings) {
+  return settings.placement == settings::Placement::balanced ? ps::Placement::balanced : ps::Placement::round_robin;
+}
 
 std::string find_cluster_run(const settings::Settings& settings, const Group& group, const std::string& job,
                              const std::atomic<bool>* interrupt) {
@@ -56,9 +65,9 @@ ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const
   options.task = group_.task;
   options.security = security_of(s, group_);
   options.job = job_;
-  options.lock_free = s.apply == "lock-free";
-  options.placement = ps::parse_placement(s.placement);
-  options.wire = ps::parse_element(s.wire);
+  options.lock_free = s.apply == settings::Apply::lock_free;
+  options.placement = placement_of(s);
+  options.wire = element_of(s.wire);
   options.patience = s.patience;
   options.log = group_.log;
   options.interrupt = interrupt_;
@@ -70,13 +79,13 @@ ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const
   coordination.sync = is_sync(s);
   coordination.max_staleness = s.max_staleness;
   coordination.aggregate = s.aggregate;
-  coordination.mean = s.reduce == "mean";
+  coordination.mean = s.reduce == settings::Reduce::mean;
   coordination.mean_loss = mean_loss;
   coordination.batch = batch();
   coordination.accumulate = s.accumulate;
   coordination.examples = examples;
   coordination.passes = s.steps_per_epoch > 0 ? s.repeat : least_limit({s.epochs, s.repeat});
-  coordination.sharded = s.shard == "example";
+  coordination.sharded = s.shard == settings::Sharding::by_example;
   coordination.limit_steps = static_cast<uint64_t>(s.steps);
   coordination.start_wait = s.start_wait;
   return options;
@@ -89,7 +98,8 @@ train::Together PsMember::together(MemberStart start) {
   together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
   // Fewer may be left than there are now: then each computes more for an update that takes more.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
-  if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
+  if (settings_.shard == settings::Sharding::none)
+    together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
   together.exchange = [this, examples = start.examples, mean_loss = start.mean_loss, trace = start.trace,
                        initial = std::move(start.initial)](program::ParameterStore& parameters,
                                                            const exchange::LocalOptions& local) {
@@ -107,7 +117,8 @@ train::Together PsMember::together(MemberStart start) {
 
 train::TrainerOptions PsMember::adapted(train::TrainerOptions options) const {
   options.who = " on " + group_.task.str();
-  const bool someone_else = chief() ? !group_.spec.evaluator.empty() : settings_.evaluate != "all";
+  const bool someone_else =
+      chief() ? !group_.spec.evaluator.empty() : settings_.evaluate != settings::WhoEvaluates::all;
   options.evaluates_at_the_end_only = someone_else;
   options.stop.steps = 0;  // counted by the coordinator
   return options;
@@ -116,8 +127,7 @@ train::TrainerOptions PsMember::adapted(train::TrainerOptions options) const {
 train::Shown PsMember::shown(const program::ParameterStore& parameters) const {
   train::Shown shown = GroupMember::shown(parameters);
   const std::vector<graph::ParameterInfo>& infos = parameters.infos();
-  const auto places =
-      ps::place(infos, static_cast<int>(group_.spec.ps.size()), ps::parse_placement(settings_.placement));
+  const auto places = ps::place(infos, static_cast<int>(group_.spec.ps.size()), placement_of(settings_));
   std::vector<std::string> devices(infos.size());
   for (size_t i = 0; i < infos.size(); ++i) {
     for (size_t server = 0; server < places.size() && devices[i].empty(); ++server) {

@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "ps/placement.h"
 #include "role/group_member.h"
 
 namespace lockstep::role {
 
 bool is_sync(const settings::Settings& settings);
+ps::Placement placement_of(const settings::Settings& settings);
 /// The folder of the whole run: run-dir, or what ps:0 says that it is called, in runs-dir. Waits for ps:0 then.
 std::string find_cluster_run(const settings::Settings& settings, const Group& group, const std::string& job,
                              const std::atomic<bool>* interrupt);

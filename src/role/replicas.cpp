@@ -20,7 +20,7 @@ collective::GroupOptions group_options(const settings::Settings& settings) {
   collective::GroupOptions options;
   options.deadline = collective::Seconds(settings.patience);
   const bool fits = settings.threads * settings.replicas <= base::available_cores();
-  if (fits && settings.wait_policy != "block") options.spin = kSpinInProcess;
+  if (fits && settings.wait_policy != settings::IdleThreads::block) options.spin = kSpinInProcess;
   return options;
 }
 
@@ -65,7 +65,7 @@ Replicas::~Replicas() {
 train::Together Replicas::join(int replica, MemberStart start, allreduce::AllReduceExchange** made) {
   train::Together together;
   together.gradients_per_update = settings_.replicas;
-  if (settings_.shard == "none") together.seed_of_order = static_cast<uint64_t>(replica);
+  if (settings_.shard == settings::Sharding::none) together.seed_of_order = static_cast<uint64_t>(replica);
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, settings_.batch);
   options.names = names();
   options.one_process = true;
@@ -86,8 +86,7 @@ train::Together Replicas::join(int replica, MemberStart start, allreduce::AllRed
 train::Together Replicas::together(MemberStart start) {
   first_kept_.emplace(cores_.front());  // before its Setup starts threads
   start_ = start;
-  start_.began = {};
-  start_.tuned = {};
+  start_.events = nullptr;  // the first replica keeps the run
   start_.state = nullptr;
   return join(0, std::move(start), &first_);
 }

@@ -48,8 +48,8 @@ Prepared prepare(settings::Configuration& configuration, const Group& group) {
 }
 
 ps::Durability durability_of(const settings::Settings& settings) {
-  if (settings.durability == "machine") return ps::Durability::machine;
-  return settings.durability == "checkpoint" ? ps::Durability::checkpoint : ps::Durability::process;
+  if (settings.durability == settings::Durability::machine) return ps::Durability::machine;
+  return settings.durability == settings::Durability::checkpoint ? ps::Durability::checkpoint : ps::Durability::process;
 }
 
 std::string find_run_of(const settings::Settings& settings, const Group& group, const std::string& job,
@@ -86,16 +86,17 @@ class Beat {
   std::thread thread_;
 };
 
+/// Keeps the best evaluation in `best`.
 train::EvalEvent to_event(uint64_t step, const train::Metrics& metrics, double seconds, double took,
-                          std::optional<double>& best) {
+                          std::optional<checkpoint::EvalRecord>& best) {
+  const checkpoint::EvalRecord record{step, 0, metrics.loss, metrics.accuracy, metrics.examples};
   train::EvalEvent event;
   event.step = step;
   event.loss = metrics.loss;
   event.accuracy = metrics.has_accuracy ? metrics.accuracy : std::numeric_limits<double>::quiet_NaN();
   event.examples = metrics.examples;
-  const double score = metrics.has_accuracy ? metrics.accuracy : -metrics.loss;
-  event.best = !best || score > *best;
-  if (event.best) best = score;
+  event.best = is_better(record, best);
+  if (event.best) best = record;
   event.seconds = seconds;
   event.eval_seconds = took;
   return event;
@@ -188,18 +189,19 @@ void run_evaluator(settings::Configuration configuration, const RoleOptions& opt
                               nn::resolve_options(model, settings.options),
                               {shape.channels, shape.height, shape.width},
                               dataset.classes()};
-  program::ParameterStore parameters = train::make_parameters(spec, settings.seed);
-  const data::PixelScaling pixels = settings.pixels != "standard" ? data::PixelScaling{}
-                                    : dataset.pixels              ? *dataset.pixels
-                                                                  : data::standardise(dataset.train);
-  const data::Examples& split = settings.eval_split == "validation" ? dataset.validation : dataset.test;
+  program::ParameterStore parameters = make_parameters(spec, settings.seed);
+  const data::PixelScaling pixels = settings.pixels != settings::PixelValues::standard ? data::PixelScaling{}
+                                    : dataset.pixels                                   ? *dataset.pixels
+                                                     : data::standardise(dataset.train);
+  const data::Examples& split =
+      settings.eval_split == settings::EvalSplit::validation ? dataset.validation : dataset.test;
   train::Evaluator evaluator(spec, *backend, parameters.values().data(), split, settings.eval_batch, &pixels);
   EvaluatorObserver observer(settings, observed_role(group, folder.path()));
   run::RunLog log(folder, 0, std::filesystem::exists(folder.evals_file()), UINT64_MAX);
   const train::StopRules rules = train::StopRules::from(settings);
   const auto source = follow_checkpoints(settings, group, prepared.job, options.interrupt, parameters);
   const train::RunClock clock;
-  std::optional<double> best;
+  std::optional<checkpoint::EvalRecord> best;
   const auto evaluate = [&](uint64_t step) {
     const double before = clock.seconds();
     const train::Metrics metrics = evaluator.run();

@@ -32,7 +32,7 @@ data::Dataset load_data(const settings::Settings& settings, const nn::ModelDef& 
 
 }  // namespace
 
-class Session::Impl {
+class Session::Impl final : exchange::RunEvents {
  public:
   Impl(settings::Configuration configuration, SessionOptions options);
 
@@ -53,15 +53,16 @@ class Session::Impl {
   [[nodiscard]] bool leads() const { return !member_ || member_->leads(); }
   /// The exchange with others, for a Setup; nothing for one that trains alone.
   std::optional<train::Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
-  /// All-reduce: training begins at this step, whatever had been written beyond it.
-  void began(uint64_t step, uint64_t examples);
-  /// All-reduce: whether nobody has kept anything of a later step in the run's folder.
-  [[nodiscard]] bool is_newest(uint64_t step) const { return run::kept_step(whole_run().path()) <= step; }
   [[nodiscard]] const run::RunDirectory& whole_run() const { return run_ ? *run_ : *directory; }
-  /// All-reduce: another one may lead after this.
-  void regrouping();
-  /// All-reduce: keeps the bucket size that was found, for when the run is resumed.
-  void tuned(size_t bytes);
+
+  // What an all-reduce group tells. Between replicas of one process nothing but the bucket size ever changes.
+  void training_begins(uint64_t step, uint64_t examples) override;
+  void went_back(uint64_t step) override;
+  void group_breaks_up() override;
+  /// Keeps the bucket size for when the run is resumed.
+  void bucket_size_found(size_t bytes) override;
+  [[nodiscard]] bool is_newest(uint64_t step) const override;
+
   /// What a cluster starts with: the newest checkpoint, or the model as it is made.
   ps::Initial initial();
   void open_outputs();
@@ -142,13 +143,9 @@ std::optional<train::Together> Session::Impl::join_others(const nn::ModelDef& mo
   start.mean_loss = traits.loss_over == nn::LossOver::mean;
   start.state = &start_;
   start.trace = trace_ ? &trace_->training() : nullptr;
-  start.tuned = [this](size_t bytes) { tuned(bytes); };
+  start.events = this;
   if (member_) {
     start.initial = [this] { return initial(); };
-    start.began = [this](uint64_t step, uint64_t examples) { began(step, examples); };
-    start.went_back = [this](uint64_t step) { store_->abandon_after(step); };
-    start.is_newest = [this](uint64_t step) { return is_newest(step); };
-    start.regrouping = [this] { regrouping(); };
     return member_->together(std::move(start));
   }
   replicas_data_ = dataset;
@@ -156,7 +153,8 @@ std::optional<train::Together> Session::Impl::join_others(const nn::ModelDef& mo
   return replicas_->together(std::move(start));
 }
 
-void Session::Impl::began(uint64_t step, uint64_t examples) {
+void Session::Impl::training_begins(uint64_t step, uint64_t examples) {
+  if (!member_) return;
   settings.checkpoint.clear();  // what the user named counts once; then it is the newest
   store_->remove_leftovers();
   store_->abandon_after(step);
@@ -165,11 +163,17 @@ void Session::Impl::began(uint64_t step, uint64_t examples) {
   if (leaders_log_) leaders_log_->go_back(step, examples);
 }
 
-void Session::Impl::regrouping() {
+void Session::Impl::went_back(uint64_t step) {
+  if (member_) store_->abandon_after(step);
+}
+
+bool Session::Impl::is_newest(uint64_t step) const { return !member_ || run::kept_step(whole_run().path()) <= step; }
+
+void Session::Impl::group_breaks_up() {
   if (leaders_log_) leaders_log_->let_go();
 }
 
-void Session::Impl::tuned(size_t bytes) {
+void Session::Impl::bucket_size_found(size_t bytes) {
   settings.bucket_mb = static_cast<double>(bytes) / kBucketMegabyte;
   settings.autotune = false;
   base::write_whole_file(whole_run().config_file(), settings::to_yaml(settings));

@@ -74,11 +74,11 @@ void add_cluster(ordered_json& json, const settings::Settings& settings, const t
   if (outcome.workers.empty()) return;
   const bool all_reduce = !outcome.communication.engine.empty();
   json["strategy"] = all_reduce ? "allreduce" : "ps";
-  json["mode"] = settings.mode;
+  json["mode"] = value_text(settings, "mode");
   if (settings.max_staleness >= 0) json["max_staleness"] = settings.max_staleness;
-  json["reduce"] = settings.reduce;
-  json["wire"] = settings.wire;
-  if (!all_reduce) json["durability"] = settings.durability;
+  json["reduce"] = value_text(settings, "reduce");
+  json["wire"] = value_text(settings, "wire");
+  if (!all_reduce) json["durability"] = value_text(settings, "durability");
   if (all_reduce) json["communication"] = communication_json(settings, outcome.communication);
   if (!outcome.stragglers.empty()) json["stragglers"] = outcome.stragglers;
   for (const train::WorkerRecord& worker : outcome.workers) json["workers"].push_back(worker_json(worker, all_reduce));
@@ -163,7 +163,7 @@ std::string to_json(const Summary& summary) {
   json["model"] = settings.model;
   json["dataset"] = settings.dataset;
   json["parameters"] = outcome.parameters;
-  json["optimizer"] = settings.optimizer;
+  json["optimizer"] = value_text(settings, "optimizer");
   json["learning_rate"] = settings.lr;
   json["batch"] = settings.batch;
   json["accumulate"] = settings.accumulate;

@@ -44,7 +44,8 @@ std::string quoted(const std::string& text) {
 std::string yaml_value(const Settings& settings, const SettingDef& def) {
   const std::string text = value_text(settings, def);
   if (std::holds_alternative<std::optional<double> Settings::*>(def.member)) return text.empty() ? "null" : text;
-  const bool is_text = std::holds_alternative<std::string Settings::*>(def.member);
+  const bool is_text =
+      std::holds_alternative<std::string Settings::*>(def.member) || std::holds_alternative<EnumMember>(def.member);
   if (std::holds_alternative<Options Settings::*>(def.member)) {
     std::string map;
     for (const auto& [key, value] : settings.*std::get<Options Settings::*>(def.member)) {
@@ -57,9 +58,9 @@ std::string yaml_value(const Settings& settings, const SettingDef& def) {
 
 }  // namespace
 
-void Configuration::set(std::string_view name, std::string_view text) {
+void Configuration::set(std::string_view name, std::string_view text, std::string where) {
   const SettingDef& def = known_setting(name);
-  const std::string where = "--" + std::string(def.name);
+  if (where.empty()) where = "--" + std::string(def.name);
   Settings scratch;
   assign(scratch, def, text, where);
   Given& given = flags_[std::string(def.name)];
@@ -105,7 +106,7 @@ void Configuration::fill_model_defaults(Settings& settings) const {
   settings.model = name;
   settings.dataset = defaults.dataset;
   assign(settings, *find_setting("pixels"), defaults.pixels, fmt::format("model '{}': pixels", name));
-  settings.optimizer = defaults.optimizer;
+  assign(settings, *find_setting("optimizer"), defaults.optimizer, fmt::format("model '{}': optimizer", name));
   // Through text: 0.1F is 0.1 to whoever wrote it.
   settings.lr = std::stod(fmt::format("{}", defaults.learning_rate));
   settings.batch = defaults.batch;
@@ -121,9 +122,9 @@ Settings Configuration::resolve() const {
   apply(settings, flags_);
   if (!run_.empty()) check_resume(before, settings);
   settings.options = nn::resolve_options(model(settings.model), settings.options);
-  if (settings.max_staleness >= 0 && settings.mode == "sync") {
+  if (settings.max_staleness >= 0 && settings.mode == Mode::sync) {
     if (find("mode") != nullptr) throw UsageError(where("max-staleness") + ": only for async; mode is sync");
-    settings.mode = "async";
+    settings.mode = Mode::async;
   }
   check_together(settings);
   return settings;
@@ -139,16 +140,18 @@ void Configuration::check_together(const Settings& s) const {
   const auto reject = [this](std::string_view name, const std::string& message) {
     throw UsageError(where(name) + ": " + message);
   };
-  if (s.nesterov && s.optimizer != "momentum") {
-    reject("nesterov", "optimizer is '" + s.optimizer + "'; it needs optimizer momentum");
+  if (s.nesterov && s.optimizer != optim::Method::momentum) {
+    reject("nesterov", "optimizer is '" + value_text(s, "optimizer") + "'; it needs optimizer momentum");
   }
-  if ((s.schedule == "step" || s.schedule == "exponential") && s.decay_steps == 0) {
-    reject("schedule", "'" + s.schedule + "' needs decay-steps, the steps per decay");
+  using Kind = optim::Schedule::Kind;
+  if ((s.schedule == Kind::step || s.schedule == Kind::exponential) && s.decay_steps == 0) {
+    reject("schedule", "'" + value_text(s, "schedule") + "' needs decay-steps, the steps per decay");
   }
   if (decays_to_the_end(s) && s.decay_steps == 0 && s.epochs == 0 && s.steps == 0 && s.repeat == 0) {
-    reject("schedule", "'" + s.schedule + "' needs decay-steps where no epochs, steps or repeat end the training");
+    reject("schedule",
+           "'" + value_text(s, "schedule") + "' needs decay-steps where no epochs, steps or repeat end the training");
   }
-  if (s.eval_split == "validation" && s.holdout == 0 && !data::may_have_validation(s.dataset)) {
+  if (s.eval_split == EvalSplit::validation && s.holdout == 0 && !data::may_have_validation(s.dataset)) {
     reject("eval-split", "'validation' is empty; holdout N keeps N training examples for it");
   }
   const bool ends = s.epochs > 0 || s.steps > 0 || s.seconds > 0 || s.repeat > 0 || s.stop_loss || s.stop_accuracy;

@@ -21,8 +21,9 @@ class Configuration {
   explicit Configuration(std::span<const nn::ModelDef> models = {}) : models_(models) {}
 
   /// A flag or its equivalent in a program: `name` without dashes. Throws UsageError for an unknown name or bad value.
-  /// Given twice, the later counts; `options` (key=value, commas between) adds up.
-  void set(std::string_view name, std::string_view text);
+  /// Given twice, the later counts; `options` (key=value, commas between) adds up. Errors call the place `where`:
+  /// empty, the flag.
+  void set(std::string_view name, std::string_view text, std::string where = "");
 
   /// Settings from a YAML file, one `key: value` per line. Throws IoError if it cannot be read and UsageError with
   /// file, line and column for what is wrong in it: unknown or repeated keys, nesting, wrong types or ranges.

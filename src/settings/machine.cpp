@@ -20,7 +20,7 @@ const std::vector<std::string>& backend_names() {
 }
 
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads, const BackendOptions& options) {
-  const bool bf16 = options.precision == "bf16";
+  const bool bf16 = options.precision == Precision::bf16;
   if (name == "cpu") {
     return backend::make_cpu_backend({.threads = threads, .exact_conv = options.exact_conv, .bf16 = bf16});
   }
@@ -39,15 +39,15 @@ int resolve_threads(const Settings& settings) {
 }
 
 base::WaitPolicy wait_policy(const Settings& settings) {
-  if (settings.wait_policy == "spin") return base::WaitPolicy::spin;
-  if (settings.wait_policy == "block") return base::WaitPolicy::block;
+  if (settings.wait_policy == IdleThreads::spin) return base::WaitPolicy::spin;
+  if (settings.wait_policy == IdleThreads::block) return base::WaitPolicy::block;
   const bool fits = resolve_threads(settings) <= base::available_cores();
   return fits ? base::WaitPolicy::brief : base::WaitPolicy::block;
 }
 
 std::string wait_policy_name(const Settings& settings) {
   const char* environment = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe): nobody sets it any more
-  if (settings.wait_policy == "auto" && environment != nullptr) {
+  if (settings.wait_policy == IdleThreads::automatic && environment != nullptr) {
     return *environment == 'a' || *environment == 'A' ? "spin" : "block";
   }
   const base::WaitPolicy policy = wait_policy(settings);

@@ -15,7 +15,7 @@ namespace lockstep::settings {
 const std::vector<std::string>& backend_names();
 struct BackendOptions {
   bool exact_conv = false;
-  std::string precision = "f32";
+  Precision precision = Precision::f32;
 };
 
 /// "cpu" or "null"; UsageError that suggests the nearest name otherwise.

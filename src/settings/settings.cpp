@@ -49,6 +49,21 @@ bool parse_bool(const SettingDef& def, std::string_view text, const std::string&
   reject(def, text, where);
 }
 
+/// Of neither a choice nor another text that is accepted.
+[[noreturn]] void reject_choice(const SettingDef& def, std::string_view text, const std::string& where) {
+  const std::string nearest = base::nearest(std::string(text), def.choices);
+  if (nearest.empty()) reject(def, text, where);
+  throw UsageError(fmt::format("{}: '{}' is not allowed (did you mean '{}'?); it takes {}", where, text, nearest,
+                               allowed_text(def)));
+}
+
+size_t parse_choice(const SettingDef& def, std::string_view text, const std::string& where) {
+  if (text.find('\0') != std::string_view::npos) reject(def, "\\0", where);
+  const auto found = std::find(def.choices.begin(), def.choices.end(), text);
+  if (found == def.choices.end()) reject_choice(def, text, where);
+  return static_cast<size_t>(found - def.choices.begin());
+}
+
 std::string parse_text(const SettingDef& def, std::string_view text, const std::string& where) {
   std::string value(text);
   if (value.find('\0') != std::string::npos) reject(def, "\\0", where);
@@ -56,10 +71,7 @@ std::string parse_text(const SettingDef& def, std::string_view text, const std::
     return value;
   }
   if (def.also != nullptr && def.also(value)) return value;
-  const std::string nearest = base::nearest(value, def.choices);
-  if (nearest.empty()) reject(def, text, where);
-  throw UsageError(fmt::format("{}: '{}' is not allowed (did you mean '{}'?); it takes {}", where, text, nearest,
-                               allowed_text(def)));
+  reject_choice(def, text, where);
 }
 
 /// "a=1,b=2,3" -> a: 1, b: 2,3. A part without '=' belongs to the value before it.
@@ -125,12 +137,17 @@ std::string value_text(const Settings& settings, const SettingDef& def) {
                         [&](bool Settings::*member) -> std::string { return settings.*member ? "true" : "false"; },
                         [&](std::string Settings::*member) -> std::string { return settings.*member; },
                         [&](Options Settings::*member) -> std::string { return options_text(settings.*member); },
+                        [&](const EnumMember& member) -> std::string { return def.choices[member.get(settings)]; },
                         [&](std::optional<double> Settings::*member) -> std::string {
                           return settings.*member ? fmt::format("{}", *(settings.*member)) : "";
                         },
                         [&](auto member) -> std::string { return fmt::format("{}", settings.*member); },
                     },
                     def.member);
+}
+
+std::string value_text(const Settings& settings, std::string_view name) {
+  return value_text(settings, *find_setting(name));
 }
 
 void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where) {
@@ -144,6 +161,7 @@ void assign(Settings& settings, const SettingDef& def, std::string_view text, co
                        text.empty() ? std::nullopt : std::optional(parse_number<double>(def, text, where));
                  },
                  [&](std::string Settings::*member) { settings.*member = parse_text(def, text, where); },
+                 [&](const EnumMember& member) { member.set(settings, parse_choice(def, text, where)); },
                  [&](Options Settings::*member) {
                    for (auto& [key, value] : parse_options(def, text, where)) (settings.*member)[key] = value;
                  },
@@ -152,8 +170,9 @@ void assign(Settings& settings, const SettingDef& def, std::string_view text, co
 }
 
 bool decays_to_the_end(const Settings& settings) {
-  const std::string& schedule = settings.schedule;
-  return schedule == "cosine" || schedule == "linear" || schedule == "polynomial";
+  using Kind = optim::Schedule::Kind;
+  const Kind schedule = settings.schedule;
+  return schedule == Kind::cosine || schedule == Kind::linear || schedule == Kind::polynomial;
 }
 
 std::string allowed_text(const SettingDef& def) {
@@ -169,6 +188,7 @@ std::string allowed_text(const SettingDef& def) {
                         [&](double Settings::*) { return number_text(def, false); },
                         [&](std::optional<double> Settings::*) { return number_text(def, false); },
                         [&](std::string Settings::*) { return text(); },
+                        [&](const EnumMember&) { return text(); },
                         [](Options Settings::*) -> std::string { return "key=value, commas between several"; },
                     },
                     def.member);

@@ -11,9 +11,30 @@
 #include <variant>
 #include <vector>
 
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
 namespace lockstep::settings {
 
 using Options = std::map<std::string, std::string>;
+
+// Settings that are one of a few names. The names are in settings_table.cpp, in the same order.
+enum class PixelValues : uint8_t { unit, standard };
+enum class Generate : uint8_t { fresh, once };
+enum class EvalSplit : uint8_t { test, validation };
+enum class IdleThreads : uint8_t { automatic, spin, block };
+enum class Precision : uint8_t { f32, bf16 };
+enum class Strategy : uint8_t { automatic, parameter_servers, all_reduce };
+enum class Engine : uint8_t { automatic, in_process, mpi, gloo };
+enum class Mode : uint8_t { sync, async };
+enum class Reduce : uint8_t { mean, sum };
+enum class Apply : uint8_t { locked, lock_free };
+enum class WhoEvaluates : uint8_t { chief, all };
+enum class Sharding : uint8_t { by_example, none };
+enum class Placement : uint8_t { balanced, round_robin };
+enum class WireElement : uint8_t { f32, bf16, f16 };
+enum class Durability : uint8_t { process, machine, checkpoint };
+enum class ReportForm : uint8_t { text, json };
 
 struct Settings {
   // Model.
@@ -24,7 +45,7 @@ struct Settings {
   std::string dataset = "mnist";
   std::string data;  ///< folder to look in first
   std::string label_column;
-  std::string pixels = "unit";
+  PixelValues pixels = PixelValues::unit;
   int64_t batch = 64;
   int64_t accumulate = 1;
   std::string shuffle = "all";
@@ -36,13 +57,13 @@ struct Settings {
   int64_t test_size = 0;
   int64_t classes = 0;
   int64_t image_size = 0;
-  std::string generate = "fresh";
+  Generate generate = Generate::fresh;
   uint64_t data_seed = 1;
   int64_t steps_per_epoch = 0;
   int64_t repeat = 0;
 
   // Optimizer.
-  std::string optimizer = "sgd";
+  optim::Method optimizer = optim::Method::sgd;
   double lr = 0.01;
   double momentum = 0.9;
   bool nesterov = false;
@@ -51,7 +72,7 @@ struct Settings {
   double eps = 1e-8;
   double weight_decay = 0;
   double clip_norm = 0;
-  std::string schedule = "constant";
+  optim::Schedule::Kind schedule = optim::Schedule::Kind::constant;
   int64_t decay_steps = 0;
   double decay_rate = 0.1;
   double lr_end = 0;
@@ -68,7 +89,7 @@ struct Settings {
   // Evaluation and checkpoints.
   int64_t eval_every = 0;
   int64_t eval_batch = 500;
-  std::string eval_split = "test";
+  EvalSplit eval_split = EvalSplit::test;
   int64_t checkpoint_every = 0;
   int64_t keep = 3;
 
@@ -94,33 +115,33 @@ struct Settings {
   // Machine.
   std::string backend = "cpu";
   int64_t threads = 0;
-  std::string wait_policy = "auto";
+  IdleThreads wait_policy = IdleThreads::automatic;
   bool exact_conv = false;
-  std::string precision = "f32";
+  Precision precision = Precision::f32;
 
   // Cluster.
   int64_t workers = 0;
   int64_t ps = 1;
-  std::string strategy = "auto";
+  Strategy strategy = Strategy::automatic;
   int64_t replicas = 0;
-  std::string collective = "auto";
+  Engine collective = Engine::automatic;
   double bucket_mb = 25;
   bool autotune = false;
   double top_k = 0;
   int64_t min_workers = 0;
   int64_t max_workers = 0;
-  std::string mode = "sync";
+  Mode mode = Mode::sync;
   int64_t max_staleness = -1;
   int64_t aggregate = 0;
-  std::string reduce = "mean";
-  std::string apply = "locked";
+  Reduce reduce = Reduce::mean;
+  Apply apply = Apply::locked;
   bool evaluator = false;
-  std::string evaluate = "chief";
+  WhoEvaluates evaluate = WhoEvaluates::chief;
   int64_t global_batch = 0;
-  std::string shard = "example";
-  std::string placement = "balanced";
-  std::string wire = "f32";
-  std::string durability = "process";
+  Sharding shard = Sharding::by_example;
+  Placement placement = Placement::balanced;
+  WireElement wire = WireElement::f32;
+  Durability durability = Durability::process;
   bool contributions = false;
   std::string layout;
   std::string cluster;
@@ -133,11 +154,18 @@ struct Settings {
   double cpu_quota = 0;
   std::string emulate;
   std::string faults;
-  std::string report = "text";
+  ReportForm report = ReportForm::text;
 };
 
-using Member = std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,
-                            std::optional<double> Settings::*, std::string Settings::*, Options Settings::*>;
+/// A member that is an enum: its value is the place of its name in SettingDef::choices.
+struct EnumMember {
+  size_t (*get)(const Settings& settings);
+  void (*set)(Settings& settings, size_t value);
+};
+
+using Member =
+    std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,
+                 std::optional<double> Settings::*, std::string Settings::*, Options Settings::*, EnumMember>;
 
 /// What may change when a run is resumed, and what is only said on the command line.
 enum class Keep : uint8_t {
@@ -157,7 +185,7 @@ struct SettingDef {
   double most = 0;   ///< of numbers; least == most: no limits but the type's
   bool above = false;
   bool model_default = false;                ///< each model has a default of its own
-  std::vector<std::string> choices = {};     ///< of texts; empty: any
+  std::vector<std::string> choices = {};     ///< of texts, empty: any; of enums, in their order
   bool (*also)(std::string_view) = nullptr;  ///< besides the choices, texts that this accepts
   std::string_view also_text = "";           ///< what those are
 };
@@ -173,6 +201,8 @@ std::string yaml_key(const SettingDef& def);
 
 /// The value as text, as it would be given; "" for an optional one that is unset.
 std::string value_text(const Settings& settings, const SettingDef& def);
+/// The same for the setting of that name, which must exist.
+std::string value_text(const Settings& settings, std::string_view name);
 /// Sets it from text; options are added to those there. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
 /// WHERE names the setting.
 void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where);

@@ -1,3 +1,6 @@
+#include <type_traits>
+#include <utility>
+
 #include "data/catalog.h"
 #include "data/own_data.h"
 #include "optim/optimizer.h"
@@ -15,6 +18,13 @@ constexpr double kEpochs = 1e7;
 constexpr double kEpochSteps = 1e11;
 constexpr double kBatch = 1e7;
 
+template <auto member>
+EnumMember enum_member() {
+  using Enum = std::remove_reference_t<decltype(std::declval<Settings&>().*member)>;
+  return {[](const Settings& settings) { return static_cast<size_t>(settings.*member); },
+          [](Settings& settings, size_t value) { settings.*member = static_cast<Enum>(value); }};
+}
+
 void add_generated(std::vector<SettingDef>& t) {
   t.push_back({"train-size", "Data", "N", "training examples of a generated data set; 0: its own number",
                &S::train_size, Keep::fixed, 0, 2147483647});
@@ -29,7 +39,7 @@ void add_generated(std::vector<SettingDef>& t) {
                "Data",
                "fresh|once",
                "data set images: each image when it is needed, or all at the start (0.6 MB each of 3x224x224)",
-               &S::generate,
+               enum_member<&S::generate>(),
                Keep::fixed,
                0,
                0,
@@ -56,7 +66,7 @@ void add_what(std::vector<SettingDef>& t) {
                "Data",
                "unit|standard",
                "pixels from 0 to 1, or each with mean 0 and variance 1 over the training examples",
-               &S::pixels,
+               enum_member<&S::pixels>(),
                Keep::fixed,
                0,
                0,
@@ -86,8 +96,8 @@ void add_what(std::vector<SettingDef>& t) {
 
 void add_optimizer(std::vector<SettingDef>& t) {
   const std::string_view group = "Optimizer";
-  t.push_back({"optimizer", group, "NAME", "how gradients change the parameters", &S::optimizer, Keep::fixed, 0, 0,
-               false, true, optim::method_names()});
+  t.push_back({"optimizer", group, "NAME", "how gradients change the parameters", enum_member<&S::optimizer>(),
+               Keep::fixed, 0, 0, false, true, optim::method_names()});
   t.push_back({"lr", group, "X", "learning rate", &S::lr, Keep::fixed, 0, 1e6, true, true});
   t.push_back({"momentum", group, "X", "of optimizer momentum", &S::momentum, Keep::fixed, 0, 0.999999});
   t.push_back({"nesterov", group, "", "Nesterov's form of momentum", &S::nesterov, Keep::fixed});
@@ -98,8 +108,8 @@ void add_optimizer(std::vector<SettingDef>& t) {
                Keep::fixed, 0, 1e6});
   t.push_back({"clip-norm", group, "X", "scale gradients down to this global norm; 0: never", &S::clip_norm,
                Keep::fixed, 0, 1e30});
-  t.push_back({"schedule", group, "NAME", "how the learning rate changes", &S::schedule, Keep::fixed, 0, 0, false,
-               false, optim::schedule_names()});
+  t.push_back({"schedule", group, "NAME", "how the learning rate changes", enum_member<&S::schedule>(), Keep::fixed, 0,
+               0, false, false, optim::schedule_names()});
   t.push_back({"decay-steps", group, "N",
                "steps per decay (step, exponential) or to the end (others; 0: to the end of training)", &S::decay_steps,
                Keep::fixed, 0, kMany});
@@ -132,7 +142,7 @@ void add_length(std::vector<SettingDef>& t) {
                eval,
                "NAME",
                "what to evaluate on",
-               &S::eval_split,
+               enum_member<&S::eval_split>(),
                Keep::fixed,
                0,
                0,
@@ -208,7 +218,7 @@ void add_machine(std::vector<SettingDef>& t) {
                machine,
                "NAME",
                "idle threads spin or block; auto: spin briefly while every thread has a core",
-               &S::wait_policy,
+               enum_member<&S::wait_policy>(),
                Keep::free,
                0,
                0,
@@ -221,7 +231,7 @@ void add_machine(std::vector<SettingDef>& t) {
                machine,
                "NAME",
                "of wide convolutions and large products; parameters, gradients and sums are f32 with both",
-               &S::precision,
+               enum_member<&S::precision>(),
                Keep::fixed,
                0,
                0,
@@ -232,39 +242,40 @@ void add_machine(std::vector<SettingDef>& t) {
 
 constexpr std::string_view kCluster = "Cluster";
 
-SettingDef choice(std::string_view name, std::string_view value, std::string_view help, std::string Settings::*member,
-                  Keep keep, std::vector<std::string> choices) {
+SettingDef choice(std::string_view name, std::string_view value, std::string_view help, EnumMember member, Keep keep,
+                  std::vector<std::string> choices) {
   return {name, kCluster, value, help, member, keep, 0, 0, false, false, std::move(choices)};
 }
 
 /// How the workers' gradients meet.
 void add_semantics(std::vector<SettingDef>& t) {
-  t.push_back(choice("mode", "NAME", "one update of all workers' gradients, or one of each as it comes", &S::mode,
-                     Keep::fixed, {"sync", "async"}));
+  t.push_back(choice("mode", "NAME", "one update of all workers' gradients, or one of each as it comes",
+                     enum_member<&S::mode>(), Keep::fixed, {"sync", "async"}));
   t.push_back({"max-staleness", kCluster, "N",
                "async: most batches that the fastest worker may be ahead of the slowest; -1: no limit",
                &S::max_staleness, Keep::free, -1, 1e9});
   t.push_back({"aggregate", kCluster, "N",
                "sync: gradients per update; fewer than the workers: the rest are backups; 0: one of each worker",
                &S::aggregate, Keep::free, 0, 1e6});
-  t.push_back(choice("reduce", "mean|sum", "what becomes of the gradients of an update", &S::reduce, Keep::fixed,
-                     {"mean", "sum"}));
+  t.push_back(choice("reduce", "mean|sum", "what becomes of the gradients of an update", enum_member<&S::reduce>(),
+                     Keep::fixed, {"mean", "sum"}));
   t.push_back(choice("apply", "NAME", "async: updates one after the other, or all at once in the same memory (Hogwild)",
-                     &S::apply, Keep::free, {"locked", "lock-free"}));
+                     enum_member<&S::apply>(), Keep::free, {"locked", "lock-free"}));
   t.push_back({"global-batch", kCluster, "N", "examples per batch over all workers; 0: each has --batch",
                &S::global_batch, Keep::fixed, 0, kBatch});
-  t.push_back(choice("shard", "NAME", "each worker sees its share of the examples, or all of them", &S::shard,
-                     Keep::fixed, {"example", "none"}));
-  t.push_back(choice("evaluate", "NAME", "who evaluates while training", &S::evaluate, Keep::free, {"chief", "all"}));
+  t.push_back(choice("shard", "NAME", "each worker sees its share of the examples, or all of them",
+                     enum_member<&S::shard>(), Keep::fixed, {"example", "none"}));
+  t.push_back(choice("evaluate", "NAME", "who evaluates while training", enum_member<&S::evaluate>(), Keep::free,
+                     {"chief", "all"}));
 }
 
 void add_all_reduce(std::vector<SettingDef>& t) {
   t.push_back(choice("strategy", "NAME", "how gradients meet; auto: as the cluster has parameter servers or not",
-                     &S::strategy, Keep::free, {"auto", "ps", "allreduce"}));
+                     enum_member<&S::strategy>(), Keep::free, {"auto", "ps", "allreduce"}));
   t.push_back({"replicas", kCluster, "N", "train N replicas in this process, each on its share of the cores; 0: one",
                &S::replicas, Keep::free, 0, 1000});
-  t.push_back(choice("collective", "NAME", "all-reduce: the engine; auto: as the members were started", &S::collective,
-                     Keep::free, {"auto", "inprocess", "mpi", "gloo"}));
+  t.push_back(choice("collective", "NAME", "all-reduce: the engine; auto: as the members were started",
+                     enum_member<&S::collective>(), Keep::free, {"auto", "inprocess", "mpi", "gloo"}));
   t.push_back({"bucket-mb", kCluster, "X", "all-reduce: gradients sent at a time, in MB", &S::bucket_mb, Keep::free,
                0.001, 1e6});
   t.push_back(
@@ -288,12 +299,12 @@ void add_cluster(std::vector<SettingDef>& t) {
   add_all_reduce(t);
   add_semantics(t);
   t.push_back(choice("placement", "NAME", "parameters over several servers: equal parts, or whole ones in turn",
-                     &S::placement, Keep::free, {"balanced", "round-robin"}));
-  t.push_back(choice("wire", "NAME", "element type of gradients and parameters on the network", &S::wire, Keep::free,
-                     {"f32", "bf16", "f16"}));
+                     enum_member<&S::placement>(), Keep::free, {"balanced", "round-robin"}));
+  t.push_back(choice("wire", "NAME", "element type of gradients and parameters on the network", enum_member<&S::wire>(),
+                     Keep::free, {"f32", "bf16", "f16"}));
   t.push_back(choice("durability", "NAME",
-                     "what a parameter server survives without loss: kill -9, a power cut, neither", &S::durability,
-                     Keep::free, {"process", "machine", "checkpoint"}));
+                     "what a parameter server survives without loss: kill -9, a power cut, neither",
+                     enum_member<&S::durability>(), Keep::free, {"process", "machine", "checkpoint"}));
   t.push_back({"contributions", kCluster, "",
                "record which examples of which worker made each update (ps-0/contributions.csv)", &S::contributions,
                Keep::free});
@@ -322,8 +333,8 @@ void add_cluster(std::vector<SettingDef>& t) {
                &S::emulate});
   t.push_back({"faults", kCluster, "TEXT",
                "what goes wrong when, e.g. 'at 30s kill worker:1; at 60s cut node2 for 10s'", &S::faults});
-  t.push_back(choice("report", "NAME", "what a role prints: text for people, or JSON lines for a launcher", &S::report,
-                     Keep::call_only, {"text", "json"}));
+  t.push_back(choice("report", "NAME", "what a role prints: text for people, or JSON lines for a launcher",
+                     enum_member<&S::report>(), Keep::call_only, {"text", "json"}));
 }
 
 }  // namespace

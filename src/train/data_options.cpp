@@ -22,11 +22,11 @@ data::LoadOptions data_options(const settings::Settings& settings, const Shape& 
   options.train_limit = settings.train_limit;
   options.test_limit = settings.test_limit;
   options.scale = settings.data_scale;
-  options.standardise = settings.pixels == "standard";
+  options.standardise = settings.pixels == settings::PixelValues::standard;
   options.train_size = settings.train_size;
   options.test_size = settings.test_size;
   options.classes = settings.classes;
-  options.fresh = settings.generate == "fresh";
+  options.fresh = settings.generate == settings::Generate::fresh;
   options.seed = settings.data_seed;
   return options;
 }

@@ -14,7 +14,8 @@ namespace lockstep::train {
 inline std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
 
 [[noreturn]] inline void throw_non_finite(const std::string& what, uint64_t step, int64_t epoch) {
-  throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch));
+  throw NonFiniteError(fmt::format("{} at step {} (epoch {}); a lower lr or a clip-norm may help", what, step, epoch),
+                       step);
 }
 
 }  // namespace lockstep::train

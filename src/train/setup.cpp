@@ -81,7 +81,7 @@ settings::Settings with_schedule_end(settings::Settings settings, const data::Da
 
 /// Data that comes without its scaling is scaled by what there is.
 data::PixelScaling scaling_of(const settings::Settings& settings, const data::Dataset& dataset) {
-  if (settings.pixels != "standard") return {};
+  if (settings.pixels != settings::PixelValues::standard) return {};
   return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
 }
 
@@ -121,7 +121,7 @@ const data::Examples& Setup::trained_split() {
 }
 
 const data::Examples& Setup::evaluated_split() const {
-  return settings_.eval_split == "validation" ? dataset_.validation : dataset_.test;
+  return settings_.eval_split == settings::EvalSplit::validation ? dataset_.validation : dataset_.test;
 }
 
 std::unique_ptr<Hooks> Setup::picture_writer(const std::string& folder, PictureSink sink) const {
@@ -195,10 +195,14 @@ std::unique_ptr<exchange::Exchange> Setup::make_exchange(const Together* togethe
 exchange::LocalOptions Setup::exchange_options() const {
   const settings::Settings& s = settings_;
   exchange::LocalOptions options;
-  options.optimizer = {
-      optim::parse_method(s.optimizer), static_cast<float>(s.momentum),    s.nesterov, s.beta1, s.beta2,
-      static_cast<float>(s.eps),        static_cast<float>(s.weight_decay)};
-  options.schedule.kind = optim::parse_schedule(s.schedule);
+  options.optimizer = {s.optimizer,
+                       static_cast<float>(s.momentum),
+                       s.nesterov,
+                       s.beta1,
+                       s.beta2,
+                       static_cast<float>(s.eps),
+                       static_cast<float>(s.weight_decay)};
+  options.schedule.kind = s.schedule;
   options.schedule.base = static_cast<float>(s.lr);
   options.schedule.end = static_cast<float>(s.lr_end);
   options.schedule.decay_rate = static_cast<float>(s.decay_rate);
@@ -244,8 +248,8 @@ checkpoint::CheckpointHeader Setup::header() {
   header.classes = spec_.classes;
   header.train_examples = dataset_.train.count();
   header.class_names = dataset_.class_names;
-  header.parameters = checkpoint::parameter_entries(parameters_.infos());
-  header.optimizer = settings_.optimizer;
+  header.parameters = parameter_entries(parameters_.infos());
+  header.optimizer = optim::name(settings_.optimizer);
   header.slots = exchange_->slot_names();
   for (const settings::SettingDef& def : settings::settings_table()) {
     if (def.keep != settings::Keep::call_only)

@@ -20,7 +20,6 @@ double seconds_since(RunClock::Clock::time_point start) {
   return std::chrono::duration<double>(RunClock::Clock::now() - start).count();
 }
 
-/// Whether a multiple of `every` lies behind `before`, up to `step`.
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options, checkpoint::TrainingState state)

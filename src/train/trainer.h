@@ -23,12 +23,6 @@
 
 namespace lockstep::train {
 
-/// A loss or the parameters became infinite or not a number.
-class NonFiniteError : public Error {
- public:
-  using Error::Error;
-};
-
 /// Takes the state to a durable place; the trainer says when.
 class Checkpointer {
  public:

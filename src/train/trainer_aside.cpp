@@ -8,16 +8,6 @@
 #include "train/trainer.h"
 
 namespace lockstep::train {
-namespace {
-
-/// By accuracy, then by loss.
-bool better(const checkpoint::EvalRecord& a, const std::optional<checkpoint::EvalRecord>& b) {
-  if (!b || a.accuracy > b->accuracy) return true;
-  return !(a.accuracy < b->accuracy) && a.loss < b->loss;
-}
-
-}  // namespace
-
 bool Trainer::take_snapshot(Phase phase) {
   if (!leads()) return true;
   const Clock::time_point before = Clock::now();
@@ -46,7 +36,7 @@ void Trainer::evaluate(const RunClock& clock) {
     throw_non_finite("the evaluated loss became " + shown(metrics.loss), state_.step, epoch());
   }
   const checkpoint::EvalRecord record{state_.step, epoch(), metrics.loss, metrics.accuracy, metrics.examples};
-  const bool best = better(record, state_.best_eval);
+  const bool best = is_better(record, state_.best_eval);
   state_.last_eval = record;
   if (best) state_.best_eval = record;
   EvalEvent event{record.step, record.epoch, record.loss, record.accuracy, record.examples, best, before, 0};
@@ -63,7 +53,7 @@ int64_t Trainer::epoch() const { return state_.epoch_examples == 0 ? state_.epoc
 
 bool Trainer::evaluated_here() const { return state_.last_eval && state_.last_eval->step == state_.step; }
 
-bool Trainer::best_so_far() const { return evaluated_here() && better(*state_.last_eval, state_.best_checkpoint); }
+bool Trainer::best_so_far() const { return evaluated_here() && is_better(*state_.last_eval, state_.best_checkpoint); }
 
 void Trainer::checkpoint(const RunClock& clock) {
   if (!leads()) return;

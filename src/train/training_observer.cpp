@@ -126,7 +126,7 @@ void TrainingObserver::on_step(const StepEvent& event) {
 
 double TrainingObserver::rate(const StepEvent& event, double now) const {
   // While one of several asynchronous workers is aside the others go on.
-  const double aside = settings_.mode == "async" ? 0 : event.aside_seconds - summary_.aside;
+  const double aside = settings_.mode == settings::Mode::async ? 0 : event.aside_seconds - summary_.aside;
   const double passed = now - summary_.seconds - aside;
   return passed > 0 ? static_cast<double>(event.examples_total - summary_.examples) / passed : 0;
 }

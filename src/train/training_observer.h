@@ -23,7 +23,7 @@ namespace lockstep::train {
 /// What there is to show besides numbers.
 struct Shown {
   const program::ParameterStore* parameters = nullptr;  ///< borrowed
-  std::function<graph::Graph()> graph;                ///< of a training step
+  std::function<graph::Graph()> graph;                  ///< of a training step
   observe::Devices devices;
   bool compares_runs = true;  ///< this role stands for the run in the HParams tab
 };

@@ -351,22 +351,39 @@ class Dissolved final : public Membership {
   uint64_t number_ = 0;
 };
 
-TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
+/// Remembers what it is told, and has kept a state of step `kept`.
+class KeptRun final : public exchange::RunEvents {
+ public:
+  explicit KeptRun(uint64_t kept = 0) : kept_(kept) {}
+
+  void training_begins(uint64_t /*step*/, uint64_t /*examples*/) override {}
+  void went_back(uint64_t step) override { back.push_back(step); }
+  void group_breaks_up() override {}
+  void bucket_size_found(size_t /*bytes*/) override {}
+  [[nodiscard]] bool is_newest(uint64_t step) const override { return kept_ <= step; }
+
   std::vector<uint64_t> back;
+
+ private:
+  uint64_t kept_;
+};
+
+TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
+  KeptRun run;
   AllReduceOptions options = make_options(1);
-  options.went_back = [&](uint64_t step) { back.push_back(step); };
+  options.events = &run;
   program::ParameterStore store = make_store();
   auto membership = std::make_unique<Dissolved>();
   const Dissolved& group = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   ASSERT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
-  EXPECT_THAT(back, testing::IsEmpty());
+  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  EXPECT_THAT(run.back, testing::IsEmpty());
   group.collective->abort("it makes way");
   exchange.begin({1, 10, 1});
   EXPECT_EQ(exchange.finish({1, 1, 10}).value_or_throw().step, 0U);
-  EXPECT_THAT(back, ElementsAre(0U));
+  EXPECT_THAT(run.back, ElementsAre(0U));
 }
 
 /// A group of one that breaks, and no other comes of it: a user has ended it.
@@ -402,7 +419,8 @@ class Ended final : public Membership {
 /// Whether it writes for all in the end, where what is kept is of step `kept`.
 bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
   AllReduceOptions options = make_options(1);
-  options.is_newest = [kept](uint64_t step) { return kept <= step; };
+  KeptRun run(kept);
+  options.events = &run;
   program::ParameterStore store = make_store();
   auto membership = std::make_unique<Ended>(over, foremost);
   Ended& group = *membership;

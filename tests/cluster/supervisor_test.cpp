@@ -78,7 +78,7 @@ TEST_F(Supervisor, EndsWhenAllHaveEndedWell) {
   const std::string file = folder / "trained";
   const JobOutcome outcome =
       run({ps(0, {"out=serving", "until=" + file}), worker(0, {"out=a", "first=" + file}), worker(1, {"out=b"})});
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::out_line), ::testing::UnorderedElementsAre("ps:0 serving", "worker:0 a", "worker:1 b"));
   EXPECT_THAT(texts(Kind::died), IsEmpty());
   EXPECT_EQ(texts(Kind::ended).size(), 3U);
@@ -86,7 +86,7 @@ TEST_F(Supervisor, EndsWhenAllHaveEndedWell) {
 
 TEST_F(Supervisor, StartsAgainWhatDiesAndSaysOfWhat) {
   const JobOutcome outcome = run({worker(1, {"first=" + (folder / "f"), "out=once", "kill=9", "again", "out=twice"})});
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); starting it again (1 of 10)"));
   EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:1 once", "worker:1 twice"));
   EXPECT_EQ(count(Kind::restarted, {Role::worker, 1}), 1);
@@ -105,7 +105,7 @@ TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
   options.restarts = 1;
   const JobOutcome outcome = run({ps(0, {"wait"}), worker(2, {"err=role_helper: no data", "exit=1"})}, options);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.error, "worker:2 died (exit code 1: no data) and has no restarts left of 1");
+  EXPECT_EQ(outcome.error(), "worker:2 died (exit code 1: role_helper: no data) and has no restarts left of 1");
   EXPECT_THAT(texts(Kind::err_line), IsEmpty()) << "it is in the line about the death";
 }
 
@@ -118,12 +118,12 @@ TEST_F(Supervisor, ARolesLastWordIsItsReasonAlsoWhereItWasToldBeforeItsEnd) {
   options.restarts = 0;
   options.error_kept = Time(1);
   const JobOutcome outcome = run({worker(0, {"err=role_helper: no data", "until=" + file, "exit=1"})}, options);
-  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1: no data) and has no restarts left of 0");
+  EXPECT_EQ(outcome.error(), "worker:0 died (exit code 1: role_helper: no data) and has no restarts left of 0");
 }
 
 TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
   const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: no data", "exit=1"})});
-  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1: no data) and fails in the same way each time");
+  EXPECT_EQ(outcome.error(), "worker:0 died (exit code 1: role_helper: no data) and fails in the same way each time");
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
@@ -138,9 +138,22 @@ RoleProcess reporting(int index, const std::string& fields) {
 TEST_F(Supervisor, TheSameFaultOfAFolderIsGivenUpWhateverTheWords) {
   const JobOutcome outcome =
       run({ps(0, {"wait"}), reporting(0, R"("kind":"io","errno":28,"path":"run/checkpoints/step-1.ckpt","saved":7)")});
-  EXPECT_THAT(outcome.error, AllOf(HasSubstr("worker:0 died (exit code 1: cannot write x.tmp-"),
-                                   HasSubstr("would fail again: 3 such failures without a newer checkpoint")));
+  EXPECT_THAT(outcome.error(), AllOf(HasSubstr("worker:0 died (exit code 1: sh: cannot write x.tmp-"),
+                                     HasSubstr("would fail again: 3 such failures without a newer checkpoint")));
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
+}
+
+TEST_F(Supervisor, AJobFailsWithTheFieldsThatItsRoleReported) {
+  SupervisorOptions options = quick();
+  options.restarts = 0;
+  const JobOutcome outcome = run(
+      {ps(0, {"wait"}), reporting(3, R"("role":"worker:3","kind":"io","errno":28,"path":"r/x","text":"disk full")")},
+      options);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->kind, launch::RoleFailure::Kind::io);
+  EXPECT_EQ(outcome.failure->role, "worker:3");
+  EXPECT_EQ(outcome.failure->path, "r/x");
+  EXPECT_EQ(outcome.error(), "worker:3 died (exit code 1: disk full) and has no restarts left of 0");
 }
 
 TEST_F(Supervisor, RolesThatMeetTheSameFaultInTurnEndTheJob) {
@@ -151,7 +164,7 @@ TEST_F(Supervisor, RolesThatMeetTheSameFaultInTurnEndTheJob) {
                                   reporting(1, R"("kind":"io","errno":28,"path":"run/checkpoints/step-2.ckpt")")},
                                  options);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("would fail again"));
+  EXPECT_THAT(outcome.error(), HasSubstr("would fail again"));
   EXPECT_LE(texts(Kind::died).size(), 6U);
 }
 
@@ -164,7 +177,7 @@ TEST_F(Supervisor, ANewerCheckpointMakesTheSameFaultCountAnew) {
   SupervisorOptions options = quick();
   options.restarts = 6;
   const JobOutcome outcome = run({ps(0, {"wait"}), advancing}, options);
-  EXPECT_EQ(outcome.error, "worker:0 died (exit code 1) and has no restarts left of 6");
+  EXPECT_EQ(outcome.error(), "worker:0 died (exit code 1) and has no restarts left of 6");
 }
 
 TEST_F(Supervisor, AFaultOfOtherKindOrPlaceCountsAnew) {
@@ -180,7 +193,7 @@ TEST_F(Supervisor, ALimitEndsTheJobAtOnceAlsoWhereOthersAreEnough) {
   SupervisorOptions options = quick();
   options.enough_members = 1;
   const JobOutcome outcome = run({worker(1, {"wait"}), reporting(0, R"("kind":"limit","errno":24)")}, options);
-  EXPECT_THAT(outcome.error, HasSubstr("would fail again: a restart raises no limit"));
+  EXPECT_THAT(outcome.error(), HasSubstr("would fail again: a restart raises no limit"));
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 1);
 }
 
@@ -189,7 +202,7 @@ TEST_F(Supervisor, AReportThatMakesNoSenseHarmsNobody) {
   options.restarts = 1;
   for (const char* fields : {R"("kind":7,"errno":"x","path":[],"saved":-1)", R"("kind":)", R"("errno":1e300)"}) {
     const JobOutcome outcome = run({reporting(0, fields)}, options);
-    EXPECT_THAT(outcome.error, HasSubstr("has no restarts left of 1")) << fields;
+    EXPECT_THAT(outcome.error(), HasSubstr("has no restarts left of 1")) << fields;
   }
 }
 
@@ -199,9 +212,9 @@ TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   far.host = "north";
   const JobOutcome outcome = run({ps(0, {"wait"}), far});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.error, "worker:0: host north cannot be reached: no route");
+  EXPECT_EQ(outcome.error(), "worker:0: host north cannot be reached: role_helper: no route");
   EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("again in 0.002 s (1"), HasSubstr("again in 0.008 s (2"),
-                                             "worker:0 host north cannot be reached: no route"));
+                                             "worker:0 host north cannot be reached: role_helper: no route"));
 }
 
 TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneWithout) {
@@ -217,7 +230,7 @@ TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneW
     far.host = "north";
     const JobOutcome outcome = run({worker(0, {"until=" + file}), far}, options);
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(outcome.error, task.str() + ": host north cannot be reached: no route");
+    EXPECT_EQ(outcome.error(), task.str() + ": host north cannot be reached: role_helper: no route");
   }
 }
 
@@ -227,13 +240,13 @@ TEST_F(Supervisor, AConnectionThatIsLostIsNotAHostThatCannotBeReached) {
   SupervisorOptions options = quick();
   options.restarts = 4;
   const JobOutcome outcome = run({ps(0, {"wait"}), far}, options);
-  EXPECT_EQ(outcome.error, "worker:0 died (exit code 255: broken pipe) and has no restarts left of 4");
+  EXPECT_EQ(outcome.error(), "worker:0 died (exit code 255: role_helper: broken pipe) and has no restarts left of 4");
 }
 
 TEST_F(Supervisor, WrongUsageEndsAllAtOnceWithItsLine) {
   const JobOutcome outcome = run({ps(0, {"wait"}), worker(0, {"err=role_helper: --lr: no number", "exit=2"})});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.error, "worker:0: --lr: no number");
+  EXPECT_EQ(outcome.error(), "worker:0: role_helper: --lr: no number");
   EXPECT_EQ(count(Kind::restarted, {Role::worker, 0}), 0);
 }
 
@@ -242,14 +255,14 @@ TEST_F(Supervisor, AProgramThatIsNotThereEndsTheJob) {
   missing.command.argv = {"/nowhere/lockstep"};
   const JobOutcome outcome = run({ps(0, {"wait"}), missing, worker(2, {"wait"})});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.error, AllOf(HasSubstr("worker:1"), HasSubstr("/nowhere/lockstep")));
+  EXPECT_THAT(outcome.error(), AllOf(HasSubstr("worker:1"), HasSubstr("/nowhere/lockstep")));
 }
 
 TEST_F(Supervisor, AStoppedRoleIsKilledAndStartedAgain) {
   SupervisorOptions options = quick();
   options.stopped = Time(100);
   const JobOutcome outcome = run({worker(0, {"first=" + (folder / "f"), "kill=19", "wait", "again"})}, options);
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::message), ElementsAre("worker:0 is stopped and was not continued within 0.1 s; killed"));
   EXPECT_EQ(count(Kind::restarted, {Role::worker, 0}), 1);
 }
@@ -276,7 +289,7 @@ TEST_F(Supervisor, AServerThatDoesNotEndIsAskedAndThenKilled) {
   options.terminate = Time(50);
   const JobOutcome outcome =
       run({ps(0, {"wait"}), ps(1, {"ignore=15", "out=", "wait"}), worker(0, {"exit=0"})}, options);
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::message),
               ::testing::IsSupersetOf({std::string("ps:0 has not ended though the training has; asking it to"),
                                        std::string("ps:1 has not ended though the training has; asking it to")}));
@@ -289,7 +302,7 @@ TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
   };
   SupervisorOptions options = quick();
   const JobOutcome outcome = run({ps(0, {"until=" + file, "kill=10"}), worker(0, {})}, options);
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_EQ(pids.size(), 2U);
 }
 
@@ -297,7 +310,7 @@ TEST_F(Supervisor, AWorkerThatDoesNotEndWithTheTrainingIsAskedTo) {
   SupervisorOptions options = quick();
   options.finish_member = Time(50);
   const JobOutcome outcome = run({worker(0, {"exit=0"}), worker(1, {"on=15:1", "wait"})}, options);
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 has not ended though the training has; asking it to"));
   EXPECT_THAT(texts(Kind::died), IsEmpty()) << "it did what it was asked to";
 }
@@ -313,7 +326,7 @@ TEST_F(Supervisor, AServerEndsWellOnlyAfterTheTraining) {
   SupervisorOptions options = quick();
   options.finish_member = Time(50);
   const JobOutcome outcome = run({ps(0, {}), worker(0, {"wait"})}, options);
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::died), IsEmpty());
 }
 
@@ -338,7 +351,7 @@ TEST_F(Supervisor, WhereSomeAreEnoughOneThatCannotBeKeptAliveIsLeftOut) {
   };
   const JobOutcome outcome = run({worker(0, {"kill=9"}), worker(1, {"until=" + file})}, options);
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.error(), "");
   EXPECT_THAT(texts(Kind::message), ElementsAre("worker:0 has no restarts left of 2; training goes on without it"));
 }
 
@@ -349,7 +362,7 @@ TEST_F(Supervisor, WhereSomeAreEnoughFewerEndTheJob) {
   const JobOutcome outcome =
       run({worker(0, {"wait"}), worker(1, {"kill=9"}), role(Role::evaluator, 0, {"wait"})}, options);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.error, "worker:1 died (killed by signal 9 (Killed)) and has no restarts left of 1");
+  EXPECT_EQ(outcome.error(), "worker:1 died (killed by signal 9 (Killed)) and has no restarts left of 1");
 }
 
 TEST_F(Supervisor, WhereSomeAreEnoughNobodyIsStartedAgainOnceOneHasEndedWell) {
@@ -414,7 +427,7 @@ TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
 
 TEST_F(Supervisor, OddOutputHarmsNobody) {
   const JobOutcome outcome = run({worker(0, {"garbage", "long=1000000", "close", "err=still here", "exit=0"})});
-  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_EQ(texts(Kind::out_line).size(), 2U);
   EXPECT_THAT(texts(Kind::err_line), ElementsAre("worker:0 still here"));
 }

@@ -128,7 +128,10 @@ TEST_F(SiteTest, NodesOfARunThatTrainsAreAliveOrSilent) {
   put_text(runs_ + "/a/monitor.csv", fmt::format("time,seconds,cpu_percent,node_cpu_percent\n{:.1f},1,90,55\n", now));
   put_text(runs_ + "/a/nodes.json", R"([{"node":"node1","address":"10.77.0.1","cores":0.5,"roles":["ps:0","worker:0"]},
                                        {"node":"node2","address":"10.77.0.2","cores":0.5,"roles":["worker:1"]}])");
-  put_text(runs_ + "/a/faults.jsonl", "{\"seconds\": 3, \"fault\": \"cut node2 for 10s\"}\n");
+  const std::string cut =
+      R"({"seconds": 3, "fault": "cut node2 for 10s", "kind": "cut", "target": "node2", "ended": false})"
+      "\n";
+  put_text(runs_ + "/a/faults.jsonl", cut);
   const auto lock = base::LockFile::try_lock(runs_ + "/a/.lock");
   const json run = asked("/api/nodes")["runs"][0];
   EXPECT_EQ(run["faults"][0]["fault"], "cut node2 for 10s");
@@ -138,8 +141,9 @@ TEST_F(SiteTest, NodesOfARunThatTrainsAreAliveOrSilent) {
   EXPECT_EQ(run["nodes"][0]["roles"][0]["state"], "starting") << "the server has recorded nothing yet";
   EXPECT_EQ(run["nodes"][1]["roles"][0]["state"], "silent") << "its last sample is old";
   EXPECT_EQ(run["nodes"][1]["state"], "cut") << "by the faults on schedule";
-  put_text(runs_ + "/a/faults.jsonl",
-           "{\"seconds\": 3, \"fault\": \"cut node2 for 10s\"}\n{\"seconds\": 13, \"fault\": \"node2 is back\"}\n");
+  put_text(
+      runs_ + "/a/faults.jsonl",
+      cut + R"({"seconds": 13, "fault": "node2 is back", "kind": "cut", "target": "node2", "ended": true})" + "\n");
   EXPECT_EQ(asked("/api/nodes")["runs"][0]["nodes"][1]["state"], "silent");
 }
 

@@ -251,6 +251,11 @@ TEST_F(Lab, AFailedRunIsRecordedTheRestGoesOnAndItIsRepeated) {
   for (const json& each : all["runs"]) {
     EXPECT_EQ(each["state"], each["label"] == "bad" ? "failed" : "done");
     EXPECT_THAT(each["reason"].get<std::string>(), HasSubstr(each["label"] == "bad" ? "missing.npz" : ""));
+    const std::string failure = "lab/tiny/logs/" + each["key"].get<std::string>() + ".failure.json";
+    EXPECT_EQ(exists(failure), each["label"] == "bad");
+    if (exists(failure)) {
+      EXPECT_EQ(json::parse(get_file(folder / failure))["text"], each["reason"]);
+    }
   }
   const std::string shown = succeed({"lab", "show", "tiny"}).out;
   EXPECT_THAT(shown, AllOf(HasSubstr("bad failed: "), HasSubstr("what it printed: lab/tiny/logs/"),

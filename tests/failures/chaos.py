@@ -125,7 +125,7 @@ def main():
         try:
             one_mode(folder, options, mode)
         except AssertionError as error:
-            print(f"FAILED: {mode}: {error}\nwhat there is lies in {folder}", file=sys.stderr)
+            print(f"FAILED: {mode}: {error}\npartial output is in {folder}", file=sys.stderr)
             return 1
         shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -65,7 +65,7 @@ TEST(SettingsTable, FindsNamesWithHyphensOrUnderscores) {
 
 TEST(Precedence, FlagsWinOverYamlWinsOverModelWinsOverEveryone) {
   const settings::Settings nothing = resolve("", {{"model", "lenet"}});
-  EXPECT_EQ(nothing.optimizer, "adam");
+  EXPECT_EQ(nothing.optimizer, optim::Method::adam);
   EXPECT_DOUBLE_EQ(nothing.lr, 0.001);
   EXPECT_EQ(nothing.epochs, 20);
   EXPECT_EQ(nothing.keep, 3);
@@ -179,7 +179,8 @@ TEST(Resolve, ADataSetIsANameOrAPath) {
               AllOf(StartsWith("--dataset: 'mnits' is not allowed (did you mean 'mnist'?); it takes one of mnist, "),
                     HasSubstr(", or the path of a .npz or .csv file")));
   EXPECT_THAT(resolve_error({{"model", "lr"}, {"data-scale", "0"}}), HasSubstr("a number above 0 to 100"));
-  EXPECT_EQ(resolve("model: lr\n", {{"dataset", "my.npz"}, {"eval-split", "validation"}}).eval_split, "validation");
+  EXPECT_EQ(resolve("model: lr\n", {{"dataset", "my.npz"}, {"eval-split", "validation"}}).eval_split,
+            settings::EvalSplit::validation);
 }
 
 TEST(Resolve, ContradictionsNameTheFlagOrTheFileAndLine) {
@@ -204,6 +205,40 @@ TEST(ToYaml, ReadsBackAsTheSameSettings) {
   EXPECT_EQ(second.resolve().seed, UINT64_MAX);
   EXPECT_EQ(second.resolve().stop_loss, 0.35);
   EXPECT_EQ(second.resolve().backend, "null");
+}
+
+/// The names of a choice are in the order of its enum.
+TEST(Choices, AreWhatTheirNamesSay) {
+  const auto set = [](const char* name, const char* text) {
+    settings::Settings settings;
+    assign(settings, *find_setting(name), text, name);
+    EXPECT_EQ(value_text(settings, name), text);
+    return settings;
+  };
+  EXPECT_EQ(set("pixels", "standard").pixels, settings::PixelValues::standard);
+  EXPECT_EQ(set("generate", "once").generate, settings::Generate::once);
+  EXPECT_EQ(set("optimizer", "adam").optimizer, optim::Method::adam);
+  EXPECT_EQ(set("schedule", "polynomial").schedule, optim::Schedule::Kind::polynomial);
+  EXPECT_EQ(set("eval-split", "validation").eval_split, settings::EvalSplit::validation);
+  EXPECT_EQ(set("wait-policy", "spin").wait_policy, settings::IdleThreads::spin);
+  EXPECT_EQ(set("wait-policy", "block").wait_policy, settings::IdleThreads::block);
+  EXPECT_EQ(set("precision", "bf16").precision, settings::Precision::bf16);
+  EXPECT_EQ(set("strategy", "ps").strategy, settings::Strategy::parameter_servers);
+  EXPECT_EQ(set("strategy", "allreduce").strategy, settings::Strategy::all_reduce);
+  EXPECT_EQ(set("collective", "inprocess").collective, settings::Engine::in_process);
+  EXPECT_EQ(set("collective", "mpi").collective, settings::Engine::mpi);
+  EXPECT_EQ(set("collective", "gloo").collective, settings::Engine::gloo);
+  EXPECT_EQ(set("mode", "async").mode, settings::Mode::async);
+  EXPECT_EQ(set("reduce", "sum").reduce, settings::Reduce::sum);
+  EXPECT_EQ(set("apply", "lock-free").apply, settings::Apply::lock_free);
+  EXPECT_EQ(set("evaluate", "all").evaluate, settings::WhoEvaluates::all);
+  EXPECT_EQ(set("shard", "none").shard, settings::Sharding::none);
+  EXPECT_EQ(set("placement", "round-robin").placement, settings::Placement::round_robin);
+  EXPECT_EQ(set("wire", "bf16").wire, settings::WireElement::bf16);
+  EXPECT_EQ(set("wire", "f16").wire, settings::WireElement::f16);
+  EXPECT_EQ(set("durability", "machine").durability, settings::Durability::machine);
+  EXPECT_EQ(set("durability", "checkpoint").durability, settings::Durability::checkpoint);
+  EXPECT_EQ(set("report", "json").report, settings::ReportForm::json);
 }
 
 TEST(LoadYaml, NamesAFileThatCannotBeRead) {

@@ -125,8 +125,10 @@ std::string worker_share(const RunRecord& run, const std::string& phase) {
 void add_results(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs) {
   const auto fraction = [](double value) { return terminal::percent(value); };
   add_row(rows, runs, "test accuracy", [&](const RunRecord& r) { return text_or_empty(r.test_accuracy(), fraction); });
-  add_row(rows, runs, "test loss", [](const RunRecord& r) { return text_or_empty(r.test_loss(), terminal::loss_text); });
-  add_row(rows, runs, "training loss", [](const RunRecord& r) { return text_or_empty(r.train_loss(), terminal::loss_text); });
+  add_row(rows, runs, "test loss",
+          [](const RunRecord& r) { return text_or_empty(r.test_loss(), terminal::loss_text); });
+  add_row(rows, runs, "training loss",
+          [](const RunRecord& r) { return text_or_empty(r.train_loss(), terminal::loss_text); });
   add_row(rows, runs, "steps", [](const RunRecord& r) { return text_or_empty(r.steps(), records::count_text); });
   add_row(rows, runs, "time", [](const RunRecord& r) { return text_or_empty(r.seconds(), terminal::duration_text); });
   add_row(rows, runs, "examples/s",

@@ -96,7 +96,7 @@ inspect::DescribeRequest request_for(const std::string& name, settings::Configur
   request.model = &configuration.model(run.model);
   request.options = run.options;
   request.batch = run.batch;
-  request.optimizer = run.optimizer;
+  request.optimizer = settings::value_text(run, "optimizer");
   return request;
 }
 

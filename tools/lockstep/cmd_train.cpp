@@ -63,10 +63,13 @@ settings::Settings resolve_early(settings::Configuration configuration) {
 /// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.
 int64_t servers_of_ranks(const settings::Settings& settings, const settings::Configuration& configuration) {
   const bool given = configuration.given("ps");
-  if (given && settings.strategy == "allreduce" && !configuration.given("resume")) {
+  if (given && settings.strategy == settings::Strategy::all_reduce && !configuration.given("resume")) {
     throw UsageError(fmt::format("--ps {} is of --strategy ps, and --strategy is allreduce", settings.ps));
   }
-  return settings.strategy == "ps" || (given && settings.strategy == "auto") ? settings.ps : 0;
+  return settings.strategy == settings::Strategy::parameter_servers ||
+                 (given && settings.strategy == settings::Strategy::automatic)
+             ? settings.ps
+             : 0;
 }
 
 /// The cluster that this process is one of. A launcher that is asked for is none, whatever TF_CONFIG says.
@@ -87,11 +90,12 @@ std::optional<cluster::FoundCluster> find_role(const settings::Settings& setting
 
 int run_here(const settings::Configuration& configuration, const settings::Settings& early,
              const Invocation& invocation) {
-  base::ensure_wait_policy(settings::wait_policy(early), early.wait_policy != "auto", invocation.argv);
+  base::ensure_wait_policy(settings::wait_policy(early), early.wait_policy != settings::IdleThreads::automatic,
+                           invocation.argv);
 
   const terminal::Terminal terminal = terminal::Terminal::detect();
   const bool quiet = early.quiet;
-  display::Progress progress(terminal, early.eval_split);
+  display::Progress progress(terminal, settings::value_text(early, "eval-split"));
   role::SessionOptions options;
   if (!quiet) options.hooks.push_back(&progress);
   options.interrupt = interrupt_flag();
@@ -122,13 +126,16 @@ bool is_of_replicas(std::string_view name) {
 }
 
 void check_replicas(const settings::Settings& settings) {
-  const auto refuse = [&](std::string_view name, const std::string& value) {
-    throw UsageError(fmt::format("{}: {} does not go with replicas in one process", name, value));
+  const auto refuse = [&](std::string_view name) {
+    throw UsageError(
+        fmt::format("{}: {} does not go with replicas in one process", name, settings::value_text(settings, name)));
   };
-  if (settings.strategy == "ps") refuse("strategy", settings.strategy);
-  if (settings.collective != "auto" && settings.collective != "inprocess") refuse("collective", settings.collective);
-  if (settings.top_k > 0 && settings.wire != "f32") {
-    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings.wire));
+  if (settings.strategy == settings::Strategy::parameter_servers) refuse("strategy");
+  if (settings.collective != settings::Engine::automatic && settings.collective != settings::Engine::in_process) {
+    refuse("collective");
+  }
+  if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
+    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings::value_text(settings, "wire")));
   }
 }
 
@@ -158,7 +165,8 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
       throw UsageError("--emulate makes a cluster of its own; not for a process of another one");
     }
     // Kept with the run, so that ranks that resume it are given the same roles.
-    if (settings.strategy == "auto") configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
+    if (settings.strategy == settings::Strategy::automatic)
+      configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
   display::LaunchDisplay display(terminal::Terminal::detect(), settings);

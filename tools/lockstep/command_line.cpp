@@ -87,7 +87,7 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
   } catch (const CLI::Success& version) {
     return std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
-    reject(*app_, error);
+    reject(*app_, error, argc > 1 ? argv[argc - 1] : "");
   }
   return std::nullopt;
 }

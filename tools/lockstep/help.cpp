@@ -105,13 +105,14 @@ const CLI::App& innermost(const CLI::App& app) {
   return commands.empty() ? app : innermost(*commands.front());
 }
 
-void reject(const CLI::App& program, const CLI::ParseError& error) {
+void reject(const CLI::App& program, const CLI::ParseError& error, const std::string& last) {
   const CLI::App& app = innermost(program);
   reject_extras(app);
   std::string message = error.what();
-  if (error.get_name() == "ArgumentMismatch" && message.find(" missing") != std::string::npos) {
-    message = message.substr(0, message.find(':')) + " needs a value";
-  }
+  // Only a flag at the very end can be without its value: elsewhere the next argument is taken for it.
+  const CLI::Option* flag = last.starts_with('-') ? app.get_option_no_throw(last) : nullptr;
+  const bool mismatch = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
+  if (mismatch && flag != nullptr && flag->get_type_size() != 0) message = flag->get_name() + " needs a value";
   throw UsageError(fmt::format("{}; `{} --help` shows how", message, full_name(app)));
 }
 

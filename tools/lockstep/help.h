@@ -15,7 +15,7 @@ class HelpFormatter final : public CLI::FormatterBase {
 /// The innermost command that was named.
 const CLI::App& innermost(const CLI::App& app);
 
-/// Throws UsageError with a hint for what did not fit.
-[[noreturn]] void reject(const CLI::App& program, const CLI::ParseError& error);
+/// Throws UsageError with a hint for what did not fit. `last` is the last argument that was given.
+[[noreturn]] void reject(const CLI::App& program, const CLI::ParseError& error, const std::string& last);
 
 }  // namespace lockstep::tools

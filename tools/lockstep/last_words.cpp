@@ -1,5 +1,6 @@
 #include "last_words.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +18,6 @@
 #include <new>
 
 #include "base/limits.h"
-#include "launch/role_failure.h"
 
 namespace lockstep::tools {
 namespace {
@@ -24,10 +25,11 @@ namespace {
 constexpr size_t kStack = 8UL << 20;  ///< bytes of address space for a thread
 constexpr size_t kLongestWords = 1024;
 
-/// A line for people and one for a launcher. Made in advance: at the end there may be no memory for it.
+/// A line for people and one for the program that started this one. Made in advance: at the end there may be no memory
+/// for it.
 struct Words {
   std::array<char, kLongestWords> line{};
-  std::array<char, kLongestWords> json{};  ///< empty: there is no launcher
+  std::array<char, kLongestWords> json{};  ///< empty: nobody wants it
 };
 
 // Handlers can reach nothing but globals.
@@ -35,17 +37,20 @@ Words no_memory;
 Words no_thread;
 std::atomic_flag spoken = ATOMIC_FLAG_INIT;
 std::array<char, 64> role_name{};
+std::array<char, PATH_MAX> failure_file{};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void keep(std::array<char, kLongestWords>& place, const std::string& text) {
+template <size_t n>
+void keep(std::array<char, n>& place, const std::string& text) {
   place.fill(0);
   std::memcpy(place.data(), text.data(), std::min(text.size(), place.size() - 1));
 }
 
-Words words_of(const launch::RoleFailure& failure) {
+Words words_of(launch::RoleFailure failure) {
   Words words;
+  failure.role = role_name.data();
   keep(words.line, std::string(program_invocation_short_name) + ": " + failure.text + "\n");
-  if (role_name[0] != 0) keep(words.json, launch::to_json(failure, role_name.data()) + "\n");
+  if (role_name[0] != 0 || failure_file[0] != 0) keep(words.json, launch::to_json(failure) + "\n");
   return words;
 }
 
@@ -60,12 +65,21 @@ void prepare() {
 
 void write_all(int fd, const char* text) { (void)!::write(fd, text, std::strlen(text)); }
 
+void write_file(const char* text) {
+  if (failure_file[0] == 0) return;
+  const int fd = ::open(failure_file.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return;
+  write_all(fd, text);
+  ::close(fd);
+}
+
 /// Only calls that a signal handler may make.
 [[noreturn]] void end_with(const Words& words) {
   if (spoken.test_and_set()) {
     for (;;) pause();  // another thread is about to end all
   }
-  write_all(STDOUT_FILENO, words.json.data());
+  if (role_name[0] != 0) write_all(STDOUT_FILENO, words.json.data());
+  write_file(words.json.data());
   write_all(STDERR_FILENO, words.line.data());
   _exit(1);
 }
@@ -126,8 +140,21 @@ void install_last_words() {
 }
 
 void report_last_words(const std::string& role) {
-  std::memcpy(role_name.data(), role.data(), std::min(role.size(), role_name.size() - 1));
+  keep(role_name, role);
   prepare();
+}
+
+void report_failures_in(const std::string& file) {
+  keep(failure_file, file);
+  prepare();
+}
+
+void write_failure(const launch::RoleFailure& failure) noexcept {
+  try {
+    write_file((launch::to_json(failure) + "\n").c_str());
+  } catch (const std::bad_alloc&) {
+    write_file(no_memory.json.data());
+  }
 }
 
 }  // namespace lockstep::tools

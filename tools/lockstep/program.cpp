@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/limits.h"
 #include "command.h"
 #include "command_line.h"
 #include "last_words.h"
+#include "launch/role_failure.h"
 #include "lockstep/error.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
@@ -23,12 +26,19 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-int fail(const std::string& program, std::string message, int code) {
-  message = terminal::replaced(std::move(message), "`lockstep ", "`" + program + " ");
+/// An argument before the command, not for people: what fails is left there as data.
+constexpr std::string_view kFailureFile = "--failure-file=";
+
+int fail(const std::string& program, const std::exception& error, int code) {
+  std::string message = base::error_text(error);
+  message = replaced(std::move(message), "`lockstep ", "`" + program + " ");
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  terminal::flush_out();
+  launch::RoleFailure failure = launch::failure_of(error);
+  if (failure.output.empty()) failure.text = message;
+  write_failure(failure);
+  flush_out();
   std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
   return code;
 }
@@ -66,8 +76,10 @@ int run(int argc, char** argv, Invocation invocation) {
                          add_keys, add_info, add_docs}) {
     add(line.root(), invocation);
   }
-  if (const auto text = line.parse(argc, argv)) {
-    terminal::write_out(*text);
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kFailureFile)) words.erase(words.begin() + 1);
+  if (const auto text = line.parse(static_cast<int>(words.size()), words.data())) {
+    write_out(*text);
     return 0;
   }
   if (invocation.run) return invocation.run();
@@ -81,10 +93,13 @@ int guarded(int argc, char** argv, const Invocation& invocation) {
     const int code = run(argc, argv, invocation);
     terminal::finish_output();
     return code;
+  } catch (const launch::RunError& error) {
+    const bool usage = error.failure().kind == launch::RoleFailure::Kind::usage;
+    return fail(program, error, usage ? kWrongUsage : kFailed);
   } catch (const UsageError& error) {
-    return fail(program, error.what(), kWrongUsage);
+    return fail(program, error, kWrongUsage);
   } catch (const std::exception& error) {
-    return fail(program, base::error_text(error), kFailed);
+    return fail(program, error, kFailed);
   }
 }
 
@@ -105,6 +120,10 @@ int run_program(int argc, char** argv, std::vector<nn::ModelDef> models) {
   std::signal(SIGXFSZ, SIG_IGN);
   base::raise_open_files();
   tools::install_last_words();
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first.starts_with(tools::kFailureFile)) {
+    tools::report_failures_in(std::string(first.substr(tools::kFailureFile.size())));
+  }
   return tools::guarded(argc, argv, {nullptr, argv, tools::program_name(argc, argv), models});
 }
 

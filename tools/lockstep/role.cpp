@@ -31,22 +31,23 @@ int train_as_member(const settings::Configuration& configuration, const settings
   options.group = &group;
   options.hooks.push_back(&reporter);
   options.interrupt = interrupt_flag();
-  if (settings.report != "json")
-    options.fetch_progress = display::fetch_display(terminal::Terminal::detect(), settings.quiet);
+  if (settings.report != settings::ReportForm::json)
+    options.fetch_progress = fetch_display(terminal::Terminal::detect(), settings.quiet);
   role::Session session(configuration, options);
   // Starting it again would not help, and the launcher is told so.
   train::Outcome outcome;
   try {
     outcome = session.run();
-  } catch (const train::NonFiniteError& error) {
-    if (settings.report != "json") throw;
+  } catch (const NonFiniteError& error) {
+    if (settings.report != settings::ReportForm::json) throw;
+    reporter.failure(launch::failure_of(error));
     std::fprintf(stderr, "%s\n", error.what());
     return launch::kHopelessCode;
   }
   if (outcome.reason == train::StopReason::not_finite) {
     throw Error("training ended because the loss of a worker became infinite or not a number");
   }
-  if (settings.report != "json") display::print_result_line(session.settings(), outcome);
+  if (settings.report != settings::ReportForm::json) print_result_line(session.settings(), outcome);
   if (outcome.reason != train::StopReason::interrupted) return 0;
   // Another member's interrupt ended all: training has not come to its end here either.
   const int code = interrupt_exit_code();
@@ -91,21 +92,23 @@ int live(const settings::Configuration& configuration, const settings::Settings&
 
 int run_role(const settings::Configuration& configuration, const settings::Settings& settings,
              const cluster::FoundCluster& found, const Invocation& invocation) {
-  base::ensure_wait_policy(settings::wait_policy(settings), settings.wait_policy != "auto", invocation.argv);
+  base::ensure_wait_policy(settings::wait_policy(settings), settings.wait_policy != settings::IdleThreads::automatic,
+                           invocation.argv);
   catch_interrupts();
   RoleReporter reporter(found.task, settings);
   role::Group group{found.spec, found.task,
                     [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
   if (found.spec.ps.empty()) {
-    group.mpi = cluster::choose_engine(settings.collective, found, cluster::process_environment()) == "mpi";
+    group.mpi = cluster::choose_engine(settings::value_text(settings, "collective"), found,
+                                       cluster::process_environment()) == "mpi";
   }
-  if (settings.report != "json") {
+  if (settings.report != settings::ReportForm::json) {
     group.resume_command = [&](const std::string& run) {
       return launch::resume_command(cluster::process_environment(), invocation.program, run,
                                     settings.insecure ? "--insecure" : "");
     };
   }
-  if (settings.report == "json") report_last_words(found.task.str());
+  if (settings.report == settings::ReportForm::json) report_last_words(found.task.str());
   try {
     launch::check_open_files_of(found.spec, found.task);
     return live(configuration, settings, group, reporter);

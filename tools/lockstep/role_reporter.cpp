@@ -24,7 +24,7 @@ std::string line(const ordered_json& json) {
 
 RoleReporter::RoleReporter(const cluster::Task& task, const settings::Settings& settings)
     : role_(task.str()),
-      json_(settings.report == "json"),
+      json_(settings.report == settings::ReportForm::json),
       quiet_(settings.quiet),
       epochs_(settings.epochs),
       ticker_(json_ ? kJsonInterval : kTextInterval) {}
@@ -45,8 +45,10 @@ void RoleReporter::state(const std::string& state) {
   if (!quiet_) write(fmt::format("{}: {}\n", role_, state));
 }
 
-void RoleReporter::failure(const launch::RoleFailure& failure) {
-  if (json_) write(launch::to_json(failure, role_) + "\n");
+void RoleReporter::failure(launch::RoleFailure failure) {
+  if (!json_) return;
+  failure.role = role_;
+  write(launch::to_json(failure) + "\n");
 }
 
 void RoleReporter::server_status(const ps::Server::Progress& progress) {

@@ -29,7 +29,7 @@ class RoleReporter final : public train::Hooks {
   void server_status(const ps::Server::Progress& progress);
   void state(const std::string& state);
   /// Why the role fails, for its launcher; whoever started it by hand sees the line on standard error.
-  void failure(const launch::RoleFailure& failure);
+  void failure(launch::RoleFailure failure);
 
  private:
   void write(const std::string& line);

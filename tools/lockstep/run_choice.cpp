@@ -38,7 +38,7 @@ std::string ending(const terminal::Terminal& terminal, const records::RunRecord&
   }
   const std::string reason = run.summary().text("stop_reason");
   const std::string error = run.summary().text("error");
-  if (reason == "error" || reason == "non-finite loss") {
+  if (run.failed()) {
     return terminal.red(fmt::format("ended at {} by {}{}", step, reason, error.empty() ? "" : ": " + error));
   }
   return fmt::format("ended at {} ({})", step, reason.empty() ? "reason not known" : reason);
