@@ -58,7 +58,7 @@ std::vector<std::string> chart(const terminal::Terminal& terminal, Quantity quan
                                  : over == Over::seconds ? "time"
                                                          : "epochs",
                                  width, kHeight};
-  options.y_text = quantity == Quantity::accuracy ? accuracy_text : [](double v) { return loss_text(v); };
+  options.y_text = quantity == Quantity::accuracy ? accuracy_text : [](double v) { return terminal::loss_text(v); };
   if (over == Over::steps) options.x_text = records::count_text;
   if (over == Over::seconds) options.x_text = seconds_text;
   return terminal::line_chart(terminal, series, options);
@@ -80,7 +80,7 @@ std::string run_curves(const terminal::Terminal& terminal, const RunRecord& run,
                   {"evaluation", curve(run, run.evals(), column, Over::steps, each)}},
                  Over::steps, each);
   };
-  return beside(draw(Quantity::loss, "loss"), draw(Quantity::accuracy, "accuracy"), std::max(width, kNarrowest));
+  return terminal::beside(draw(Quantity::loss, "loss"), draw(Quantity::accuracy, "accuracy"), std::max(width, kNarrowest));
 }
 
 std::string overlaid_curves(const terminal::Terminal& terminal, const std::vector<RunRecord>& runs, Over over,

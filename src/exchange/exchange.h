@@ -18,6 +18,7 @@
 #include "data/plan.h"
 #include "lockstep/run_types.h"
 #include "optim/optimizer.h"
+#include "program/program.h"
 
 namespace lockstep::exchange {
 

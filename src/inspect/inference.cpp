@@ -105,7 +105,7 @@ data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
 
 data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder,
                                  const data::FetchCallback& progress) {
-  if (settings_of(model.header).pixels != settings::PixelValues::standard) return {};
+  if (train::settings_of(model.header).pixels != settings::PixelValues::standard) return {};
   return *load_data(model, {"", folder, progress}).pixels;
 }
 

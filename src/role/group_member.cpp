@@ -82,7 +82,7 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
 std::string job_digest(const settings::Settings& settings, const cluster::Spec& spec) {
   uint64_t hash = base::kDigestStart;
   const auto add = [&hash](std::string_view text) { hash = base::hashed(base::hashed(hash, text), uint64_t{0xFF}); };
-  for (const settings::SettingDef& def : settings_table()) {
+  for (const settings::SettingDef& def : settings::settings_table()) {
     const bool acted_on = std::find(kAllActOn.begin(), kAllActOn.end(), def.name) != kAllActOn.end();
     if ((def.keep != settings::Keep::fixed && !acted_on) || def.name == "name" || def.name == "run-dir") continue;
     add(def.name);

@@ -248,7 +248,7 @@ checkpoint::CheckpointHeader Setup::header() {
   header.classes = spec_.classes;
   header.train_examples = dataset_.train.count();
   header.class_names = dataset_.class_names;
-  header.parameters = parameter_entries(parameters_.infos());
+  header.parameters = checkpoint::parameter_entries(parameters_.infos());
   header.optimizer = optim::name(settings_.optimizer);
   header.slots = exchange_->slot_names();
   for (const settings::SettingDef& def : settings::settings_table()) {
