@@ -31,14 +31,14 @@ constexpr std::string_view kFailureFile = "--failure-file=";
 
 int fail(const std::string& program, const std::exception& error, int code) {
   std::string message = base::error_text(error);
-  message = replaced(std::move(message), "`lockstep ", "`" + program + " ");
+  message = terminal::replaced(std::move(message), "`lockstep ", "`" + program + " ");
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   launch::RoleFailure failure = launch::failure_of(error);
   if (failure.output.empty()) failure.text = message;
   write_failure(failure);
-  flush_out();
+  terminal::flush_out();
   std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
   return code;
 }
@@ -79,7 +79,7 @@ int run(int argc, char** argv, Invocation invocation) {
   std::vector<const char*> words(argv, argv + argc);
   if (argc > 1 && std::string_view(argv[1]).starts_with(kFailureFile)) words.erase(words.begin() + 1);
   if (const auto text = line.parse(static_cast<int>(words.size()), words.data())) {
-    write_out(*text);
+    terminal::write_out(*text);
     return 0;
   }
   if (invocation.run) return invocation.run();

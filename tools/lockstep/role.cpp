@@ -32,7 +32,7 @@ int train_as_member(const settings::Configuration& configuration, const settings
   options.hooks.push_back(&reporter);
   options.interrupt = interrupt_flag();
   if (settings.report != settings::ReportForm::json)
-    options.fetch_progress = fetch_display(terminal::Terminal::detect(), settings.quiet);
+    options.fetch_progress = display::fetch_display(terminal::Terminal::detect(), settings.quiet);
   role::Session session(configuration, options);
   // Starting it again would not help, and the launcher is told so.
   train::Outcome outcome;
@@ -47,7 +47,7 @@ int train_as_member(const settings::Configuration& configuration, const settings
   if (outcome.reason == train::StopReason::not_finite) {
     throw Error("training ended because the loss of a worker became infinite or not a number");
   }
-  if (settings.report != settings::ReportForm::json) print_result_line(session.settings(), outcome);
+  if (settings.report != settings::ReportForm::json) display::print_result_line(session.settings(), outcome);
   if (outcome.reason != train::StopReason::interrupted) return 0;
   // Another member's interrupt ended all: training has not come to its end here either.
   const int code = interrupt_exit_code();
