@@ -65,6 +65,20 @@ std::optional<uint64_t> newest_checkpoint(const train::Settings& settings) {
   return std::nullopt;
 }
 
+cluster::Engine wanted_engine(const train::Settings& settings) {
+  switch (settings.collective) {
+    case train::Engine::automatic:
+      return cluster::Engine::automatic;
+    case train::Engine::in_process:
+      return cluster::Engine::in_process;
+    case train::Engine::mpi:
+      return cluster::Engine::mpi;
+    case train::Engine::gloo:
+      return cluster::Engine::gloo;
+  }
+  return cluster::Engine::automatic;
+}
+
 int live(const train::Configuration& configuration, const train::Settings& settings, const train::Group& group,
          RoleReporter& reporter) {
   switch (group.task.role) {
@@ -99,8 +113,8 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
   train::Group group{found.spec, found.task,
                      [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
   if (found.spec.ps.empty()) {
-    group.mpi = cluster::choose_engine(train::value_text(settings, "collective"), found,
-                                       cluster::process_environment()) == "mpi";
+    group.mpi =
+        cluster::choose_engine(wanted_engine(settings), found, cluster::process_environment()) == cluster::Engine::mpi;
   }
   if (settings.report != train::ReportForm::json) {
     group.resume_command = [&](const std::string& run) {
