@@ -127,22 +127,22 @@ void require_addresses(const FoundCluster& found) {
 
 }  // namespace
 
-std::string choose_engine(const std::string& wanted, const FoundCluster& found, const Environment& environment) {
+Engine choose_engine(Engine wanted, const FoundCluster& found, const Environment& environment) {
   const bool ranks = found.by_rank && (is_set(environment, "OMPI_COMM_WORLD_RANK") || is_set(environment, "PMIX_RANK"));
   const bool evaluator = !found.spec.evaluator.empty();
-  if (wanted == "mpi" && !ranks) {
+  if (wanted == Engine::mpi && !ranks) {
     throw UsageError("--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is none");
   }
-  if (wanted == "mpi" && evaluator) {
+  if (wanted == Engine::mpi && evaluator) {
     throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");
   }
-  if (wanted == "inprocess") {
+  if (wanted == Engine::in_process) {
     throw UsageError(
         "--collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
   }
-  if (wanted == "mpi" || (wanted == "auto" && ranks && !evaluator)) return "mpi";
+  if (wanted == Engine::mpi || (wanted == Engine::automatic && ranks && !evaluator)) return Engine::mpi;
   require_addresses(found);
-  return "gloo";
+  return Engine::gloo;
 }
 
 std::optional<FoundCluster> find_cluster(const ClusterRequest& request, const Environment& environment) {

@@ -36,8 +36,10 @@ struct FoundCluster {
 /// UsageError for what contradicts itself.
 std::optional<FoundCluster> find_cluster(const ClusterRequest& request, const Environment& environment);
 
-/// The engine of an all-reduce in this cluster: "mpi" or "gloo". `wanted` is --collective; auto is mpi for the ranks of
-/// Open MPI and PMIx, which an evaluator cannot be one of, and else gloo. Throws UsageError for one that cannot be.
-std::string choose_engine(const std::string& wanted, const FoundCluster& found, const Environment& environment);
+/// What carries an all-reduce (--collective).
+enum class Engine : uint8_t { automatic, in_process, mpi, gloo };
+/// The engine of an all-reduce in this cluster, mpi or gloo. Automatic is mpi for the ranks of Open MPI and PMIx, which
+/// an evaluator cannot be one of, and else gloo. Throws UsageError for one that cannot be.
+Engine choose_engine(Engine wanted, const FoundCluster& found, const Environment& environment);
 
 }  // namespace lockstep::cluster

@@ -126,16 +126,16 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
     if (!line.empty()) say(row.task.str() + ":", line, false);
     return;
   }
-  if (report->event == "status") {
+  if (report->event == Report::Event::status) {
     row.status = *report;
     loss_is_new_ = loss_is_new_ || known(report->loss);
     row.state = report->state.empty() ? "running" : report->state;
-  } else if (report->event == "log") {
+  } else if (report->event == Report::Event::log) {
     say(row.task.str() + ":", report->text, report->level == "error" || report->level == "warning");
-  } else if (report->event == "eval") {
+  } else if (report->event == Report::Event::eval) {
     // What other workers find out at their end stands in the closing's table.
     if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(*report);
-  } else if (report->event == "end") {
+  } else if (report->event == Report::Event::end) {
     row.state = "done";
     take_larger(row.status.step, report->step);
   }

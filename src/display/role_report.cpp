@@ -1,5 +1,7 @@
 #include "display/role_report.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/json.h"
@@ -23,6 +25,12 @@ std::string text(const PlainJson& object, const char* key) {
   return found != object.end() && found->is_string() ? process::printable(found->get<std::string>()) : "";
 }
 
+Report::Event event_of(const std::string& name) {
+  constexpr std::array<std::string_view, 4> kNames{"status", "log", "eval", "end"};  // as in the enum
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  return static_cast<Report::Event>(found - kNames.begin());
+}
+
 PlainJson parse_object(const std::string& text) {
   PlainJson object = base::parse_json_or_discard<PlainJson>(text);
   return object.is_object() ? object : PlainJson::object();
@@ -33,8 +41,9 @@ PlainJson parse_object(const std::string& text) {
 std::optional<Report> parse_report(const std::string& line) {
   const PlainJson object = parse_object(line);
   Report report;
-  report.event = text(object, "event");
-  if (report.event.empty()) return std::nullopt;
+  const std::string event = text(object, "event");
+  if (event.empty()) return std::nullopt;
+  report.event = event_of(event);
   report.role = text(object, "role");
   report.state = text(object, "state");
   report.level = text(object, "level");

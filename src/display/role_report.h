@@ -15,8 +15,9 @@ namespace lockstep::display {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct Report {
-  std::string event;  ///< "status", "log", "eval", "end"
-  std::string role;   ///< as the role calls itself
+  enum class Event : uint8_t { status, log, eval, end, other };
+  Event event = Event::other;
+  std::string role;  ///< as the role calls itself
   std::string state;
   std::string level;
   std::string text;

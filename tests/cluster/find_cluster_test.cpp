@@ -146,35 +146,35 @@ TEST_F(FindCluster, AClusterWithoutServersIsOne) {
 const Environment kOpenMpi{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_RANK", "1"}};
 
 TEST_F(FindCluster, TheRanksOfMpiUseIt) {
-  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, kOpenMpi), kOpenMpi), "mpi");
-  EXPECT_EQ(choose_engine("mpi", *find_cluster(request_, kOpenMpi), kOpenMpi), "mpi");
+  EXPECT_EQ(choose_engine(Engine::automatic, *find_cluster(request_, kOpenMpi), kOpenMpi), Engine::mpi);
+  EXPECT_EQ(choose_engine(Engine::mpi, *find_cluster(request_, kOpenMpi), kOpenMpi), Engine::mpi);
   Environment pmix = kSlurm;
   pmix["PMIX_RANK"] = "1";
-  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, pmix), pmix), "mpi");
-  EXPECT_EQ(choose_engine("gloo", *find_cluster(request_, pmix), pmix), "gloo");
+  EXPECT_EQ(choose_engine(Engine::automatic, *find_cluster(request_, pmix), pmix), Engine::mpi);
+  EXPECT_EQ(choose_engine(Engine::gloo, *find_cluster(request_, pmix), pmix), Engine::gloo);
 }
 
 TEST_F(FindCluster, OthersUseGloo) {
-  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, kSlurm), kSlurm), "gloo");
+  EXPECT_EQ(choose_engine(Engine::automatic, *find_cluster(request_, kSlurm), kSlurm), Engine::gloo);
   Environment both = kOpenMpi;
   both.insert(kTfConfig.begin(), kTfConfig.end());
-  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, both), both), "gloo");
+  EXPECT_EQ(choose_engine(Engine::automatic, *find_cluster(request_, both), both), Engine::gloo);
   request_.evaluator = true;
   Environment pmix = kSlurm;
   pmix["PMIX_RANK"] = "1";
-  EXPECT_EQ(choose_engine("auto", *find_cluster(request_, pmix), pmix), "gloo");
+  EXPECT_EQ(choose_engine(Engine::automatic, *find_cluster(request_, pmix), pmix), Engine::gloo);
 }
 
 TEST_F(FindCluster, AnEngineThatCannotBeIsRefused) {
-  const auto said = [&](const std::string& wanted, const Environment& environment) {
+  const auto said = [&](Engine wanted, const Environment& environment) {
     return message_of<UsageError>([&] { choose_engine(wanted, *find_cluster(request_, environment), environment); });
   };
-  EXPECT_THAT(said("mpi", kSlurm), HasSubstr("this process is none"));
-  EXPECT_THAT(said("mpi", kTfConfig), HasSubstr("this process is none"));
-  EXPECT_THAT(said("inprocess", kSlurm), HasSubstr("--replicas"));
-  EXPECT_THAT(said("gloo", kOpenMpi), HasSubstr("Open MPI does not say where they run"));
+  EXPECT_THAT(said(Engine::mpi, kSlurm), HasSubstr("this process is none"));
+  EXPECT_THAT(said(Engine::mpi, kTfConfig), HasSubstr("this process is none"));
+  EXPECT_THAT(said(Engine::in_process, kSlurm), HasSubstr("--replicas"));
+  EXPECT_THAT(said(Engine::gloo, kOpenMpi), HasSubstr("Open MPI does not say where they run"));
   request_.evaluator = true;
-  EXPECT_THAT(said("mpi", kOpenMpi), HasSubstr("no place for an evaluator"));
+  EXPECT_THAT(said(Engine::mpi, kOpenMpi), HasSubstr("no place for an evaluator"));
 }
 
 /// The blocks of a page between ```LANGUAGE and ```.

@@ -84,7 +84,7 @@ TEST_F(LabHosts, OneThatCannotBeReachedIsAFailedRunAndTheRestGoesOn) {
   const Ended ended = run({"lab", "run", "tiny.yaml"});
   EXPECT_EQ(ended.code, 1);
   expect_one_line(ended.err);
-  const std::string reason = "host nobody cannot be reached: connect to host 127.0.0.1 port 1: Connection refused";
+  const std::string reason = "host nobody cannot be reached: ssh: connect to host 127.0.0.1 port 1: Connection refused";
   EXPECT_THAT(ended.out, AllOf(HasSubstr("failed: "), HasSubstr(reason), HasSubstr("2 runs done, 1 failed")));
   const auto all = runs();
   EXPECT_EQ(all.at("gone")["state"], "failed");

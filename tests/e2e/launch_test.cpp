@@ -250,7 +250,7 @@ TEST_F(Launch, AHostThatCannotBeReachedIsOneClearLine) {
   EXPECT_EQ(ended.code, 1);
   expect_one_line(ended.err);
   EXPECT_THAT(ended.err,
-              HasSubstr("host nobody cannot be reached: connect to host 127.0.0.1 port 1: Connection refused"));
+              HasSubstr("host nobody cannot be reached: ssh: connect to host 127.0.0.1 port 1: Connection refused"));
 }
 
 TEST_F(Launch, AProgramThatIsNotThereEndsTheJob) {

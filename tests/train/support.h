@@ -28,8 +28,8 @@ inline data::Dataset small_data(int64_t train = 300, int64_t test = 50) {
   return data::synthetic({.train = train, .test = test});
 }
 
-inline Settings settings_from(const Flags& flags, std::span<const nn::ModelDef> models = {}) {
-  Configuration configuration(models);
+inline settings::Settings settings_from(const Flags& flags, std::span<const nn::ModelDef> models = {}) {
+  settings::Configuration configuration(models);
   configuration.set("threads", "1");
   for (const auto& [name, text] : flags) configuration.set(name, text);
   return configuration.resolve();
@@ -73,13 +73,13 @@ class Recorder : public Hooks {
 /// Trains with a run directory, as `lockstep train` does, on small generated data.
 inline Outcome train_session(const Flags& flags, Recorder& recorder, std::span<const nn::ModelDef> models,
                              const data::Dataset& dataset) {
-  Configuration configuration(models);
+  settings::Configuration configuration(models);
   for (const auto& [name, text] : flags) configuration.set(name, text);
-  SessionOptions options;
+  role::SessionOptions options;
   options.hooks = {&recorder};
   options.interrupt = &recorder.interrupt;
   options.dataset = &dataset;
-  return Session(configuration, options).run();
+  return role::Session(configuration, options).run();
 }
 
 /// Trains without a run directory; the setup stays for looking at.
@@ -87,7 +87,7 @@ struct Training {
   explicit Training(const Flags& flags, data::Dataset dataset = small_data(), std::vector<nn::ModelDef> extra = {})
       : models(std::move(extra)),
         settings(settings_from(flags, models)),
-        setup(settings, Configuration(models).model(settings.model), std::move(dataset)) {}
+        setup(settings, settings::Configuration(models).model(settings.model), std::move(dataset)) {}
 
   StopReason run() {
     Parts parts = setup.parts();
@@ -106,10 +106,10 @@ struct Training {
   }
 
   std::vector<nn::ModelDef> models;
-  Settings settings;
+  settings::Settings settings;
   Setup setup;
   Recorder recorder;
-  TrainingState state;
+  checkpoint::TrainingState state;
 };
 
 /// Its loss falls without bound, faster and faster, until it is infinite.

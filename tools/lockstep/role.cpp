@@ -65,6 +65,20 @@ std::optional<uint64_t> newest_checkpoint(const settings::Settings& settings) {
   return std::nullopt;
 }
 
+cluster::Engine wanted_engine(const settings::Settings& settings) {
+  switch (settings.collective) {
+    case settings::Engine::automatic:
+      return cluster::Engine::automatic;
+    case settings::Engine::in_process:
+      return cluster::Engine::in_process;
+    case settings::Engine::mpi:
+      return cluster::Engine::mpi;
+    case settings::Engine::gloo:
+      return cluster::Engine::gloo;
+  }
+  return cluster::Engine::automatic;
+}
+
 int live(const settings::Configuration& configuration, const settings::Settings& settings, const role::Group& group,
          RoleReporter& reporter) {
   switch (group.task.role) {
@@ -99,8 +113,8 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
   role::Group group{found.spec, found.task,
                     [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
   if (found.spec.ps.empty()) {
-    group.mpi = cluster::choose_engine(settings::value_text(settings, "collective"), found,
-                                       cluster::process_environment()) == "mpi";
+    group.mpi =
+        cluster::choose_engine(wanted_engine(settings), found, cluster::process_environment()) == cluster::Engine::mpi;
   }
   if (settings.report != settings::ReportForm::json) {
     group.resume_command = [&](const std::string& run) {
