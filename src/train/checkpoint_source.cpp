@@ -5,8 +5,8 @@
 
 #include "allreduce/elastic/checkpoint_follower.h"
 #include "lockstep/error.h"
-#include "ps/link.h"
 #include "ps/placement.h"
+#include "ps/server_link.h"
 #include "train/all_reduce_member.h"
 
 namespace lockstep::train {
@@ -20,7 +20,7 @@ class ServersSnapshots final : public CheckpointSource {
       : parameters_(parameters) {
     const auto servers = static_cast<int>(group.spec.ps.size());
     for (int i = 0; i < servers; ++i) {
-      ps::LinkOptions link;
+      ps::ServerLinkOptions link;
       const cluster::Task server{cluster::Role::ps, i};
       link.server = server.str();
       link.address = group.spec.address(server);
@@ -34,7 +34,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.interrupt = interrupt;
       link.meter = group.meter;
       link.look_for_ending = group.look_for_ending;
-      links_.push_back(std::make_unique<ps::Link>(std::move(link)));
+      links_.push_back(std::make_unique<ps::ServerLink>(std::move(link)));
     }
     ranges_ = ps::place(parameters.infos(), servers, ps::parse_placement(settings.placement));
   }
@@ -69,7 +69,7 @@ class ServersSnapshots final : public CheckpointSource {
   base::Result<std::optional<uint64_t>> try_next(uint64_t after) {
     uint64_t version = after;
     for (size_t i = 0; i < links_.size(); ++i) {
-      ps::Link& link = *links_[i];
+      ps::ServerLink& link = *links_[i];
       base::Result<transport::Stream*> stream = link.stream("the next checkpoint");
       if (!stream) {
         gave_up_ = true;
@@ -118,7 +118,7 @@ class ServersSnapshots final : public CheckpointSource {
   }
 
   graph::ParameterStore& parameters_;
-  std::vector<std::unique_ptr<ps::Link>> links_;
+  std::vector<std::unique_ptr<ps::ServerLink>> links_;
   std::vector<std::vector<graph::ParameterRange>> ranges_;  ///< of each server
   StopReason stop_ = StopReason::none;
   uint64_t stop_said_on_ = 0;  ///< connection to ps:0; 0: none

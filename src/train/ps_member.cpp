@@ -24,7 +24,7 @@ bool is_sync(const Settings& settings) { return settings.mode == "sync"; }
 std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
                              const std::atomic<bool>* interrupt) {
   if (!settings.run_dir.empty()) return settings.run_dir;
-  ps::LinkOptions options;
+  ps::ServerLinkOptions options;
   options.server = "ps:0";
   options.address = group.spec.ps.front();
   options.hello.set_protocol(ps::kProtocol);
@@ -36,7 +36,7 @@ std::string find_cluster_run(const Settings& settings, const Group& group, const
   options.log = group.log;
   options.interrupt = interrupt;
   options.meter = group.meter;
-  ps::Link link(std::move(options));
+  ps::ServerLink link(std::move(options));
   std::move(link.stream("the name of the run")).value_or_throw();
   const std::string& name = link.welcome().run();
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
@@ -136,9 +136,9 @@ void PsMember::end() {
 void PsMember::report(Outcome& outcome) const {
   if (exchange_ == nullptr || !leads()) return;
   const std::vector<cluster::Task> tasks = group_.spec.members();
-  const std::vector<ps::MemberRecord>& records = exchange_->records();
+  const std::vector<ps::WorkerHistory>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
-    const ps::MemberRecord& from = records[i];
+    const ps::WorkerHistory& from = records[i];
     WorkerRecord worker;
     worker.role = tasks[i].str();
     worker.iterations = from.iterations;

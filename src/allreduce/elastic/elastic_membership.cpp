@@ -19,8 +19,8 @@ namespace lockstep::allreduce {
 namespace {
 
 using elastic::Decision;
+using elastic::MemberPhase;
 using elastic::Message;
-using elastic::Phase;
 using elastic::Preparation;
 
 constexpr std::chrono::milliseconds kLook{100};  ///< between looks at the interrupt
@@ -65,7 +65,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
 
   // Of the mesh.
   Message status() override;
-  void arrived(int peer, const elastic::Status& status) override;
+  void arrived(int peer, const elastic::MemberStatus& status) override;
   void took(int peer, const Message& message) override;
   void lost(int peer, const std::string& why) override;
   void certain(int peer) override;
@@ -108,7 +108,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   base::Condition wake_;
   elastic::Assembly assembly_ LOCKSTEP_GUARDED_BY(mutex_);
   std::shared_ptr<collective::Collective> collective_ LOCKSTEP_GUARDED_BY(mutex_);  ///< of the group, until it breaks
-  elastic::Status told_ LOCKSTEP_GUARDED_BY(mutex_);
+  elastic::MemberStatus told_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string refusal_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string failed_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why this member must end
   std::set<std::string> lines_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -162,7 +162,7 @@ void ElasticMembership::Impl::act(const Change& change) {
 
 void ElasticMembership::Impl::send_all() {
   for (const elastic::Send& send : assembly_.take_sends()) {
-    const auto* status = std::get_if<elastic::Status>(&send.message);
+    const auto* status = std::get_if<elastic::MemberStatus>(&send.message);
     if (send.to < 0 && status != nullptr) {
       if (*status == told_) continue;
       told_ = *status;
@@ -338,7 +338,7 @@ Message ElasticMembership::Impl::status() {
   return assembly_.status();
 }
 
-void ElasticMembership::Impl::arrived(int peer, const elastic::Status& status) {
+void ElasticMembership::Impl::arrived(int peer, const elastic::MemberStatus& status) {
   act([&](elastic::Assembly& assembly) { assembly.arrived(peer, status, now()); });
 }
 
@@ -366,8 +366,8 @@ void ElasticMembership::Impl::refused(const std::string& line, bool by_member) {
   {
     const base::MutexLock lock(mutex_);
     // One who trains goes on with those who know it; one who has not begun is told why it cannot.
-    const Phase phase = assembly_.phase();
-    const bool begins = phase == Phase::starting || phase == Phase::forming;
+    const MemberPhase phase = assembly_.phase();
+    const bool begins = phase == MemberPhase::starting || phase == MemberPhase::forming;
     if (by_member && begins && !assembly_.status().live && refusal_.empty()) refusal_ = line;
     if (lines_.size() >= kMostLines || !lines_.insert(line).second) return;
     wake_.notify_all();
