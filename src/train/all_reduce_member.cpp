@@ -26,7 +26,7 @@ collective::Element wire_of(const Settings& settings) {
   return settings.wire == "f16" ? collective::Element::float16 : collective::Element::float32;
 }
 
-collective::GroupOptions group_options(const Settings& settings, const Group& group) {
+collective::GroupOptions group_options(const Settings& settings, const ClusterProcess& group) {
   collective::GroupOptions options;
   options.meter = group.meter;
   options.deadline = collective::Seconds(settings.patience);
@@ -115,13 +115,13 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
   to.overlapped = from.transfer_seconds > 0 ? std::clamp(1 - from.wait_seconds / from.transfer_seconds, 0.0, 1.0) : 0;
 }
 
-AllReduceMember::AllReduceMember(Group group, const Settings& settings, std::string job,
+AllReduceMember::AllReduceMember(ClusterProcess group, const Settings& settings, std::string job,
                                  const std::atomic<bool>* interrupt)
     : GroupMember(std::move(group), settings, std::move(job), interrupt) {
   if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings, group_));
 }
 
-allreduce::ElasticOptions elastic_options(const Settings& settings, const Group& group, const std::string& job,
+allreduce::ElasticOptions elastic_options(const Settings& settings, const ClusterProcess& group, const std::string& job,
                                           const std::atomic<bool>* interrupt) {
   allreduce::ElasticOptions options;
   options.spec = group.spec;
@@ -136,7 +136,7 @@ allreduce::ElasticOptions elastic_options(const Settings& settings, const Group&
   return options;
 }
 
-std::string find_all_reduce_run(const Settings& settings, const Group& group, const std::string& job,
+std::string find_all_reduce_run(const Settings& settings, const ClusterProcess& group, const std::string& job,
                                 const std::atomic<bool>* interrupt) {
   const std::string name = allreduce::ask_run_name(elastic_options(settings, group, job, interrupt)).value_or_throw();
   return run_folder(settings, name);

@@ -15,7 +15,7 @@ namespace {
 /// The snapshots of all servers.
 class ServersSnapshots final : public CheckpointSource {
  public:
-  ServersSnapshots(const Settings& settings, const Group& group, const std::string& job,
+  ServersSnapshots(const Settings& settings, const ClusterProcess& group, const std::string& job,
                    const std::atomic<bool>* interrupt, graph::ParameterStore& parameters)
       : parameters_(parameters) {
     const auto servers = static_cast<int>(group.spec.ps.size());
@@ -141,7 +141,7 @@ class LeadersCheckpoints final : public CheckpointSource {
 
 }  // namespace
 
-std::unique_ptr<CheckpointSource> follow_checkpoints(const Settings& settings, const Group& group,
+std::unique_ptr<CheckpointSource> follow_checkpoints(const Settings& settings, const ClusterProcess& group,
                                                      const std::string& job, const std::atomic<bool>* interrupt,
                                                      graph::ParameterStore& parameters) {
   if (!group.spec.ps.empty()) {

@@ -21,7 +21,7 @@ int64_t least_limit(std::initializer_list<int64_t> limits) {
 
 bool is_sync(const Settings& settings) { return settings.mode == "sync"; }
 
-std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
+std::string find_cluster_run(const Settings& settings, const ClusterProcess& group, const std::string& job,
                              const std::atomic<bool>* interrupt) {
   if (!settings.run_dir.empty()) return settings.run_dir;
   ps::ServerLinkOptions options;

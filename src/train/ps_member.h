@@ -9,7 +9,7 @@ namespace lockstep::train {
 
 bool is_sync(const Settings& settings);
 /// The folder of the whole run: run-dir, or what ps:0 says that it is called, in runs-dir. Waits for ps:0 then.
-std::string find_cluster_run(const Settings& settings, const Group& group, const std::string& job,
+std::string find_cluster_run(const Settings& settings, const ClusterProcess& group, const std::string& job,
                              const std::atomic<bool>* interrupt);
 
 class PsMember final : public GroupMember {

@@ -31,7 +31,7 @@ struct Prepared {
   std::string run;  ///< empty: not known yet
 };
 
-Prepared prepare(Configuration& configuration, const Group& group) {
+Prepared prepare(Configuration& configuration, const ClusterProcess& group) {
   Prepared made;
   const std::string resumed = configuration.given_text("resume");
   if (!resumed.empty()) {
@@ -52,7 +52,7 @@ ps::Durability durability_of(const Settings& settings) {
   return settings.durability == "checkpoint" ? ps::Durability::checkpoint : ps::Durability::process;
 }
 
-std::string find_run_of(const Settings& settings, const Group& group, const std::string& job,
+std::string find_run_of(const Settings& settings, const ClusterProcess& group, const std::string& job,
                         const std::atomic<bool>* interrupt) {
   const bool all_reduce = group.spec.ps.empty();
   return all_reduce ? find_all_reduce_run(settings, group, job, interrupt)
@@ -117,7 +117,7 @@ std::optional<uint64_t> take_last(const std::string& run, uint64_t after, graph:
 
 void run_server(Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  Group group = options.group;
+  ClusterProcess group = options.group;
   group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const Settings& settings = prepared.settings;
@@ -168,7 +168,7 @@ void run_server(Configuration configuration, const RoleOptions& options) {
 
 void run_evaluator(Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  Group group = options.group;
+  ClusterProcess group = options.group;
   group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const Settings& settings = prepared.settings;

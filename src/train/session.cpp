@@ -176,7 +176,7 @@ void Session::Impl::tuned(size_t bytes) {
 }
 
 void Session::Impl::open_member_run(Configuration& configuration) {
-  const Group& group = *options_.group;
+  const ClusterProcess& group = *options_.group;
   const std::string resumed = configuration.given_text("resume");
   std::string run;
   if (!resumed.empty()) {
@@ -186,7 +186,7 @@ void Session::Impl::open_member_run(Configuration& configuration) {
   }
   settings = configuration.resolve();
   const std::string job = job_digest(settings, group.spec);
-  Group metered = group;
+  ClusterProcess metered = group;
   metered.meter = &traffic_;
   member_ = make_member(std::move(metered), settings, job, options_.interrupt);
   settings.batch = member_->batch();

@@ -19,7 +19,7 @@ using transport::testing::eventually;
 TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   Ps0 ps(1, ps::Durability::checkpoint);
   graph::ParameterStore parameters({{"weights", {ps::testing::kParameters}, {}, {}}}, 1);
-  Group group;
+  ClusterProcess group;
   group.spec = ps.spec();
   group.task = {cluster::Role::evaluator, 0};
   group.log = [](std::string_view, const std::string&) {};

@@ -26,7 +26,7 @@ namespace lockstep::tools {
 namespace {
 
 int train_as_member(const train::Configuration& configuration, const train::Settings& settings,
-                    const train::Group& group, RoleReporter& reporter) {
+                    const train::ClusterProcess& group, RoleReporter& reporter) {
   train::SessionOptions options;
   options.group = &group;
   options.hooks.push_back(&reporter);
@@ -63,7 +63,7 @@ std::optional<uint64_t> newest_checkpoint(const train::Settings& settings) {
   return std::nullopt;
 }
 
-int live(const train::Configuration& configuration, const train::Settings& settings, const train::Group& group,
+int live(const train::Configuration& configuration, const train::Settings& settings, const train::ClusterProcess& group,
          RoleReporter& reporter) {
   switch (group.task.role) {
     case cluster::Role::chief:
@@ -93,8 +93,9 @@ int run_role(const train::Configuration& configuration, const train::Settings& s
   base::ensure_wait_policy(train::wait_policy(settings), settings.wait_policy != "auto", invocation.argv);
   catch_interrupts();
   RoleReporter reporter(found.task, settings);
-  train::Group group{found.spec, found.task,
-                     [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
+  train::ClusterProcess group{found.spec, found.task, [&reporter](std::string_view level, const std::string& text) {
+                                reporter.log(level, text);
+                              }};
   if (found.spec.ps.empty()) {
     group.mpi = cluster::choose_engine(settings.collective, found, cluster::process_environment()) == "mpi";
   }
