@@ -30,7 +30,8 @@ AllReduceExchange::AllReduceExchange(graph::ParameterStore& parameters, AllReduc
 }
 
 AllReduceExchange::~AllReduceExchange() {
-  if (group_.collective && !parted_) group_.collective->abort("this member left");
+  if (!group_.collective || parted_) return;
+  group_.collective->abort(name_of(group_.collective->rank()) + " left the group");
 }
 
 void AllReduceExchange::begin(const exchange::StepStart& start) {
