@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/shard.h"
+#include "ps/parameter_shard.h"
 
 namespace lockstep::bench {
 namespace {
@@ -46,13 +46,13 @@ class Contestant {
  public:
   Contestant(const Workload& workload, ps::Durability durability, const Options& options, const std::string& file)
       : file_(file), gradient_(workload.parameters, 1e-3F) {
-    ps::ShardOptions shard;
+    ps::ParameterShardOptions shard;
     shard.optimizer.method = workload.method;
     shard.parameters = workload.parameters;
     shard.durability = durability;
     shard.file = file;
     shard.threads = options.threads;
-    shard_ = std::make_unique<ps::Shard>(shard);
+    shard_ = std::make_unique<ps::ParameterShard>(shard);
     shard_->initialise(0, gradient_, {}, ledger_);
     for (int i = 0; i < 3; ++i) update();  // touches every buffer
   }
@@ -87,7 +87,7 @@ class Contestant {
   std::string file_;
   std::vector<float> gradient_;
   std::array<std::byte, 256> ledger_{};  // a dozen workers' counters
-  std::unique_ptr<ps::Shard> shard_;
+  std::unique_ptr<ps::ParameterShard> shard_;
   uint64_t step_ = 0;
 };
 

@@ -23,9 +23,9 @@
 
 #include "bare_socket.h"
 #include "base/file.h"
+#include "ps/parameter_shard.h"
 #include "ps/ps_exchange.h"
 #include "ps/server.h"
-#include "ps/shard.h"
 
 namespace lockstep::bench {
 namespace {
@@ -246,8 +246,8 @@ class Worker {
  private:
   static constexpr int64_t kExamples = 1'000'000'000;
 
-  [[nodiscard]] ps::ShardOptions shard(const Host& host, const Options& options) const {
-    ps::ShardOptions shard;
+  [[nodiscard]] ps::ParameterShardOptions shard(const Host& host, const Options& options) const {
+    ps::ParameterShardOptions shard;
     shard.parameters = parameters_.count();
     shard.durability = durability_of(options.durability);
     shard.file = host.folder() + "/optimizer";
@@ -257,7 +257,7 @@ class Worker {
 
   program::ParameterStore parameters_;
   base::FileHandle bare_;
-  ps::Shard shard_;
+  ps::ParameterShard shard_;
   std::vector<float> staging_;
   Buffer in_;
   std::unique_ptr<ps::PsExchange> exchange_;

@@ -30,7 +30,8 @@ AllReduceExchange::AllReduceExchange(program::ParameterStore& parameters, AllRed
 }
 
 AllReduceExchange::~AllReduceExchange() {
-  if (group_.collective && !parted_) group_.collective->abort("this member left");
+  if (!group_.collective || parted_) return;
+  group_.collective->abort(name_of(group_.collective->rank()) + " left the group");
 }
 
 void AllReduceExchange::begin(const exchange::StepStart& start) {

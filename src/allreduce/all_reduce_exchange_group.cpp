@@ -192,7 +192,7 @@ base::Result<exchange::Snapshot> AllReduceExchange::snapshot() {
   snapshot.step = here_.step;
   snapshot.parameters = parameters_.values();
   snapshot.slots = optimizer_->state();
-  snapshot.group = exchange::Snapshot::Group{here_.examples, now.data};
+  snapshot.progress = exchange::Snapshot::Progress{here_.examples, now.data};
   return snapshot;
 }
 

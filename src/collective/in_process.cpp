@@ -59,8 +59,8 @@ struct alignas(64) Seat {
 };
 
 /// What the members share.
-struct Group {
-  Group(int size, const GroupOptions& options)
+struct Meeting {
+  Meeting(int size, const GroupOptions& options)
       : seats(static_cast<size_t>(size)), barrier(size, options.spin), deadline(options.deadline) {}
 
   void fail(base::Failure why) {
@@ -85,7 +85,7 @@ struct Group {
 
 class Member final : public Collective {
  public:
-  Member(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  Member(std::shared_ptr<Meeting> group, int rank) : group_(std::move(group)), rank_(rank) {}
   ~Member() override { group_->fail({base::FailureKind::gone, "has left the group", {}, {}, {rank_}}); }
 
   [[nodiscard]] std::string_view engine() const override { return "inprocess"; }
@@ -126,7 +126,7 @@ class Member final : public Collective {
     return base::share(static_cast<int64_t>(count), rank, size(), kLine);
   }
 
-  std::shared_ptr<Group> group_;
+  std::shared_ptr<Meeting> group_;
   int rank_;
   uint64_t calls_ = 0;
   uint64_t arrivals_ = 0;
@@ -251,7 +251,7 @@ void Member::count(const Call& call) {
 }  // namespace
 
 std::vector<std::unique_ptr<Collective>> make_in_process_group(int size, const GroupOptions& options) {
-  const auto group = std::make_shared<Group>(size, options);
+  const auto group = std::make_shared<Meeting>(size, options);
   std::vector<std::unique_ptr<Collective>> members;
   members.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) members.push_back(std::make_unique<Member>(group, rank));

@@ -91,12 +91,12 @@ struct Snapshot {
   uint64_t step = 0;
   std::span<const float> parameters;
   std::vector<optim::StateSlot> slots;
-  /// Of a group, whose members do not know it all themselves; absent where the trainer does.
-  struct Group {
+  /// How far the group is, where its members do not know it all themselves; absent where the trainer does.
+  struct Progress {
     uint64_t examples = 0;
     data::Remainder data;
   };
-  std::optional<Group> group;
+  std::optional<Progress> progress;
 };
 
 /// Why a process ends taking part, and what it found last.

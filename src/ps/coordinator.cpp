@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kStalenessBins = 64;
 
 /// Rounds without anything for a member are none of its work.
-void count_update(MemberRecord& record, const Push& push, uint64_t staleness) {
+void count_update(WorkerHistory& record, const Push& push, uint64_t staleness) {
   if (push.report.examples == 0) return;
   record.iterations += static_cast<uint64_t>(push.rounds);
   record.examples += push.report.examples;

@@ -82,7 +82,7 @@ struct Decision {
 };
 
 /// What is known of a member, for reports.
-struct MemberRecord {
+struct WorkerHistory {
   uint64_t iterations = 0;  ///< batches computed and applied
   uint64_t examples = 0;
   uint64_t updates = 0;
@@ -98,7 +98,7 @@ struct MemberRecord {
   double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 
-MemberRecord record_of(const wire::MemberState& saved);
+WorkerHistory record_of(const wire::MemberState& saved);
 
 class Coordinator {
  public:
@@ -165,7 +165,7 @@ class Coordinator {
   [[nodiscard]] uint64_t examples() const { return examples_; }
   void set_examples(uint64_t examples) { examples_ = examples; }  ///< seen before this job
   [[nodiscard]] const std::optional<Decision>& last_decision() const { return decision_; }
-  [[nodiscard]] MemberRecord& record(int member) { return at(member).record; }
+  [[nodiscard]] WorkerHistory& record(int member) { return at(member).record; }
   [[nodiscard]] uint64_t latest_staleness(int member) const { return at(member).latest_staleness; }
   [[nodiscard]] uint64_t applied_sequence(int member) const { return at(member).applied; }
   [[nodiscard]] uint64_t incarnation(int member) const { return at(member).incarnation; }
@@ -200,7 +200,7 @@ class Coordinator {
     std::optional<Push> pending;
     std::vector<bool> servers;  ///< that have the pending push
     uint64_t arriving = 0;      ///< the sequence that `servers` is about
-    MemberRecord record;
+    WorkerHistory record;
   };
 
   [[nodiscard]] Member& at(int member) { return members_[static_cast<size_t>(member)]; }

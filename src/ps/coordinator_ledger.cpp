@@ -15,8 +15,8 @@ constexpr int64_t kMostRounds = INT64_C(1) << 40;
 
 }  // namespace
 
-MemberRecord record_of(const wire::MemberState& saved) {
-  MemberRecord record;
+WorkerHistory record_of(const wire::MemberState& saved) {
+  WorkerHistory record;
   record.iterations = saved.iterations();
   record.examples = saved.examples();
   record.updates = saved.updates();
@@ -82,7 +82,7 @@ void Coordinator::save_member(const Member& member, wire::MemberState& saved) co
   saved.set_place(member.place);
   saved.set_done(member.done);
   for (const data::PassPart& part : member.reserved.parts) to_wire(part, *saved.add_reserved());
-  const MemberRecord& record = member.record;
+  const WorkerHistory& record = member.record;
   saved.set_iterations(record.iterations);
   saved.set_examples(record.examples);
   saved.set_updates(record.updates);

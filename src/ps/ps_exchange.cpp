@@ -41,7 +41,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
     part->ranges = places[static_cast<size_t>(i)];
     for (const program::ParameterRange& range : part->ranges) part->count += range.count;
     if (part->ranges.size() != 1) part->scattered.resize(part->count);
-    LinkOptions link;
+    ServerLinkOptions link;
     const cluster::Task server{cluster::Role::ps, i};
     link.server = server.str();
     link.address = options_.spec.address(server);
@@ -62,7 +62,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
         if (waits_for_all_) parts_.front()->link->lose(name + " is gone");
       };
     }
-    part->link = std::make_unique<Link>(std::move(link));
+    part->link = std::make_unique<ServerLink>(std::move(link));
     parts_.push_back(std::move(part));
   }
   if (options_.trace != nullptr) {
@@ -298,7 +298,7 @@ bool PsExchange::ended() const {
 
 /// The first server knows first, and stays longest.
 std::optional<exchange::Ending> PsExchange::look_for_ending() const {
-  const Link& first = *parts_.front()->link;
+  const ServerLink& first = *parts_.front()->link;
   if (first.ended()) return exchange::Ending{first.why_ended(), 0};
   return options_.look_for_ending ? options_.look_for_ending() : std::nullopt;
 }

@@ -16,9 +16,9 @@
 #include "exchange/exchange.h"
 #include "program/parameters.h"
 #include "ps/coordinator.h"
-#include "ps/link.h"
 #include "ps/messages.h"
 #include "ps/placement.h"
+#include "ps/server_link.h"
 
 namespace lockstep::ps {
 
@@ -74,7 +74,7 @@ class PsExchange final : public exchange::Exchange {
   /// The run's name, known after join().
   [[nodiscard]] const std::string& run() const { return run_; }
   /// What the coordinator knew of all members when the latest snapshot or the end came.
-  [[nodiscard]] const std::vector<MemberRecord>& records() const { return records_; }
+  [[nodiscard]] const std::vector<WorkerHistory>& records() const { return records_; }
   [[nodiscard]] double job_seconds() const { return job_seconds_; }
   /// Of this process: seconds in finish(), and in between.
   [[nodiscard]] double wait_seconds() const { return wait_seconds_; }
@@ -159,7 +159,7 @@ class PsExchange final : public exchange::Exchange {
   double wait_seconds_ = 0;
   double busy_seconds_ = 0;
   std::vector<std::vector<float>> state_;  ///< of the latest snapshot: parameters, then slots
-  std::vector<MemberRecord> records_;
+  std::vector<WorkerHistory> records_;
   double job_seconds_ = 0;
   const base::TraceLabel* push_label_ = nullptr;
   const base::TraceLabel* pull_label_ = nullptr;

@@ -174,7 +174,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
   made.parameters = state_.front();
   const auto names = optim::slot_names(options_.rules.optimizer.method);
   for (size_t i = 1; i < state_.size(); ++i) made.slots.push_back({names[i - 1], state_[i]});
-  made.group = exchange::Snapshot::Group{first.ledger().examples(), from_wire(first.remaining())};
+  made.progress = exchange::Snapshot::Progress{first.ledger().examples(), from_wire(first.remaining())};
   return made;
 }
 

@@ -30,12 +30,12 @@
 #include "base/mutex.h"
 #include "cluster/spec.h"
 #include "ps/coordinator.h"
-#include "ps/link.h"
 #include "ps/messages.h"
+#include "ps/parameter_shard.h"
 #include "ps/peers.h"
+#include "ps/server_link.h"
 #include "ps/server_times.h"
 #include "ps/server_trace.h"
-#include "ps/shard.h"
 #include "transport/stream.h"
 
 namespace lockstep::ps {
@@ -218,7 +218,7 @@ class Server {
   std::optional<wire::JobConfig> job_ LOCKSTEP_GUARDED_BY(mutex_);
   Rules rules_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<program::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::shared_ptr<Shard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::shared_ptr<ParameterShard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   uint64_t began_at_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the version that this generation began at

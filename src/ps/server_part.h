@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "base/clock_offset.h"
-#include "ps/link.h"
 #include "ps/messages.h"
 #include "ps/ps_exchange.h"
+#include "ps/server_link.h"
 
 namespace lockstep::ps {
 
 /// One server and its part of the parameters.
 struct PsExchange::ServerPart {
-  std::unique_ptr<Link> link;
+  std::unique_ptr<ServerLink> link;
   std::vector<program::ParameterRange> ranges;
   size_t count = 0;
   uint64_t version = 0;          ///< of the parameters that came last
@@ -29,7 +29,7 @@ struct PsExchange::ServerPart {
   base::ClockOffset clock;       ///< the server's, as far as traced pushes have told
 };
 
-inline base::Failure unexpected(const Link& link, const transport::Frame& frame) {
+inline base::Failure unexpected(const ServerLink& link, const transport::Frame& frame) {
   const std::string said =
       kind_of(frame) == Kind::refuse ? frame.text() : fmt::format("a frame of kind {}", frame.header.kind);
   return {base::FailureKind::refused, "answered with " + said, {link.name()}, link.address()};

@@ -95,7 +95,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
     mutex_.assert_held();
     return held_ == 0 || may_apply(push);
   });
-  MemberRecord& record = coordinator_->record(push.member);
+  WorkerHistory& record = coordinator_->record(push.member);
   record.wait_seconds += std::max(0.0, end.wait_seconds());
   record.busy_seconds += std::max(0.0, end.busy_seconds());
   const Verdict verdict = coordinator_->offer(push);
@@ -134,7 +134,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
 /// Lock-free: others change the same memory at the same time.
 void Server::apply_in_place(const SessionPtr& session, float scale) {
   if (!job_->lock_free()) return;
-  const std::shared_ptr<Shard> shard = shard_;
+  const std::shared_ptr<ParameterShard> shard = shard_;
   const uint64_t version = shard->version();
   const optim::Update update{version, optim::learning_rate(rules_.schedule, version), scale};
   mutex_.unlock();

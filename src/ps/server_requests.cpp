@@ -60,7 +60,7 @@ void Server::adopt(const wire::JobConfig& job) {
   rules_ = from_wire(job.optimizer());
   ranges_ = ranges_of(job.ranges());
   generation_ = job.generation();
-  ShardOptions shard;
+  ParameterShardOptions shard;
   shard.optimizer = rules_.optimizer;
   shard.parameters = count_of(ranges_);
   shard.durability = options_.durability;
@@ -68,7 +68,7 @@ void Server::adopt(const wire::JobConfig& job) {
   shard.identity = identity_of(job);
   shard.ledger_bytes = kMostLedgerBytes;
   shard.threads = options_.threads;
-  shard_ = std::make_shared<Shard>(shard);
+  shard_ = std::make_shared<ParameterShard>(shard);
 }
 
 /// Of a run that is resumed: the newest checkpoint is what it has then.
@@ -218,7 +218,7 @@ void Server::on_leave(const SessionPtr& session, const transport::Frame& frame) 
       return initialised_;
     });
     const int member = session->hello.member();
-    MemberRecord& record = coordinator_->record(member);
+    WorkerHistory& record = coordinator_->record(member);
     record.loss = leave.loss();
     record.accuracy = leave.accuracy();
     coordinator_->finish(member, session->hello.incarnation(), static_cast<train::StopReason>(leave.stop()),

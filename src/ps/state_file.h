@@ -1,5 +1,5 @@
-// A Shard's versions in a mapped file: what a process stored survives its kill -9, and with `synced` the machine's
-// power cut. All bytes are reserved on the disk before they are mapped, so that no store can fail later.
+// A ParameterShard's versions in a mapped file: what a process stored survives its kill -9, and with `synced` the
+// machine's power cut. All bytes are reserved on the disk before they are mapped, so that no store can fail later.
 //
 //   header page: magic, format, identity and sizes, with a checksum
 //   two records: each sequence number, version, buffer, ledger and checksum; commits write them in turn

@@ -1,6 +1,6 @@
-// Where the versions of a Shard lie: equal buffers that never move, and the record of which one is current. In memory
-// only (here), or in a mapped file that survives the process (state_file.h). Made and read by one thread; `grow`,
-// `sync` and `commit` by one at a time (VersionedBuffers has the lock).
+// Where the versions of a ParameterShard lie: equal buffers that never move, and the record of which one is current. In
+// memory only (here), or in a mapped file that survives the process (state_file.h). Made and read by one thread;
+// `grow`, `sync` and `commit` by one at a time (VersionedBuffers has the lock).
 #pragma once
 
 #include <atomic>

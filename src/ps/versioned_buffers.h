@@ -1,9 +1,9 @@
-// The versions of a Shard: which buffer is current, which are held, which may be written. A buffer is free when nobody
-// holds it and it is not current; where none is free another is made, and where there is no room for one the writer
-// waits until a hold ends.
+// The versions of a ParameterShard: which buffer is current, which are held, which may be written. A buffer is free
+// when nobody holds it and it is not current; where none is free another is made, and where there is no room for one
+// the writer waits until a hold ends.
 //
 // Threads: `begin` and `commit` by one writer at a time, the rest from any thread. Holds keep the memory alive, also
-// when the Shard is gone.
+// when the ParameterShard is gone.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ collective::Element wire_of(const settings::Settings& settings) {
   return settings.wire == settings::WireElement::f16 ? collective::Element::float16 : collective::Element::float32;
 }
 
-collective::GroupOptions group_options(const settings::Settings& settings, const Group& group) {
+collective::GroupOptions group_options(const settings::Settings& settings, const ClusterProcess& group) {
   collective::GroupOptions options;
   options.meter = group.meter;
   options.deadline = collective::Seconds(settings.patience);
@@ -112,13 +112,13 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
   to.overlapped = from.transfer_seconds > 0 ? std::clamp(1 - from.wait_seconds / from.transfer_seconds, 0.0, 1.0) : 0;
 }
 
-AllReduceMember::AllReduceMember(Group group, const settings::Settings& settings, std::string job,
+AllReduceMember::AllReduceMember(ClusterProcess group, const settings::Settings& settings, std::string job,
                                  const std::atomic<bool>* interrupt)
     : GroupMember(std::move(group), settings, std::move(job), interrupt) {
   if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings, group_));
 }
 
-allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const Group& group,
+allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const ClusterProcess& group,
                                           const std::string& job, const std::atomic<bool>* interrupt) {
   allreduce::ElasticOptions options;
   options.spec = group.spec;
@@ -133,7 +133,7 @@ allreduce::ElasticOptions elastic_options(const settings::Settings& settings, co
   return options;
 }
 
-std::string find_all_reduce_run(const settings::Settings& settings, const Group& group, const std::string& job,
+std::string find_all_reduce_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                                 const std::atomic<bool>* interrupt) {
   const std::string name = allreduce::ask_run_name(elastic_options(settings, group, job, interrupt)).value_or_throw();
   return run_folder(settings, name);

@@ -20,16 +20,16 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
                            train::Outcome& outcome);
 
 /// How this process reaches the members of its cluster; what a member alone needs is the caller's to add.
-allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const Group& group,
+allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const ClusterProcess& group,
                                           const std::string& job, const std::atomic<bool>* interrupt);
 /// The folder of the whole run, as a member says that it is called, in runs-dir. Waits for one who knows.
-std::string find_all_reduce_run(const settings::Settings& settings, const Group& group, const std::string& job,
+std::string find_all_reduce_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                                 const std::atomic<bool>* interrupt);
 
 class AllReduceMember final : public GroupMember {
  public:
   /// A rank of an MPI job joins it here.
-  AllReduceMember(Group group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  AllReduceMember(ClusterProcess group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
   /// A rank that did not come to `end` failed, and does not wait for the others.
   ~AllReduceMember() override;
 

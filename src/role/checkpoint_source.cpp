@@ -5,7 +5,6 @@
 
 #include "allreduce/elastic/checkpoint_follower.h"
 #include "lockstep/error.h"
-#include "ps/link.h"
 #include "ps/placement.h"
 #include "role/all_reduce_member.h"
 #include "role/ps_member.h"
@@ -16,12 +15,12 @@ namespace {
 /// The snapshots of all servers.
 class ServersSnapshots final : public CheckpointSource {
  public:
-  ServersSnapshots(const settings::Settings& settings, const Group& group, const std::string& job,
+  ServersSnapshots(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                    const std::atomic<bool>* interrupt, program::ParameterStore& parameters)
       : parameters_(parameters) {
     const auto servers = static_cast<int>(group.spec.ps.size());
     for (int i = 0; i < servers; ++i) {
-      ps::LinkOptions link;
+      ps::ServerLinkOptions link;
       const cluster::Task server{cluster::Role::ps, i};
       link.server = server.str();
       link.address = group.spec.address(server);
@@ -35,7 +34,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.interrupt = interrupt;
       link.meter = group.meter;
       link.look_for_ending = group.look_for_ending;
-      links_.push_back(std::make_unique<ps::Link>(std::move(link)));
+      links_.push_back(std::make_unique<ps::ServerLink>(std::move(link)));
     }
     ranges_ = ps::place(parameters.infos(), servers, placement_of(settings));
   }
@@ -70,7 +69,7 @@ class ServersSnapshots final : public CheckpointSource {
   base::Result<std::optional<uint64_t>> try_next(uint64_t after) {
     uint64_t version = after;
     for (size_t i = 0; i < links_.size(); ++i) {
-      ps::Link& link = *links_[i];
+      ps::ServerLink& link = *links_[i];
       base::Result<transport::Stream*> stream = link.stream("the next checkpoint");
       if (!stream) {
         gave_up_ = true;
@@ -119,7 +118,7 @@ class ServersSnapshots final : public CheckpointSource {
   }
 
   program::ParameterStore& parameters_;
-  std::vector<std::unique_ptr<ps::Link>> links_;
+  std::vector<std::unique_ptr<ps::ServerLink>> links_;
   std::vector<std::vector<program::ParameterRange>> ranges_;  ///< of each server
   train::StopReason stop_ = train::StopReason::none;
   uint64_t stop_said_on_ = 0;  ///< connection to ps:0; 0: none
@@ -142,7 +141,7 @@ class LeadersCheckpoints final : public CheckpointSource {
 
 }  // namespace
 
-std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const Group& group,
+std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& group,
                                                      const std::string& job, const std::atomic<bool>* interrupt,
                                                      program::ParameterStore& parameters) {
   if (!group.spec.ps.empty()) {

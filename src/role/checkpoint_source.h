@@ -24,7 +24,7 @@ class CheckpointSource {
 };
 
 /// Borrows the parameters, which it writes.
-std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const Group& group,
+std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& group,
                                                      const std::string& job, const std::atomic<bool>* interrupt,
                                                      program::ParameterStore& parameters);
 

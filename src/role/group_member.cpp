@@ -113,7 +113,7 @@ exchange::LookForEnding look_in(const std::string& run) {
   return [end = std::make_shared<run::RunEnd>(run)] { return end->look(); };
 }
 
-transport::Security security_of(const settings::Settings& settings, const Group& group) {
+transport::Security security_of(const settings::Settings& settings, const ClusterProcess& group) {
   if (settings.tls.empty()) return {};
   const std::string& address = group.spec.address(group.task);
   const std::string machine = address.empty() ? "" : settings.tls + "/" + base::parse_address(address).host;
@@ -123,12 +123,12 @@ transport::Security security_of(const settings::Settings& settings, const Group&
   return {own_folder ? machine : settings.tls, group.task.str()};
 }
 
-void check_keys(const settings::Settings& settings, const Group& group) {
+void check_keys(const settings::Settings& settings, const ClusterProcess& group) {
   const std::string warning = transport::expiry_warning(security_of(settings, group));
   if (!warning.empty() && group.log) group.log("warning", warning);
 }
 
-GroupMember::GroupMember(Group group, const settings::Settings& settings, std::string job,
+GroupMember::GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job,
                          const std::atomic<bool>* interrupt)
     : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
   check_cluster_settings(settings, group_.spec);
@@ -139,7 +139,7 @@ std::string GroupMember::folder(const std::string& run) const {
   return chief() ? run : run + "/" + group_.task.folder();
 }
 
-run::ObservedRole observed_role(const Group& group, const std::string& folder) {
+run::ObservedRole observed_role(const ClusterProcess& group, const std::string& folder) {
   const std::vector<cluster::Task> tasks = group.spec.tasks();
   run::ObservedRole role;
   role.name = group.task.str();
@@ -165,7 +165,7 @@ int64_t GroupMember::batch() const {
   return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
 }
 
-std::unique_ptr<GroupMember> make_member(Group group, const settings::Settings& settings, std::string job,
+std::unique_ptr<GroupMember> make_member(ClusterProcess group, const settings::Settings& settings, std::string job,
                                          const std::atomic<bool>* interrupt) {
   if (!group.spec.ps.empty()) return std::make_unique<PsMember>(std::move(group), settings, std::move(job), interrupt);
   return std::make_unique<AllReduceMember>(std::move(group), settings, std::move(job), interrupt);

@@ -21,8 +21,8 @@
 
 namespace lockstep::role {
 
-/// Which process of which cluster.
-struct Group {
+/// This process of a cluster.
+struct ClusterProcess {
   cluster::Spec spec;
   cluster::Task task;
   ps::Log log;
@@ -40,11 +40,11 @@ std::string job_digest(const settings::Settings& settings, const cluster::Spec& 
 /// Rules about cluster settings that no single one shows; throws UsageError.
 void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec);
 /// This process, for an observer whose files lie in `folder`.
-run::ObservedRole observed_role(const Group& group, const std::string& folder);
+run::ObservedRole observed_role(const ClusterProcess& group, const std::string& folder);
 /// This process's keys: those of --tls, or of the folder in it that is named after its machine (`lockstep keys new`).
-transport::Security security_of(const settings::Settings& settings, const Group& group);
+transport::Security security_of(const settings::Settings& settings, const ClusterProcess& group);
 /// Logs where this process's certificate expires soon. Throws UsageError for keys that cannot be used.
-void check_keys(const settings::Settings& settings, const Group& group);
+void check_keys(const settings::Settings& settings, const ClusterProcess& group);
 
 /// What a member's exchange starts with.
 struct MemberStart {
@@ -59,7 +59,7 @@ struct MemberStart {
 
 class GroupMember {
  public:
-  GroupMember(Group group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
   virtual ~GroupMember() = default;
   GroupMember(const GroupMember&) = delete;
   GroupMember& operator=(const GroupMember&) = delete;
@@ -93,14 +93,14 @@ class GroupMember {
  protected:
   [[nodiscard]] int members() const { return static_cast<int>(group_.spec.members().size()); }
 
-  Group group_;
+  ClusterProcess group_;
   settings::Settings settings_;
   std::string job_;
   const std::atomic<bool>* interrupt_;
 };
 
 /// As the cluster has parameter servers or not.
-std::unique_ptr<GroupMember> make_member(Group group, const settings::Settings& settings, std::string job,
+std::unique_ptr<GroupMember> make_member(ClusterProcess group, const settings::Settings& settings, std::string job,
                                          const std::atomic<bool>* interrupt);
 
 }  // namespace lockstep::role

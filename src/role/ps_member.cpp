@@ -30,10 +30,10 @@ ps::Placement placement_of(const settings::Settings& settings) {
   return settings.placement == settings::Placement::balanced ? ps::Placement::balanced : ps::Placement::round_robin;
 }
 
-std::string find_cluster_run(const settings::Settings& settings, const Group& group, const std::string& job,
+std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                              const std::atomic<bool>* interrupt) {
   if (!settings.run_dir.empty()) return settings.run_dir;
-  ps::LinkOptions options;
+  ps::ServerLinkOptions options;
   options.server = "ps:0";
   options.address = group.spec.ps.front();
   options.hello.set_protocol(ps::kProtocol);
@@ -45,7 +45,7 @@ std::string find_cluster_run(const settings::Settings& settings, const Group& gr
   options.log = group.log;
   options.interrupt = interrupt;
   options.meter = group.meter;
-  ps::Link link(std::move(options));
+  ps::ServerLink link(std::move(options));
   std::move(link.stream("the name of the run")).value_or_throw();
   const std::string& name = link.welcome().run();
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
@@ -146,7 +146,7 @@ void PsMember::end() {
 void PsMember::report(train::Outcome& outcome) const {
   if (exchange_ == nullptr || !leads()) return;
   const std::vector<cluster::Task> tasks = group_.spec.members();
-  const std::vector<ps::MemberRecord>& records = exchange_->records();
+  const std::vector<ps::WorkerHistory>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
     const ps::MemberRecord& from = records[i];
     train::WorkerRecord worker;

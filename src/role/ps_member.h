@@ -11,7 +11,7 @@ namespace lockstep::role {
 bool is_sync(const settings::Settings& settings);
 ps::Placement placement_of(const settings::Settings& settings);
 /// The folder of the whole run: run-dir, or what ps:0 says that it is called, in runs-dir. Waits for ps:0 then.
-std::string find_cluster_run(const settings::Settings& settings, const Group& group, const std::string& job,
+std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                              const std::atomic<bool>* interrupt);
 
 class PsMember final : public GroupMember {

@@ -31,7 +31,7 @@ struct Prepared {
   std::string run;  ///< empty: not known yet
 };
 
-Prepared prepare(settings::Configuration& configuration, const Group& group) {
+Prepared prepare(settings::Configuration& configuration, const ClusterProcess& group) {
   Prepared made;
   const std::string resumed = configuration.given_text("resume");
   if (!resumed.empty()) {
@@ -52,7 +52,7 @@ ps::Durability durability_of(const settings::Settings& settings) {
   return settings.durability == settings::Durability::checkpoint ? ps::Durability::checkpoint : ps::Durability::process;
 }
 
-std::string find_run_of(const settings::Settings& settings, const Group& group, const std::string& job,
+std::string find_run_of(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
                         const std::atomic<bool>* interrupt) {
   const bool all_reduce = group.spec.ps.empty();
   return all_reduce ? find_all_reduce_run(settings, group, job, interrupt)
@@ -119,7 +119,7 @@ std::optional<uint64_t> take_last(const std::string& run, uint64_t after, progra
 
 void run_server(settings::Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  Group group = options.group;
+  ClusterProcess group = options.group;
   group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const settings::Settings& settings = prepared.settings;
@@ -171,7 +171,7 @@ void run_server(settings::Configuration configuration, const RoleOptions& option
 
 void run_evaluator(settings::Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  Group group = options.group;
+  ClusterProcess group = options.group;
   group.meter = &traffic;
   Prepared prepared = prepare(configuration, group);
   const settings::Settings& settings = prepared.settings;

@@ -1,5 +1,5 @@
 // The roles of a cluster that do not train: a parameter server, and the evaluator, which follows the checkpoints. Each
-// function is the whole life of such a process. (Workers and the chief are Sessions with a Group.)
+// function is the whole life of such a process. (Workers and the chief are Sessions with a ClusterProcess.)
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace lockstep::role {
 
 struct RoleOptions {
-  Group group;
+  ClusterProcess group;
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   data::FetchCallback fetch_progress = {};
   std::function<void(const ps::Server::Progress&)> on_progress;  ///< of a server, twice a second

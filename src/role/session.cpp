@@ -180,7 +180,7 @@ void Session::Impl::bucket_size_found(size_t bytes) {
 }
 
 void Session::Impl::open_member_run(settings::Configuration& configuration) {
-  const Group& group = *options_.group;
+  const ClusterProcess& group = *options_.group;
   const std::string resumed = configuration.given_text("resume");
   std::string run;
   if (!resumed.empty()) {
@@ -190,7 +190,7 @@ void Session::Impl::open_member_run(settings::Configuration& configuration) {
   }
   settings = configuration.resolve();
   const std::string job = job_digest(settings, group.spec);
-  Group metered = group;
+  ClusterProcess metered = group;
   metered.meter = &traffic_;
   member_ = make_member(std::move(metered), settings, job, options_.interrupt);
   settings.batch = member_->batch();

@@ -15,14 +15,14 @@
 
 namespace lockstep::role {
 
-struct Group;
+struct ClusterProcess;
 
 struct SessionOptions {
   std::vector<train::Hooks*> hooks = {};         ///< borrowed
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   data::FetchCallback fetch_progress = {};
   std::function<void(std::string_view level, const std::string& text)> log = {};  ///< any thread; of a cluster, as its
-  const Group* group = nullptr;            ///< the cluster that this process trains with (cluster_member.h); borrowed
+  const ClusterProcess* group = nullptr;  ///< this process of a cluster that trains together (group_member.h); borrowed
   const data::Dataset* dataset = nullptr;  ///< taken as it is instead of loading the one that the settings name
 };
 

@@ -17,13 +17,13 @@ bool Trainer::take_snapshot(Phase phase) {
   trace_.phase(phase, before, after);
   if (!taken) return false;
   snapshot_ = std::move(taken.value());
-  if (!snapshot_.group) {
+  if (!snapshot_.progress) {
     state_.data = parts_.loader->remainder();
     return true;
   }
   state_.step = snapshot_.step;
-  state_.examples = snapshot_.group->examples;
-  state_.data = snapshot_.group->data;
+  state_.examples = snapshot_.progress->examples;
+  state_.data = snapshot_.progress->data;
   parts_.programs->parameters_changed();
   return true;
 }

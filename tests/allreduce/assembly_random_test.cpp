@@ -66,8 +66,8 @@ class History {
   void train(int member) {
     if (!world_.at(member).assembly) return;
     Assembly& assembly = world_.assembly(member);
-    if (assembly.phase() == Phase::starting) return world_.form(member);
-    if (assembly.phase() != Phase::running) return;
+    if (assembly.phase() == MemberPhase::starting) return world_.form(member);
+    if (assembly.phase() != MemberPhase::running) return;
     const int leader = assembly.group().seats.front().member;
     const bool regroup = world_.at(leader).assembly && world_.assembly(leader).wants_regroup();
     if (!assembly.broken().empty() || regroup) return world_.form(member);
@@ -78,7 +78,7 @@ class History {
   void look(int member) {
     if (!world_.at(member).assembly) return;
     const Assembly& assembly = *world_.at(member).assembly;
-    if (assembly.phase() != Phase::running) return;
+    if (assembly.phase() != MemberPhase::running) return;
     const Group& group = assembly.group();
     const Seat seat{member, world_.at(member).incarnation};
     const auto [entry, fresh] = numbers_.emplace(std::pair(seat.incarnation, group.number), group.id);
@@ -112,7 +112,7 @@ class History {
     }
     std::string states;
     for (int i = 0; i < world_.count(); ++i) {
-      const Status status = world_.assembly(i).status();
+      const MemberStatus status = world_.assembly(i).status();
       states += "\nworker:" + std::to_string(i) + " phase " + std::to_string(static_cast<int>(status.phase)) +
                 " group " + std::to_string(status.group.number) + " left " + std::to_string(status.left) + " " +
                 world_.assembly(i).broken();

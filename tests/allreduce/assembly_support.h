@@ -94,8 +94,8 @@ class World {
   void join(int a, int b) {
     if (a == b || !at(a).assembly || !at(b).assembly || cut_.contains(std::minmax(a, b))) return;
     if (!connected_.insert(std::minmax(a, b)).second) return;
-    const Status of_a = assembly(a).status();
-    const Status of_b = assembly(b).status();
+    const MemberStatus of_a = assembly(a).status();
+    const MemberStatus of_b = assembly(b).status();
     assembly(a).arrived(b, of_b, now_);
     collect(a);
     assembly(b).arrived(a, of_a, now_);
@@ -198,7 +198,7 @@ class World {
     return found;
   }
   bool running(int member) {
-    return at(member).assembly && assembly(member).phase() == Phase::running && assembly(member).broken().empty();
+    return at(member).assembly && assembly(member).phase() == MemberPhase::running && assembly(member).broken().empty();
   }
   std::function<void(int)> on_collect;
   std::set<int> unconnectable;  ///< the engine fails for groups with them

@@ -485,7 +485,7 @@ TEST(Promise, IsGivenToOneProposerAtATime) {
 TEST(Nonsense, IsIgnored) {
   World world = running(3);
   Assembly& member = world.assembly(1);
-  const Status before = member.status();
+  const MemberStatus before = member.status();
   Decision decision;
   decision.group = {7, 8, {{0, 1}, {1, 2}}};
   decision.addresses = {"a", "b"};
@@ -494,7 +494,7 @@ TEST(Nonsense, IsIgnored) {
   member.take(0, Acceptance{9, "a", {}, 0}, world.now());
   member.take(0, Refusal{1}, world.now());
   member.take(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
-  EXPECT_EQ(member.phase(), Phase::running);
+  EXPECT_EQ(member.phase(), MemberPhase::running);
   EXPECT_EQ(member.group(), before.group);
   EXPECT_EQ(member.broken(), "");
 }

@@ -101,7 +101,7 @@ TEST_F(Stranger, ThatIsAMemberWithoutHeartbeatsIsGivenUpAndNamed) {
   start(0);
   const auto stream = connected(0);
   ASSERT_TRUE(wire::send(*stream, elastic::header(elastic::Kind::hello), hello("worker:1", 1)));
-  elastic::Status status;
+  elastic::MemberStatus status;
   status.incarnation = 99;
   ASSERT_TRUE(wire::send_text(*stream, elastic::header(elastic::Kind::status), elastic::encode(status)));
   while (stream->read()) {

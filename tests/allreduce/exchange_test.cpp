@@ -276,6 +276,41 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
   EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
 }
 
+/// A group of worker:0 and worker:2, who leaves it at once.
+class Deserted final : public Membership {
+ public:
+  base::Result<Formed> form(const Standing& standing) override {
+    if (formed_) return base::Failure{base::FailureKind::gone, "nobody is left"};
+    formed_ = true;
+    auto halves = collective::make_in_process_group(2);
+    Formed formed;
+    formed.number = 1;
+    formed.members = {0, 2};
+    formed.collective = std::move(halves.front());
+    formed.transfer = false;
+    formed.standing = standing;
+    return formed;
+  }
+  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
+  void end() override {}
+  [[nodiscard]] bool foremost() const override { return true; }
+
+ private:
+  bool formed_ = false;
+};
+
+TEST(AllReduceExchange, ARankThatFailedIsNamedByItsTask) {
+  program::ParameterStore store = make_store();
+  AllReduceExchange exchange(store, make_options(3), std::make_unique<Deserted>());
+  ASSERT_TRUE(exchange.join());
+  exchange.begin({0, 10, 1});
+  exchange.ready({0, kParameters}, {});
+  const auto made = exchange.finish({1, 1, 10});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.failure().kind, base::FailureKind::gone);
+  EXPECT_EQ(made.failure().message(), "worker:2: has left the group: nobody is left");
+}
+
 /// A group whose first member, the source, dies when the others wait for its state.
 class Widowed final : public Membership {
  public:

@@ -18,8 +18,8 @@ using namespace lockstep::allreduce::elastic;
 constexpr int kMembers = 4;
 
 void check(const Assembly& assembly) {
-  const Status status = assembly.status();
-  if (assembly.phase() == Phase::running && status.group.seats.empty()) std::abort();
+  const MemberStatus status = assembly.status();
+  if (assembly.phase() == MemberPhase::running && status.group.seats.empty()) std::abort();
   if (status.left > status.seen && status.left > status.group.number) std::abort();
 }
 
@@ -51,7 +51,7 @@ void play(const uint8_t* data, size_t size) {
   }
   Assembly assembly(rules);
   double now = 1;
-  for (const int peer : {0, 2, 3}) assembly.arrived(peer, Status{}, now);
+  for (const int peer : {0, 2, 3}) assembly.arrived(peer, MemberStatus{}, now);
   assembly.form({}, now);
   while (size >= 3) {
     const int what = data[0];
@@ -67,7 +67,7 @@ void play(const uint8_t* data, size_t size) {
       assembly.take(peer, decode(kind, bytes, kMembers), now);
     } catch (const lockstep::Error&) {
       assembly.lost(peer, "nonsense", now);
-      assembly.arrived(peer, Status{}, now);
+      assembly.arrived(peer, MemberStatus{}, now);
     }
     work(assembly, now);
     assembly.tick(now);

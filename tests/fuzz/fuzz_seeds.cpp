@@ -265,8 +265,8 @@ void write_allreduce_messages(const std::string& folder) {
     bytes += static_cast<char>(text.size() / 256);
     bytes += text;
   };
-  Status status;
-  status.phase = Phase::forming;
+  MemberStatus status;
+  status.phase = MemberPhase::forming;
   status.reach = {1, 2, 3};
   add(0, status);
   status.reach = {0, 1, 3};

@@ -9,7 +9,7 @@
 
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
-#include "ps/shard.h"
+#include "ps/parameter_shard.h"
 #include "ps/shard_support.h"
 
 namespace lockstep::ps {
@@ -29,8 +29,8 @@ using testing::Undisturbed;
 
 constexpr size_t kCount = 3000;
 
-ShardOptions file_options(const std::string& file, Durability durability = Durability::process) {
-  ShardOptions options;
+ParameterShardOptions file_options(const std::string& file, Durability durability = Durability::process) {
+  ParameterShardOptions options;
   options.optimizer = settings_of(optim::Method::momentum);
   options.parameters = kCount;
   options.durability = durability;
@@ -39,20 +39,20 @@ ShardOptions file_options(const std::string& file, Durability durability = Durab
   return options;
 }
 
-View apply_numbered(Shard& shard, uint64_t number) {
+View apply_numbered(ParameterShard& shard, uint64_t number) {
   const auto gradient = numbered_values(number, kCount);
   const Contribution one{gradient};
   return shard.apply({&one, 1}, 1, numbered_update(number), bytes_of("update " + std::to_string(number)));
 }
 
 /// A file whose newest version is `version`.
-void make_state(const ShardOptions& options, uint64_t version) {
-  Shard shard(options);
+void make_state(const ParameterShardOptions& options, uint64_t version) {
+  ParameterShard shard(options);
   shard.initialise(0, numbered_values(1000000, kCount), {}, {});
   for (uint64_t i = 0; i < version; ++i) apply_numbered(shard, i);
 }
 
-void expect_version(const Shard& shard, uint64_t version) {
+void expect_version(const ParameterShard& shard, uint64_t version) {
   const View view = shard.current();
   EXPECT_EQ(view.version, version);
   Undisturbed expected(settings_of(optim::Method::momentum), kCount);
@@ -60,8 +60,8 @@ void expect_version(const Shard& shard, uint64_t version) {
   EXPECT_TRUE(expected.equals(view));
 }
 
-std::string refusal(const ShardOptions& options) {
-  return message_of<DataError>([&] { const Shard shard(options); });
+std::string refusal(const ParameterShardOptions& options) {
+  return message_of<DataError>([&] { const ParameterShard shard(options); });
 }
 
 /// The file's bytes, for damaging.
@@ -104,9 +104,9 @@ TEST(Durability, AStateIsTakenOverWithSlotsAndLedger) {
   const TempDir folder;
   for (const auto durability : {Durability::process, Durability::machine}) {
     const auto options = file_options(folder / std::to_string(static_cast<int>(durability)), durability);
-    EXPECT_FALSE(Shard(options).initialised());
+    EXPECT_FALSE(ParameterShard(options).initialised());
     make_state(options, 5);
-    Shard shard(options);
+    ParameterShard shard(options);
     expect_version(shard, 5);
     EXPECT_EQ(text_of(shard.current().ledger), "update 4");
     apply_numbered(shard, 5);
@@ -117,20 +117,20 @@ TEST(Durability, AStateIsTakenOverWithSlotsAndLedger) {
 TEST(Durability, TheSettingMayChangeBetweenTwoStarts) {
   const TempDir folder;
   make_state(file_options(folder / "state"), 5);
-  { expect_version(Shard(file_options(folder / "state", Durability::machine)), 5); }
-  expect_version(Shard(file_options(folder / "state")), 5);
+  { expect_version(ParameterShard(file_options(folder / "state", Durability::machine)), 5); }
+  expect_version(ParameterShard(file_options(folder / "state")), 5);
 }
 
 TEST(Durability, ViewsMakeTheFileGrowAndItIsReadAgain) {
   const TempDir folder;
   const auto options = file_options(folder / "state");
   {
-    Shard shard(options);
+    ParameterShard shard(options);
     shard.initialise(0, numbered_values(1000000, kCount), {}, {});
     std::vector<View> views;
     for (uint64_t i = 0; i < 10; ++i) views.push_back(apply_numbered(shard, i));
   }
-  expect_version(Shard(options), 10);
+  expect_version(ParameterShard(options), 10);
 }
 
 TEST(Durability, AFileOfAnotherRunOrSizeIsRefused) {
@@ -146,7 +146,7 @@ TEST(Durability, AFileOfAnotherRunOrSizeIsRefused) {
   other = options;
   other.optimizer = settings_of(optim::Method::adam);
   EXPECT_THAT(refusal(other), HasSubstr("1 slots"));
-  expect_version(Shard(options), 1);
+  expect_version(ParameterShard(options), 1);
 }
 
 TEST(Durability, AnEmptyOrForeignFileIsRefusedAndLeftAlone) {
@@ -185,7 +185,7 @@ TEST(Durability, ADamagedHeaderOrRecordIsRefused) {
     EXPECT_THAT(refusal(options), HasSubstr("is damaged")) << "byte " << at;
   }
   whole.save();
-  expect_version(Shard(options), 3);
+  expect_version(ParameterShard(options), 3);
 }
 
 TEST(Durability, ARecordTornByAPowerCutLeavesTheVersionBefore) {
@@ -196,17 +196,17 @@ TEST(Durability, ARecordTornByAPowerCutLeavesTheVersionBefore) {
   bytes.flip(bytes.newest_record() + Bytes::kVersion);
   bytes.save();
   {
-    Shard shard(options);
+    ParameterShard shard(options);
     expect_version(shard, 3);
     EXPECT_EQ(text_of(shard.current().ledger), "update 2");
     apply_numbered(shard, 3);
   }
-  expect_version(Shard(options), 4);
+  expect_version(ParameterShard(options), 4);
 }
 
 TEST(Durability, TheVersionBeforeIsNotOverwrittenWhereItMayBeNeeded) {
   const TempDir folder;
-  Shard shard(file_options(folder / "state", Durability::machine));
+  ParameterShard shard(file_options(folder / "state", Durability::machine));
   shard.initialise(0, numbered_values(1000000, kCount), {}, {});
   std::vector<const float*> places{shard.current().parameters.data()};
   for (uint64_t i = 0; i < 10; ++i) {
@@ -229,7 +229,7 @@ TEST(Durability, AfterTheMachineStartedAnewOnlyASyncedStateCounts) {
     if (durability == Durability::process) {
       EXPECT_THAT(refusal(options), HasSubstr("before this machine was started"));
     } else {
-      expect_version(Shard(options), 2);
+      expect_version(ParameterShard(options), 2);
     }
   }
 }
@@ -237,8 +237,8 @@ TEST(Durability, AfterTheMachineStartedAnewOnlyASyncedStateCounts) {
 TEST(Durability, AStateHasOneOwner) {
   const TempDir folder;
   const auto options = file_options(folder / "state");
-  const Shard shard(options);
-  EXPECT_THAT(message_of<IoError>([&] { const Shard second(options); }), HasSubstr(options.file));
+  const ParameterShard shard(options);
+  EXPECT_THAT(message_of<IoError>([&] { const ParameterShard second(options); }), HasSubstr(options.file));
 }
 
 /// A file system of a few bytes; skips the test where it may not be made.
@@ -271,7 +271,7 @@ TEST_F(SmallDisk, ThatIsTooSmallIsSaidAtTheStartWithFileAndBytes) {
   mount(16 * 4096);
   if (IsSkipped()) return;
   const auto options = file_options(folder_ / "state");
-  EXPECT_THAT(message_of<IoError>([&] { const Shard shard(options); }),
+  EXPECT_THAT(message_of<IoError>([&] { const ParameterShard shard(options); }),
               AllOf(HasSubstr("cannot reserve"), HasSubstr("bytes for " + options.file), HasSubstr("No space left")));
   EXPECT_THAT(folder_.names(), ::testing::ElementsAre("state.lock"));
 }
@@ -279,7 +279,7 @@ TEST_F(SmallDisk, ThatIsTooSmallIsSaidAtTheStartWithFileAndBytes) {
 TEST_F(SmallDisk, ThatFillsUpLaterHoldsNoUpdateUp) {
   mount(1 << 20);
   if (IsSkipped()) return;
-  Shard shard(file_options(folder_ / "state"));
+  ParameterShard shard(file_options(folder_ / "state"));
   fill();
   shard.initialise(0, numbered_values(1000000, kCount), {}, {});
   for (uint64_t i = 0; i < 20; ++i) apply_numbered(shard, i);
@@ -289,7 +289,7 @@ TEST_F(SmallDisk, ThatFillsUpLaterHoldsNoUpdateUp) {
 TEST_F(SmallDisk, ThatIsFullMakesAnUpdateWaitForAView) {
   mount(1 << 20);
   if (IsSkipped()) return;
-  Shard shard(file_options(folder_ / "state"));
+  ParameterShard shard(file_options(folder_ / "state"));
   fill();
   shard.initialise(0, numbered_values(1000000, kCount), {}, {});
   auto first = std::make_unique<View>(shard.current());

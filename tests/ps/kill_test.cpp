@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "base/temp_dir.h"
-#include "ps/shard.h"
+#include "ps/parameter_shard.h"
 #include "ps/shard_support.h"
 
 namespace lockstep::ps {
@@ -34,8 +34,8 @@ struct Case {
   int kills;
 };
 
-ShardOptions options_of(const Case& c, const std::string& file) {
-  ShardOptions options;
+ParameterShardOptions options_of(const Case& c, const std::string& file) {
+  ParameterShardOptions options;
   options.optimizer = settings_of(c.method);
   options.parameters = c.count;
   options.durability = c.durability;
@@ -48,7 +48,7 @@ std::string ledger_of(uint64_t version) { return "ledger of version " + std::to_
 
 /// What the child does until it is killed: goes on where the file ends and tells every version it has made.
 [[noreturn]] void update_for_ever(const Case& c, const std::string& file, int acknowledged) {
-  Shard shard(options_of(c, file));
+  ParameterShard shard(options_of(c, file));
   if (!shard.initialised()) shard.initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0)));
   std::vector<View> held;
   for (uint64_t number = shard.current().version;; ++number) {
@@ -111,7 +111,7 @@ TEST_P(Kills, NothingAcknowledgedIsLostAndNothingIsHalfDone) {
     const bool working = kill % 3 != 0;
     const uint64_t acknowledged =
         run_and_kill(c, file, working, std::chrono::microseconds(random() % (working ? 6000 : 12000)));
-    Shard shard(options_of(c, file));
+    ParameterShard shard(options_of(c, file));
     if (!shard.initialised()) {
       EXPECT_EQ(std::max(acknowledged, reached), 0U);
       continue;
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kills,
 /// What the stepped child does: one update between two stops.
 [[noreturn]] void update_between_stops(const Case& c, const std::string& file) {
   ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-  Shard shard(options_of(c, file));
+  ParameterShard shard(options_of(c, file));
   const auto gradient = numbered_values(shard.current().version, c.count);
   const std::string ledger = ledger_of(shard.current().version + 1);
   const Contribution one{gradient};
@@ -183,7 +183,9 @@ TEST(KillAtEveryInstruction, LeavesTheOldOrTheNewVersionWhole) {
     const lockstep::testing::TempDir folder;
     const Case c{method, Durability::process, 40, 1};
     const std::string file = folder / "state";
-    { Shard(options_of(c, file)).initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0))); }
+    {
+      ParameterShard(options_of(c, file)).initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0)));
+    }
     for (uint64_t version = 0; version < 3; ++version) {
       const pid_t child = ::fork();
       if (child == 0) update_between_stops(c, file);
@@ -195,7 +197,7 @@ TEST(KillAtEveryInstruction, LeavesTheOldOrTheNewVersionWhole) {
       step_through(child, file, [&](const std::string& bytes) {
         const std::string copy = folder / "copy";
         lockstep::testing::put_file(copy, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-        const Shard shard(options_of(c, copy));
+        const ParameterShard shard(options_of(c, copy));
         const View found = shard.current();
         ASSERT_TRUE(found.version == newest || found.version == version + 1);
         newest = found.version;
@@ -218,14 +220,14 @@ TEST(LockFreeKills, KeepEveryUpdateThatWasCounted) {
   const Case c{optim::Method::sgd, Durability::process, 3000, 1};
   const pid_t child = ::fork();
   if (child == 0) {
-    Shard shard(options_of(c, folder / "state"));
+    ParameterShard shard(options_of(c, folder / "state"));
     shard.initialise(7, numbered_values(1000000, c.count), {}, {});
     for (uint64_t i = 0; i < 20; ++i) shard.apply_in_place(numbered_values(i, c.count), numbered_update(i));
     shard.commit_ledger(bytes_of("twenty"));
     ::kill(::getpid(), SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
-  const Shard shard(options_of(c, folder / "state"));
+  const ParameterShard shard(options_of(c, folder / "state"));
   Undisturbed expected(settings_of(c.method), c.count);
   expected.advance_to(20);
   EXPECT_EQ(shard.current().version, 27U);

@@ -10,7 +10,7 @@
 
 #include "optim/optimizer.h"
 #include "optim/update_kernels.h"
-#include "ps/shard.h"
+#include "ps/parameter_shard.h"
 
 namespace lockstep::ps::testing {
 

@@ -1,5 +1,3 @@
-#include "ps/shard.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
+#include "ps/parameter_shard.h"
 #include "ps/shard_support.h"
 
 namespace lockstep::ps {
@@ -25,8 +24,8 @@ using testing::Undisturbed;
 
 const auto kMethods = {optim::Method::sgd, optim::Method::momentum, optim::Method::adam};
 
-ShardOptions memory_options(size_t count, optim::Method method = optim::Method::sgd, int threads = 1) {
-  ShardOptions options;
+ParameterShardOptions memory_options(size_t count, optim::Method method = optim::Method::sgd, int threads = 1) {
+  ParameterShardOptions options;
   options.optimizer = settings_of(method);
   options.parameters = count;
   options.durability = Durability::checkpoint;
@@ -34,19 +33,19 @@ ShardOptions memory_options(size_t count, optim::Method method = optim::Method::
   return options;
 }
 
-void start(Shard& shard, size_t count) { shard.initialise(0, numbered_values(1000000, count), {}, {}); }
+void start(ParameterShard& shard, size_t count) { shard.initialise(0, numbered_values(1000000, count), {}, {}); }
 
-View apply_numbered(Shard& shard, uint64_t number, size_t count) {
+View apply_numbered(ParameterShard& shard, uint64_t number, size_t count) {
   const auto gradient = numbered_values(number, count);
   const Contribution one{gradient};
   return shard.apply({&one, 1}, 1, numbered_update(number), bytes_of("update " + std::to_string(number)));
 }
 
-TEST(Shard, UpdatesEqualTheOptimizersBitForBit) {
+TEST(ParameterShard, UpdatesEqualTheOptimizersBitForBit) {
   for (const auto method : kMethods) {
     for (const size_t count : {size_t{0}, size_t{1}, size_t{17}, size_t{16384}, size_t{100001}}) {
       for (const int threads : {1, 3}) {
-        Shard shard(memory_options(count, method, threads));
+        ParameterShard shard(memory_options(count, method, threads));
         start(shard, count);
         for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(apply_numbered(shard, i, count).version, i + 1);
         Undisturbed expected(settings_of(method), count);
@@ -67,7 +66,7 @@ std::vector<float> accumulated(std::span<const Contribution> parts, float mean_s
   return sum;
 }
 
-TEST(Shard, ContributionsEqualTheTrainersAccumulationBitForBit) {
+TEST(ParameterShard, ContributionsEqualTheTrainersAccumulationBitForBit) {
   constexpr size_t kCount = 70003;
   for (const size_t contributors : {1U, 2U, 3U, 5U}) {
     for (const bool clip : {false, true}) {
@@ -78,7 +77,7 @@ TEST(Shard, ContributionsEqualTheTrainersAccumulationBitForBit) {
       const float scale = contributors == 1 ? 1.0F : 0.37F;
       const auto sum = accumulated(parts, scale);
 
-      Shard shard(memory_options(kCount, optim::Method::adam, 2));
+      ParameterShard shard(memory_options(kCount, optim::Method::adam, 2));
       start(shard, kCount);
       if (clip) {
         EXPECT_EQ(shard.sum_of_squares(parts, scale), optim::sum_of_squares(sum, 1));
@@ -91,14 +90,14 @@ TEST(Shard, ContributionsEqualTheTrainersAccumulationBitForBit) {
   }
 }
 
-TEST(Shard, ASumMadeForClippingIsNotUsedForOtherContributions) {
+TEST(ParameterShard, ASumMadeForClippingIsNotUsedForOtherContributions) {
   constexpr size_t kCount = 100;
   const auto a = numbered_values(1, kCount);
   const auto b = numbered_values(2, kCount);
   const auto c = numbered_values(3, kCount);
   const std::vector<Contribution> first{{a}, {b}};
   const std::vector<Contribution> second{{a}, {c}};
-  Shard shard(memory_options(kCount));
+  ParameterShard shard(memory_options(kCount));
   start(shard, kCount);
   shard.sum_of_squares(first, 0.5F);
   shard.apply(second, 0.5F, numbered_update(0), {});
@@ -107,9 +106,9 @@ TEST(Shard, ASumMadeForClippingIsNotUsedForOtherContributions) {
   EXPECT_TRUE(expected.equals(shard.current()));
 }
 
-TEST(Shard, ViewsKeepTheirVersionWhileAHundredUpdatesPass) {
+TEST(ParameterShard, ViewsKeepTheirVersionWhileAHundredUpdatesPass) {
   constexpr size_t kCount = 5000;
-  Shard shard(memory_options(kCount, optim::Method::momentum));
+  ParameterShard shard(memory_options(kCount, optim::Method::momentum));
   start(shard, kCount);
   std::vector<View> views{shard.current()};
   for (uint64_t i = 0; i < 100; ++i) {
@@ -125,8 +124,8 @@ TEST(Shard, ViewsKeepTheirVersionWhileAHundredUpdatesPass) {
   EXPECT_EQ(shard.current().version, 100U);
 }
 
-TEST(Shard, BuffersAreUsedAgainWhenNobodyHoldsThem) {
-  Shard shard(memory_options(1000));
+TEST(ParameterShard, BuffersAreUsedAgainWhenNobodyHoldsThem) {
+  ParameterShard shard(memory_options(1000));
   start(shard, 1000);
   std::vector<const float*> seen;
   for (uint64_t i = 0; i < 50; ++i) {
@@ -136,19 +135,19 @@ TEST(Shard, BuffersAreUsedAgainWhenNobodyHoldsThem) {
   EXPECT_LE(seen.size(), 3U);
 }
 
-TEST(Shard, AViewOutlivesItsShard) {
+TEST(ParameterShard, AViewOutlivesItsShard) {
   View view;
   {
-    Shard shard(memory_options(100));
+    ParameterShard shard(memory_options(100));
     start(shard, 100);
     view = shard.current();
   }
   EXPECT_TRUE(same_bits(view.parameters, numbered_values(1000000, 100)));
 }
 
-TEST(Shard, ReadersSeeWholeVersionsWhileUpdatesGoOn) {
+TEST(ParameterShard, ReadersSeeWholeVersionsWhileUpdatesGoOn) {
   constexpr size_t kCount = 3000;
-  Shard shard(memory_options(kCount));
+  ParameterShard shard(memory_options(kCount));
   shard.initialise(0, std::vector<float>(kCount, 0.0F), {}, {});
   std::atomic<bool> done{false};
   std::atomic<int> torn{0};
@@ -169,9 +168,9 @@ TEST(Shard, ReadersSeeWholeVersionsWhileUpdatesGoOn) {
   EXPECT_EQ(torn, 0);
 }
 
-TEST(Shard, LockFreeUpdatesOfSeveralThreadsAreAllCounted) {
+TEST(ParameterShard, LockFreeUpdatesOfSeveralThreadsAreAllCounted) {
   constexpr size_t kCount = 2000;
-  Shard shard(memory_options(kCount));
+  ParameterShard shard(memory_options(kCount));
   start(shard, kCount);
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
@@ -184,9 +183,9 @@ TEST(Shard, LockFreeUpdatesOfSeveralThreadsAreAllCounted) {
   EXPECT_EQ(shard.version(), 300U);
 }
 
-TEST(Shard, LockFreeUpdatesOfOneThreadEqualLockedOnes) {
+TEST(ParameterShard, LockFreeUpdatesOfOneThreadEqualLockedOnes) {
   constexpr size_t kCount = 40000;
-  Shard shard(memory_options(kCount, optim::Method::adam));
+  ParameterShard shard(memory_options(kCount, optim::Method::adam));
   start(shard, kCount);
   for (uint64_t i = 0; i < 5; ++i) {
     EXPECT_EQ(shard.apply_in_place(numbered_values(i, kCount), numbered_update(i)), i + 1);
@@ -200,9 +199,9 @@ TEST(Shard, LockFreeUpdatesOfOneThreadEqualLockedOnes) {
   EXPECT_EQ(shard.version(), 6U);
 }
 
-TEST(Shard, InitialiseTakesASnapshotsStateAlsoAnOlderOne) {
+TEST(ParameterShard, InitialiseTakesASnapshotsStateAlsoAnOlderOne) {
   constexpr size_t kCount = 500;
-  Shard shard(memory_options(kCount, optim::Method::adam));
+  ParameterShard shard(memory_options(kCount, optim::Method::adam));
   EXPECT_FALSE(shard.initialised());
   start(shard, kCount);
   for (uint64_t i = 0; i < 3; ++i) apply_numbered(shard, i, kCount);
@@ -217,8 +216,8 @@ TEST(Shard, InitialiseTakesASnapshotsStateAlsoAnOlderOne) {
   EXPECT_TRUE(expected.equals(shard.current()));
 }
 
-TEST(Shard, StagingIsAlignedAndStaysWithItsKey) {
-  Shard shard(memory_options(33));
+TEST(ParameterShard, StagingIsAlignedAndStaysWithItsKey) {
+  ParameterShard shard(memory_options(33));
   const auto first = shard.staging(7);
   EXPECT_EQ(first.size(), 33U);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first.data()) % 64, 0U);
@@ -226,8 +225,8 @@ TEST(Shard, StagingIsAlignedAndStaysWithItsKey) {
   EXPECT_EQ(shard.staging(7).data(), first.data());
 }
 
-TEST(Shard, WrongSizesAreRefusedInOneLine) {
-  Shard shard(memory_options(10));
+TEST(ParameterShard, WrongSizesAreRefusedInOneLine) {
+  ParameterShard shard(memory_options(10));
   EXPECT_THAT(message_of<UsageError>([&] { (void)shard.current(); }), HasSubstr("before it was initialised"));
   EXPECT_THAT(message_of<UsageError>([&] { start(shard, 9); }), HasSubstr("given 9 parameters"));
   start(shard, 10);

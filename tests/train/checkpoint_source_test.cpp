@@ -19,7 +19,7 @@ using transport::testing::eventually;
 TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   Ps0 ps(1, ps::Durability::checkpoint);
   program::ParameterStore parameters({{"weights", {ps::testing::kParameters}, {}, {}}}, 1);
-  role::Group group;
+  role::ClusterProcess group;
   group.spec = ps.spec();
   group.task = {cluster::Role::evaluator, 0};
   group.log = [](std::string_view, const std::string&) {};

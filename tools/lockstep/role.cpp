@@ -26,7 +26,7 @@ namespace lockstep::tools {
 namespace {
 
 int train_as_member(const settings::Configuration& configuration, const settings::Settings& settings,
-                    const role::Group& group, RoleReporter& reporter) {
+                    const role::ClusterProcess& group, RoleReporter& reporter) {
   role::SessionOptions options;
   options.group = &group;
   options.hooks.push_back(&reporter);
@@ -79,7 +79,7 @@ cluster::Engine wanted_engine(const settings::Settings& settings) {
   return cluster::Engine::automatic;
 }
 
-int live(const settings::Configuration& configuration, const settings::Settings& settings, const role::Group& group,
+int live(const settings::Configuration& configuration, const settings::Settings& settings, const role::ClusterProcess& group,
          RoleReporter& reporter) {
   switch (group.task.role) {
     case cluster::Role::chief:
@@ -110,7 +110,7 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
                            invocation.argv);
   catch_interrupts();
   RoleReporter reporter(found.task, settings);
-  role::Group group{found.spec, found.task,
+  role::ClusterProcess group{found.spec, found.task,
                     [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
   if (found.spec.ps.empty()) {
     group.mpi =

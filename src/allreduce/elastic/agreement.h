@@ -11,7 +11,7 @@
 
 namespace lockstep::allreduce::elastic {
 
-enum class Phase : uint8_t {
+enum class MemberPhase : uint8_t {
   starting,    ///< not ready to train yet
   forming,     ///< wants to be in the next group
   connecting,  ///< the group is decided
@@ -19,7 +19,7 @@ enum class Phase : uint8_t {
   closing,  ///< training is over; what is left is to write it down
   ended
 };
-constexpr uint32_t kPhases = 6;
+constexpr uint32_t kMemberPhases = 6;
 
 /// A process of a member.
 struct Seat {
@@ -37,9 +37,9 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-struct Status {
+struct MemberStatus {
   uint64_t incarnation = 0;
-  Phase phase = Phase::starting;
+  MemberPhase phase = MemberPhase::starting;
   bool whole = true;  ///< as in Standing
   bool live = false;
   uint64_t step = 0;
@@ -50,7 +50,7 @@ struct Status {
   Group group;               ///< the latest that it was connected in
   std::vector<int> reach;    ///< whom it has a connection with, ascending
 
-  friend bool operator==(const Status&, const Status&) = default;
+  friend bool operator==(const MemberStatus&, const MemberStatus&) = default;
 };
 
 struct Proposal {
@@ -79,6 +79,6 @@ struct Decision {
   std::vector<int> holders;  ///< ranks that have that state already, besides the source
 };
 
-using Message = std::variant<Status, Proposal, Acceptance, Refusal, Decision>;
+using Message = std::variant<MemberStatus, Proposal, Acceptance, Refusal, Decision>;
 
 }  // namespace lockstep::allreduce::elastic

@@ -18,8 +18,8 @@ std::string Assembly::names_of(const std::vector<int>& members) const {
   return text;
 }
 
-Status Assembly::status() const {
-  Status status;
+MemberStatus Assembly::status() const {
+  MemberStatus status;
   status.incarnation = rules_.incarnation;
   status.phase = phase_;
   status.whole = standing_.whole;
@@ -36,7 +36,7 @@ Status Assembly::status() const {
   return status;
 }
 
-Status Assembly::status_of(int member) const { return member == rules_.me ? status() : at(member).status; }
+MemberStatus Assembly::status_of(int member) const { return member == rules_.me ? status() : at(member).status; }
 
 bool Assembly::alive(const Seat& seat) const {
   if (seat.member == rules_.me) return seat.incarnation == rules_.incarnation;
@@ -59,7 +59,7 @@ void Assembly::send(int to, Message message) {
 
 void Assembly::note_seen(uint64_t number) { seen_ = std::max(seen_, number); }
 
-void Assembly::arrived(int member, const Status& status, double now) {
+void Assembly::arrived(int member, const MemberStatus& status, double now) {
   Peer& peer = at(member);
   if (peer.status.incarnation != status.incarnation) peer.barred_until = peer.bars = 0;
   peer.here = peer.came = true;
@@ -71,7 +71,7 @@ void Assembly::arrived(int member, const Status& status, double now) {
   tell();
 }
 
-void Assembly::take_status(int member, const Status& status, double now) {
+void Assembly::take_status(int member, const MemberStatus& status, double now) {
   at(member).status = status;
   note_seen(std::max(status.seen, status.group.number));
   const bool ended = ends_all(status);
@@ -92,7 +92,8 @@ void Assembly::lost(int member, const std::string& why, double now) {
   peer.here = false;
   peer.lost_at = now;
   peer.why = why;
-  const bool trains = phase_ == Phase::forming || phase_ == Phase::connecting || phase_ == Phase::running;
+  const bool trains =
+      phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting || phase_ == MemberPhase::running;
   const bool missed = trains && !knows_end_ && in_group(group_, {member, peer.status.incarnation});
   if (missed) say("warning", fmt::format("{}: {}", name(member), why));
   react(now);
@@ -116,7 +117,7 @@ void Assembly::take(int peer, const Message& message, double now) {
     Assembly& self;
     int peer;
     double now;
-    void operator()(const Status& status) const { self.take_status(peer, status, now); }
+    void operator()(const MemberStatus& status) const { self.take_status(peer, status, now); }
     void operator()(const Proposal& proposal) const { self.take_proposal(peer, proposal, now); }
     void operator()(const Acceptance& acceptance) const { self.take_acceptance(peer, acceptance, now); }
     void operator()(const Refusal& refusal) const { self.take_refusal(peer, refusal, now); }
@@ -126,11 +127,11 @@ void Assembly::take(int peer, const Message& message, double now) {
 }
 
 void Assembly::react(double now) {
-  if (phase_ == Phase::forming) {
+  if (phase_ == MemberPhase::forming) {
     review_promise(now);
     consider(now);
   }
-  if (phase_ == Phase::running) {
+  if (phase_ == MemberPhase::running) {
     watch_group(now);
     look_for_newcomers(now);
   }
@@ -145,7 +146,7 @@ void Assembly::form(const Standing& standing, double now) {
   if (start_ < 0) start_ = now;
   standing_ = standing;
   if (dissolved_) standing_.live = false;
-  phase_ = Phase::forming;
+  phase_ = MemberPhase::forming;
   left_ = std::max(left_, group_.number);
   forming_since_ = now;
   complained_ = 0;

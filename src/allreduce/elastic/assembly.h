@@ -2,7 +2,7 @@
 // seconds), so that each can be tested by itself. One Assembly per member; the caller locks, carries what it has to
 // send, and tells it what came.
 //
-// Every member tells all others its Status at each change. When a group broke, or at the start, members come to
+// Every member tells all others its MemberStatus at each change. When a group broke, or at the start, members come to
 // `forming`; the lowest of them that holds trained state (else the lowest) proposes a group of all who are there and
 // reach each other, with a number higher than any it has heard of. A member holds one promise at a time and never one
 // of a number that it has left, so nobody is in two groups of one number. When all have accepted, the proposer decides:
@@ -87,7 +87,7 @@ class Assembly {
   void found_ending(uint64_t step, bool interrupted, double now);
 
   // What comes from others.
-  void arrived(int peer, const Status& status, double now);
+  void arrived(int peer, const MemberStatus& status, double now);
   void lost(int peer, const std::string& why, double now);
   /// A lost one is certainly dead.
   void certain(int peer, double now);
@@ -99,8 +99,8 @@ class Assembly {
   void tick(double now);
 
   // How things are.
-  [[nodiscard]] Status status() const;
-  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] MemberStatus status() const;
+  [[nodiscard]] MemberPhase phase() const { return phase_; }
   [[nodiscard]] const Group& group() const { return group_; }
   /// Why the group that it runs in is broken; empty: it is not.
   [[nodiscard]] const std::string& broken() const { return broken_; }
@@ -137,7 +137,7 @@ class Assembly {
     double barred_until = 0;  ///< groups with it did not get connected
     int bars = 0;
     std::string why = "has not come";
-    Status status;
+    MemberStatus status;
   };
   struct Promise {
     Proposal proposal;
@@ -152,7 +152,7 @@ class Assembly {
   };
 
   // assembly.cpp
-  void take_status(int peer, const Status& status, double now);
+  void take_status(int peer, const MemberStatus& status, double now);
   void react(double now);
   void send(int to, Message message);
   void tell();
@@ -166,7 +166,7 @@ class Assembly {
   [[nodiscard]] std::string names_of(const std::vector<int>& members) const;
   [[nodiscard]] bool alive(const Seat& seat) const;
   [[nodiscard]] bool certainly_dead(const Seat& seat) const;
-  [[nodiscard]] Status status_of(int member) const;
+  [[nodiscard]] MemberStatus status_of(int member) const;
 
   // assembly_forming.cpp, assembly_deciding.cpp
   void consider(double now);
@@ -197,7 +197,7 @@ class Assembly {
 
   // assembly_running.cpp
   /// Whether a member has heard of the end, and that of the newest group: one that was left behind may close its own.
-  [[nodiscard]] bool ends_all(const Status& status) const;
+  [[nodiscard]] bool ends_all(const MemberStatus& status) const;
   void watch_group(double now);
   void break_group(const std::string& why);
   /// Whether another one of the latest group is in a later one, which has newer state than this member.
@@ -210,7 +210,7 @@ class Assembly {
 
   AssemblyRules rules_;
   std::vector<Peer> peers_;  ///< by member; that of `me` is unused
-  Phase phase_ = Phase::starting;
+  MemberPhase phase_ = MemberPhase::starting;
   Standing standing_;
   uint64_t seen_ = 0;
   uint64_t left_ = 0;

@@ -25,7 +25,7 @@ uint64_t unique_id(uint64_t incarnation, uint64_t number) {
 }  // namespace
 
 std::optional<Preparation> Assembly::take_preparation() {
-  if (phase_ != Phase::forming || !promise_ || promise_->asked) return std::nullopt;
+  if (phase_ != MemberPhase::forming || !promise_ || promise_->asked) return std::nullopt;
   promise_->asked = true;
   const std::vector<Seat>& seats = promise_->proposal.seats;
   const auto mine = std::find(seats.begin(), seats.end(), Seat{rules_.me, rules_.incarnation});
@@ -33,7 +33,7 @@ std::optional<Preparation> Assembly::take_preparation() {
 }
 
 void Assembly::prepared(uint64_t number, std::string address, double now) {
-  if (phase_ != Phase::forming || !promise_ || promise_->proposal.number != number) return;
+  if (phase_ != MemberPhase::forming || !promise_ || promise_->proposal.number != number) return;
   const Acceptance acceptance{number, std::move(address), standing_, standing_.live ? group_.id : 0};
   if (promise_->proposer == rules_.me) {
     take_acceptance(rules_.me, acceptance, now);
@@ -98,7 +98,7 @@ void Assembly::decide(double now) {
 }
 
 void Assembly::take_decision_of(int peer, const Decision& decision, double now) {
-  const bool awaited = phase_ == Phase::forming && promise_ && promise_->proposer == peer && promise_->asked &&
+  const bool awaited = phase_ == MemberPhase::forming && promise_ && promise_->proposer == peer && promise_->asked &&
                        promise_->proposal.number == decision.group.number &&
                        promise_->proposal.seats == decision.group.seats;
   const auto size = static_cast<int>(decision.group.seats.size());
@@ -109,7 +109,7 @@ void Assembly::take_decision_of(int peer, const Decision& decision, double now) 
   coming_taken_ = false;
   promise_.reset();
   outstanding_.reset();
-  phase_ = Phase::connecting;
+  phase_ = MemberPhase::connecting;
   tell();
   react(now);
 }
@@ -157,7 +157,7 @@ void Assembly::review_promise(double now) {
 }
 
 std::optional<Decision> Assembly::take_decision() {
-  if (phase_ != Phase::connecting || coming_taken_) return std::nullopt;
+  if (phase_ != MemberPhase::connecting || coming_taken_) return std::nullopt;
   coming_taken_ = true;
   return coming_;
 }
@@ -177,7 +177,7 @@ void Assembly::connected(double now) {
   const Group before = std::exchange(group_, coming_->group);
   const Standing standing = coming_->standing;
   announced_.clear();
-  phase_ = Phase::running;
+  phase_ = MemberPhase::running;
   dissolved_ = false;
   failures_ = 0;
   broken_.clear();
@@ -194,7 +194,7 @@ void Assembly::not_connected(const std::string& why, double now) {
   say("warning", fmt::format("group {} was not connected: {}", coming_->group.number, why));
   bar_newcomers(coming_->group, now);
   coming_.reset();
-  phase_ = Phase::forming;
+  phase_ = MemberPhase::forming;
   ++failures_;
   next_try_ = now + std::min(kRetry * (1 << std::min(failures_, 10)), kLongestRetry);
   tell();

@@ -33,7 +33,7 @@ std::vector<int> Assembly::candidates(double now) const {
   std::vector<int> found;
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    const bool forms = peer.here && peer.status.phase == Phase::forming && now >= peer.barred_until;
+    const bool forms = peer.here && peer.status.phase == MemberPhase::forming && now >= peer.barred_until;
     if (member == rules_.me || forms) found.push_back(member);
   }
   return found;
@@ -50,7 +50,7 @@ bool Assembly::reach_each_other(int a, int b) const {
 
 std::vector<int> Assembly::choose(std::vector<int> from) const {
   const auto key = [this](int member) {
-    const Status status = status_of(member);
+    const MemberStatus status = status_of(member);
     const bool before = in_group(group_, {member, status.incarnation});
     return std::make_tuple(member != rules_.me, !status.live, ~status.step, !before, member);
   };
@@ -70,18 +70,18 @@ bool Assembly::must_wait_for_others(double now) {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
     if (!peer.here) continue;
-    const Status& status = peer.status;
+    const MemberStatus& status = peer.status;
     if (ends_all(status)) {
       fail("training is over", true);
       return true;
     }
-    if (status.phase == Phase::closing) {
+    if (status.phase == MemberPhase::closing) {
       // Should all die who are at it, it is needed.
       awaited_ = fmt::format("{} and its group to write down what they trained", name(member));
       forming_since_ = now;
       return true;
     }
-    if (status.phase != Phase::running && status.phase != Phase::connecting) continue;
+    if (status.phase != MemberPhase::running && status.phase != MemberPhase::connecting) continue;
     const bool mine = status.group.id == group_.id && group_.number > 0;
     if (mine) {
       awaited_ = fmt::format("{} to leave group {}: it is slow, not dead", name(member), group_.number);
@@ -121,7 +121,7 @@ bool Assembly::enough(const std::vector<int>& chosen, double now) {
   Group before;
   bool whole = false;
   for (const int member : chosen) {
-    const Status status = status_of(member);
+    const MemberStatus status = status_of(member);
     whole = whole || status.whole;
     if (status.group.number > before.number) before = status.group;
   }
@@ -196,7 +196,7 @@ void Assembly::take_proposal(int peer, const Proposal& proposal, double now) {
   const bool renews = promise_ && promise_->proposer == peer && proposal.number > promise_->proposal.number;
   const bool free = !promise_ || renews;
   const bool takes =
-      phase_ == Phase::forming && failure_.empty() && free && proposal.number > left_ && fits(proposal.seats) &&
+      phase_ == MemberPhase::forming && failure_.empty() && free && proposal.number > left_ && fits(proposal.seats) &&
       std::all_of(proposal.seats.begin(), proposal.seats.end(), [this](const Seat& seat) { return alive(seat); });
   if (!takes) {
     send(peer, status());
@@ -209,7 +209,7 @@ void Assembly::take_proposal(int peer, const Proposal& proposal, double now) {
 
 /// The wait for a group: a line for people from time to time, and an end to it.
 void Assembly::complain(double now) {
-  if (phase_ != Phase::forming || promise_ || !failure_.empty()) return;
+  if (phase_ != MemberPhase::forming || promise_ || !failure_.empty()) return;
   const double waited = now - forming_since_;
   if (waited > rules_.patience) {
     return fail(fmt::format("gave up after {:.0f} s of waiting for {}", rules_.patience, awaited_), false);

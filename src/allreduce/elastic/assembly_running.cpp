@@ -41,7 +41,7 @@ void Assembly::watch_group(double now) {
   }
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    if (!peer.here || peer.status.phase != Phase::running || !dissolves_for(peer.status.group)) continue;
+    if (!peer.here || peer.status.phase != MemberPhase::running || !dissolves_for(peer.status.group)) continue;
     dissolved_ = true;
     std::vector<int> others;
     for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
@@ -74,7 +74,7 @@ void Assembly::look_for_newcomers(double now) {
   for (const Seat& seat : group_.seats) all.push_back(seat.member);
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    const bool waits = peer.here && peer.status.phase == Phase::forming && now >= peer.barred_until;
+    const bool waits = peer.here && peer.status.phase == MemberPhase::forming && now >= peer.barred_until;
     if (waits && !in_group(group_, {member, peer.status.incarnation})) outside.push_back(member);
   }
   if (outside.empty()) return;
@@ -111,27 +111,27 @@ void Assembly::withdraw(bool interrupted) {
   if (promise_) drop_promise();
   if (coming_) left_ = std::max(left_, coming_->group.number);
   coming_.reset();
-  phase_ = Phase::starting;
+  phase_ = MemberPhase::starting;
   tell();
 }
 
 void Assembly::close(double now, bool interrupted) {
   interrupted_ = interrupted_ || interrupted;
-  phase_ = Phase::closing;
+  phase_ = MemberPhase::closing;
   wants_regroup_ = false;
   tell();
   react(now);
 }
 
 void Assembly::end(double /*now*/) {
-  phase_ = Phase::ended;
+  phase_ = MemberPhase::ended;
   knows_end_ = true;
   wants_regroup_ = false;
   tell();
 }
 
 int Assembly::leader(double now) const {
-  if (phase_ != Phase::running && phase_ != Phase::closing && phase_ != Phase::ended) return -1;
+  if (phase_ != MemberPhase::running && phase_ != MemberPhase::closing && phase_ != MemberPhase::ended) return -1;
   for (const Seat& seat : group_.seats) {
     if (seat.member == rules_.me) return rules_.me;
     const Peer& peer = at(seat.member);
@@ -144,8 +144,8 @@ int Assembly::leader(double now) const {
   return -1;
 }
 
-bool Assembly::ends_all(const Status& status) const {
-  if (status.phase != Phase::ended && !status.knows_end) return false;
+bool Assembly::ends_all(const MemberStatus& status) const {
+  if (status.phase != MemberPhase::ended && !status.knows_end) return false;
   return status.group.number >= group_.number && std::none_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
            return peer.here && peer.status.group.number > status.group.number;
          });
@@ -154,8 +154,9 @@ bool Assembly::ends_all(const Status& status) const {
 bool Assembly::parted() const {
   return std::all_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
     if (seat.member == rules_.me || !alive(seat)) return true;
-    const Status& status = at(seat.member).status;
-    return status.interrupted || status.knows_end || status.phase == Phase::closing || status.phase == Phase::ended;
+    const MemberStatus& status = at(seat.member).status;
+    return status.interrupted || status.knows_end || status.phase == MemberPhase::closing ||
+           status.phase == MemberPhase::ended;
   });
 }
 
@@ -167,7 +168,7 @@ bool Assembly::accounted() const {
 bool Assembly::left_behind() const {
   return std::any_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
     if (seat.member == rules_.me || !alive(seat)) return false;
-    const Status& status = at(seat.member).status;
+    const MemberStatus& status = at(seat.member).status;
     const bool with_me = in_group(status.group, {rules_.me, rules_.incarnation});
     return status.group.number > group_.number && (!with_me || status.step > standing_.step);
   });
@@ -175,7 +176,7 @@ bool Assembly::left_behind() const {
 
 bool Assembly::has_state(int member) const {
   if (member == rules_.me) return true;
-  const Status& status = at(member).status;
+  const MemberStatus& status = at(member).status;
   return status.whole && (status.group.number >= group_.number || status.step >= standing_.step);
 }
 
@@ -187,11 +188,11 @@ bool Assembly::foremost() const {
 }
 
 void Assembly::found_ending(uint64_t step, bool interrupted, double now) {
-  const bool waits = phase_ == Phase::forming || phase_ == Phase::connecting;
+  const bool waits = phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting;
   if (!waits || !failure_.empty()) return;
   if (standing_.live ? standing_.step > step : now - forming_since_ < kAlone) return;
   for (const Peer& peer : peers_) {
-    const bool trains = peer.status.phase != Phase::starting && peer.status.phase != Phase::forming;
+    const bool trains = peer.status.phase != MemberPhase::starting && peer.status.phase != MemberPhase::forming;
     const bool further = peer.status.live && peer.status.step > step;
     if (peer.here && (trains || further)) return;
   }
@@ -209,8 +210,9 @@ bool Assembly::may_go(double now) const {
     if (!peer.here && peer.asked_at >= 0 && now - peer.asked_at < kReborn) return false;
     if (member == rules_.me || !peer.came) continue;
     const bool in_mine = in_group(group_, {member, peer.status.incarnation});
-    const Phase phase = peer.status.phase;
-    const bool busy = in_mine && peer.status.left < group_.number && phase != Phase::closing && phase != Phase::ended;
+    const MemberPhase phase = peer.status.phase;
+    const bool busy =
+        in_mine && peer.status.left < group_.number && phase != MemberPhase::closing && phase != MemberPhase::ended;
     if (peer.here && (!peer.status.knows_end || busy)) return false;
     if (!peer.here && !peer.status.knows_end && now - peer.lost_at < kReborn) return false;
   }

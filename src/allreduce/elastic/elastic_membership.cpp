@@ -1,35 +1,23 @@
+// Forming groups and ending, as the training thread asks for them.
 #include "allreduce/elastic/elastic_membership.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
-#include "allreduce/elastic/assembly.h"
-#include "allreduce/elastic/mesh.h"
-#include "allreduce/elastic/messages.h"
-#include "allreduce/elastic/publications.h"
-#include "base/mutex.h"
-#include "cluster.pb.h"
+#include "allreduce/elastic/elastic_membership_impl.h"
 #include "lockstep/error.h"
-#include "wire/frames.h"
-#include "wire/liveness.h"
 
 namespace lockstep::allreduce {
 namespace {
 
 using elastic::Decision;
-using elastic::Message;
-using elastic::Phase;
 using elastic::Preparation;
 
 constexpr std::chrono::milliseconds kLook{100};  ///< between looks at the interrupt
 constexpr double kConnect = 30;                  ///< seconds for the engine to connect a group
 constexpr double kFarewell = 20;                 ///< seconds for all to hear of the end, and the evaluator's last look
 constexpr double kShortFarewell = 2;             ///< the same for whoever does not lead
-constexpr size_t kMostLines = 100;               ///< about strangers
-
-double now() { return std::chrono::duration<double>(wire::Clock::now().time_since_epoch()).count(); }
 
 elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnation) {
   elastic::AssemblyRules rules;
@@ -50,70 +38,6 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
 }
 
 }  // namespace
-
-class ElasticMembership::Impl final : public elastic::MeshOwner {
- public:
-  explicit Impl(ElasticOptions options);
-  ~Impl() override;
-
-  base::Result<Formed> form(const Standing& standing);
-  base::Result<Parting> close(train::StopReason why);
-  void end();
-  [[nodiscard]] bool says(bool (elastic::Assembly::*what)() const);
-  [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
-  elastic::Publications& publications() { return publications_; }
-
-  // Of the mesh.
-  Message status() override;
-  void arrived(int peer, const elastic::Status& status) override;
-  void took(int peer, const Message& message) override;
-  void lost(int peer, const std::string& why) override;
-  void certain(int peer) override;
-  void absent(int peer, const std::string& why) override;
-  void refused(const std::string& line, bool by_member) override;
-  void failed(const std::string& line) override;
-  void serve_guest(transport::Stream& stream, const transport::Frame& first) override;
-  void tick() override;
-
- private:
-  /// Calls `change` under the lock, then does what follows from it.
-  template <class Change>
-  void act(const Change& change);
-  void send_all() LOCKSTEP_REQUIRES(mutex_);
-  /// What the thread that forms a group has to do; after a while, if only to look again. A failure ends the forming.
-  struct Errand {
-    std::optional<Preparation> preparation;
-    std::optional<Decision> decision;
-  };
-  base::Result<Errand> next_errand();
-  base::Status prepare(const Preparation& preparation);
-  base::Result<Formed> connect(const Decision& decision);
-  [[nodiscard]] bool give_up(double until);
-  void look_for_ending();
-  /// Until the others of the group know that this member was interrupted, and it knows who of them has gone on.
-  void await_parting();
-  /// Until everyone has heard of the end.
-  void say_farewell(double at_most, bool to_evaluator);
-  [[nodiscard]] bool interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
-  [[nodiscard]] elastic::Publications::Place place();
-
-  ElasticOptions options_;
-  const uint64_t incarnation_ = wire::new_incarnation();
-  elastic::Publications publications_;
-  std::unique_ptr<collective::Joining> joining_;  ///< the training thread's
-  uint64_t joining_number_ = 0;
-  std::atomic<bool> wants_regroup_ = false;
-
-  base::Mutex mutex_;
-  base::Condition wake_;
-  elastic::Assembly assembly_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::shared_ptr<collective::Collective> collective_ LOCKSTEP_GUARDED_BY(mutex_);  ///< of the group, until it breaks
-  elastic::Status told_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::string refusal_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::string failed_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why this member must end
-  std::set<std::string> lines_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::unique_ptr<elastic::Mesh> mesh_ LOCKSTEP_GUARDED_BY(mutex_);
-};
 
 ElasticMembership::Impl::Impl(ElasticOptions options)
     : options_(std::move(options)),
@@ -140,29 +64,9 @@ ElasticMembership::Impl::~Impl() {
   mesh->stop();
 }
 
-template <class Change>
-void ElasticMembership::Impl::act(const Change& change) {
-  std::vector<elastic::Say> says;
-  std::shared_ptr<collective::Collective> broken;
-  std::string why;
-  {
-    const base::MutexLock lock(mutex_);
-    change(assembly_);
-    send_all();
-    says = assembly_.take_says();
-    wants_regroup_ = assembly_.wants_regroup();
-    why = assembly_.broken();
-    if (!why.empty()) broken = std::exchange(collective_, nullptr);
-    wake_.notify_all();
-  }
-  if (broken) broken->abort(why);
-  if (!options_.log) return;
-  for (const elastic::Say& say : says) options_.log(say.level, say.text);
-}
-
 void ElasticMembership::Impl::send_all() {
   for (const elastic::Send& send : assembly_.take_sends()) {
-    const auto* status = std::get_if<elastic::Status>(&send.message);
+    const auto* status = std::get_if<elastic::MemberStatus>(&send.message);
     if (send.to < 0 && status != nullptr) {
       if (*status == told_) continue;
       told_ = *status;
@@ -329,79 +233,6 @@ void ElasticMembership::Impl::say_farewell(double at_most, bool to_evaluator) {
 bool ElasticMembership::Impl::says(bool (elastic::Assembly::*what)() const) {
   const base::MutexLock lock(mutex_);
   return (assembly_.*what)();
-}
-
-// What the mesh tells.
-
-Message ElasticMembership::Impl::status() {
-  const base::MutexLock lock(mutex_);
-  return assembly_.status();
-}
-
-void ElasticMembership::Impl::arrived(int peer, const elastic::Status& status) {
-  act([&](elastic::Assembly& assembly) { assembly.arrived(peer, status, now()); });
-}
-
-void ElasticMembership::Impl::took(int peer, const Message& message) {
-  act([&](elastic::Assembly& assembly) { assembly.take(peer, message, now()); });
-}
-
-void ElasticMembership::Impl::lost(int peer, const std::string& why) {
-  act([&](elastic::Assembly& assembly) { assembly.lost(peer, why, now()); });
-}
-
-void ElasticMembership::Impl::certain(int peer) {
-  act([&](elastic::Assembly& assembly) { assembly.certain(peer, now()); });
-}
-
-void ElasticMembership::Impl::absent(int peer, const std::string& why) {
-  act([&](elastic::Assembly& assembly) { assembly.absent(peer, why); });
-}
-
-void ElasticMembership::Impl::tick() {
-  act([](elastic::Assembly& assembly) { assembly.tick(now()); });
-}
-
-void ElasticMembership::Impl::refused(const std::string& line, bool by_member) {
-  {
-    const base::MutexLock lock(mutex_);
-    // One who trains goes on with those who know it; one who has not begun is told why it cannot.
-    const Phase phase = assembly_.phase();
-    const bool begins = phase == Phase::starting || phase == Phase::forming;
-    if (by_member && begins && !assembly_.status().live && refusal_.empty()) refusal_ = line;
-    if (lines_.size() >= kMostLines || !lines_.insert(line).second) return;
-    wake_.notify_all();
-  }
-  if (options_.log) options_.log("warning", line);
-}
-
-void ElasticMembership::Impl::failed(const std::string& line) {
-  std::shared_ptr<collective::Collective> broken;
-  {
-    const base::MutexLock lock(mutex_);
-    failed_ = line;
-    broken = std::exchange(collective_, nullptr);
-    wake_.notify_all();
-  }
-  if (broken) broken->abort(line);
-}
-
-elastic::Publications::Place ElasticMembership::Impl::place() {
-  const base::MutexLock lock(mutex_);
-  const int leader = assembly_.leader(now());
-  return {leader == options_.spec.member_index(options_.task), leader, assembly_.knows_end()};
-}
-
-void ElasticMembership::Impl::serve_guest(transport::Stream& stream, const transport::Frame& first) {
-  const auto hello = wire::parse<wire::Hello>(first);
-  const int member = elastic::check_hello(hello, options_.spec, options_.job, options_.task.str());
-  stream.admit();
-  if (member >= 0) act([&](elastic::Assembly& assembly) { assembly.expect(member, now()); });
-  wire::Welcome welcome;
-  welcome.set_run(options_.run);
-  welcome.set_incarnation(incarnation_);
-  if (!wire::send(stream, elastic::header(elastic::Kind::welcome), welcome)) return;
-  if (elastic::kind_of(first) == elastic::Kind::visit) publications_.serve(stream, [this] { return place(); });
 }
 
 // The class as others see it.

@@ -207,7 +207,7 @@ void Mesh::converse(int peer, uint64_t incarnation, transport::Stream& stream) {
   bool arrived = false;
   std::string why;
   {
-    Link link(stream, [this] { return owner_.status(); });
+    PeerLink link(stream, [this] { return owner_.status(); });
     enter(peer, link);
     link.send(owner_.status());
     why = listen(peer, incarnation, stream, link, arrived);
@@ -220,7 +220,7 @@ void Mesh::converse(int peer, uint64_t incarnation, transport::Stream& stream) {
   changed_.notify_all();
 }
 
-std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stream, Link& link, bool& arrived) try {
+std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link, bool& arrived) try {
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (stopping_) return "this process ends";
@@ -231,7 +231,7 @@ std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stre
     link.heard();
     const Message message =
         decode(kind_of(frame.value()), wire::message_of(frame.value()), static_cast<int>(members_.size()));
-    const Status* status = std::get_if<Status>(&message);
+    const MemberStatus* status = std::get_if<MemberStatus>(&message);
     if (status != nullptr && status->incarnation != incarnation) throw DataError("the status of another process");
     if (!arrived && status == nullptr) throw DataError("it did not begin with its status");
     if (arrived) {
@@ -247,7 +247,7 @@ std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stre
 }
 
 /// A member has one connection: one that it made anew ends the one before, and waits until that is told.
-void Mesh::enter(int peer, Link& link) {
+void Mesh::enter(int peer, PeerLink& link) {
   const base::MutexLock lock(mutex_);
   while (links_.contains(peer) && !stopping_) {
     if (links_[peer] != nullptr) links_[peer]->cancel("it connected again");

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "allreduce/elastic/agreement.h"
-#include "allreduce/elastic/link.h"
+#include "allreduce/elastic/peer_link.h"
 #include "base/mutex.h"
 #include "cluster/spec.h"
 #include "transport/stream.h"
@@ -41,7 +41,7 @@ class MeshOwner {
   virtual ~MeshOwner() = default;
   /// Of this member; the greeting and the heartbeat.
   virtual Message status() = 0;
-  virtual void arrived(int peer, const Status& status) = 0;
+  virtual void arrived(int peer, const MemberStatus& status) = 0;
   virtual void took(int peer, const Message& message) = 0;
   virtual void lost(int peer, const std::string& why) = 0;
   virtual void certain(int peer) = 0;
@@ -86,8 +86,8 @@ class Mesh {
   void handle(transport::Stream& stream);
   void serve(transport::Stream& stream, const transport::Frame& first);
   void converse(int peer, uint64_t incarnation, transport::Stream& stream);
-  std::string listen(int peer, uint64_t incarnation, transport::Stream& stream, Link& link, bool& arrived);
-  void enter(int peer, Link& link);
+  std::string listen(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link, bool& arrived);
+  void enter(int peer, PeerLink& link);
   void leave(int peer);
   void probe_lost();
   void watch();
@@ -103,7 +103,7 @@ class Mesh {
 
   base::Mutex mutex_;
   base::Condition changed_;
-  std::map<int, Link*> links_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::map<int, PeerLink*> links_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<int, int> lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< members that connect to this one: probes since
   std::list<std::pair<transport::Stream*, wire::Clock::time_point>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
 

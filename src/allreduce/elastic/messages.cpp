@@ -60,7 +60,7 @@ Standing take(const wire::Standing& from) {
   return standing;
 }
 
-wire::Status made(const Status& status) {
+wire::Status made(const MemberStatus& status) {
   wire::Status to;
   to.set_incarnation(status.incarnation);
   to.set_phase(static_cast<uint32_t>(status.phase));
@@ -78,11 +78,11 @@ wire::Status made(const Status& status) {
   return to;
 }
 
-Status read(const wire::Status& from, int members) {
-  Status status;
-  if (from.phase() >= kPhases) throw DataError(fmt::format("a member in phase {}", from.phase()));
+MemberStatus read(const wire::Status& from, int members) {
+  MemberStatus status;
+  if (from.phase() >= kMemberPhases) throw DataError(fmt::format("a member in phase {}", from.phase()));
   status.incarnation = from.incarnation();
-  status.phase = static_cast<Phase>(from.phase());
+  status.phase = static_cast<MemberPhase>(from.phase());
   status.whole = from.whole();
   status.live = from.live();
   status.step = from.step();
@@ -92,7 +92,7 @@ Status read(const wire::Status& from, int members) {
   status.interrupted = from.interrupted();
   status.group = {checked_number(from.group().number()), from.group().id(), take_seats(from.group().seats(), members)};
   const bool grouped = status.group.number > 0;
-  const bool needed = status.phase == Phase::running || status.phase == Phase::closing;
+  const bool needed = status.phase == MemberPhase::running || status.phase == MemberPhase::closing;
   if (grouped == status.group.seats.empty() || (needed && !grouped)) throw DataError("a group of nobody");
   int last = -1;
   for (const int member : from.reach()) {

@@ -20,7 +20,7 @@ enum class Kind : uint16_t {
   visit,       ///< Hello: the evaluator
   welcome,     ///< Hello of who is there; Welcome for ask_run
   refuse,      ///< text: why; the stream ends
-  status,      ///< Status: at each change, and as a heartbeat
+  status,      ///< MemberStatus: at each change, and as a heartbeat
   proposal,    ///< Proposal
   acceptance,  ///< Acceptance
   refusal,     ///< Refusal

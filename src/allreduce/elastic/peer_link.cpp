@@ -1,4 +1,4 @@
-#include "allreduce/elastic/link.h"
+#include "allreduce/elastic/peer_link.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 
 namespace lockstep::allreduce::elastic {
 
-Link::Link(transport::Stream& stream, std::function<Message()> heartbeat)
+PeerLink::PeerLink(transport::Stream& stream, std::function<Message()> heartbeat)
     : stream_(stream), heartbeat_(std::move(heartbeat)), writer_([this] { write_all(); }) {}
 
-Link::~Link() {
+PeerLink::~PeerLink() {
   {
     const base::MutexLock lock(mutex_);
     ended_ = true;
@@ -20,18 +20,18 @@ Link::~Link() {
   writer_.join();
 }
 
-void Link::send(const Message& message) {
+void PeerLink::send(const Message& message) {
   const base::MutexLock lock(mutex_);
   queue_.push_back({header(kind_of(message)), encode(message)});
   wake_.notify_all();
 }
 
-void Link::heard() {
+void PeerLink::heard() {
   const base::MutexLock lock(mutex_);
   heard_ = wire::Clock::now();
 }
 
-void Link::check_silence() {
+void PeerLink::check_silence() {
   const base::MutexLock lock(mutex_);
   const auto silent = wire::Clock::now() - heard_;
   if (silent < wire::kSilence || !why_.empty()) return;
@@ -39,18 +39,18 @@ void Link::check_silence() {
   stream_.cancel(why_);
 }
 
-void Link::cancel(const std::string& why) {
+void PeerLink::cancel(const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (why_.empty()) why_ = why;
   stream_.cancel(why);
 }
 
-std::string Link::why() const {
+std::string PeerLink::why() const {
   const base::MutexLock lock(mutex_);
   return why_;
 }
 
-void Link::write_all() {
+void PeerLink::write_all() {
   for (;;) {
     std::deque<Outgoing> batch;
     {

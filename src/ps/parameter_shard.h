@@ -1,17 +1,18 @@
 // One parameter server's part of the parameters: versioned buffers, the optimizer, and durability.
 //
-// A Shard serves ranges of the whole parameter buffer (placement.h), which lie one after the other in its own buffers.
-// Every update reads version v and writes version v + 1 into a buffer that nobody holds, parameters and optimizer state
-// alike, then commits: one store that makes v + 1 the current version together with its Ledger bytes. So a version that
-// is being sent (a View) never changes underneath, and a process killed at any moment comes back with the last
-// committed version. Buffers are reference-counted by their Views and reused; another one is made when all are held.
+// A ParameterShard serves ranges of the whole parameter buffer (placement.h), which lie one after the other in its own
+// buffers. Every update reads version v and writes version v + 1 into a buffer that nobody holds, parameters and
+// optimizer state alike, then commits: one store that makes v + 1 the current version together with its Ledger bytes.
+// So a version that is being sent (a View) never changes underneath, and a process killed at any moment comes back with
+// the last committed version. Buffers are reference-counted by their Views and reused; another one is made when all are
+// held.
 //
 // In durability `process` and `machine` the buffers lie in a mapped file (state_file.h). A file of `process` from
 // before the machine was last started is refused: nothing says which of its pages had reached the disk.
 //
 // Threads: `initialise`, `sum_of_squares` and `apply` by one thread at a time (the caller's lock), and not while others
 // are in `apply_in_place` or `commit_ledger`; `current`, `version`, `staging` and Views from any thread. Views may
-// outlive the Shard.
+// outlive the ParameterShard.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,7 @@ class View {
   std::shared_ptr<const void> hold;
 };
 
-struct ShardOptions {
+struct ParameterShardOptions {
   optim::OptimizerSettings optimizer;
   size_t parameters = 0;  ///< of this shard
   Durability durability = Durability::process;
@@ -59,14 +60,14 @@ struct Contribution {
   float weight = 1;  ///< relative to the first contributor
 };
 
-class Shard {
+class ParameterShard {
  public:
   /// Reserves all it needs, so that a full disk is found here: IoError names the file and the bytes. An existing file
   /// of the same identity is taken over with its newest committed version; a damaged or other one is a DataError.
-  explicit Shard(const ShardOptions& options);
-  ~Shard();
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
+  explicit ParameterShard(const ParameterShardOptions& options);
+  ~ParameterShard();
+  ParameterShard(const ParameterShard&) = delete;
+  ParameterShard& operator=(const ParameterShard&) = delete;
 
   /// Whether there is a version at all: after `initialise`, or from the file.
   [[nodiscard]] bool initialised() const;

@@ -15,13 +15,13 @@
 
 namespace lockstep::allreduce::elastic {
 
-class Link {
+class PeerLink {
  public:
-  Link(transport::Stream& stream, std::function<Message()> heartbeat);
+  PeerLink(transport::Stream& stream, std::function<Message()> heartbeat);
   /// Cancels the stream.
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  ~PeerLink();
+  PeerLink(const PeerLink&) = delete;
+  PeerLink& operator=(const PeerLink&) = delete;
 
   void send(const Message& message);
   void heard();

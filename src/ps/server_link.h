@@ -19,7 +19,7 @@ namespace lockstep::ps {
 /// A line for people: level "info", "warning" or "error".
 using Log = std::function<void(std::string_view level, const std::string& text)>;
 
-struct LinkOptions {
+struct ServerLinkOptions {
   std::string server;  ///< "ps:0"
   std::string address;
   wire::Hello hello;  ///< of this process
@@ -35,12 +35,12 @@ struct LinkOptions {
   std::function<void()> on_lost;
 };
 
-class Link {
+class ServerLink {
  public:
-  explicit Link(LinkOptions options);
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  explicit ServerLink(ServerLinkOptions options);
+  ~ServerLink();
+  ServerLink(const ServerLink&) = delete;
+  ServerLink& operator=(const ServerLink&) = delete;
 
   /// The data stream, connected and welcomed, again if it was lost. The failure names the server, the address and what
   /// was awaited. For the training thread.
@@ -78,7 +78,7 @@ class Link {
   /// No more tries to reach the server.
   [[nodiscard]] bool leaving() const;
 
-  LinkOptions options_;
+  ServerLinkOptions options_;
   wire::Welcome welcome_;
   uint64_t connections_ = 0;
   transport::Traffic traffic_before_;

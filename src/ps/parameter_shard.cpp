@@ -1,4 +1,4 @@
-#include "ps/shard.h"
+#include "ps/parameter_shard.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ constexpr size_t kBuffers = 3;  // one current, one being sent, one being writte
 
 size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
-std::unique_ptr<StateMemory> make_memory(const ShardOptions& options, const BufferLayout& layout) {
+std::unique_ptr<StateMemory> make_memory(const ParameterShardOptions& options, const BufferLayout& layout) {
   if (options.durability == Durability::checkpoint) return std::make_unique<PlainMemory>(layout, kBuffers);
   if (options.file.empty()) throw UsageError("shard: a durable one needs a file");
   const StateFileOptions file{options.file, options.identity, options.ledger_bytes, kBuffers,
@@ -57,9 +57,9 @@ bool same(std::span<const Contribution> a, std::span<const Contribution> b) {
 
 }  // namespace
 
-class Shard::Impl {
+class ParameterShard::Impl {
  public:
-  explicit Impl(const ShardOptions& options);
+  explicit Impl(const ParameterShardOptions& options);
 
   View view(const std::shared_ptr<const VersionedBuffers::Hold>& hold) const;
   View initialise(uint64_t version, std::span<const float> parameters, std::span<const std::span<const float>> slots,
@@ -86,7 +86,7 @@ class Shard::Impl {
   void for_blocks(const Block& block) const;
   [[nodiscard]] optim::Block<float> block(std::byte* memory, size_t first, size_t count) const;
 
-  const ShardOptions options_;
+  const ParameterShardOptions options_;
   const std::vector<std::string> slot_names_;
   const BufferLayout layout_;
   const std::shared_ptr<VersionedBuffers> buffers_;
@@ -100,7 +100,7 @@ class Shard::Impl {
   std::atomic<uint64_t> copied_{0};
 };
 
-Shard::Impl::Impl(const ShardOptions& options)
+ParameterShard::Impl::Impl(const ParameterShardOptions& options)
     : options_(options),
       slot_names_(slot_names_of(options.optimizer)),
       layout_(options.parameters, slot_names_.size(), page_bytes()),
@@ -108,7 +108,7 @@ Shard::Impl::Impl(const ShardOptions& options)
   for (int i = 0; i < options.threads; ++i) scratch_.emplace_back(kBlock * sizeof(float));
 }
 
-View Shard::Impl::view(const std::shared_ptr<const VersionedBuffers::Hold>& hold) const {
+View ParameterShard::Impl::view(const std::shared_ptr<const VersionedBuffers::Hold>& hold) const {
   View view;
   view.version = hold->version();
   view.parameters = layout_.parameters(hold->memory());
@@ -118,8 +118,9 @@ View Shard::Impl::view(const std::shared_ptr<const VersionedBuffers::Hold>& hold
   return view;
 }
 
-View Shard::Impl::initialise(uint64_t version, std::span<const float> parameters,
-                             std::span<const std::span<const float>> slots, std::span<const std::byte> ledger) {
+View ParameterShard::Impl::initialise(uint64_t version, std::span<const float> parameters,
+                                      std::span<const std::span<const float>> slots,
+                                      std::span<const std::byte> ledger) {
   check_ledger(ledger);
   const auto fits = [&](std::span<const float> values) { return values.size() == layout_.count(); };
   if (!fits(parameters) || (!slots.empty() && slots.size() != layout_.slots()) || !std::ranges::all_of(slots, fits)) {
@@ -138,7 +139,7 @@ View Shard::Impl::initialise(uint64_t version, std::span<const float> parameters
   return view(buffers_->commit(version, ledger));
 }
 
-std::span<float> Shard::Impl::staging(size_t key) {
+std::span<float> ParameterShard::Impl::staging(size_t key) {
   const base::MutexLock lock(staging_mutex_);
   Buffer& buffer = staging_[key];
   if (buffer.data() == nullptr) buffer = Buffer(std::max<size_t>(layout_.count(), 1) * sizeof(float));
@@ -147,7 +148,7 @@ std::span<float> Shard::Impl::staging(size_t key) {
 
 /// Calls block(thread, first, count) for all blocks, each thread its share.
 template <class Block>
-void Shard::Impl::for_blocks(const Block& block) const {
+void ParameterShard::Impl::for_blocks(const Block& block) const {
   const auto count = static_cast<int64_t>(layout_.count());
   base::parallel(base::split_for(count, kThreadElements, options_.threads), [&](int thread, int of) {
     const base::Range mine = base::share(count, thread, of, kBlock);
@@ -158,8 +159,8 @@ void Shard::Impl::for_blocks(const Block& block) const {
   });
 }
 
-void Shard::Impl::sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
-                            std::span<float> sum) const {
+void ParameterShard::Impl::sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
+                                     std::span<float> sum) const {
   const auto part = [&](size_t i) { return contributions[i].gradient.subspan(first, sum.size()); };
   const float* so_far = part(0).data();
   for (size_t i = 1; i < contributions.size(); ++i) {
@@ -169,8 +170,8 @@ void Shard::Impl::sum_block(std::span<const Contribution> contributions, float m
   }
 }
 
-View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
-                        std::span<const std::byte> ledger) {
+View ParameterShard::Impl::apply(std::span<const Contribution> contributions, float mean_scale,
+                                 const optim::Update& update, std::span<const std::byte> ledger) {
   check(contributions);
   check_ledger(ledger);
   const auto from = buffers_->current();
@@ -197,7 +198,7 @@ View Shard::Impl::apply(std::span<const Contribution> contributions, float mean_
   return made;
 }
 
-double Shard::Impl::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
+double ParameterShard::Impl::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
   check(contributions);
   if (contributions.size() == 1) return optim::sum_of_squares(contributions[0].gradient, options_.threads);
   if (sum_.data() == nullptr) sum_ = Buffer(std::max<size_t>(layout_.count(), 1) * sizeof(float));
@@ -211,7 +212,7 @@ double Shard::Impl::sum_of_squares(std::span<const Contribution> contributions, 
   return optim::sum_of_squares(sum, options_.threads);
 }
 
-uint64_t Shard::Impl::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+uint64_t ParameterShard::Impl::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
   const Contribution one{gradient};
   check({&one, 1});
   const auto hold = buffers_->current();
@@ -224,13 +225,13 @@ uint64_t Shard::Impl::apply_in_place(std::span<const float> gradient, const opti
   return version;
 }
 
-optim::Block<float> Shard::Impl::block(std::byte* memory, size_t first, size_t count) const {
+optim::Block<float> ParameterShard::Impl::block(std::byte* memory, size_t first, size_t count) const {
   optim::Block<float> block{layout_.parameters(memory).subspan(first, count), {}};
   for (size_t i = 0; i < layout_.slots(); ++i) block.slots[i] = layout_.slot(memory, i).subspan(first, count);
   return block;
 }
 
-void Shard::Impl::check(std::span<const Contribution> contributions) const {
+void ParameterShard::Impl::check(std::span<const Contribution> contributions) const {
   require_version();
   if (contributions.empty()) throw UsageError("shard: an update without contributions");
   for (const Contribution& contribution : contributions) {
@@ -240,59 +241,59 @@ void Shard::Impl::check(std::span<const Contribution> contributions) const {
   }
 }
 
-void Shard::Impl::check_ledger(std::span<const std::byte> ledger) const {
+void ParameterShard::Impl::check_ledger(std::span<const std::byte> ledger) const {
   if (ledger.size() <= options_.ledger_bytes) return;
   throw UsageError(
       fmt::format("shard: a ledger of {} bytes; at most {} is allowed", ledger.size(), options_.ledger_bytes));
 }
 
-void Shard::Impl::require_version() const {
+void ParameterShard::Impl::require_version() const {
   if (!buffers_->initialised()) throw UsageError("shard: asked for a version before it was initialised");
 }
 
-Shard::Shard(const ShardOptions& options) : impl_(std::make_unique<Impl>(options)) {}
-Shard::~Shard() = default;
+ParameterShard::ParameterShard(const ParameterShardOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+ParameterShard::~ParameterShard() = default;
 
-bool Shard::initialised() const { return impl_->buffers().initialised(); }
+bool ParameterShard::initialised() const { return impl_->buffers().initialised(); }
 
-void Shard::initialise(uint64_t version, std::span<const float> parameters,
-                       std::span<const std::span<const float>> slots, std::span<const std::byte> ledger) {
+void ParameterShard::initialise(uint64_t version, std::span<const float> parameters,
+                                std::span<const std::span<const float>> slots, std::span<const std::byte> ledger) {
   impl_->initialise(version, parameters, slots, ledger);
 }
 
-View Shard::current() const {
+View ParameterShard::current() const {
   impl_->require_version();
   return impl_->view(impl_->buffers().current());
 }
 
-uint64_t Shard::version() const {
+uint64_t ParameterShard::version() const {
   impl_->require_version();
   return impl_->buffers().version();
 }
 
-std::span<float> Shard::staging(size_t key) { return impl_->staging(key); }
+std::span<float> ParameterShard::staging(size_t key) { return impl_->staging(key); }
 
-View Shard::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
-                  std::span<const std::byte> ledger) {
+View ParameterShard::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
+                           std::span<const std::byte> ledger) {
   return impl_->apply(contributions, mean_scale, update, ledger);
 }
 
-double Shard::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
+double ParameterShard::sum_of_squares(std::span<const Contribution> contributions, float mean_scale) {
   return impl_->sum_of_squares(contributions, mean_scale);
 }
 
-uint64_t Shard::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+uint64_t ParameterShard::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
   return impl_->apply_in_place(gradient, update);
 }
 
-void Shard::commit_ledger(std::span<const std::byte> ledger) {
+void ParameterShard::commit_ledger(std::span<const std::byte> ledger) {
   impl_->require_version();
   impl_->check_ledger(ledger);
   impl_->buffers().commit_ledger(ledger);
 }
 
-double Shard::commit_seconds() const { return impl_->commit_seconds(); }
-const std::vector<std::string>& Shard::slot_names() const { return impl_->slot_names(); }
-uint64_t Shard::bytes_copied() const { return impl_->copied(); }
+double ParameterShard::commit_seconds() const { return impl_->commit_seconds(); }
+const std::vector<std::string>& ParameterShard::slot_names() const { return impl_->slot_names(); }
+uint64_t ParameterShard::bytes_copied() const { return impl_->copied(); }
 
 }  // namespace lockstep::ps

@@ -1,4 +1,4 @@
-#include "ps/link.h"
+#include "ps/server_link.h"
 
 #include <fmt/format.h>
 
@@ -12,12 +12,12 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 }  // namespace
 
-Link::Link(LinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
+ServerLink::ServerLink(ServerLinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
   control_thread_ = std::thread([this] { keep_control(); });
   watch_thread_ = std::thread([this] { watch(); });
 }
 
-Link::~Link() {
+ServerLink::~ServerLink() {
   stopping_ = true;
   {
     const base::MutexLock lock(mutex_);
@@ -29,11 +29,11 @@ Link::~Link() {
   watch_thread_.join();
 }
 
-bool Link::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
+bool ServerLink::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }
 
-bool Link::leaving() const { return stopping_ || ended_ || interrupted(); }
+bool ServerLink::leaving() const { return stopping_ || ended_ || interrupted(); }
 
-base::Status Link::connect() {
+base::Status ServerLink::connect() {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.role = options_.server;
@@ -69,7 +69,7 @@ base::Status Link::connect() {
   return {};
 }
 
-base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
+base::Result<transport::Stream*> ServerLink::stream(const std::string& awaited) {
   std::string why;
   {
     const base::MutexLock lock(mutex_);
@@ -107,12 +107,12 @@ base::Result<transport::Stream*> Link::stream(const std::string& awaited) {
   }
 }
 
-void Link::note_end(train::StopReason why) {
+void ServerLink::note_end(train::StopReason why) {
   why_ended_ = why;
   ended_ = true;
 }
 
-void Link::drop(const std::string& why) {
+void ServerLink::drop(const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (data_) {
     const transport::Traffic traffic = data_->traffic();
@@ -124,25 +124,25 @@ void Link::drop(const std::string& why) {
   lost_ = why;
 }
 
-void Link::lose(const std::string& why) {
+void ServerLink::lose(const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (!data_ || !lost_.empty()) return;
   lost_ = why;
   data_->cancel(why);
 }
 
-base::Result<transport::Stream*> Link::current() {
+base::Result<transport::Stream*> ServerLink::current() {
   const base::MutexLock lock(mutex_);
   if (data_ && lost_.empty()) return data_.get();
   return base::Failure{base::FailureKind::gone, lost_};
 }
 
-transport::Traffic Link::traffic() const {
+transport::Traffic ServerLink::traffic() const {
   transport::Traffic traffic = traffic_before_;
   return traffic;
 }
 
-void Link::keep_control() {
+void ServerLink::keep_control() {
   while (!stopping_ && !ended_) {
     try {
       keep_control_until_the_end();
@@ -154,7 +154,7 @@ void Link::keep_control() {
   }
 }
 
-void Link::keep_control_until_the_end() {
+void ServerLink::keep_control_until_the_end() {
   while (!stopping_ && !ended_) {
     transport::ConnectOptions connect;
     connect.security = options_.security;
@@ -182,7 +182,7 @@ void Link::keep_control_until_the_end() {
   }
 }
 
-void Link::listen(transport::Stream& stream) {
+void ServerLink::listen(transport::Stream& stream) {
   transport::Header first = header(Kind::hello);
   first.flags = kControl;
   if (!send(stream, first, options_.hello)) return;
@@ -207,7 +207,7 @@ void Link::listen(transport::Stream& stream) {
   }
 }
 
-void Link::compare(uint64_t process) {
+void ServerLink::compare(uint64_t process) {
   {
     const base::MutexLock lock(mutex_);
     control_process_ = process;
@@ -218,7 +218,7 @@ void Link::compare(uint64_t process) {
 }
 
 /// Cancels what waits for a server that has been silent for too long.
-void Link::watch() {
+void ServerLink::watch() {
   const base::MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point before = Clock::now();
