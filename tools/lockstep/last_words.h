@@ -1,5 +1,5 @@
-// One line and exit code 1 for ends that nobody catches: an exception on a thread of its own, or a library that calls
-// abort because it gets no memory or no thread. Other aborts end by their signal as before.
+// One line and exit code 1 for ends that nobody catches: an exception on a thread of its own, memory or a thread that
+// the system refuses to this program or a library of it. Other aborts end by their signal as before.
 #pragma once
 
 #include <string>
