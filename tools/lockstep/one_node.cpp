@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include "cluster/process.h"
 #include "cluster/supervisor.h"
@@ -90,7 +91,7 @@ cluster::Ending watch(cluster::Child& child, int signals, EmulatedNodes& nodes, 
     if (!kept) continue;
     for (const std::string& line : faults.make_due(folder + "/faults.jsonl")) print_note(terminal, "fault", line);
   }
-  if (kept) nodes.write(folder, true);
+  if (kept && has_run(folder)) nodes.write(folder, true);  // a start that failed removes its folder
   return *ending;
 }
 
@@ -105,10 +106,13 @@ int run_on_node(const train::Configuration& configuration, const train::Settings
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
   const std::string folder = find_folder(configuration, settings);
+  const bool reserved = settings.resume.empty() && settings.run_dir.empty();
+  const std::shared_ptr<void> discarding(nullptr, [&](void* /*none*/) {
+    if (reserved) (void)train::RunDirectory::discard_if_unused(folder);
+  });
   const bool others = settings.resume.empty() && has_run(folder);
   cluster::Child child(make_command(settings, invocation, folder, nodes));
   const cluster::Ending ending = watch(child, signals.fd(), nodes, faults, folder, others);
-  if (settings.resume.empty() && settings.run_dir.empty()) (void)::rmdir(folder.c_str());  // where nothing came of it
   if (ending.signalled && ending.number == SIGKILL) {
     const double memory = nodes.cluster().spec(0).memory_bytes;
     const std::string limit =
