@@ -22,6 +22,8 @@ using transport::bio_over;
 using transport::Certificate;
 using transport::Key;
 using transport::OpensslDeleter;
+using transport::parse_certificate;
+using transport::parse_key;
 
 constexpr int kValidDays = 3652;
 constexpr int kSerialBits = 127;
@@ -41,23 +43,6 @@ std::string text_of(BIO* bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);
   return {data, static_cast<size_t>(size)};
-}
-
-/// Gives no password: OpenSSL would ask at the terminal.
-int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }
-
-Certificate parse_certificate(const std::string& pem) {
-  Certificate certificate(PEM_read_bio_X509(bio_over(pem).get(), nullptr, no_password, nullptr));
-  ERR_clear_error();
-  if (!certificate) throw DataError("is not a certificate in PEM form");
-  return certificate;
-}
-
-Key parse_key(const std::string& pem) {
-  Key key(PEM_read_bio_PrivateKey(bio_over(pem).get(), nullptr, no_password, nullptr));
-  ERR_clear_error();
-  if (!key) throw DataError("is not a private key in PEM form without password");
-  return key;
 }
 
 std::string random_hex() {

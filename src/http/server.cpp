@@ -90,7 +90,7 @@ class Server::Impl {
   /// Until something can be done or a connection's time is over.
   void wait();
   void accept_one();
-  /// False where all are streams.
+  /// Closes the oldest connection that is no stream; false where all are streams.
   bool make_room();
   /// What workers and publishers have left; false: to end.
   bool take_mail();
@@ -204,7 +204,8 @@ void Server::Impl::accept_one() {
   FileHandle socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.open()) {
     const bool used_up = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    if (used_up) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it would be reported again at once
+    // With no older connection to close, the new one would be reported again at once.
+    if (used_up && !make_room()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return;
   }
   base::keep_alive(socket.get());

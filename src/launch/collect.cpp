@@ -1,7 +1,7 @@
 #include "launch/collect.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "launch/new_folder.h"
+#include "launch/sha256.h"
 #include "lockstep/error.h"
 
 namespace lockstep::launch {
@@ -83,16 +84,9 @@ struct Manifest {
   [[nodiscard]] std::string sum() const {
     std::vector<std::string> sorted = lines;
     std::sort(sorted.begin(), sorted.end());
-    std::string text;
-    for (const std::string& line : sorted) text += line;
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned size = 0;
-    if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-      throw IoError("cannot verify files: this OpenSSL offers no SHA-256");
-    }
-    std::string hex;
-    for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-    return hex + "  -";
+    Sha256 sum;
+    for (const std::string& line : sorted) sum.add(line);
+    return sum.hex() + "  -";
   }
 };
 
@@ -139,7 +133,45 @@ void refuse_own_files(const FileSums& files) {
   }
 }
 
-Manifest collect_host(const HostCommands& host, const std::string& folder, const TarLimits& limits) {
+/// "worker-1": the folder of a role of some cluster.
+bool is_role_folder(const std::string& name) {
+  const size_t dash = name.find('-');
+  return dash != std::string::npos && find_role(name.substr(0, dash)) && dash + 1 < name.size() &&
+         name.find_first_not_of("0123456789", dash + 1) == std::string::npos;
+}
+
+/// Whether a role of the host writes that file of a run.
+bool is_own(const SshJob& job, const cluster::Node& node, const std::string& path) {
+  const auto here = [&](const cluster::Task& task) {
+    return std::find(node.tasks.begin(), node.tasks.end(), task) != node.tasks.end();
+  };
+  const cluster::Spec& spec = job.cluster.spec;
+  const std::string top = path.substr(0, path.find('/'));
+  const std::vector<cluster::Task> tasks = spec.tasks();
+  const auto role = std::find_if(tasks.begin(), tasks.end(), [&](const cluster::Task& task) { return task.folder() == top; });
+  if (role != tasks.end()) return here(*role);
+  if (is_role_folder(top)) return job.resume;  // the cluster was another one before
+  // The chief writes the run's own files. In an all-reduce every worker may lead.
+  return here(spec.chief_task()) || (spec.ps.empty() && std::any_of(node.tasks.begin(), node.tasks.end(),
+                                                                    [](const cluster::Task& task) { return task.trains(); }));
+}
+
+/// Names the first file that no role of the host writes; nothing if there is none.
+void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files) {
+  size_t foreign = 0;
+  std::string first;
+  for (const auto& [path, sum] : files) {
+    if (!is_own(job, node, path) && foreign++ == 0) first = path;
+  }
+  if (foreign == 0) return;
+  std::vector<std::string> roles;
+  for (const cluster::Task& task : node.tasks) roles.push_back(task.str());
+  throw DataError(fmt::format("{} of {} files are not taken: {} does not write them, '{}' first", foreign, files.size(),
+                              fmt::join(roles, ", "), printable(first)));
+}
+
+/// Takes the files that the host's roles write. Throws where there are others.
+Manifest collect_host(const SshJob& job, const HostCommands& host, const std::string& folder, const TarLimits& limits) {
   NewFolder arriving(folder);
   TarReader reader(arriving, limits);
   run_command(host.archive, [&](std::string_view bytes) { reader.feed(bytes); });
@@ -147,7 +179,8 @@ Manifest collect_host(const HostCommands& host, const std::string& folder, const
   refuse_own_files(arriving.files());
   Manifest manifest = read_manifest(host.manifest);
   check_arrived(arriving.files(), manifest.files);
-  arriving.move_out();
+  arriving.move_out([&](const std::string& path) { return is_own(job, host.node, path); });
+  check_own(job, host.node, arriving.files());
   return manifest;
 }
 
@@ -167,7 +200,7 @@ std::string collect(const SshJob& job, const std::string& folder, bool remove, c
   std::vector<std::pair<const HostCommands*, Manifest>> arrived;
   const std::vector<HostCommands> hosts = ssh_collections(job);
   for (const HostCommands& host : hosts) {
-    attempt(host, [&] { arrived.emplace_back(&host, collect_host(host, folder, limits)); });
+    attempt(host, [&] { arrived.emplace_back(&host, collect_host(job, host, folder, limits)); });
   }
   if (!remove) return problems;
   // Hosts may share a folder: none goes before all have arrived.

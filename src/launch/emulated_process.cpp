@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include "launch/emulated_nodes.h"
 #include "launch/fault_maker.h"
@@ -89,7 +90,7 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
     if (!kept) continue;
     launcher.events->on_faults(faults.make_due(folder + "/faults.jsonl"));
   }
-  if (kept) nodes.write(folder, true);
+  if (kept && has_run(folder)) nodes.write(folder, true);  // a start that failed removes its folder
   return *ending;
 }
 
@@ -104,10 +105,13 @@ int run_on_emulated_node(const settings::Configuration& configuration, const set
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
   const std::string folder = find_folder(configuration, settings);
+  const bool reserved = settings.resume.empty() && settings.run_dir.empty();
+  const std::shared_ptr<void> discarding(nullptr, [&](void* /*none*/) {
+    if (reserved) (void)run::RunDirectory::discard_if_unused(folder);
+  });
   const bool others = settings.resume.empty() && has_run(folder);
   process::Child child(make_command(settings, launcher, folder, nodes));
   const process::Ending ending = watch(child, signals.fd(), nodes, faults, folder, others, launcher);
-  if (settings.resume.empty() && settings.run_dir.empty()) (void)::rmdir(folder.c_str());  // where nothing came of it
   if (ending.signalled && ending.number == SIGKILL) {
     const double memory = nodes.cluster().spec(0).memory_bytes;
     const std::string limit =

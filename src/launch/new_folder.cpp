@@ -50,8 +50,7 @@ std::string name_of(const std::string& path) { return path.substr(path.rfind('/'
 
 }  // namespace
 
-NewFolder::NewFolder(const std::string& parent)
-    : parent_path_(parent), path_(parent + "/" + kArriving + "XXXXXX"), digest_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+NewFolder::NewFolder(const std::string& parent) : parent_path_(parent), path_(parent + "/" + kArriving + "XXXXXX") {
   parent_ = open_root(parent);
   if (::mkdtemp(path_.data()) == nullptr) base::throw_io_error("make", path_, errno);
   root_ = open_root(path_);
@@ -75,15 +74,13 @@ void NewFolder::begin_file(const std::string& path, int64_t modified) {
       ::openat(folder.get(), name_of(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!open_.open() && errno == EEXIST) throw DataError(fmt::format("its archive has '{}' twice", path));
   if (!open_.open()) base::throw_io_error("create", shown(path), errno);
-  if (!digest_ || EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr) != 1) {
-    throw IoError("cannot verify files: this OpenSSL offers no SHA-256");
-  }
+  digest_ = Sha256();
   open_path_ = path;
   open_modified_ = modified;
 }
 
 void NewFolder::data(std::string_view bytes) {
-  EVP_DigestUpdate(digest_.get(), bytes.data(), bytes.size());
+  digest_.add(bytes);
   while (!bytes.empty()) {
     const ssize_t count = ::write(open_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
@@ -96,16 +93,15 @@ void NewFolder::end_file() {
   const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, timespec{open_modified_, 0}};
   ::futimens(open_.get(), times.data());
   if (::close(open_.release()) != 0) base::throw_io_error("write", shown(open_path_), errno);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
-  unsigned size = 0;
-  EVP_DigestFinal_ex(digest_.get(), sum.data(), &size);
-  std::string& hex = sums_[open_path_];
-  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", sum[i]);
+  sums_[open_path_] = digest_.hex();
 }
 
-void NewFolder::move_out() {
-  for (const std::string& path : folders_) open_folder(parent_, path, shown(path));
+void NewFolder::move_out(const std::function<bool(const std::string& path)>& wanted) {
+  for (const std::string& path : folders_) {
+    if (wanted(path)) open_folder(parent_, path, shown(path));
+  }
   for (const auto& [path, sum] : sums_) {
+    if (!wanted(path)) continue;
     const FileHandle from = open_folder(root_, folder_of(path), shown(path));
     const FileHandle into = open_folder(parent_, folder_of(path), shown(folder_of(path)));
     const std::string name = name_of(path);

@@ -3,14 +3,13 @@
 // For one thread.
 #pragma once
 
-#include <openssl/evp.h>
-
+#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "launch/sha256.h"
 #include "launch/tar_reader.h"
 
 namespace lockstep::launch {
@@ -33,9 +32,9 @@ class NewFolder final : public TarSink {
   void end_file() override;
 
   [[nodiscard]] const FileSums& files() const { return sums_; }
-  /// Moves all files into the parent, over those of the same names. DataError if a link or a file of the parent is
-  /// where a folder must be.
-  void move_out();
+  /// Moves the files and folders that are wanted into the parent, over those of the same names. DataError if a link or
+  /// a file of the parent is where a folder must be.
+  void move_out(const std::function<bool(const std::string& path)>& wanted);
 
   /// Removes what killed processes left in `parent`, which must be locked.
   static void remove_leftovers(const std::string& parent);
@@ -53,7 +52,7 @@ class NewFolder final : public TarSink {
   std::string open_path_;  ///< the file that is being written
   int64_t open_modified_ = 0;
   base::FileHandle open_;
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest_;
+  Sha256 digest_;
 };
 
 }  // namespace lockstep::launch

@@ -164,6 +164,8 @@ class Server {
   /// Waits on `changed_` until `done`; throws when the session or the server ends first.
   template <class Done>
   void wait_until(const SessionPtr& session, Done done) LOCKSTEP_REQUIRES(mutex_);
+  /// Throws DataError where the chief would wait: only it can set them.
+  void wait_for_parameters(const SessionPtr& session, const char* what) LOCKSTEP_REQUIRES(mutex_);
   /// A version was made since `began`, of which `stored` seconds made it durable.
   void count_update(double began, double stored, bool traced) LOCKSTEP_REQUIRES(mutex_);
   /// Tells what a push waited for others since `since`, without what making its version took.

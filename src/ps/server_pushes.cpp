@@ -27,12 +27,7 @@ Push to_push(const wire::Hello& hello, const transport::Header& header, const wi
 void Server::on_push(const SessionPtr& session, const transport::Frame& frame) {
   if (session->staging.empty()) {
     const base::MutexLock lock(mutex_);
-    // A server that lost its state gets a new one from the chief, which must be free to send it.
-    if (!initialised_ && session->hello.member() == 0) throw DataError("a push before the first parameters");
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
+    wait_for_parameters(session, "a push");
     size_t count = 0;
     for (const program::ParameterRange& range : ranges_) count += range.count;
     session->staging.resize(count);

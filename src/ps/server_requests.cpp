@@ -213,10 +213,7 @@ void Server::on_leave(const SessionPtr& session, const transport::Frame& frame) 
   }
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
+    wait_for_parameters(session, "leaving");
     const int member = session->hello.member();
     WorkerHistory& record = coordinator_->record(member);
     record.loss = leave.loss();
@@ -235,10 +232,7 @@ void Server::on_wait_end(const SessionPtr& session) {
   wire::Snapshot end;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
+    wait_for_parameters(session, "waiting for the end");
     wait_until(session, [&] {
       mutex_.assert_held();
       return coordinator_->all_done() || coordinator_->needed_again(member) || (member == 0 && server_lost_state_);
@@ -293,10 +287,7 @@ void Server::on_hold(const SessionPtr& session) {
   wire::Snapshot held;
   {
     const base::MutexLock lock(mutex_);
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
+    wait_for_parameters(session, "a snapshot");
     if (!session->holds) ++held_;
     session->holds = true;
     for (const auto& [member, applied] : applied_here()) {

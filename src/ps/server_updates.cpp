@@ -217,10 +217,7 @@ void Server::on_join(const SessionPtr& session, const transport::Frame& frame) {
   {
     const base::MutexLock lock(mutex_);
     const int member = session->hello.member();
-    wait_until(session, [&] {
-      mutex_.assert_held();
-      return initialised_;
-    });
+    wait_for_parameters(session, "joining");
     count_lost(frame.header);
     coordinator_->join(member, session->hello.incarnation());
     lost_at_.erase(member);
@@ -242,6 +239,7 @@ void Server::on_pull(const SessionPtr& session, const transport::Frame& frame) {
   View view;
   {
     const base::MutexLock lock(mutex_);
+    wait_for_parameters(session, "a pull");
     wait_until(session, [&] {
       mutex_.assert_held();
       return initialised_ && shard_->current().version >= frame.header.version;

@@ -19,4 +19,15 @@ void Server::wait_until(const SessionPtr& session, Done done) {
   }
 }
 
+/// A server that lost its state gets a new one from the chief, which must be free to send it.
+inline void Server::wait_for_parameters(const SessionPtr& session, const char* what) {
+  if (!initialised_ && session->hello.member() == 0) {
+    throw DataError(std::string(what) + " of the chief before the first parameters");
+  }
+  wait_until(session, [&] {
+    mutex_.assert_held();
+    return initialised_;
+  });
+}
+
 }  // namespace lockstep::ps

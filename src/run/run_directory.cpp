@@ -49,8 +49,8 @@ base::LockFile lock_run(const std::string& path) {
 
 /// A file that a start writes before there is anything to keep: settings, locks, logs without a line.
 bool comes_with_a_start(const fs::directory_entry& entry) {
-  constexpr std::array<std::string_view, 6> kAlways{"config.yaml", "cluster.yaml", "launch.yaml",
-                                                    "launch-id",   "monitor.csv",  "phases.csv"};
+  constexpr std::array<std::string_view, 8> kAlways{"config.yaml", "cluster.yaml",    "launch.yaml", "launch-id",
+                                                    "nodes.json",  "throttling.json", "monitor.csv", "phases.csv"};
   const std::string name = entry.path().filename().string();
   if (entry.is_directory() || std::find(kAlways.begin(), kAlways.end(), name) != kAlways.end()) return true;
   if (name.ends_with(".lock") || name.starts_with("events.out.tfevents.")) return true;
@@ -68,6 +68,12 @@ bool is_unused(const std::string& path) try {
   return true;
 } catch (const fs::filesystem_error&) {
   return false;
+}
+
+bool remove_folder(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+  return !fs::exists(path, ignored);
 }
 
 bool is_run(const std::string& path) {
@@ -101,9 +107,12 @@ RunDirectory::~RunDirectory() {
 bool RunDirectory::discard_if_unused() {
   if (!made_ || !is_unused(path_)) return false;
   made_ = false;
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-  return !fs::exists(path_, ignored);
+  return remove_folder(path_);
+}
+
+bool RunDirectory::discard_if_unused(const std::string& path) {
+  const std::optional<base::LockFile> lock = base::LockFile::try_lock(path + "/.lock");
+  return lock && is_unused(path) && remove_folder(path);
 }
 
 std::string RunDirectory::reserve(const std::string& runs_dir, const std::string& name) {

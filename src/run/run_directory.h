@@ -36,6 +36,8 @@ class RunDirectory {
   /// Removes the folder where this object made it and nothing in it is worth keeping (a log, a checkpoint, a server's
   /// state); whether it did.
   bool discard_if_unused();
+  /// The same for a folder that another process made and has left.
+  static bool discard_if_unused(const std::string& path);
   /// Keeps the folder, whatever is in it: others know it by name.
   void keep() { made_ = false; }
 

@@ -13,6 +13,8 @@
 #include <ctime>
 #include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lockstep/error.h"
 #include "transport/openssl.h"
@@ -33,19 +35,6 @@ Certificate next_certificate(BIO* bio) {
   Certificate certificate(PEM_read_bio_X509(bio, nullptr, no_password, nullptr));
   ERR_clear_error();
   return certificate;
-}
-
-Certificate parse_certificate(const std::string& pem) {
-  Certificate certificate = next_certificate(bio_over(pem).get());
-  if (!certificate) throw DataError("is not a certificate in PEM form");
-  return certificate;
-}
-
-Key parse_key(const std::string& pem) {
-  Key key(PEM_read_bio_PrivateKey(bio_over(pem).get(), nullptr, no_password, nullptr));
-  ERR_clear_error();
-  if (!key) throw DataError("is not a private key in PEM form without password");
-  return key;
 }
 
 std::string date_of(const ASN1_TIME* time) {
@@ -95,11 +84,19 @@ void read_names(const X509* certificate, CertificateFacts& facts) {
   }
 }
 
-/// Trusts every certificate of `authority_pem`: two while a cluster changes from one authority to the next.
+/// More than one while a cluster changes from one authority to the next.
+std::vector<Certificate> all_certificates(const std::string& pem) {
+  std::vector<Certificate> all;
+  const Bio bio = bio_over(pem);
+  while (Certificate certificate = next_certificate(bio.get())) all.push_back(std::move(certificate));
+  return all;
+}
+
 Store trusting(const std::string& authority_pem) {
   Store store(X509_STORE_new());
-  const Bio bio = bio_over(authority_pem);
-  while (const Certificate authority = next_certificate(bio.get())) X509_STORE_add_cert(store.get(), authority.get());
+  for (const Certificate& authority : all_certificates(authority_pem)) {
+    X509_STORE_add_cert(store.get(), authority.get());
+  }
   return store;
 }
 
@@ -118,12 +115,28 @@ int verify(X509* certificate, const std::string& authority_pem, Purpose purpose)
   return good ? X509_V_OK : error == X509_V_OK ? X509_V_ERR_UNSPECIFIED : error;
 }
 
-std::string subject_of(const std::string& pem) {
-  const Certificate certificate = next_certificate(bio_over(pem).get());
-  return certificate ? name_text(X509_get_subject_name(certificate.get())) : "?";
+std::string subjects_of(const std::string& pem) {
+  std::vector<std::string> subjects;
+  for (const Certificate& one : all_certificates(pem)) {
+    subjects.push_back(fmt::format("'{}'", name_text(X509_get_subject_name(one.get()))));
+  }
+  return fmt::format("{}", fmt::join(subjects, " or "));
 }
 
 }  // namespace
+
+Certificate parse_certificate(const std::string& pem) {
+  Certificate certificate = next_certificate(bio_over(pem).get());
+  if (!certificate) throw DataError("is not a certificate in PEM form");
+  return certificate;
+}
+
+Key parse_key(const std::string& pem) {
+  Key key(PEM_read_bio_PrivateKey(bio_over(pem).get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  if (!key) throw DataError("is not a private key in PEM form without password");
+  return key;
+}
 
 bool CertificateFacts::may_act_as(const std::string& role) const {
   return std::any_of(roles.begin(), roles.end(),
@@ -153,9 +166,12 @@ CertificateFacts read_certificate(const std::string& pem) {
 
 bool is_signed_by(const std::string& pem, const std::string& authority_pem) {
   const Certificate certificate = parse_certificate(pem);
-  const Certificate authority = parse_certificate(authority_pem);
-  const bool good = X509_check_issued(authority.get(), certificate.get()) == X509_V_OK &&
-                    X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  (void)parse_certificate(authority_pem);
+  const std::vector<Certificate> authorities = all_certificates(authority_pem);
+  const bool good = std::any_of(authorities.begin(), authorities.end(), [&](const Certificate& authority) {
+    return X509_check_issued(authority.get(), certificate.get()) == X509_V_OK &&
+           X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  });
   ERR_clear_error();
   return good;
 }
@@ -194,8 +210,8 @@ std::string why_refused(const std::string& pem, const std::string& authority_pem
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-      return fmt::format("its certificate ({}) is of another authority: '{}', and ours is '{}'", facts.str(),
-                         name_text(X509_get_issuer_name(certificate.get())), subject_of(authority_pem));
+      return fmt::format("its certificate ({}) is of another authority: '{}', and ours is {}", facts.str(),
+                         name_text(X509_get_issuer_name(certificate.get())), subjects_of(authority_pem));
     default:
       return fmt::format("its certificate ({}) is not accepted: {}", facts.str(), X509_verify_cert_error_string(error));
   }

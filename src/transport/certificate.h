@@ -31,6 +31,7 @@ struct CertificateFacts {
 };
 /// Throws DataError where the text is no certificate; the caller names the file.
 CertificateFacts read_certificate(const std::string& pem);
+/// By one of the authorities, which may be several: while a cluster changes from one to the next, all trust both.
 bool is_signed_by(const std::string& pem, const std::string& authority_pem);
 /// Throws DataError where one of the texts is not what it should be.
 bool fits_key(const std::string& pem, const std::string& key_pem);

@@ -10,7 +10,7 @@ namespace lockstep::transport {
 
 /// In PEM.
 struct Keys {
-  std::string authority;         ///< ca.pem: who is trusted
+  std::string authority;         ///< ca.pem: trusted authorities, mostly one
   std::string node_certificate;  ///< node.pem
   std::string node_key;          ///< node.key
   CertificateFacts facts;        ///< contents of node.pem

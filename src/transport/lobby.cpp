@@ -1,9 +1,14 @@
 #include "transport/lobby.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <string_view>
 
 #include "transport/sockets.h"
 
@@ -15,11 +20,56 @@ constexpr std::chrono::milliseconds kJustNow{100};     // since the last bytes o
 constexpr std::chrono::milliseconds kLookAtHosts{20};  // gRPC may have work that no socket tells of
 constexpr size_t kMostReports = 100;
 
-/// Whether bytes wait to be read that may begin a connection; false where the peer has hung up.
-bool may_begin(int socket, bool tls) {
-  constexpr char kHandshakeRecord = 0x16;
-  char byte = 0;
-  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0 && (!tls || byte == kHandshakeRecord);
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr size_t kRecordHeader = 5;  // of TLS
+constexpr int kLargestRecord = 1 << 14;
+
+/// Whether these bytes begin a first record of TLS. `needed`: bytes until more can be said.
+bool begins_handshake(std::string_view bytes, size_t& needed) {
+  constexpr std::string_view kHandshakeOfVersion3 = "\x16\x03";
+  const size_t known = std::min(bytes.size(), kHandshakeOfVersion3.size());
+  needed = kRecordHeader;
+  if (bytes.substr(0, known) != kHandshakeOfVersion3.substr(0, known)) return false;
+  if (bytes.size() < kRecordHeader) return true;
+  const int length = static_cast<uint8_t>(bytes[3]) << 8 | static_cast<uint8_t>(bytes[4]);
+  needed += static_cast<size_t>(length);
+  return length > 0 && length <= kLargestRecord;
+}
+
+bool begins_http2(std::string_view bytes, size_t& needed) {
+  needed = kPreface.size();
+  return bytes == kPreface.substr(0, bytes.size());
+}
+
+/// Waits for so many bytes instead of any.
+void wake_at(int socket, size_t bytes) {
+  const int count = static_cast<int>(bytes);
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof(count));
+}
+
+/// An HTTP/2 frame, by which a peer that wants TLS sees that there is none here.
+void say_no_tls(int socket) {
+  constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
+  std::array<char, kLargestRecord> unread{};
+  (void)!::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT);  // unread bytes would make the end a reset
+  (void)!::send(socket, kSettings.data(), kSettings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+enum class Opening : uint8_t { wrong, partial, whole };
+
+/// How much has come of a peer's first words: its first record of TLS or HTTP/2's preface. gRPC gets them whole, so
+/// that one who begins and does not go on costs no more than a socket.
+Opening opening_of(int socket, bool tls) {
+  std::array<char, kPreface.size()> first{};
+  const ssize_t count = ::recv(socket, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (count <= 0) return count < 0 && errno == EAGAIN ? Opening::partial : Opening::wrong;
+  size_t needed = 0;
+  const std::string_view bytes(first.data(), static_cast<size_t>(count));
+  if (!(tls ? begins_handshake(bytes, needed) : begins_http2(bytes, needed))) return Opening::wrong;
+  int waiting = 0;
+  const bool whole = ::ioctl(socket, FIONREAD, &waiting) == 0 && static_cast<size_t>(waiting) >= needed;
+  wake_at(socket, whole ? 1 : needed);
+  return whole ? Opening::whole : Opening::partial;
 }
 
 }  // namespace
@@ -78,7 +128,7 @@ std::vector<Lobby::Ready> Lobby::look(std::span<const pollfd> polled) {
 bool Lobby::advance(Stranger& stranger, bool readable) {
   if (Clock::now() >= stranger.until) return false;
   if (readable) stranger.heard = Clock::now();
-  if (!stranger.host) return !readable || (may_begin(stranger.socket.get(), keys_.has_value()) && host(stranger));
+  if (!stranger.host) return !readable || open(stranger);
   if (stranger.stream) {
     if (stranger.ending || !stranger.stream->first_frame_ended()) return !stranger.host->hung_up();
     return !options_.hello_first || stranger.stream->has_first_frame();
@@ -86,6 +136,14 @@ bool Lobby::advance(Stranger& stranger, bool readable) {
   ServerHost::Call call = stranger.host->look_for_call();
   if (call.call) begin(stranger, std::move(call));
   return !stranger.host->hung_up();
+}
+
+bool Lobby::open(Stranger& stranger) {
+  const Opening opening = opening_of(stranger.socket.get(), keys_.has_value());
+  if (opening == Opening::whole) return host(stranger);
+  if (opening == Opening::wrong && !keys_) say_no_tls(stranger.socket.get());
+  pollfd watched{.fd = stranger.socket.get(), .events = POLLRDHUP, .revents = 0};
+  return opening == Opening::partial && poll(&watched, 1, 0) == 0;
 }
 
 /// Lets gRPC have the connection.
@@ -96,6 +154,7 @@ bool Lobby::host(Stranger& stranger) try {
       keys_ = read_keys(options_.security);
     } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): half replaced, or expired; the old ones still do
     }
+    report_own_expiry();
     stranger.check = std::make_shared<core::PeerCheck>(keys_->authority, Purpose::client, "");
     credentials = core::server_credentials(*keys_, stranger.check);
   }
@@ -129,9 +188,24 @@ bool Lobby::ready(Stranger& stranger) const {
 
 void Lobby::report(const Stranger& stranger) {
   const std::string why = stranger.check ? stranger.check->refusal() : "";
-  if (why.empty() || !options_.on_refused || reported_.size() >= kMostReports) return;
+  if (why.empty()) return;
   const std::string host = stranger.peer.substr(0, stranger.peer.rfind(':'));
-  if (reported_.insert(host + why).second) options_.on_refused(fmt::format("{} was refused: {}", stranger.peer, why));
+  report(host + why, fmt::format("{} was refused: {}", stranger.peer, why));
+}
+
+/// A job may outlive its keys.
+void Lobby::report_own_expiry() {
+  const CertificateFacts own = read_certificate(keys_->node_certificate);
+  if (!own.expired) return;
+  const std::string line = fmt::format(
+      "this server's certificate ({}) expired on {}, and peers refuse it: replace node.pem and node.key in {}",
+      own.str(), own.not_after, options_.security.keys);
+  report(line, line);
+}
+
+void Lobby::report(const std::string& key, const std::string& line) {
+  if (!options_.on_refused || reported_.size() >= kMostReports) return;
+  if (reported_.insert(key).second) options_.on_refused(line);
 }
 
 }  // namespace lockstep::transport

@@ -1,6 +1,7 @@
 // Connections that are no streams yet: strangers. One thread, the server's acceptor, moves all of them on, so that a
-// stranger costs a socket and no thread. A connection is nothing but a socket until its first bytes come; then gRPC
-// hosts it, through TLS, until the peer's call has come, and where peers speak first until its first frame has.
+// stranger costs a socket and no thread. A connection is nothing but a socket until its first words have come as a
+// whole; then gRPC hosts it, through TLS, until the peer's call has come, and where peers speak first until its first
+// frame has.
 //
 // Used by one thread. Internal.
 #pragma once
@@ -65,10 +66,15 @@ class Lobby {
 
   /// False: it is over.
   bool advance(Stranger& stranger, bool readable);
+  /// Looks at the first bytes.
+  bool open(Stranger& stranger);
   bool host(Stranger& stranger);
   void begin(Stranger& stranger, ServerHost::Call call);
   [[nodiscard]] bool ready(Stranger& stranger) const;
   void report(const Stranger& stranger);
+  void report_own_expiry();
+  /// Once for each key.
+  void report(const std::string& key, const std::string& line);
 
   const ServerOptions& options_;
   const std::function<std::string()> why_full_;

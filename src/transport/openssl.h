@@ -1,4 +1,4 @@
-// Owners of OpenSSL's objects.
+// Owners of OpenSSL's objects, and certificates and keys from PEM texts. Any thread.
 #pragma once
 
 #include <openssl/bio.h>
@@ -25,5 +25,10 @@ using Bio = std::unique_ptr<BIO, OpensslDeleter<BIO_free>>;
 inline Bio bio_over(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
+
+/// The first of the text. DataError where there is none.
+Certificate parse_certificate(const std::string& pem);
+/// DataError where the text is no private key, or asks for a password.
+Key parse_key(const std::string& pem);
 
 }  // namespace lockstep::transport

@@ -2,10 +2,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <list>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/mutex.h"
@@ -15,7 +17,6 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::seconds kLinger{5};          // for a peer to read its last frames and to hang up
 constexpr std::chrono::milliseconds kNoFiles{100};  // between tries to accept where the system has no room
 constexpr size_t kMostStrangers = 64;               // connections that have not said who they are
 constexpr int kAcceptedAtOnce = 64;
@@ -50,6 +51,7 @@ class Server::Impl {
     ServerHost* host = nullptr;      ///< the thread's
     ServerStream* stream = nullptr;  ///< while its handler runs
     bool admitted = false;
+    bool lingers = false;  ///< its stream has ended, and its peer may still read the last frames
     bool done = false;
   };
 
@@ -70,7 +72,9 @@ class Server::Impl {
   void admit(Session& session);
 
   void ring();
+  /// Why there is no place for one more stream. A peer that has not hung up makes room.
   [[nodiscard]] std::string why_full() LOCKSTEP_REQUIRES(mutex_);
+  void end_lingering(Session& session) LOCKSTEP_REQUIRES(mutex_);
 
   const ServerOptions options_;
   const Handler handler_;
@@ -79,6 +83,7 @@ class Server::Impl {
   base::Mutex mutex_;
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;        ///< admitted
+  int lingering_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< were streams
   size_t unadmitted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< sessions of strangers
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
 
@@ -104,8 +109,18 @@ Server::Impl::Impl(const ServerOptions& options, Handler handler)
 
 std::string Server::Impl::why_full() {
   if (stopping_) return kStopping;
-  if (streams_ < options_.most_streams) return "";
-  return fmt::format("the server has {} streams already, and allows no more", streams_);
+  if (streams_ >= options_.most_streams) {
+    return fmt::format("the server has {} streams already, and allows no more", streams_);
+  }
+  if (streams_ + lingering_ < options_.most_streams) return "";
+  const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), [](const Session& one) { return one.lingers; });
+  if (oldest->host != nullptr) oldest->host->cut();
+  end_lingering(*oldest);
+  return "";
+}
+
+void Server::Impl::end_lingering(Session& session) {
+  if (std::exchange(session.lingers, false)) --lingering_;
 }
 
 void Server::Impl::ring() {
@@ -234,11 +249,15 @@ void Server::Impl::serve(Session& session, Lobby::Ready ready) {
   {
     const base::MutexLock lock(mutex_);
     session.stream = nullptr;
-    if (session.admitted) --streams_;
+    if (session.admitted) {
+      --streams_;
+      session.lingers = true;
+      ++lingering_;
+    }
   }
   ready.stream->finish(failure);
   ready.stream.reset();
-  ready.host->wait_for_hang_up(kLinger);
+  ready.host->wait_for_hang_up(options_.linger);
   {
     const base::MutexLock lock(mutex_);
     session.host = nullptr;
@@ -247,6 +266,7 @@ void Server::Impl::serve(Session& session, Lobby::Ready ready) {
   {
     const base::MutexLock lock(mutex_);
     if (!session.admitted) --unadmitted_;
+    end_lingering(session);
     session.done = true;
   }
   ring();

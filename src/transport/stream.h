@@ -121,13 +121,15 @@ struct ServerOptions {
   std::string address;  ///< "127.0.0.1:4000"; port 0: any free one
   Security security;
   size_t largest_payload = size_t{64} << 20;
-  int most_streams = 1024;  ///< more are refused
+  int most_streams = 1024;  ///< more are refused; a peer that reads its last frames leaves its place to the next
   /// The peer speaks first: the handler runs when the first frame has come, and calls Stream::admit once it knows the
   /// peer. Until then it is a stranger: at most 64, without a thread before that frame.
   bool hello_first = false;
   std::chrono::milliseconds stranger_wait{
-      10'000};  ///< until a connection has become a stream, the first frame included
-  /// A peer with a certificate that is not accepted, a line each. From the server's thread; may be absent.
+      10'000};                              ///< until a connection has become a stream, the first frame included
+  std::chrono::milliseconds linger{5'000};  ///< after a stream, for its peer to read the last frames and to hang up
+  /// A peer with a certificate that is not accepted, or this server's own that has expired, a line each. From the
+  /// server's thread; may be absent.
   std::function<void(const std::string& line)> on_refused = {};
   /// The server can accept no more connections: a limit of the system, once. From the server's thread; may be absent.
   std::function<void(const std::string& line)> on_failure = {};

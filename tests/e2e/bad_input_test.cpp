@@ -117,6 +117,9 @@ TEST_F(BadInput, AFailedStartLeavesNoRunFolder) {
 /// Limits of the system: one line that names the limit, and the end.
 class Limits : public BadInput {
  protected:
+  void put_text(const std::string& name, const std::string& text) const { std::ofstream(folder / name) << text; }
+  static bool sanitized() { return get_file(program_path()).find("__asan_init") != std::string::npos; }
+
   const std::vector<Words> jobs{{},
                                 {"--workers", "2", "--ps", "1", "--sync"},
                                 {"--workers", "2", "--ps", "1", "--async", "--evaluator"},
@@ -140,8 +143,7 @@ TEST_F(Limits, TooFewOpenFilesAreNamedBeforeAnythingIsMade) {
 }
 
 TEST_F(Limits, TooLittleMemoryEndsAClusterWithItsLimit) {
-  const std::string program = get_file(program_path());
-  if (program.find("__asan_init") != std::string::npos) GTEST_SKIP() << "the sanitizer itself needs terabytes";
+  if (sanitized()) GTEST_SKIP() << "the sanitizer itself needs terabytes";
   ProcessOptions limited = options();
   for (const Words& job : jobs) {
     if (job.empty()) continue;  // how little is too little for one process depends on the machine
@@ -152,6 +154,56 @@ TEST_F(Limits, TooLittleMemoryEndsAClusterWithItsLimit) {
     EXPECT_THAT(ended.err, AllOf(HasSubstr("200000 kB of memory"), HasSubstr("`ulimit -v`"), Not(HasSubstr("what()"))));
     EXPECT_THAT(ended.out, Not(HasSubstr("starting it again"))) << "a restart raises no limit";
   }
+}
+
+/// Threads need room for their stacks. Which is refused, one of ours or of a library, changes from run to run.
+TEST_F(Limits, AThreadThatIsRefusedEndsAClusterWithItsLimit) {
+  if (sanitized()) GTEST_SKIP() << "the sanitizer itself needs terabytes";
+  ProcessOptions limited = options();
+  for (uint64_t kilobytes = 180'000; kilobytes <= 300'000; kilobytes += 10'000) {
+    limited.address_space = kilobytes * 1024;
+    const Ended ended = lockstep(quick_train("lr", {"--workers", "2", "--ps", "1", "--threads", "1"}), limited);
+    if (ended.code == 0) continue;  // enough
+    EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, HasSubstr(std::to_string(kilobytes) + " kB of memory"));
+  }
+}
+
+TEST_F(Limits, TheDashboardAndTheLabNameTooFewOpenFiles) {
+  put_text("tiny.yaml",
+           "name: tiny\ntitle: Tiny\nbase: {model: lr, dataset: synthetic, train_limit: 500, epochs: 1}\n");
+  ProcessOptions limited = options();
+  for (const uint64_t files : {5, 8, 12, 16, 23}) {
+    limited.open_files = files;
+    for (const Words& command : {Words{"dash", "--port", "0"}, Words{"lab", "run", "tiny.yaml"}}) {
+      const Ended ended = lockstep(command, limited);
+      EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+      expect_one_line(ended.err);
+      EXPECT_THAT(ended.err,
+                  AllOf(HasSubstr("may open " + std::to_string(files) + " files"), HasSubstr("raise `ulimit -n`")));
+      EXPECT_FALSE(std::filesystem::exists(folder / "lab"));
+    }
+  }
+}
+
+TEST_F(Limits, TooLittleMemoryEndsTheDashboardAndRunsOfTheLab) {
+  if (sanitized()) GTEST_SKIP() << "the sanitizer itself needs terabytes";
+  put_text("tiny.yaml",
+           "name: tiny\ntitle: Tiny\nbase: {model: lenet, dataset: synthetic, train_limit: 500, epochs: 1, workers: 2, "
+           "ps: 1}\n");
+  ProcessOptions limited = options();
+  limited.address_space = 100'000 * 1024;
+  const Ended dash = lockstep({"dash", "--port", "0"}, limited);
+  EXPECT_EQ(dash.code, 1) << dash.out << dash.err;
+  expect_one_line(dash.err);
+  EXPECT_THAT(dash.err, HasSubstr("100000 kB of memory"));
+  limited.address_space = 160'000 * 1024;
+  const Ended lab = lockstep({"lab", "run", "tiny.yaml"}, limited);
+  EXPECT_EQ(lab.code, 1) << lab.out << lab.err;
+  expect_one_line(lab.err);
+  EXPECT_THAT(lab.err, HasSubstr("1 of 1 run failed"));
+  EXPECT_THAT(lab.out, HasSubstr("160000 kB of memory"));
 }
 
 }  // namespace

@@ -119,6 +119,21 @@ TEST_F(Emulate, OneProcessIsOnANodeOfItsOwnAlsoWhenItIsResumed) {
   EXPECT_EQ(host("lr-1"), "node1");
 }
 
+/// How little memory is too little depends on the machine.
+TEST_F(Emulate, AStartThatFailsLeavesNoFolder) {
+  ProcessOptions limited = options();
+  int failed = 0;
+  for (uint64_t kilobytes = 90'000; kilobytes <= 150'000; kilobytes += 10'000) {
+    limited.address_space = kilobytes * 1024;
+    const Ended ended = lockstep(train("lenet", {"--emulate", "cores=0.5", "--epochs", "1"}, 500), limited);
+    if (ended.code == 0) break;
+    ++failed;
+    EXPECT_FALSE(fs::exists(folder / "runs/lenet-1")) << kilobytes << ": " << ended.err;
+    fs::remove_all(folder / "runs");
+  }
+  EXPECT_GT(failed, 0);
+}
+
 TEST_F(Emulate, OneProcessHasItsOwnExitCodeAndHearsOfInterrupts) {
   EXPECT_THAT(fail(train("lr", {"--batch", "9999999", "--emulate", "cores=0.5"}), 2), HasSubstr("batch"));
   EXPECT_FALSE(fs::exists(folder / "runs/lr-1")) << "an empty folder is left";

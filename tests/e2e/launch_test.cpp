@@ -216,6 +216,57 @@ TEST_F(Launch, AHostCannotReplaceTheLaunchersFilesOrFillTheDisk) {
               "a: its archive is too large: with 'huge' it has more than 68719476736 bytes");
 }
 
+TEST_F(Launch, AHostSendsOnlyFilesOfItsRoles) {
+  play(R"sh(
+cd "$run"
+[ $role = worker-0 ] && echo '{"steps": 9}' > summary.json
+if [ $role = ps-0 ]; then
+  mkdir -p checkpoints worker-1 worker-7
+  for file in config.yaml summary.json checkpoints/step-9.ckpt worker-1/steps.csv worker-7/steps.csv; do
+    echo evil > $file
+  done
+fi
+exit 0
+)sh");
+  expect_kept(removing({}), {"a"},
+              "a: 5 of 6 files are not taken: ps:0 does not write them, 'checkpoints/step-9.ckpt'");
+  EXPECT_TRUE(fs::exists(folder / "runs/lr-1/ps-0/arguments"));
+  EXPECT_TRUE(fs::exists(folder / "runs/lr-1/worker-1/arguments"));
+  for (const char* path : {"checkpoints/step-9.ckpt", "worker-1/steps.csv", "worker-7"}) {
+    EXPECT_FALSE(fs::exists(folder / ("runs/lr-1/" + std::string(path)))) << path;
+  }
+  EXPECT_THAT(get_file(folder / "runs/lr-1/config.yaml"), HasSubstr("model: lr"));
+  EXPECT_EQ(summary("lr-1")["steps"], 9);
+  EXPECT_TRUE(fs::is_empty(folder / "b/runs")) << "what b sent is all its own";
+}
+
+TEST_F(Launch, AnyWorkerOfAnAllReduceMayHaveLed) {
+  write_text(folder / "cluster.yaml",
+             "nodes:\n  - {host: 127.0.0.1, ssh: a, dir: " + (folder / "a") + ", roles: [worker]}\n" +
+                 "  - {host: 127.0.0.2, ssh: b, dir: " + (folder / "b") + ", roles: [worker]}\n");
+  play("cd \"$run\"; mkdir -p checkpoints; touch checkpoints/$role.ckpt; exit 0\n");
+  Words words = removing({});
+  words.insert(words.end(), {"--strategy", "allreduce"});
+  const Ended ended = run(words);
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  for (const char* role : {"worker-0", "worker-1"}) {
+    EXPECT_TRUE(fs::exists(folder / ("runs/lr-1/checkpoints/" + std::string(role) + ".ckpt"))) << role;
+  }
+}
+
+TEST_F(Launch, TooFewOpenFilesAreNamedBeforeAnythingIsMade) {
+  play("exit 0\n");
+  ProcessOptions limited = options();
+  for (const uint64_t files : {8, 16, 24, 31}) {
+    limited.open_files = files;
+    const Ended ended = lockstep(words(), limited);
+    EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+    expect_one_line(ended.err);
+    EXPECT_THAT(ended.err, HasSubstr("may open " + std::to_string(files) + " files, and a launcher of 3 roles needs"));
+    EXPECT_FALSE(fs::exists(folder / "runs"));
+  }
+}
+
 TEST_F(Launch, ADeadRoleIsNamedAndStartedAgain) {
   play(R"sh(
 if [ $role != worker-1 ]; then while [ ! -e "$top/back" ]; do sleep 0.02; done; fi

@@ -30,6 +30,21 @@ TEST(Generations, ALaterOneEndsTheConnectionsOfThoseWhoWaitedForTheFirst) {
   EXPECT_FALSE(worker.pulls()) << "its gradients are of other parameters";
 }
 
+/// It alone can set the parameters: a server that was started again at this moment must not let it wait.
+TEST(FirstParameters, TheChiefDoesNotWaitForThemWhateverItAsks) {
+  for (const Kind kind : {Kind::join, Kind::pull, Kind::hold, Kind::leave, Kind::wait_end}) {
+    Ps0 ps(2, Durability::checkpoint);
+    Peer chief(ps, "worker:0", 0);
+    chief.say(header(kind));
+    const auto answer = chief.stream().read();
+    ASSERT_TRUE(answer) << answer.failure().message;
+    EXPECT_THAT(answer.value().text(), HasSubstr("of the chief before the first parameters"));
+    Peer again(ps, "worker:0", 0);
+    again.initialise(1);
+    EXPECT_EQ(stop_of(again.join()), StopReason::none);
+  }
+}
+
 TEST(ControlStreams, TheLateEndOfAnOldOneDoesNotCountAProcessOut) {
   Ps0 ps(1, Durability::process);
   Peer old_control(ps, "worker:0", 0, true);

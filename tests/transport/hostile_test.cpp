@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "transport/core.h"
 #include "transport/frame.h"
+#include "transport/strangers.h"
 #include "transport/streams.h"
 
 namespace lockstep::transport {
@@ -20,29 +21,17 @@ namespace {
 
 using testing::any_port;
 using testing::connected;
+using testing::Crowd;
 using testing::echo;
 using testing::eventually;
 using testing::files_here;
 using ::testing::HasSubstr;
 using testing::pattern;
+using testing::send_some;
+using testing::tcp_connection;
 using testing::threads_here;
 
 constexpr const char* kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-base::FileHandle tcp_connection(int port) {
-  base::FileHandle handle(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (::connect(handle.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    throw Error("connect");
-  return handle;
-}
-
-void send_some(const base::FileHandle& handle, const std::string& bytes) {
-  (void)!send(handle.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-}
 
 /// Whether the server hangs up; what it says before that is of no interest.
 bool closed_by_server(const base::FileHandle& handle) {
@@ -123,28 +112,6 @@ TEST(Hostile, ConnectionsThatWentAwayLeaveNothingBehind) {
       << " threads, " << files_here() << " files; before " << threads << ", " << files;
 }
 
-/// Idle connections; how many of them the server keeps.
-class Crowd {
- public:
-  Crowd(const Server& server, int size, const std::string& bytes = "") {
-    for (int i = 0; i < size; ++i) {
-      peers_.push_back(tcp_connection(server.port()));
-      if (!bytes.empty()) send_some(peers_.back(), bytes);
-    }
-  }
-  [[nodiscard]] size_t kept() const {
-    size_t kept = 0;
-    for (const base::FileHandle& peer : peers_) {
-      pollfd watched{.fd = peer.get(), .events = POLLRDHUP, .revents = 0};
-      if (poll(&watched, 1, 0) == 0) ++kept;
-    }
-    return kept;
-  }
-
- private:
-  std::vector<base::FileHandle> peers_;
-};
-
 TEST(Hostile, StrangersAreFewCostNoThreadAndLetMembersIn) {
   ServerOptions options = any_port();
   options.hello_first = true;
@@ -155,7 +122,7 @@ TEST(Hostile, StrangersAreFewCostNoThreadAndLetMembersIn) {
   expect_still_serving(server);
   const size_t threads = threads_here();
   for (const std::string& bytes : {std::string(), std::string(kPreface)}) {
-    const Crowd crowd(server, 200, bytes);
+    const Crowd crowd(server.port(), 200, bytes);
     EXPECT_TRUE(eventually([&] { return crowd.kept() <= 64; })) << crowd.kept();
     EXPECT_LE(threads_here(), threads + 4) << "gRPC may have made some of its own";
     expect_still_serving(server);
@@ -212,6 +179,27 @@ TEST(Hostile, OneWhoIsNotAdmittedStaysAStranger) {
   EXPECT_TRUE(eventually([&] {
     return !connect(testing::address_of(server), {.security = {}, .patience = std::chrono::milliseconds(100)}).ok();
   }));
+}
+
+TEST(Hostile, PeersThatDoNotHangUpLeaveTheirPlacesToOthers) {
+  ServerOptions options = any_port();
+  options.most_streams = 4;
+  options.linger = std::chrono::hours(1);
+  std::atomic<int> handled = 0;
+  Server server(options, [&](Stream&) { ++handled; });
+  const size_t threads = threads_here();
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 1; i <= 30; ++i) {
+    streams.push_back(connected(server));
+    ASSERT_TRUE(eventually([&] { return handled == i; }));
+    EXPECT_THAT(streams.back()->read().failure().message, HasSubstr("the peer ended the stream"));
+  }
+  // The threads that have ended are joined when the next connection comes.
+  EXPECT_TRUE(eventually([&] {
+    tcp_connection(server.port());
+    return threads_here() <= threads + 4 + 4;
+  })) << threads_here()
+      << " threads, before " << threads << "; gRPC may have made some of its own";
 }
 
 TEST(Hostile, NoFilesLeftIsReportedOnce) {

@@ -2,6 +2,8 @@
 // everyone else is refused, and both sides say why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +12,8 @@
 #include "base/temp_dir.h"
 #include "cluster/certificate.h"
 #include "transport/keys.h"
+#include "transport/openssl.h"
+#include "transport/strangers.h"
 #include "transport/streams.h"
 
 namespace lockstep::transport {
@@ -23,10 +27,12 @@ using testing::connected;
 using testing::echo;
 using ::testing::ElementsAre;
 using testing::eventually;
+using testing::files_here;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::pattern;
 using testing::payload_of;
+using testing::threads_here;
 
 /// Lines of a server about peers that it refused.
 class Refused {
@@ -48,6 +54,21 @@ class Refused {
 void tell(Stream& stream, const std::string& text) {
   const auto held = std::make_shared<std::string>(text);
   (void)stream.write({}, std::as_bytes(std::span(*held)), held);
+}
+
+std::string text_in(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  return {data, static_cast<size_t>(size)};
+}
+
+/// First words of a client of TLS.
+std::string client_hello() {
+  const std::unique_ptr<SSL_CTX, OpensslDeleter<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
+  const std::unique_ptr<SSL, OpensslDeleter<SSL_free>> client(SSL_new(context.get()));
+  SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+  SSL_connect(client.get());  // wants an answer
+  return text_in(SSL_get_wbio(client.get()));
 }
 
 class Tls : public ::testing::Test {
@@ -211,6 +232,34 @@ TEST_F(Tls, AServerWithoutTlsIsNotTalkedTo) {
   EXPECT_THAT(refusal(server, ps(), reason), HasSubstr(reason));
 }
 
+/// A connection that gRPC hosts costs two files in the server, one that waits costs one.
+TEST_F(Tls, AHandshakeThatDoesNotGoOnCostsASocketAndNoThread) {
+  Server server(server_with(ps()), echo);
+  EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
+  const size_t threads = threads_here();
+  for (const std::string& bytes : {std::string("\x16"), std::string("\x16\x03\x01\x02\0\x01\0", 7)}) {
+    const size_t files = files_here();
+    const testing::Crowd crowd(server.port(), 100, bytes);
+    EXPECT_TRUE(eventually([&] { return crowd.kept() <= 64; })) << crowd.kept();
+    EXPECT_LE(threads_here(), threads + 2) << "gRPC may have made some of its own";
+    EXPECT_LE(files_here(), files + 100 + 64 + 10);
+    EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
+  }
+}
+
+TEST_F(Tls, AHandshakeThatComesInPiecesGoesOn) {
+  Server server(server_with(ps()), echo);
+  const base::FileHandle peer = testing::tcp_connection(server.port());
+  const std::string hello = client_hello();
+  for (const char byte : hello) {
+    testing::send_some(peer, {byte});
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  char answer = 0;
+  ASSERT_EQ(recv(peer.get(), &answer, 1, 0), 1) << "the server has closed the connection";
+  EXPECT_EQ(answer, '\x16');
+}
+
 TEST_F(Tls, RefusalsLeaveTheServerServingAndPrintNothing) {
   ::testing::internal::CaptureStderr();
   {
@@ -235,6 +284,29 @@ TEST_F(Tls, KeysThatAreReplacedAreUsedForNewConnections) {
   EXPECT_TRUE(before->read());
 }
 
+/// Changing from one authority to the next: everybody trusts both until all have new keys.
+TEST_F(Tls, NodesThatTrustTwoAuthoritiesTalkToThoseOfBoth) {
+  const auto both = [&](const std::string& name, const KeyPair& authority, const std::string& role) {
+    const KeyPair& other = &authority == &ours_ ? theirs_ : ours_;
+    const std::string folder = keys(name, authority, {name, {}, {role}}, other.certificate);
+    put(folder + "/ca.pem", ours_.certificate + theirs_.certificate);
+    return folder;
+  };
+  const std::string old_ps = both("old-ps", ours_, "ps:0");
+  const std::string new_ps = both("new-ps", theirs_, "ps:0");
+  const std::string old_worker = both("old-worker", ours_, "worker:0");
+  const std::string new_worker = both("new-worker", theirs_, "worker:0");
+  for (const std::string& server_keys : {old_ps, new_ps}) {
+    Server server(server_with(server_keys), echo);
+    for (const std::string& worker_keys : {old_worker, new_worker}) {
+      EXPECT_TRUE(connected(server, {.security = {worker_keys}, .role = "ps:0"})->write({}));
+    }
+  }
+  Server server(server_with(ps()), echo);
+  const std::string reason = "is of another authority";
+  EXPECT_THAT(refusal(server, keys("newest", theirs_, {"n1", {}, {"worker:0"}}), reason), HasSubstr(reason));
+}
+
 std::string complaint(const std::string& folder, const std::string& role = "") {
   try {
     (void)read_keys({folder, role});
@@ -242,6 +314,35 @@ std::string complaint(const std::string& folder, const std::string& role = "") {
   } catch (const UsageError& error) {
     return error.what();
   }
+}
+
+/// The same certificate with another end, signed again.
+KeyPair ending_in(const KeyPair& authority, const KeyPair& node, int seconds) {
+  const Certificate certificate = parse_certificate(node.certificate);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
+  X509_sign(certificate.get(), parse_key(authority.key).get(), EVP_sha256());
+  const Bio text(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(text.get(), certificate.get());
+  return {text_in(text.get()), node.key};
+}
+
+TEST_F(Tls, AServerWhoseCertificateExpiresIsNotTalkedToAndBothSidesSayWhy) {
+  const KeyPair node = cluster::make_node(ours_, {"brief", {}, {"ps:0"}});
+  const std::string folder = keys("brief", ours_, {"brief", {}, {"ps:0"}});
+  put(folder + "/node.key", node.key);
+  std::unique_ptr<Server> server;
+  for (int seconds = 1; !server; seconds *= 4) {  // a busy machine takes longer to start the server
+    put(folder + "/node.pem", ending_in(ours_, node, seconds).certificate);
+    try {
+      server = std::make_unique<Server>(server_with(folder), echo);
+    } catch (const UsageError&) {
+      ASSERT_LT(seconds, 100);
+    }
+  }
+  ASSERT_TRUE(eventually([&] { return !complaint(folder).empty(); }));
+  const std::string reason = "its certificate (CN=brief for ps:0) expired on 20";
+  EXPECT_THAT(refusal(*server, worker(), reason), AllOf(HasSubstr(address_of(*server)), HasSubstr(reason)));
+  EXPECT_THAT(line_of_server(), HasSubstr("this server's certificate (CN=brief for ps:0) expired on 20"));
 }
 
 TEST_F(Tls, OwnKeysThatCannotBeUsedAreNamed) {

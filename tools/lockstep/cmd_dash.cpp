@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/address.h"
+#include "base/limits.h"
 #include "command.h"
 #include "command_line.h"
 #include "dash/dash.h"
@@ -20,6 +21,7 @@ namespace lockstep::tools {
 namespace {
 
 constexpr int64_t kLargestPort = 65535;
+constexpr uint64_t kOpenFiles = 32;  ///< for some pages at once, each with files of runs
 
 struct DashArguments {
   std::string runs_dir = "runs";
@@ -39,6 +41,7 @@ int run_dash(const DashArguments& arguments) {
       throw UsageError(fmt::format("{} is a file; a folder is needed", folder));
     }
   }
+  base::check_open_files(kOpenFiles, "the dashboard");
   const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
   dash::Options options;
   options.runs_dir = arguments.runs_dir;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/limits.h"
 #include "data/catalog.h"
 #include "data/own_data.h"
 #include "display/fetch_display.h"
@@ -21,6 +22,8 @@ namespace lockstep::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kOpenFiles = 24;  ///< database, locks, pipes of a run
 
 /// What runs would each find missing, or fetch, is found or fetched once, before the first.
 void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& folder, bool quiet) {
@@ -122,6 +125,7 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   const std::vector<const lab::RunPlan*> chosen = chosen_runs(experiment, arguments.only);
   if (arguments.dry_run) return show_plan(arguments, experiment, chosen, invocation);
 
+  base::check_open_files(kOpenFiles, "the lab");
   find_data(chosen, arguments.data, arguments.json);
   lab::RunnerOptions options;
   options.lab_dir = arguments.lab_dir;

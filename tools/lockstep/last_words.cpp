@@ -1,6 +1,8 @@
 #include "last_words.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -130,6 +132,14 @@ void on_refused_memory() {
   }
 }
 
+/// Called where a thread was refused to `caller`. std::thread throws, and all is cleaned up. A library may say nothing
+/// and wait for that thread for ever when it is cleaned up, as gRPC does: then the program ends here.
+[[maybe_unused]] void on_refused_thread(const void* caller) {
+  Dl_info info{};
+  const bool throws = dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libstdc++") != nullptr;
+  if (!throws && no_thread.line[0] != 0) end_with(no_thread);
+}
+
 }  // namespace
 
 void install_last_words() {
@@ -158,3 +168,14 @@ void write_failure(const launch::RoleFailure& failure) noexcept {
 }
 
 }  // namespace lockstep::tools
+
+#ifndef LOCKSTEP_SANITIZED  // sanitizers have a pthread_create of their own
+/// In place of the system's, which it calls.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*call)(void*),
+                              void* argument) {
+  static const auto create = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  const int error = create(thread, attributes, call, argument);
+  if (error == EAGAIN) lockstep::tools::on_refused_thread(__builtin_return_address(0));
+  return error;
+}
+#endif

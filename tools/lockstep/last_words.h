@@ -1,6 +1,6 @@
-// One line and exit code 1 for ends that nobody catches: an exception on a thread of its own, or a library that calls
-// abort because it gets no memory or no thread. Other aborts end by their signal as before. Also the failure as data,
-// for the program that started this one.
+// One line and exit code 1 for ends that nobody catches: an exception on a thread of its own, memory or a thread that
+// the system refuses to this program or a library of it. Other aborts end by their signal as before. Also the failure
+// as data, for the program that started this one.
 #pragma once
 
 #include <string>
