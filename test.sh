@@ -163,14 +163,14 @@ step "asan and fuzzing: build (clang)"
 wait_for_build asan "${builders[0]}"
 step "asan and fuzzing: test"
 ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}" LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
-  run_tests asan -L "$($all && echo '^(asan|asan_all|fuzz)$' || echo '^(asan|fuzz)$')" -LE slow -j "$jobs"
+  run_tests asan -L "$($all && echo '^(asan|asan_all|fuzz)$' || echo '^(asan|fuzz)$')" -LE slow -j "$((jobs + 2))"
 
 step "tsan: build"
 wait_for_build tsan "${builders[1]}"
 step "tsan: test"
 # OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
 OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
-  run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$jobs"
+  run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$((jobs + 2))"
 
 if $all; then
   step "oneDNN 3: build and test"
