@@ -9,9 +9,9 @@ usage() {
   cat <<'TEXT'
 usage: ./test.sh [--all] [--release-only]
 
-  --all    also the slow tests (full training runs on real data), the tests of asan without it, the benchmarks' programs, a
-           build with oneDNN 3, and clang-tidy over all sources. A test that passes only when it is run once more by
-           itself fails the run
+  --all    also the slow tests (full training runs on real data), more tests under the sanitizers (asan_all, tsan_all), the
+           tests of asan without it, the benchmarks' programs, a build with oneDNN 3, and clang-tidy over all sources. A test
+           that passes only when it is run once more by itself fails the run
   --release-only
            only the tests of the release build: no sanitizers (tests/conditions/run uses it to try other machines)
 TEXT
@@ -152,8 +152,8 @@ compile release all "-DLOCKSTEP_BENCH=$everything" "-DLOCKSTEP_ASAN_TESTS_TOO=$e
 step "release: test"
 # With --all everything is built with clang as well, whose warnings are errors, too.
 if ! $release_only; then
-  compile_beside asan "$($all && echo all || echo asan_tests)"
-  compile_beside tsan "$($all && echo tsan_all_tests || echo tsan_tests)"
+  compile_beside asan "$($all && echo all || echo asan_tests)" "-DLOCKSTEP_SANITIZE_VECTORS=$everything"
+  compile_beside tsan "$($all && echo tsan_all_tests || echo tsan_tests)" "-DLOCKSTEP_SANITIZE_VECTORS=$everything"
 fi
 # Some tests mostly wait for deadlines: two of them may stand beside those that compute.
 if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE '^(slow|asan)$' -j "$((jobs + 2))"; fi
@@ -163,14 +163,14 @@ step "asan and fuzzing: build (clang)"
 wait_for_build asan "${builders[0]}"
 step "asan and fuzzing: test"
 ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}" LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" \
-  run_tests asan -L '^(asan|fuzz)$' -LE slow -j "$jobs"
+  run_tests asan -L "$($all && echo '^(asan|asan_all|fuzz)$' || echo '^(asan|fuzz)$')" -LE slow -j "$((jobs + 2))"
 
 step "tsan: build"
 wait_for_build tsan "${builders[1]}"
 step "tsan: test"
 # OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
 OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
-  run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$jobs"
+  run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$((jobs + 2))"
 
 if $all; then
   step "oneDNN 3: build and test"

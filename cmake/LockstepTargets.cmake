@@ -1,13 +1,16 @@
 # lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...] [COLD]): one static library per folder of src/. A
 # COLD room has nothing that runs in a training step; a release build optimises it less and takes a quarter less time.
-# lockstep_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]): one GoogleTest
-# program. To compile most tests costs more than to run them, so they are not optimised, except OPTIMIZED ones, which
-# compute much themselves.
+# lockstep_test(NAME SOURCES ... LIBS ... [APART ...] [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED] [ALONE]):
+# GoogleTest cases that ctest runs as NAME. The tests of a folder with the same sanitizers' labels share one program, whose
+# sources are compiled together; ctest starts it once for each, with the cases of its sources (tests/main.cpp). A source
+# whose names collide with others stands under APART. A test that needs a program of its own says ALONE. Afterwards
+# test_program is the program's target. To compile most tests costs more than to run them, so they are not optimised,
+# except OPTIMIZED ones, which compute much themselves.
 #
-# Labels that mean something here: `asan` (test.sh runs it under that sanitizer alone, with --all in release too), `tsan`
-# (also run under that sanitizer), `tsan_all` (the same only with `test.sh --all`, as it needs nearly all rooms), `fuzz` (a
-# fuzz target) and `slow` (only with `test.sh --all`). The targets asan_tests, tsan_tests and tsan_all_tests build just the
-# programs they need.
+# Labels that mean something here: `asan` (readers of what others wrote: test.sh runs it under that sanitizer alone, with
+# --all in release too), `asan_all` (in release, and with `test.sh --all` under that sanitizer too), `tsan` (also run under
+# that sanitizer), `tsan_all` (the same only with `test.sh --all`), `fuzz` (a fuzz target) and `slow` (only with `test.sh
+# --all`). The targets asan_tests, tsan_tests and tsan_all_tests build just the programs they need.
 
 add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
@@ -34,7 +37,7 @@ add_custom_target(tsan_all_tests)
 add_dependencies(tsan_all_tests tsan_tests)
 option(LOCKSTEP_ASAN_TESTS_TOO "Without sanitizers, `all` has the tests that test.sh runs under asan, too" ON)
 
-# More than a hundred test programs are linked: lld, where it is, takes a tenth of the time.
+# lld, where it is, links in a tenth of the time.
 find_program(LOCKSTEP_LLD ld.lld)
 if(LOCKSTEP_LLD)
   add_link_options(-fuse-ld=lld)
@@ -96,6 +99,17 @@ function(lockstep_always_optimize)
   endif()
 endfunction()
 
+# Vector code is compiled once per instruction set by Highway, which takes most of the time to compile it, and chosen at
+# run time; SSE4 is the least. A sanitizer's build has that alone where its tests of kernels are left out.
+option(LOCKSTEP_SANITIZE_VECTORS "With sanitizers, compile vector code for all instruction sets" ON)
+function(lockstep_vector_code target)
+  set(disabled "HWY_SCALAR|HWY_EMU128|HWY_SSSE3")
+  if(LOCKSTEP_SANITIZE AND NOT LOCKSTEP_SANITIZE_VECTORS)
+    string(APPEND disabled "|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL")
+  endif()
+  target_compile_definitions(${target} PRIVATE HWY_WANT_SSE4=1 "HWY_DISABLED_TARGETS=(${disabled})")
+endfunction()
+
 set_property(GLOBAL PROPERTY LOCKSTEP_ROOMS "")
 
 function(lockstep_room name)
@@ -134,7 +148,7 @@ function(lockstep_test_options target optimized)
   elseif(LOCKSTEP_SANITIZE)
     list(APPEND options -O1)
   endif()
-  if(LOCKSTEP_SANITIZE MATCHES address AND NOT asan IN_LIST ARGN)
+  if(LOCKSTEP_SANITIZE MATCHES address AND NOT asan IN_LIST ARGN AND NOT asan_all IN_LIST ARGN)
     list(APPEND options -g0 -fno-sanitize=all)
   endif()
   target_compile_options(${target} PRIVATE ${options})
@@ -143,25 +157,62 @@ function(lockstep_test_options target optimized)
   endif()
 endfunction()
 
-# Programs of tests of asan that other tests run without it.
-function(lockstep_always_build)
-  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL OFF)
+# The program that has the tests of this folder with these labels; made when first asked for.
+function(lockstep_test_program program)
+  if(TARGET ${program})
+    return()
+  endif()
+  cmake_parse_arguments(TEST "OPTIMIZED" "" "LABELS" ${ARGN})
+  add_executable(${program})
+  if(asan IN_LIST TEST_LABELS AND NOT LOCKSTEP_SANITIZE AND NOT LOCKSTEP_ASAN_TESTS_TOO)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${program} PRIVATE lockstep_flags lockstep_test_main GTest::gtest GTest::gmock)
+  lockstep_test_options(${program} ${TEST_OPTIMIZED} ${TEST_LABELS})
+  lockstep_compile_together(${program})
+endfunction()
+
+# The name of a folder's program: transport_asan_tsan_tests.
+function(lockstep_test_program_name result)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  set(program ${folder})
+  foreach(sanitizer asan asan_all tsan tsan_all)
+    if(sanitizer IN_LIST ARGN)
+      string(APPEND program _${sanitizer})
+    endif()
+  endforeach()
+  string(MAKE_C_IDENTIFIER ${program}_tests program)
+  set(${result} ${program} PARENT_SCOPE)
 endfunction()
 
 function(lockstep_test name)
-  cmake_parse_arguments(TEST "OPTIMIZED" "TIMEOUT" "SOURCES;LIBS;LABELS;ENVIRONMENT" ${ARGN})
-  add_executable(${name} ${TEST_SOURCES})
-  if(asan IN_LIST TEST_LABELS AND NOT LOCKSTEP_SANITIZE AND NOT LOCKSTEP_ASAN_TESTS_TOO)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  cmake_parse_arguments(TEST "OPTIMIZED;ALONE" "TIMEOUT" "SOURCES;APART;LIBS;LABELS;ENVIRONMENT" ${ARGN})
+  set(program ${name})
+  set(arguments)
+  if(NOT TEST_ALONE)
+    lockstep_test_program_name(program ${TEST_LABELS})
+    list(JOIN TEST_SOURCES "," sources)
+    list(JOIN TEST_APART "," apart)
+    set(arguments "--sources=${sources},${apart}")
   endif()
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE lockstep_flags ${TEST_LIBS} GTest::gtest_main GTest::gmock)
-  lockstep_test_options(${name} ${TEST_OPTIMIZED} ${TEST_LABELS})
+  set(optimized)
+  if(TEST_OPTIMIZED)
+    set(optimized OPTIMIZED)
+  endif()
+  lockstep_test_program(${program} ${optimized} LABELS ${TEST_LABELS})
+  target_sources(${program} PRIVATE ${TEST_SOURCES} ${TEST_APART})
+  set_source_files_properties(${TEST_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_link_libraries(${program} PRIVATE ${TEST_LIBS})
+  if(NOT TEST_ALONE)
+    add_custom_target(${name} DEPENDS ${program})
+  endif()
   lockstep_test_needs(${name} ${TEST_LABELS})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
+  add_test(NAME ${name} COMMAND ${program} ${arguments})
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
                        ENVIRONMENT "GOMP_SPINCOUNT=4000;${TEST_ENVIRONMENT}")
+  set(test_program ${program} PARENT_SCOPE)
 endfunction()

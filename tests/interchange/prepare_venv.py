@@ -15,8 +15,8 @@ UNREACHABLE = ("Failed to establish a new connection", "Temporary failure in nam
 
 def install(python, requirements):
     # Fewer tries than pip's own: without a network the answer should not take minutes.
-    result = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2",
-                             "-r", requirements], stderr=subprocess.PIPE, text=True)
+    result = subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check",
+                             "--retries", "2", "-r", requirements], stderr=subprocess.PIPE, text=True)
     if result.returncode == 0:
         return
     if any(sign in result.stderr for sign in UNREACHABLE):
