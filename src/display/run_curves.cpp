@@ -80,7 +80,8 @@ std::string run_curves(const terminal::Terminal& terminal, const RunRecord& run,
                   {"evaluation", curve(run, run.evals(), column, Over::steps, each)}},
                  Over::steps, each);
   };
-  return terminal::beside(draw(Quantity::loss, "loss"), draw(Quantity::accuracy, "accuracy"), std::max(width, kNarrowest));
+  return terminal::beside(draw(Quantity::loss, "loss"), draw(Quantity::accuracy, "accuracy"),
+                          std::max(width, kNarrowest));
 }
 
 std::string overlaid_curves(const terminal::Terminal& terminal, const std::vector<RunRecord>& runs, Over over,

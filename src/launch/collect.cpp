@@ -148,12 +148,14 @@ bool is_own(const SshJob& job, const cluster::Node& node, const std::string& pat
   const cluster::Spec& spec = job.cluster.spec;
   const std::string top = path.substr(0, path.find('/'));
   const std::vector<cluster::Task> tasks = spec.tasks();
-  const auto role = std::find_if(tasks.begin(), tasks.end(), [&](const cluster::Task& task) { return task.folder() == top; });
+  const auto role =
+      std::find_if(tasks.begin(), tasks.end(), [&](const cluster::Task& task) { return task.folder() == top; });
   if (role != tasks.end()) return here(*role);
   if (is_role_folder(top)) return job.resume;  // the cluster was another one before
   // The chief writes the run's own files. In an all-reduce every worker may lead.
-  return here(spec.chief_task()) || (spec.ps.empty() && std::any_of(node.tasks.begin(), node.tasks.end(),
-                                                                    [](const cluster::Task& task) { return task.trains(); }));
+  return here(spec.chief_task()) ||
+         (spec.ps.empty() &&
+          std::any_of(node.tasks.begin(), node.tasks.end(), [](const cluster::Task& task) { return task.trains(); }));
 }
 
 /// Names the first file that no role of the host writes; nothing if there is none.

@@ -29,7 +29,8 @@ std::string find_all_reduce_run(const settings::Settings& settings, const Cluste
 class AllReduceMember final : public GroupMember {
  public:
   /// A rank of an MPI job joins it here.
-  AllReduceMember(ClusterProcess group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  AllReduceMember(ClusterProcess group, const settings::Settings& settings, std::string job,
+                  const std::atomic<bool>* interrupt);
   /// A rank that did not come to `end` failed, and does not wait for the others.
   ~AllReduceMember() override;
 

@@ -59,7 +59,8 @@ struct MemberStart {
 
 class GroupMember {
  public:
-  GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job, const std::atomic<bool>* interrupt);
+  GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job,
+              const std::atomic<bool>* interrupt);
   virtual ~GroupMember() = default;
   GroupMember(const GroupMember&) = delete;
   GroupMember& operator=(const GroupMember&) = delete;

@@ -79,8 +79,8 @@ cluster::Engine wanted_engine(const settings::Settings& settings) {
   return cluster::Engine::automatic;
 }
 
-int live(const settings::Configuration& configuration, const settings::Settings& settings, const role::ClusterProcess& group,
-         RoleReporter& reporter) {
+int live(const settings::Configuration& configuration, const settings::Settings& settings,
+         const role::ClusterProcess& group, RoleReporter& reporter) {
   switch (group.task.role) {
     case cluster::Role::chief:
     case cluster::Role::worker:
@@ -110,8 +110,9 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
                            invocation.argv);
   catch_interrupts();
   RoleReporter reporter(found.task, settings);
-  role::ClusterProcess group{found.spec, found.task,
-                    [&reporter](std::string_view level, const std::string& text) { reporter.log(level, text); }};
+  role::ClusterProcess group{found.spec, found.task, [&reporter](std::string_view level, const std::string& text) {
+                               reporter.log(level, text);
+                             }};
   if (found.spec.ps.empty()) {
     group.mpi =
         cluster::choose_engine(wanted_engine(settings), found, cluster::process_environment()) == cluster::Engine::mpi;
