@@ -15,6 +15,7 @@
 #include "launch/new_folder.h"
 #include "launch/sha256.h"
 #include "lockstep/error.h"
+#include "process/line_reader.h"
 
 namespace lockstep::launch {
 namespace {
@@ -136,7 +137,7 @@ void refuse_own_files(const FileSums& files) {
 /// "worker-1": the folder of a role of some cluster.
 bool is_role_folder(const std::string& name) {
   const size_t dash = name.find('-');
-  return dash != std::string::npos && find_role(name.substr(0, dash)) && dash + 1 < name.size() &&
+  return dash != std::string::npos && cluster::find_role(name.substr(0, dash)) && dash + 1 < name.size() &&
          name.find_first_not_of("0123456789", dash + 1) == std::string::npos;
 }
 
@@ -169,7 +170,7 @@ void check_own(const SshJob& job, const cluster::Node& node, const FileSums& fil
   std::vector<std::string> roles;
   for (const cluster::Task& task : node.tasks) roles.push_back(task.str());
   throw DataError(fmt::format("{} of {} files are not taken: {} does not write them, '{}' first", foreign, files.size(),
-                              fmt::join(roles, ", "), printable(first)));
+                              fmt::join(roles, ", "), process::printable(first)));
 }
 
 /// Takes the files that the host's roles write. Throws where there are others.

@@ -148,7 +148,7 @@ void PsMember::report(train::Outcome& outcome) const {
   const std::vector<cluster::Task> tasks = group_.spec.members();
   const std::vector<ps::WorkerHistory>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
-    const ps::MemberRecord& from = records[i];
+    const ps::WorkerHistory& from = records[i];
     train::WorkerRecord worker;
     worker.role = tasks[i].str();
     worker.iterations = from.iterations;

@@ -430,7 +430,7 @@ train::Outcome Session::Impl::run() {
     start.clock = &clock;
     for (train::Hooks* hook : hooks_) hook->on_start(start);
     reason = replicas_ ? train_replicas(trainer, clock) : trainer.run(clock);
-  } catch (const train::NonFiniteError& error) {
+  } catch (const NonFiniteError& error) {
     if (member_) member_->end();
     end_with_error(trainer, train::StopReason::not_finite, error.what());
     throw;

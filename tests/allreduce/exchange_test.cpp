@@ -413,7 +413,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   ASSERT_TRUE(exchange.join());
   exchange.begin({0, 10, 1});
-  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied);
+  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_THAT(run.back, testing::IsEmpty());
   group.collective->abort("it makes way");
   exchange.begin({1, 10, 1});

@@ -8,14 +8,14 @@
 
 #include "base/temp_dir.h"
 
-namespace lockstep::cluster {
+namespace lockstep::launch {
 namespace {
 
 using testing::TempDir;
 
 TEST(RoleFailure, KeepsAllFieldsOnItsWay) {
-  launch::RoleFailure failure;
-  failure.kind = launch::RoleFailure::Kind::io;
+  RoleFailure failure;
+  failure.kind = RoleFailure::Kind::io;
   failure.role = "worker:1";
   failure.error_number = ENOSPC;
   failure.path = "run/checkpoints/step-1.ckpt";
@@ -23,7 +23,7 @@ TEST(RoleFailure, KeepsAllFieldsOnItsWay) {
   failure.step = 9;
   failure.output = "run";
   failure.text = "cannot write run/checkpoints/step-1.ckpt: No space left on device";
-  const std::optional<launch::RoleFailure> back = parse_failure(to_json(failure));
+  const std::optional<RoleFailure> back = parse_failure(to_json(failure));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->kind, failure.kind);
   EXPECT_EQ(back->role, failure.role);
@@ -36,22 +36,22 @@ TEST(RoleFailure, KeepsAllFieldsOnItsWay) {
 }
 
 TEST(RoleFailure, SaysWhatKindOfErrorItWas) {
-  EXPECT_EQ(failure_of(UsageError("--lr: no number")).kind, launch::RoleFailure::Kind::usage);
-  EXPECT_EQ(failure_of(DataError("damaged")).kind, launch::RoleFailure::Kind::data);
+  EXPECT_EQ(failure_of(UsageError("--lr: no number")).kind, RoleFailure::Kind::usage);
+  EXPECT_EQ(failure_of(DataError("damaged")).kind, RoleFailure::Kind::data);
   EXPECT_EQ(failure_of(IoError("cannot open x", ENOENT, "x")).path, "x");
-  EXPECT_EQ(failure_of(LimitError("too many open files")).kind, launch::RoleFailure::Kind::limit);
-  EXPECT_EQ(failure_of(Error("else")).kind, launch::RoleFailure::Kind::other);
-  const launch::RoleFailure diverged = failure_of(NonFiniteError("the loss became nan", 12));
-  EXPECT_EQ(diverged.kind, launch::RoleFailure::Kind::not_finite);
+  EXPECT_EQ(failure_of(LimitError("too many open files")).kind, RoleFailure::Kind::limit);
+  EXPECT_EQ(failure_of(Error("else")).kind, RoleFailure::Kind::other);
+  const RoleFailure diverged = failure_of(NonFiniteError("the loss became nan", 12));
+  EXPECT_EQ(diverged.kind, RoleFailure::Kind::not_finite);
   EXPECT_EQ(diverged.step, 12U);
 }
 
 TEST(RoleFailure, OfARunHasItsFolderBesideItsText) {
-  launch::RoleFailure failure;
+  RoleFailure failure;
   failure.text = "worker:1 died";
-  EXPECT_STREQ(launch::RunError(failure).what(), "worker:1 died");
+  EXPECT_STREQ(RunError(failure).what(), "worker:1 died");
   failure.output = "runs/lr-1";
-  const launch::RunError error(failure);
+  const RunError error(failure);
   EXPECT_STREQ(error.what(), "worker:1 died; partial output is in runs/lr-1");
   EXPECT_EQ(failure_of(error).text, "worker:1 died");
   EXPECT_EQ(failure_of(error).output, "runs/lr-1");
@@ -67,4 +67,4 @@ TEST(RoleFailure, IsReadFromAFileWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace lockstep::cluster
+}  // namespace lockstep::launch

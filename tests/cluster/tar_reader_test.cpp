@@ -35,7 +35,7 @@ class Tar : public ::testing::Test {
     launch::TarReader reader(arriving, limits);
     for (size_t at = 0; at < archive.size(); at += piece) reader.feed(std::string_view(archive).substr(at, piece));
     reader.finish();
-    arriving.move_out();
+    arriving.move_out([](const std::string&) { return true; });
   }
   [[nodiscard]] std::string refused(const std::string& archive, launch::TarLimits limits = {}) const {
     const std::string message = message_of<DataError>([&] { unpack(archive, 1000, limits); });

@@ -37,7 +37,7 @@ TEST(FirstParameters, TheChiefDoesNotWaitForThemWhateverItAsks) {
     Peer chief(ps, "worker:0", 0);
     chief.say(header(kind));
     const auto answer = chief.stream().read();
-    ASSERT_TRUE(answer) << answer.failure().message;
+    ASSERT_TRUE(answer) << answer.failure().message();
     EXPECT_THAT(answer.value().text(), HasSubstr("of the chief before the first parameters"));
     Peer again(ps, "worker:0", 0);
     again.initialise(1);

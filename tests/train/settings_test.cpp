@@ -153,7 +153,7 @@ TEST(Yaml, OptionsAreAMapOrTextAndFlagsAddToThem) {
 
 TEST(Options, ListsInAValueKeepTheirCommas) {
   settings::Settings settings;
-  settings::assign(settings, *find_setting("options"), "hidden=400,200,kind=plain", "test");
+  settings::assign(settings, *settings::find_setting("options"), "hidden=400,200,kind=plain", "test");
   EXPECT_EQ(settings.options, (settings::Options{{"hidden", "400,200"}, {"kind", "plain"}}));
   EXPECT_EQ(settings::value_text(settings, *find_setting("options")), "hidden=400,200,kind=plain");
 }
@@ -211,7 +211,7 @@ TEST(ToYaml, ReadsBackAsTheSameSettings) {
 TEST(Choices, AreWhatTheirNamesSay) {
   const auto set = [](const char* name, const char* text) {
     settings::Settings settings;
-    assign(settings, *find_setting(name), text, name);
+    assign(settings, *settings::find_setting(name), text, name);
     EXPECT_EQ(value_text(settings, name), text);
     return settings;
   };

@@ -192,7 +192,7 @@ TEST(Hostile, PeersThatDoNotHangUpLeaveTheirPlacesToOthers) {
   for (int i = 1; i <= 30; ++i) {
     streams.push_back(connected(server));
     ASSERT_TRUE(eventually([&] { return handled == i; }));
-    EXPECT_THAT(streams.back()->read().failure().message, HasSubstr("the peer ended the stream"));
+    EXPECT_THAT(streams.back()->read().failure().message(), HasSubstr("the peer ended the stream"));
   }
   // The threads that have ended are joined when the next connection comes.
   EXPECT_TRUE(eventually([&] {
