@@ -459,12 +459,4 @@ bool Session::finished() const { return impl_->finished != train::StopReason::no
 train::StartEvent Session::start_event() const { return impl_->start_event(); }
 train::Outcome Session::run() { return impl_->run(); }
 
-train::Outcome train(const train::Request& request) {
-  settings::Configuration configuration(request.models);
-  if (!request.config_file.empty()) configuration.load_yaml(request.config_file);
-  for (const auto& [name, text] : request.settings) configuration.set(name, text);
-  Session session(configuration, {request.hooks, request.interrupt});
-  return session.run();
-}
-
 }  // namespace lockstep::role

@@ -155,7 +155,7 @@ TEST(Options, ListsInAValueKeepTheirCommas) {
   settings::Settings settings;
   settings::assign(settings, *settings::find_setting("options"), "hidden=400,200,kind=plain", "test");
   EXPECT_EQ(settings.options, (settings::Options{{"hidden", "400,200"}, {"kind", "plain"}}));
-  EXPECT_EQ(settings::value_text(settings, *find_setting("options")), "hidden=400,200,kind=plain");
+  EXPECT_EQ(settings::value_text(settings, *settings::find_setting("options")), "hidden=400,200,kind=plain");
 }
 
 TEST(Resolve, ExplainsWhatIsMissingOrContradictory) {
