@@ -170,9 +170,9 @@ void assign(Settings& settings, const SettingDef& def, std::string_view text, co
 }
 
 bool decays_to_the_end(const Settings& settings) {
-  using Kind = optim::Schedule::Kind;
-  const Kind schedule = settings.schedule;
-  return schedule == Kind::cosine || schedule == Kind::linear || schedule == Kind::polynomial;
+  using Decay = optim::Schedule::Kind;
+  const Decay schedule = settings.schedule;
+  return schedule == Decay::cosine || schedule == Decay::linear || schedule == Decay::polynomial;
 }
 
 std::string allowed_text(const SettingDef& def) {

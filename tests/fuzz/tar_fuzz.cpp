@@ -13,7 +13,7 @@
 
 namespace {
 
-namespace cluster = lockstep::cluster;
+namespace launch = lockstep::launch;
 
 constexpr launch::TarLimits kLimits{100, 40'000};
 
