@@ -42,7 +42,7 @@ std::string printable(std::span<const char> bytes) {
   return text;
 }
 
-/// The prefix, once the file is known to be as long as it says.
+/// Returns the prefix after checking it against the file's length.
 Prefix read_prefix(std::span<const uint8_t> file, const std::string& name) {
   Prefix prefix;
   if (file.empty()) reject(name, "is empty");
@@ -68,7 +68,7 @@ Prefix read_prefix(std::span<const uint8_t> file, const std::string& name) {
   const uint64_t rest = file.size() - kPrefixBytes - kTrailerBytes;
   if (prefix.header_bytes <= rest && prefix.payload_bytes == rest - prefix.header_bytes) return prefix;
   const bool shorter = prefix.header_bytes > rest || prefix.payload_bytes > rest - prefix.header_bytes;
-  reject(name, fmt::format("is {}: {} bytes, but its first ones promise {} of header and {} of data",
+  reject(name, fmt::format("is {}: {} bytes, but its prefix promises {} of header and {} of data",
                            shorter ? "truncated" : "damaged", file.size(), prefix.header_bytes, prefix.payload_bytes));
 }
 
@@ -136,7 +136,7 @@ Checkpoint parse_checkpoint(std::span<const uint8_t> file, const std::string& na
   checkpoint.header = header_from_json({reinterpret_cast<const char*>(json.data()), json.size()}, name);
   const size_t arrays = 1 + checkpoint.header.slots.size();
   const size_t count = checkpoint.header.parameter_count();
-  // The header reader bounds count and arrays, so that this cannot overflow.
+  // The header reader bounds count and arrays, so this cannot overflow.
   if (payload.size() != count * arrays * sizeof(float)) {
     reject(name, fmt::format("is damaged: {} bytes of data, expected {} for {} arrays of {} values", payload.size(),
                              count * arrays * sizeof(float), arrays, count));

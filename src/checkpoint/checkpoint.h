@@ -1,18 +1,18 @@
-// Checkpoints: the file format, and reading and writing it. docs/formats.md shows it to users.
+// Checkpoints: the file format, reading and writing. docs/formats.md describes it for users.
 //
-//   offset  bytes
-//   0       8     magic "LSTEPCKP"
-//   8       4     format version, now 1
-//   12      4     H: bytes of the header
-//   16      8     P: bytes of the payload
-//   24      H     header: JSON (UTF-8), see CheckpointHeader
-//   24+H    P     payload: the arrays that the header lists, float32, one after the other without gaps
-//   24+H+P  4     CRC-32 (zlib's) of everything before
+//    offset  bytes
+//    0       8     magic "LSTEPCKP"
+//    8       4     format version, now 1
+//    12      4     H: bytes of the header
+//    16      8     P: bytes of the payload
+//    24      H     header: JSON (UTF-8), see CheckpointHeader
+//    24+H    P     payload: the arrays that the header lists, float32, one after the other without gaps
+//    24+H+P  4     CRC-32 (zlib's) of everything before
 //
-// All numbers are little-endian. A file appears whole or not at all (base::WholeFile). Reading trusts nothing: every
-// field is checked against its bounds and against the file's size, and the checksum before the header is believed; what
-// does not fit is a DataError of one line that names the file, what was seen and what was expected. A newer format
-// version is refused by number. Free functions and plain values; any thread.
+// All numbers are little-endian. A file appears whole or not at all (base::WholeFile). Reading trusts nothing: it
+// checks every field against its bounds and the file's size, and the checksum before it uses the header. Errors are a
+// DataError of one line that names the file, the value seen and the value expected. A newer format version is refused
+// by number. Free functions and plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -41,16 +41,16 @@ struct CheckpointHeader {
   settings::Options options;
   Shape image;  ///< [channels, height, width]
   int64_t classes = 0;
-  int64_t train_examples = 0;              ///< in a pass
+  int64_t train_examples = 0;              ///< training examples per pass
   std::vector<std::string> class_names;    ///< may be empty
-  std::vector<ParameterEntry> parameters;  ///< in the order of the parameter buffer
+  std::vector<ParameterEntry> parameters;  ///< parameters in the order of the parameter buffer
   std::string optimizer;
-  std::vector<std::string> slots;  ///< of the optimizer's state, in the order of the payload
+  std::vector<std::string> slots;  ///< names of the optimizer's state arrays, in the order of the payload
   settings::Options settings;      ///< all settings of the run, as text
   TrainingState state;
-  std::string version;  ///< of the program that wrote it
+  std::string version;  ///< version of the program that wrote it
 
-  /// Elements of all parameters together.
+  /// Number of elements of all parameters together.
   [[nodiscard]] size_t parameter_count() const;
 };
 
@@ -65,17 +65,17 @@ struct Checkpoint {
 
 std::vector<ParameterEntry> parameter_entries(const std::vector<graph::ParameterInfo>& infos);
 
-/// Writes a whole file and makes it durable; gives its size. `arrays` are the parameters, then each slot. Throws
+/// Writes a whole file and makes it durable; returns its size. `arrays` are the parameters, then each slot. Throws
 /// IoError.
 size_t write_checkpoint(const std::string& path, const CheckpointHeader& header,
                         std::span<const std::span<const float>> arrays);
 
-/// Throws IoError where it cannot be read and DataError where it is not a whole, intact checkpoint.
+/// Throws IoError if the file cannot be read and DataError if it is not a whole, intact checkpoint.
 Checkpoint read_checkpoint(const std::string& path);
-/// The same from memory; `name` stands for the file in errors.
+/// Reads a checkpoint from memory; `name` stands for the file in errors.
 Checkpoint parse_checkpoint(std::span<const uint8_t> file, const std::string& name);
 
-/// The header as JSON text and back; throws DataError that names `file` and the field.
+/// Converts the header to JSON text.
 std::string header_to_json(const CheckpointHeader& header);
 CheckpointHeader header_from_json(std::string_view json, const std::string& file);
 

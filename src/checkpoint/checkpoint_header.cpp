@@ -1,4 +1,4 @@
-// The header of a checkpoint as JSON. Writing and reading stand side by side, so that they cannot drift apart.
+// The header of a checkpoint as JSON. Writing and reading are side by side, so that they stay consistent.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kLargest = int64_t{1} << 53;  // what JSON numbers hold exactly
+constexpr int64_t kLargest = int64_t{1} << 53;  // largest integer range that JSON numbers hold exactly
 constexpr uint64_t kMostValues = uint64_t{1} << 40;
 constexpr size_t kMostArrays = 64;
 constexpr size_t kMostRanges = size_t{1} << 24;
 
-/// A value of the header with its path, so that what is wrong can be named.
+/// A value of the header with its path, so that errors can name it.
 class Field {
  public:
   Field(const Json& value, std::string path, const std::string& file)
@@ -52,7 +52,7 @@ class Field {
 
   [[nodiscard]] uint64_t count() const { return static_cast<uint64_t>(whole()); }
 
-  /// What was not finite was written as null.
+  /// Returns the number; values that are not finite were written as null.
   [[nodiscard]] double number() const {
     if (value_.is_null()) return std::numeric_limits<double>::quiet_NaN();
     if (!value_.is_number()) reject("a number");
@@ -155,7 +155,7 @@ data::Remainder read_remainder(const Field& field, int64_t examples) {
   return left;
 }
 
-/// As older programs wrote it: the number of a batch in a pass.
+/// Reads the position as older programs wrote it: the number of a batch in a pass.
 data::Remainder read_position(const Field& state, const CheckpointHeader& header) {
   const int64_t pass = state["pass"].whole();
   const int64_t batches = state["batch"].whole();
@@ -196,7 +196,8 @@ TrainingState read_state(const Field& field, const CheckpointHeader& header) {
   state.data =
       field.has("remainder") ? read_remainder(field["remainder"], header.train_examples) : read_position(field, header);
   state.seconds = field["seconds"].number();
-  if (field.has("aside_seconds")) state.aside_seconds = field["aside_seconds"].number();  // older ones lack it
+  // missing in older checkpoints
+  if (field.has("aside_seconds")) state.aside_seconds = field["aside_seconds"].number();
   state.epoch_loss_sum = field["epoch_loss_sum"].number();
   state.epoch_correct = field["epoch_correct"].count();
   state.epoch_examples = field["epoch_examples"].count();

@@ -68,7 +68,8 @@ void CheckpointStore::thin_out(const TrainingState& state) const {
   }
 }
 
-/// The newest, and all that there were beside it. Whoever writes here may replace it by a newer one meanwhile.
+/// Reads the newest checkpoint, and lists all in `files`. A training that writes here may replace it by a newer one
+/// meanwhile.
 Checkpoint CheckpointStore::read_newest(std::vector<File>& files) const {
   for (int tries = 0;; ++tries) {
     files = list();
@@ -96,7 +97,7 @@ Checkpoint CheckpointStore::load_newest(std::string& path) const {
       } catch (const Error&) {
         continue;
       }
-      throw DataError(fmt::format("{}; the one of step {} is intact: --checkpoint {} uses it", error.what(),
+      throw DataError(fmt::format("{}; the checkpoint of step {} is intact: use it with --checkpoint {}", error.what(),
                                   files[i].step, files[i].path));
     }
     throw DataError(fmt::format("{}; no older one is intact", error.what()));

@@ -1,5 +1,5 @@
-// The checkpoints of one run: a folder of `step-000001200.ckpt` files. Saving writes the new one durably first and only
-// then deletes what is neither among the newest `keep` nor the best. For one thread; one process per run (its lock).
+// The checkpoints of one run: a folder of `step-000001200.ckpt` files. Saving first makes the new one durable and only
+// then deletes the others, except the newest `keep` and the best. For one thread; one process per run (its lock).
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,31 @@ class CheckpointStore {
 
   explicit CheckpointStore(std::string folder, int64_t keep = 3) : folder_(std::move(folder)), keep_(keep) {}
 
-  /// Writes the header's step and thins out the rest; gives the file and its size. Throws IoError.
+  /// Writes the checkpoint of the header's step and deletes old ones; returns the file and its size. Throws IoError.
   struct Saved {
     std::string path;
     size_t bytes = 0;
   };
   Saved save(const CheckpointHeader& header, std::span<const std::span<const float>> arrays);
 
-  /// All checkpoints here, oldest first; other files are not looked at.
+  /// Lists all checkpoints, oldest first; ignores other files.
   [[nodiscard]] std::vector<File> list() const;
 
-  /// Reads the newest. A damaged one is a DataError that says why and which older one is intact and how to use it;
-  /// none at all is a DataError too.
+  /// Reads the newest checkpoint. Throws DataError if it is damaged, naming the reason, an intact older one and how to
+  /// use it; DataError too if there is none.
   [[nodiscard]] Checkpoint load_newest(std::string& path) const;
 
-  /// Reads the one of that name: "newest" (also when empty), "best", a path, or a file of this folder. Throws
-  /// UsageError where there is no such one, else as load_newest.
+  /// Reads a checkpoint by name: "newest" (also when empty), "best", a path, or a file of this folder. Throws
+  /// UsageError if there is no such checkpoint, otherwise as load_newest.
   [[nodiscard]] Checkpoint load(const std::string& name, std::string& path) const;
 
-  /// Whether the checkpoint of that step is here.
+  /// Returns true if there is a checkpoint of that step.
   [[nodiscard]] bool has(uint64_t step) const;
 
-  /// Gives checkpoints newer than `step` another name (`.abandoned`): a run that goes on from an older one.
+  /// Renames checkpoints newer than `step` (to `.abandoned`), because the run resumes from an older one.
   void abandon_after(uint64_t step) const;
 
-  /// Removes what a process that died while saving left behind.
+  /// Removes leftovers of a process that died while saving.
   void remove_leftovers() const;
 
   [[nodiscard]] std::string path_of(uint64_t step) const;

@@ -32,7 +32,7 @@ uint64_t matmul_flops(const Graph& graph, const Node& node) {
   return 2 * elements(node.outputs[0].type.shape) * inner;
 }
 
-/// Two per multiplication of a weight with a pixel, whichever of the three passes it is.
+/// Counts two operations per multiplication of a weight with a pixel, the same for all three passes.
 uint64_t conv_flops(const Shape& weights, const Shape& dst) {
   return 2 * elements(dst) * static_cast<uint64_t>(weights.elements(1, 4));
 }
@@ -42,14 +42,14 @@ uint64_t window_cells(const Node& node) {
   return static_cast<uint64_t>(window.kernel_h * window.kernel_w);
 }
 
-/// Ops that bring or arrange values and compute nothing.
+/// Returns true for ops that bring or arrange values and compute nothing.
 bool only_moves(Op op) {
   constexpr std::array kOps{Op::input, Op::parameter, Op::constant, Op::reshape, Op::transpose,   Op::concat,
                             Op::slice, Op::pad_slice, Op::identity, Op::reorder, Op::broadcast_to};
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-/// The layer a node belongs to: the outermost scope of its name.
+/// Returns the layer of a node: the outermost scope of its name.
 std::string layer_name(std::string_view node_name) {
   if (node_name.starts_with(kBackward)) node_name.remove_prefix(kBackward.size());
   return std::string(node_name.substr(0, node_name.find('/')));
@@ -85,7 +85,7 @@ void add_backward(ModelDescription& description, const Graph& graph, const Node&
   }
 }
 
-/// The graph without what nobody wants, such as the gradient of the images.
+/// Returns the graph without unused parts, such as the gradient of the images.
 Graph needed_part(const Graph& graph, const nn::ModelGraph& built, const std::vector<graph::Value>& gradients) {
   program::Work work{graph, {built.loss.id()}, {}};
   if (built.correct.valid()) work.outputs.push_back(built.correct.id());

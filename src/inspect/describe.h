@@ -1,4 +1,4 @@
-// A model seen from outside, for `lockstep describe`: layers, parameters, arithmetic, memory and the kernels chosen.
+// The description of a model for `lockstep describe`: layers, parameters, arithmetic, memory and the chosen kernels.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct DescribeRequest {
   const nn::ModelDef* model = nullptr;
   settings::Options options = {};
   int64_t batch = 1;
-  int64_t classes = 0;         ///< 0: as many as the model is made for
+  int64_t classes = 0;         ///< number of classes; 0: the model's default
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";
   int threads = 1;
@@ -29,13 +29,13 @@ struct LayerInfo {
   std::string ops;  ///< "conv2d + bias_add"
   Shape output;
   size_t parameters = 0;
-  uint64_t forward_flops = 0;  ///< per batch
+  uint64_t forward_flops = 0;  ///< operations per batch
   uint64_t backward_flops = 0;
 };
 
 struct MemoryInfo {
   size_t arena_bytes = 0;
-  size_t unshared_bytes = 0;  ///< what the arena would take without reuse
+  size_t unshared_bytes = 0;  ///< size of the arena without reuse
   size_t parameter_bytes = 0;
   size_t gradient_bytes = 0;
   size_t optimizer_bytes = 0;
@@ -53,11 +53,11 @@ struct ModelDescription {
   uint64_t backward_flops = 0;
   std::vector<LayerInfo> layers;
   std::vector<graph::ParameterInfo> parameter_table;
-  MemoryInfo memory;                         ///< of a training step
-  std::vector<program::KernelInfo> kernels;  ///< of a training step, in order
+  MemoryInfo memory;                         ///< memory of a training step
+  std::vector<program::KernelInfo> kernels;  ///< kernels of a training step, in order
 };
 
-/// Floating-point operations of one node of a graph; a multiplication and an addition are two.
+/// Returns the floating-point operations of one node of a graph; a multiplication and an addition are two.
 uint64_t flops(const graph::Graph& graph, const graph::Node& node);
 
 ModelDescription describe(const DescribeRequest& request);

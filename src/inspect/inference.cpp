@@ -31,7 +31,7 @@ int threads_or_all(int threads) {
   return settings::resolve_threads(settings);
 }
 
-/// A label must mean the same as in training.
+/// Checks that labels mean the same as in training.
 void check_class_names(const TrainedModel& model, const data::Dataset& dataset) {
   const std::vector<std::string>& trained = model.header.class_names;
   const bool known = !trained.empty() && !dataset.class_names.empty();
@@ -67,7 +67,7 @@ TrainedModel load_model(const ModelSource& source) {
   if (interchange::is_model_file(named)) {
     model.models.insert(model.models.begin(), settings::load_kept_model(model.file, named));
     if (model.models.front().name != model.header.model) {
-      throw DataError(fmt::format("checkpoint {} is of model '{}', but its model file holds '{}'", model.file,
+      throw DataError(fmt::format("checkpoint {} belongs to model '{}', but its model file holds '{}'", model.file,
                                   model.header.model, model.models.front().name));
     }
   }
@@ -90,7 +90,7 @@ data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
   settings::Settings settings = same ? run : settings::Settings{};
   settings.data = request.data.empty() ? run.data : request.data;
   if (!request.dataset.empty()) {
-    // The run's own splits are for its own data; of another, what is held out would be a choice of nobody.
+    // The run's splits apply only to its own data set.
     settings.dataset = request.dataset;
     settings.holdout = settings.train_limit = settings.test_limit = 0;
     settings.data_scale = 1;
@@ -112,7 +112,7 @@ data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& f
 train::Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
   data::Dataset dataset =
       load_data(model, {request.dataset, request.data, request.fetch_progress, request.label_column});
-  // A folder given for another data set may hold that under the names of the run's own.
+  // A folder given for another data set may contain that data set under the file names of the run's own.
   const std::string folder = request.dataset.empty() ? request.data : "";
   const data::PixelScaling pixels = pixel_scaling(model, folder, request.fetch_progress);
   data::Examples& examples = pick_split(dataset, request.split);
@@ -137,7 +137,7 @@ void require_classes(const TrainedModel& model) {
   std::error_code ignored;
   const bool shows = !traits.picture.empty() && std::filesystem::is_directory(folder, ignored);
   throw UsageError(fmt::format("predict: model '{}' has no classes{}", model.header.model,
-                               shows ? "; its pictures are in " + folder.string() : ""));
+                               shows ? "; see its pictures in" + folder.string() : ""));
 }
 
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads,

@@ -1,4 +1,4 @@
-// Using a trained model: evaluation on its data set and predictions for images. Free functions over a loaded model,
+// Using a trained model: evaluation on a data set, and predictions for images. Free functions over a loaded model,
 // which owns its parameters; for one thread at a time.
 #pragma once
 
@@ -17,65 +17,65 @@ namespace lockstep::inspect {
 
 struct ModelSource {
   std::string run;         ///< a run's folder, its name under runs_dir, or a checkpoint file
-  std::string checkpoint;  ///< of the run: a file, "newest" (also when empty) or "best"
+  std::string checkpoint;  ///< checkpoint of the run: a file, "newest" (also when empty) or "best"
   std::string runs_dir = "runs";
-  std::vector<nn::ModelDef> models;  ///< besides the zoo's
+  std::vector<nn::ModelDef> models;  ///< models besides the zoo's
 };
 
 struct TrainedModel {
-  std::string file;  ///< the checkpoint
+  std::string file;  ///< path of the checkpoint
   checkpoint::CheckpointHeader header;
   train::ModelSpec spec;
-  std::vector<nn::ModelDef> models;  ///< what spec points into, unless the zoo's
+  std::vector<nn::ModelDef> models;  ///< models that spec points into, besides the zoo's
   Buffer parameters;
 
   [[nodiscard]] const float* values() const { return parameters.as<float>().data(); }
 };
 
-/// Throws UsageError where there is no such run or checkpoint, DataError where it is damaged or is another model's.
+/// Throws UsageError if there is no such run or checkpoint, DataError if it is damaged or belongs to another model.
 TrainedModel load_model(const ModelSource& source);
 
 struct DataRequest {
   std::string dataset = {};  ///< empty: the run's, with the run's splits
   std::string data = {};     ///< folder; empty: the run's
   data::FetchCallback fetch_progress = {};
-  std::string label_column = {};  ///< of a CSV file; empty: the run's
+  std::string label_column = {};  ///< column of a CSV file; empty: the run's
 };
 
-/// The data that the model was trained on, or another data set. Throws as data::load does, and UsageError where the
+/// Loads the data that the model was trained on, or another data set. Throws as data::load does, and UsageError if the
 /// classes have other names.
 data::Dataset load_data(const TrainedModel& model, const DataRequest& request);
 
-/// What the run scaled pixels by, from its training examples in `folder` (empty: the run's); empty unless its setting
-/// pixels is standard. Throws as data::load does.
+/// Returns the scaling of pixels in the run, computed from its training examples in `folder` (empty: the run's). Empty
+/// unless its setting pixels is standard. Throws as data::load does.
 data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& folder = "",
                                  const data::FetchCallback& progress = {});
 
 struct EvaluateRequest {
   std::string dataset = {};    ///< empty: the run's
   std::string data = {};       ///< folder; empty: the run's
-  std::string split = "test";  ///< or "train", "validation"
+  std::string split = "test";  ///< "test", "train" or "validation"
   int64_t batch = 500;
-  int64_t limit = 0;  ///< examples; 0: all
+  int64_t limit = 0;  ///< number of examples; 0: all
   int threads = 0;    ///< 0: one per core
   std::string backend = "cpu";
   data::FetchCallback fetch_progress = {};
-  std::string label_column = {};  ///< of a CSV file; empty: the run's
+  std::string label_column = {};  ///< column of a CSV file; empty: the run's
 };
 
-/// Loss and accuracy of the model on a split. Throws as data::load and Evaluator do.
+/// Returns loss and accuracy of the model on a split. Throws as data::load and Evaluator do.
 train::Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request);
 
 struct Prediction {
   int label = 0;
   float probability = 0;
-  std::vector<float> probabilities;  ///< of all classes
+  std::vector<float> probabilities;  ///< probabilities of all classes
 };
 
-/// UsageError where the model is no classifier, whose answers predict could tell.
+/// Throws UsageError unless the model is a classifier, because only those have predictions.
 void require_classes(const TrainedModel& model);
 
-/// What the model sees in each image, scaled by `pixels` where given. Throws DataError where the images are of another
+/// Returns the model's prediction for each image, scaled by `pixels` if given. Throws DataError for images of another
 /// shape, and as require_classes does.
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads = 0,
                                 const std::string& backend = "cpu", const data::PixelScaling* pixels = nullptr);

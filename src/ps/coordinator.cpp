@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kStalenessBins = 64;
 
-/// Rounds without anything for a member are none of its work.
+/// Adds an applied push to a worker's record. Rounds without data for the worker do not count as its work.
 void count_update(WorkerHistory& record, const Push& push, uint64_t staleness) {
   if (push.report.examples == 0) return;
   record.iterations += static_cast<uint64_t>(push.rounds);
@@ -54,7 +54,7 @@ void Coordinator::activate(Member& member) {
   member.presence = Presence::active;
   member.finished = member.wants_in = false;
   member.told_plan = 0;
-  // A joiner starts at the slowest one's clock: nobody has to wait for it to catch up.
+  // A joiner starts at the clock of the slowest member, so that nobody has to wait for it to catch up.
   uint64_t slowest = UINT64_MAX;
   for (const Member& other : members_) {
     if (&other != &member && computes(other)) slowest = std::min(slowest, other.clock);
@@ -66,13 +66,13 @@ void Coordinator::activate(Member& member) {
 bool Coordinator::join(int number, uint64_t incarnation) {
   Member& member = at(number);
   if (member.incarnation != incarnation) {
-    member.applied = member.arriving = 0;  // it counts its pushes anew
+    member.applied = member.arriving = 0;  // its pushes are counted from 0 again
     ++member.record.joins;
   }
   member.incarnation = incarnation;
   member.pending.reset();
   member.answered = false;
-  // One that was expected takes the share that waits for it.
+  // An expected member takes the share that is reserved for it.
   if (member.presence == Presence::absent && member.place >= 0 && member.done == 0 && !plan_is_old_) {
     activate(member);
     return true;
@@ -86,7 +86,7 @@ bool Coordinator::join(int number, uint64_t incarnation) {
   return takes_part(number, incarnation);
 }
 
-/// Synchronous: whoever waits for a version that nobody works on takes part now.
+/// Synchronous: waiting workers join as soon as nobody works on the next version.
 void Coordinator::let_in() {
   const auto any = [this](auto which) { return std::any_of(members_.begin(), members_.end(), which); };
   if (any([](const Member& m) { return m.wants_in; }) && !any([&](const Member& m) { return computes(m); })) replan();
@@ -187,8 +187,8 @@ bool Coordinator::complete(const Member& member) const {
 
 std::optional<Decision> Coordinator::decide() const {
   if (!options_.sync || stop_ != train::StopReason::none) return std::nullopt;
-  int64_t with_data = 0;  // that have come or may still come
-  int64_t without = 0;    // at the end of a pass some have nothing
+  int64_t with_data = 0;  // gradients received or still possible
+  int64_t without = 0;    // members without data: at the end of a pass some have none
   Decision decision{version_ + 1, {}, 1};
   for (int i = 0; i < options_.members; ++i) {
     const Member& member = at(i);
@@ -208,7 +208,8 @@ std::optional<Decision> Coordinator::decide() const {
   return decision;
 }
 
-/// As the trainer weighs accumulated batches: means of batches count by their examples, relative to the first.
+/// Sets the weights as the trainer weighs accumulated batches: means of batches count by their examples, relative to
+/// the first.
 void Coordinator::weigh(Decision& decision) const {
   const auto examples = [&](const Contributor& c) { return static_cast<float>(at(c.member).pending->report.examples); };
   if (decision.contributors.empty() || !options_.mean) return;

@@ -1,4 +1,4 @@
-// The coordinator's side of the data: who computes what, and what is left.
+// The coordinator's data: assigned batches and remaining data.
 #include <algorithm>
 #include <limits>
 
@@ -7,7 +7,7 @@
 namespace lockstep::ps {
 namespace {
 
-/// Gives positions of a pass that is under way back to what is left.
+/// Returns positions of the current pass to the remaining data.
 void give_back(data::Remainder& rest, const data::PassPart& part) {
   auto at = std::find_if(rest.parts.begin(), rest.parts.end(), [&](const auto& p) { return p.pass >= part.pass; });
   if (at == rest.parts.end() || at->pass != part.pass) at = rest.parts.insert(at, {part.pass, {}});
@@ -49,7 +49,7 @@ data::Remainder Coordinator::left(bool with_living) const {
   return rest;
 }
 
-/// Not sharded: rounds that everyone has behind it who still trains; of the furthest when nobody does.
+/// Not sharded: returns the rounds done by every active member, or by the furthest member if none is active.
 int64_t Coordinator::own_rounds() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = 0;
@@ -62,7 +62,7 @@ int64_t Coordinator::own_rounds() const {
 
 data::Remainder Coordinator::remaining() const { return left(true); }
 
-/// Asynchronous: what living members are computing stays theirs, whatever the next plan says.
+/// Asynchronous: members that are alive keep the batches they are computing, whatever the next plan says.
 void Coordinator::reserve_current_batches() {
   for (int i = 0; i < options_.members; ++i) {
     Member& member = at(i);
@@ -71,8 +71,8 @@ void Coordinator::reserve_current_batches() {
   }
 }
 
-/// The batches of its next push, as its trainer will take them: `most`, fewer at the end of a part, and never none
-/// with an example.
+/// Reserves the batches of the member's next push as its trainer will take them: up to `most`, fewer at the end of a
+/// part, and at least one with an example.
 void Coordinator::reserve(Member& member, int64_t most) {
   Reserved& reserved = member.reserved;
   reserved = {{}, 0, 0, plan_.id};
@@ -97,7 +97,7 @@ void Coordinator::replan() {
     if (!options_.sync) reserve_current_batches();
     plan_.data = left(false);
   }
-  // Not sharded and asynchronous, nothing changes for those who are here.
+  // If not sharded and asynchronous, nothing changes for the current members.
   if (options_.sharded || options_.sync || plan_.id == 0) ++plan_.id;
   for (Member& member : members_) {
     if (!computes(member)) member.reserved = {};
@@ -132,7 +132,8 @@ std::optional<data::Plan> Coordinator::news(int number, uint64_t known) {
   return plan;
 }
 
-/// Whether the next `rounds` rounds of a member's plan hold so many examples, in no more batches than a push has.
+/// Returns true if the next `rounds` rounds of a member's plan hold this many examples in no more batches than a push
+/// has.
 bool Coordinator::holds(int number, int64_t rounds, uint64_t examples) const {
   const Member& member = at(number);
   if (member.told_plan != plan_.id || !member.told || rounds < 0) return false;
@@ -149,7 +150,7 @@ bool Coordinator::holds(int number, int64_t rounds, uint64_t examples) const {
   return found == examples;
 }
 
-/// Whether a push is of the batches that are its sender's.
+/// Returns true if the push has exactly the batches that are due from its sender.
 bool Coordinator::is_due(const Push& push) const {
   if (push.plan == plan_.id) return push.rounds > 0 && holds(push.member, push.rounds, push.report.examples);
   const Reserved& reserved = at(push.member).reserved;

@@ -1,4 +1,4 @@
-// What the coordinator writes down with every version, and how it goes on from that.
+// The coordinator's ledger: saved with every version, read to resume.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kReturnWait = 15;  ///< seconds that the members of a ledger may take to come back
+constexpr double kReturnWait = 15;  ///< seconds that the members of a ledger have to rejoin
 constexpr int64_t kMostRounds = INT64_C(1) << 40;
 
 }  // namespace

@@ -168,7 +168,7 @@ void check(const wire::JobConfig& job) {
 void check(const wire::Reply& reply) {
   const double waited = reply.waited_seconds();
   if (std::isfinite(waited) && waited >= 0) return;
-  throw DataError(fmt::format("a reply that waited {} s; 0 or more is allowed", waited));
+  throw DataError(fmt::format("a reply says that it waited {} s; 0 or more is allowed", waited));
 }
 
 train::StopReason stop_reason(uint32_t number) {

@@ -1,6 +1,6 @@
-// What the frames between workers and servers mean, and the conversion of plain values to protocol buffers and back.
-// What comes from the network is checked here and in wire/: `parse` and the from_wire functions reject what makes no
-// sense with a DataError. Free functions; any thread.
+// The frames between workers and servers, and the conversion of plain values to protocol buffers and back. Values from
+// the network are checked here and in wire/: `parse` and the from_wire functions throw DataError for impossible values.
+// Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -23,37 +23,38 @@ constexpr uint32_t kProtocol = 1;
 
 /// Kinds of frames. The payload is `count` elements, then a message of proto/cluster.proto where the kind has one.
 enum class Kind : uint16_t {
-  hello = 1,     ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
-  welcome,       ///< Welcome
-  refuse,        ///< text: why; the stream ends
-  heartbeat,     ///< control, both ways
-  notice,        ///< control: Notice
-  received,      ///< control: a server has a whole push: offset is the member, extra its incarnation
-  commit,        ///< control: Commit, to the other servers
-  init_begin,    ///< JobConfig
-  init,          ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
-  init_end,      ///< Ledger, for the coordinator; version; answered by ok
-  join,          ///< take part; answered by parameters
-  pull,          ///< parameters of at least `version`; answered by parameters
-  push,          ///< elements of a gradient at `offset` of the shard; flag kLast: with PushEnd
-  parameters,    ///< elements at `offset` of the shard; flag kLast: with Reply
-  leave,         ///< Leave; answered by ok at once, or by parameters when there is work left
-  wait_end,      ///< answered by snapshot_end (Snapshot) when all have ended, or by parameters when there is work left
-  hold,          ///< nothing changes until release; answered by snapshot_end with the Ledger of what was applied
-  snapshot,      ///< all state of at least `version` and of the pushes in the Ledger; answered by state frames,
-                 ///< snapshot_end
-  release,       ///< of what is held
-  state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` of the shard
+  hello = 1,   ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
+  welcome,     ///< Welcome
+  refuse,      ///< text: the reason; the stream ends
+  heartbeat,   ///< control, both ways
+  notice,      ///< control: Notice
+  received,    ///< control: a server has a whole push: offset is the member, extra its incarnation
+  commit,      ///< control: Commit, to the other servers
+  init_begin,  ///< JobConfig
+  init,        ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` in the shard
+  init_end,    ///< Ledger, for the coordinator; version; answered by ok
+  join,        ///< asks to join; answered by parameters
+  pull,        ///< asks for parameters of `version` or newer; answered by parameters
+  push,        ///< elements of a gradient at `offset` in the shard; flag kLast: with PushEnd
+  parameters,  ///< elements at `offset` in the shard; flag kLast: with Reply
+  leave,       ///< Leave; answered by ok at once, or by parameters if work is left
+  wait_end,    ///< answered by snapshot_end (Snapshot) when all have finished, or by parameters if work is left
+  hold,        ///< stops changes until release; answered by snapshot_end with the Ledger of the applied pushes
+  /// asks for all state of `version` or newer that includes the pushes in the Ledger; answered by state frames, then
+  /// snapshot_end
+  snapshot,
+  release,       ///< ends a hold
+  state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` in the shard
   snapshot_end,  ///< Snapshot; version
-  follow,        ///< the evaluator: the next snapshot after `version`; flag kExact: that one
-  stop,          ///< the evaluator met a rule that ends all: extra is the reason
-  end,           ///< the chief has all it needs: everyone may go; answered by ok
+  follow,        ///< the evaluator: asks for the next snapshot after `version`; flag kExact: for exactly that one
+  stop,          ///< the evaluator met a rule that ends training; extra is the reason
+  end,           ///< the chief has everything it needs: all may leave; answered by ok
   ok,
 };
 constexpr uint16_t kControl = 1;
 constexpr uint16_t kExact = 1;
 
-/// Of elements on the wire.
+/// Type of elements on the wire.
 using transport::Element;
 Element parse_element(const std::string& text);
 
@@ -68,7 +69,7 @@ using wire::send_elements;
 using wire::send_text;
 using wire::take_elements;
 
-/// The numbers of a push's and its answer's arrows in a trace.
+/// Returns the id of the arrow from a push to its answer in a trace.
 uint64_t push_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
 uint64_t pull_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
 
@@ -87,11 +88,11 @@ Rules from_wire(const wire::Optimizer& optimizer);
 void to_wire(const CoordinatorOptions& options, wire::JobConfig& to);
 CoordinatorOptions coordinator_options(const wire::JobConfig& job);
 std::vector<program::ParameterRange> ranges_of(const google::protobuf::RepeatedPtrField<wire::Range>& ranges);
-/// Checks numbers that sizes depend on; a DataError names what is wrong.
+/// Checks numbers that sizes depend on; throws DataError that names the wrong one.
 void check(const wire::JobConfig& job);
-/// Checks times, which are added up.
+/// Checks times, because they are added up.
 void check(const wire::Reply& reply);
-/// A number that is none is an error's.
+/// Converts a number; an unknown one becomes `error`.
 train::StopReason stop_reason(uint32_t number);
 
 }  // namespace lockstep::ps

@@ -20,9 +20,9 @@
 namespace lockstep::ps {
 namespace {
 
-/// Elements that are summed and applied before the next ones are fetched: their gradients stay in the cache.
+/// Elements summed and applied before the next ones are fetched, so that their gradients stay in the cache.
 constexpr size_t kBlock = 16384;
-/// Fewer elements than this are updated before another thread has woken up.
+/// Fewest elements worth a second thread: fewer are updated before it has woken up.
 constexpr int64_t kThreadElements = INT64_C(256) << 10;
 constexpr size_t kBuffers = 3;  // one current, one being sent, one being written
 
@@ -30,7 +30,7 @@ size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 std::unique_ptr<StateMemory> make_memory(const ParameterShardOptions& options, const BufferLayout& layout) {
   if (options.durability == Durability::checkpoint) return std::make_unique<PlainMemory>(layout, kBuffers);
-  if (options.file.empty()) throw UsageError("shard: a durable one needs a file");
+  if (options.file.empty()) throw UsageError("shard: durability needs a file");
   const StateFileOptions file{options.file, options.identity, options.ledger_bytes, kBuffers,
                               options.durability == Durability::machine};
   return std::make_unique<StateFile>(file, layout, page_bytes());
@@ -42,8 +42,8 @@ std::vector<std::string> slot_names_of(const optim::OptimizerSettings& settings)
   return {names.begin(), names.end()};
 }
 
-/// Several threads may do this to the same block at once: updates of single elements may then get lost, which is what
-/// lock-free means. A function of its own so that the thread sanitizer can be told.
+/// Updates a block. Several threads may update the same block at once. Updates of single elements may then get lost;
+/// this is the meaning of lock-free. A separate function, so that the thread sanitizer can exempt it.
 [[gnu::noinline]] void update_in_place(const optim::OptimizerSettings& settings, const optim::Update& update,
                                        const optim::Block<float>& block, std::span<const float> gradient) {
   optim::apply_update(settings, update, block, gradient, block);
@@ -79,7 +79,7 @@ class ParameterShard::Impl {
 
  private:
   void check(std::span<const Contribution> contributions) const;
-  /// Of two contributions or more.
+  /// Sums a block of two or more contributions.
   void sum_block(std::span<const Contribution> contributions, float mean_scale, size_t first,
                  std::span<float> sum) const;
   template <class Block>
@@ -90,11 +90,11 @@ class ParameterShard::Impl {
   const std::vector<std::string> slot_names_;
   const BufferLayout layout_;
   const std::shared_ptr<VersionedBuffers> buffers_;
-  std::vector<Buffer> scratch_;  // a block of sums per thread
+  std::vector<Buffer> scratch_;  // one block of sums per thread
   base::Mutex staging_mutex_;
   std::map<size_t, Buffer> staging_ LOCKSTEP_GUARDED_BY(staging_mutex_);
-  Buffer sum_;                        // of the contributions that sum_of_squares saw, until they are applied
-  std::vector<Contribution> summed_;  // which those were; empty when none
+  Buffer sum_;                        // sum made by sum_of_squares, until it is applied
+  std::vector<Contribution> summed_;  // contributions in that sum; empty: none
   float summed_scale_ = 1;
   double commit_seconds_ = 0;
   std::atomic<uint64_t> copied_{0};

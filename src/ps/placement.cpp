@@ -12,7 +12,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr int64_t kCut = 16;  // elements: whole cache lines, so that shards are aligned alike
+constexpr int64_t kCut = 16;  // elements per cut: whole cache lines, so that all shards are aligned alike
 
 using Ranges = std::vector<program::ParameterRange>;
 
@@ -22,8 +22,8 @@ size_t total(const std::vector<graph::ParameterInfo>& parameters) {
   return end;
 }
 
-/// Parts differ by at most one line: the elements after the last whole line go to the last server, whose part is one of
-/// the small ones. With less than a line for each, the first ones get a line.
+/// Returns one server's part. Parts differ by at most one line: the elements after the last whole line go to the last
+/// server, whose part is one of the small ones. With less than a line per server, the first servers get a line.
 base::Range balanced_part(int64_t count, int server, int servers) {
   const int64_t lines = count / kCut;
   if (lines < servers) return base::share(count, server, servers, kCut);
@@ -41,7 +41,7 @@ std::vector<Ranges> place_balanced(size_t count, int servers) {
   return placed;
 }
 
-/// Neighbours in the buffer become one range.
+/// Appends a range; neighbours in the buffer become one range.
 void append(Ranges& ranges, program::ParameterRange range) {
   if (range.count == 0) return;
   if (!ranges.empty() && ranges.back().offset + ranges.back().count == range.offset) {

@@ -1,4 +1,4 @@
-// Which parameter server holds which elements of the parameter buffer.
+// The placement of the parameter buffer's elements on parameter servers.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ enum class Placement : uint8_t {
 };
 Placement parse_placement(std::string_view text);
 
-/// Ranges of each server, ascending, covering all elements once. A server may get none.
+/// Returns the ranges of each server, ascending; together they cover every element once. A server may get none.
 std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters,
                                                         int servers, Placement placement);
 
-/// The part of `ranges` that lies in `within`, both in the whole buffer's positions, and where it starts among `ranges`
+/// The part of `ranges` that lies in `within`, both as positions in the whole buffer, and its start if `ranges` are
 /// laid one after the other.
 struct Slice {
   program::ParameterRange global;

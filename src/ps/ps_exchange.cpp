@@ -19,7 +19,8 @@ using exchange::BatchReport;
 using exchange::StepInfo;
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-constexpr std::chrono::seconds kLetGo{10};  ///< for the transport to let go of the gradients of a broken connection
+/// patience for the transport to release the gradients of a broken connection
+constexpr std::chrono::seconds kLetGo{10};
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -72,7 +73,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
 }
 
 PsExchange::~PsExchange() {
-  while (parts_.size() > 1) parts_.pop_back();  // their threads may speak to the first one's link
+  while (parts_.size() > 1) parts_.pop_back();  // threads of the other links may use the first one's link
 }
 
 void PsExchange::begin(const exchange::StepStart& start) {
@@ -81,10 +82,10 @@ void PsExchange::begin(const exchange::StepStart& start) {
   ++sequence_;
   bucket_ = {};
   traced_ = options_.trace != nullptr && start.traced;
-  // After a broken connection the transport may still hold the gradients of the push before.
+  // After a broken connection the transport may still hold the gradients of the previous push.
   const Clock::time_point patience = Clock::now() + kLetGo;
   while (hold_.use_count() > 1) {
-    if (Clock::now() > patience) throw Error("the transport does not let go of a broken connection's memory");
+    if (Clock::now() > patience) throw Error("the transport still holds the memory of a broken connection");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (!hold_) hold_ = std::make_shared<int>(0);
@@ -112,7 +113,7 @@ void PsExchange::push_bucket() {
     base::Result<transport::Stream*> stream = part->link->stream("its connection");
     const bool sent =
         stream && part->pushed_on == part->link->connections() && push(*part, *stream.value(), bucket_, false);
-    if (!sent) part->pushed_on = 0;  // complete() sends all of it again
+    if (!sent) part->pushed_on = 0;  // complete() sends the whole push again
   }
   bucket_ = {};
   const Clock::time_point now = Clock::now();
@@ -187,7 +188,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
     if (reply) {
-      // In sync the other servers wait for the first one, who knows for whom.
+      // In sync the other servers wait for ps:0, which knows the missing members.
       if (first || !options_.coordination.sync) {
         spent_.others = std::max(spent_.others, reply.value().waited_seconds());
       }
@@ -200,7 +201,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     note(reply.failure());
     part.link->drop(reply.failure().message());
     if (chief()) {
-      // A server that lost its state needs new parameters from here; then everyone joins anew.
+      // A server that lost its state needs the parameters from this worker; then all workers join again.
       base::Result<transport::Stream*> back = part.link->stream(fmt::format("its answer to push {}", sequence_));
       if (back && !part.link->welcome().initialised()) {
         wire::Reply anew;
@@ -212,7 +213,7 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
 }
 
 void PsExchange::trace_answer(ServerPart& part, const wire::Reply& reply) {
-  if (reply.sent_at() == 0) return;  // it keeps no trace
+  if (reply.sent_at() == 0) return;  // the server writes no trace
   const Clock::time_point now = Clock::now();
   base::Tracer& tracer = options_.trace->tracer();
   options_.trace->flow_end(pull_label_, pull_flow(member_, incarnation_, sequence_, part.index), now);
@@ -227,7 +228,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   gradient_scale_ = 1;
   gradient_norm_ = kNone;
   if (report.examples == 0 && !options_.coordination.sync) {
-    // Nothing to say: the round is counted with the next push.
+    // No data in this round: it is counted with the next push.
     StepInfo same;
     same.step = parts_.front()->version;
     same.entered = entered;
@@ -276,13 +277,13 @@ base::Result<StepInfo> PsExchange::await_answers() {
   const bool stopped = reply.value().stop() != 0 && !reply.value().applied();
   for (size_t i = 1; i < parts_.size(); ++i) {
     if (stopped && options_.coordination.sync) {
-      // The version that the others' answers would wait for will not be made.
+      // The version that the other answers wait for will not be made.
       parts_[i]->link->drop("training stops");
       continue;
     }
     base::Result<wire::Reply> other = complete(*parts_[i]);
     if (!other) return other.failure();
-    if (other.value().rejoin()) return rejoin({});  // it lost its state: all go back
+    if (other.value().rejoin()) return rejoin({});  // the server lost its state: all workers go back
   }
   if (anew) return rejoin(reply.value());
   if (options_.coordination.sync && parts_.size() > 1) {
@@ -296,7 +297,7 @@ bool PsExchange::ended() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->link->ended(); });
 }
 
-/// The first server knows first, and stays longest.
+/// Looks for signs of the end at ps:0, which knows first and stays longest.
 std::optional<exchange::Ending> PsExchange::look_for_ending() const {
   const ServerLink& first = *parts_.front()->link;
   if (first.ended()) return exchange::Ending{first.why_ended(), 0};
@@ -333,7 +334,7 @@ base::Result<StepInfo> PsExchange::rejoin(const wire::Reply& reply) {
   return info;
 }
 
-/// Asynchronous: each gradient is clipped by itself.
+/// Asynchronous: clips each gradient by itself.
 void PsExchange::clip() {
   constexpr double kTiny = 1e-6;
   const double norm = std::sqrt(optim::sum_of_squares(parameters_.gradients(), options_.threads));

@@ -1,4 +1,4 @@
-// How a worker takes part: the first parameters, joining, pulling.
+// How a worker joins: the first parameters, joining, pulling.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ base::Status PsExchange::connect_all(const std::string& awaited) {
 }
 
 base::Status PsExchange::initialise_if_needed() {
-  // All of one generation: a chief may have died after it had set only some of them anew.
+  // All servers must have one generation: a chief may have died after it had set only some of them again.
   const uint64_t current = parts_.front()->link->welcome().generation();
   const bool all = std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) {
     return part->link->welcome().initialised() && part->link->welcome().generation() == current;
@@ -30,9 +30,10 @@ base::Status PsExchange::initialise_if_needed() {
   for (const auto& part : parts_) generation = std::max(generation, part->link->welcome().generation());
   const Initial initial = options_.initial();
   if (generation > 0) {
-    options_.log("warning", fmt::format("a parameter server lost its state: all go back to step {}", initial.version));
+    options_.log("warning",
+                 fmt::format("a parameter server lost its state; all workers go back to step {}", initial.version));
   }
-  // The coordinator last: once it has its parameters, everyone has.
+  // The coordinator comes last: once it has its parameters, all servers have theirs.
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
     base::Status sent = send_initial(**part, initial, generation + 1);
     if (!sent) {
@@ -40,7 +41,7 @@ base::Status PsExchange::initialise_if_needed() {
       return sent;
     }
   }
-  for (const auto& part : parts_) part->link->drop("the parameters were set anew");
+  for (const auto& part : parts_) part->link->drop("the parameters were set again");
   return connect_all("its welcome");
 }
 
@@ -103,7 +104,7 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
   }
 }
 
-/// Logs a failure that is tried again, once, where it is not an ordinary lost connection.
+/// Logs a failure that is retried; once, and only if it is not an ordinary lost connection.
 void PsExchange::note(const base::Failure& failure) {
   if (failure.kind != base::FailureKind::refused) return;
   std::string line = failure.message();
@@ -124,7 +125,7 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   base::Result<transport::Stream*> stream = coordinator.link->stream("its parameters");
   if (!stream) return stream.failure();
   transport::Header ask = header(Kind::join);
-  ask.version = coordinator.version;  // how far it was, should all have gone back
+  ask.version = coordinator.version;  // the step reached here, in case all went back
   ask.extra = generation_;
   base::Status asked = stream.value()->write(ask);
   base::Result<wire::Reply> reply = asked ? read_parameters(coordinator) : asked.failure();
@@ -169,7 +170,7 @@ base::Status PsExchange::level() {
     base::Status pulled = pull(*behind, newest);
     if (!pulled) return pulled;
   }
-  return base::Failure{base::FailureKind::other, "the servers never were at one version"};
+  return base::Failure{base::FailureKind::other, "the servers did not reach one common version"};
 }
 
 base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
@@ -187,7 +188,7 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
     taken += take_elements(frame.value(), to);
     if ((frame.value().header.flags & kLast) == 0) continue;
     if (taken != part.count) {
-      return base::Failure{base::FailureKind::corrupt, fmt::format("{} of {} parameters came", taken, part.count)};
+      return base::Failure{base::FailureKind::corrupt, fmt::format("received {} of {} parameters", taken, part.count)};
     }
     part.version = frame.value().header.version;
     size_t local = 0;

@@ -19,7 +19,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
   leave.set_accuracy(farewell.accuracy);
   leave.set_rounds(rounds_);
   for (;;) {
-    base::Result<transport::Stream*> stream = coordinator.link->stream("the end of all");
+    base::Result<transport::Stream*> stream = coordinator.link->stream("the end of training");
     if (!stream) {
       if (ended()) return std::optional<StepInfo>();
       return stream.failure();
@@ -43,7 +43,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
     if (!left) {
       note(left.failure());
       coordinator.link->drop(left.failure().message());
-      if (chief() && coordinator.link->stream("the end of all") && !coordinator.link->welcome().initialised()) {
+      if (chief() && coordinator.link->stream("the end of training") && !coordinator.link->welcome().initialised()) {
         return join();
       }
       continue;
@@ -89,8 +89,9 @@ base::Result<exchange::Snapshot> PsExchange::snapshot() {
   }
 }
 
-/// Keeps servers from changing until `release`, so that their parts fit together: in synchronous mode ps:0, without
-/// whom no version is made, in asynchronous mode all of them. Gives the pushes that any of them has applied.
+/// Keeps servers from changing until `release`, so that their parts belong to one snapshot: only ps:0 in synchronous
+/// mode, because it makes the versions; all of them in asynchronous mode. Returns the pushes that any of them has
+/// applied.
 base::Result<wire::Ledger> PsExchange::hold() {
   wire::Ledger pushes;
   const size_t held = options_.coordination.sync ? 1 : parts_.size();
@@ -150,7 +151,7 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
     }
     transport::Header ask = header(Kind::snapshot);
     ask.version = options_.coordination.sync ? first.version() : 0;
-    ask.sequence = first.version();  // names the parts of all servers
+    ask.sequence = first.version();  // id that all servers' parts share
     wire::Snapshot end;
     base::Status sent = send(*stream.value(), ask, pushes.value());
     base::Status came = sent ? read_state(*part, *stream.value(), end) : sent;
@@ -159,11 +160,11 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
       return came.failure();
     }
     if (part == parts_.front()) first = end;
-    // After a new connection nothing was held there any more.
+    // After a reconnection the server no longer holds anything.
     const bool torn = several && (part->link->connections() != part->held_on && part->held_on != 0);
     if (torn || (options_.coordination.sync && end.version() != first.version())) {
       release();
-      return base::Failure{base::FailureKind::other, "the servers' parts do not fit together"};
+      return base::Failure{base::FailureKind::other, "the servers' parts are not of one snapshot"};
     }
   }
   if (several) release();
@@ -196,7 +197,7 @@ base::Status PsExchange::read_state(ServerPart& part, transport::Stream& stream,
   for (size_t i = 0; i < shard.size(); ++i) {
     if (taken[i] != part.count) {
       return base::Failure{base::FailureKind::corrupt,
-                           fmt::format("{} of {} elements of the state came", taken[i], part.count)};
+                           fmt::format("received {} of {} elements of the state", taken[i], part.count)};
     }
     size_t local = 0;
     for (const program::ParameterRange& range : part.ranges) {

@@ -76,7 +76,7 @@ void Server::run() {
     trained = finishing_;
   }
   if (error) std::rethrow_exception(error);
-  // The chief has everything in its last checkpoint.
+  // The chief has all state in its last checkpoint.
   std::error_code ignored;
   for (const std::string& file : {state_file(), state_file() + ".lock", job_file()}) {
     if (trained) std::filesystem::remove(file, ignored);
@@ -126,7 +126,7 @@ void Server::handle(transport::Stream& stream) {
       serve_data(stream, hello);
     }
   } catch (const std::exception& error) {
-    // Its disk is full or gone, or a limit is reached: what it acknowledged is safe, but it cannot go on.
+    // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
     if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
     static_cast<void>(send_text(stream, header(Kind::refuse), base::error_text(error)));
   }
@@ -149,14 +149,14 @@ wire::Welcome Server::welcome() const {
 
 void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) {
   const bool server = hello.role().starts_with("ps:");
-  std::optional<Peers::Entry> entry;
+  std::optional<ControlStreams::Entry> entry;
   {
-    // Under the lock, so that no commit falls between what it missed and what it gets as one of the peers.
+    // Under the lock, so that no commit falls between the ones it missed and the ones sent to it as a peer.
     const base::MutexLock lock(mutex_);
     if (!send(stream, header(Kind::welcome), welcome())) return;
     if (server && coordinator_ && !welcome_server(stream, hello)) return;
     if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now();
-    entry.emplace(peers_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
+    entry.emplace(control_streams_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
   }
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
@@ -179,7 +179,7 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
   departed(hello, why.empty() ? "its connection closed" : why);
 }
 
-/// What another server of the job missed while it was away.
+/// Sends another server of the job the commits that it missed while it was away.
 bool Server::welcome_server(transport::Stream& stream, const wire::Hello& hello) {
   coordinator_->forget(cluster::parse_task(hello.role()).index);
   if (!hello.initialised()) {
@@ -196,12 +196,12 @@ bool Server::welcome_server(transport::Stream& stream, const wire::Hello& hello)
 void Server::departed(const wire::Hello& hello, const std::string& why) {
   const base::MutexLock lock(mutex_);
   if (ended_ || finishing_) return;
-  // The process has another control stream by now: it was cut off for a while, and is back.
+  // The process has another control stream already: it was cut off for a while, and is back.
   const auto itself = [&](const Peer& peer) {
     return peer.role == hello.role() && peer.incarnation == hello.incarnation();
   };
-  if (peers_.any(itself)) return;
-  // A worker that only asked for the run's name is no member yet.
+  if (control_streams_.any(itself)) return;
+  // A worker that only asked for the run's name is not a member.
   bool counted = hello.role().starts_with("ps:") || hello.role().starts_with("evaluator:");
   if (hello.member() >= 0 && coordinator_) {
     const bool finished = coordinator_->finished(hello.member());
@@ -307,7 +307,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
   }
 }
 
-/// A worker or the evaluator has one data stream: a newer one takes the place of an older one.
+/// Registers a stream. A worker or the evaluator has one data stream: a newer one replaces an older one.
 void Server::admit(const SessionPtr& session) {
   const bool evaluates = session->hello.role().starts_with("evaluator:");
   if (session->hello.member() < 0 && !evaluates) return;
@@ -331,7 +331,7 @@ void Server::dismiss(const SessionPtr& session) {
     if (evaluator_ == session) evaluator_.reset();
     changed_.notify_all();
   }
-  // Its control stream tells of its death; without one, this is all there is to know.
+  // Its control stream reports its death; without one, this is the only sign.
   if (depart) departed(session->hello, "its connection closed");
 }
 

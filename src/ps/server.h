@@ -1,16 +1,18 @@
-// A parameter server: holds its shard of the parameters, applies what workers push, and answers with new parameters.
-// ps:0 is the coordinator of the job as well; the others follow its commits. It learns what to hold from the chief, or
-// from its own folder after a restart, and ends when the chief says that training has ended.
+// A parameter server: holds its shard of the parameters, applies pushes of workers, and answers with new parameters.
+// ps:0 is also the coordinator of the job; the other servers follow its commits. A server gets its parameters from the
+// chief, or from its own folder after a restart. It ends when the chief says that training has ended.
 //
 // Owned by one thread, which calls run(). Each stream has a handler thread; one mutex guards the job, the coordinator
 // and the shard's updates. A handler that waits for others waits on `changed_`; nothing polls.
 //
-//   server.cpp           life of a server, streams
-//   server_watch.cpp     heartbeats and deadlines, following ps:0
-//   server_admission.cpp who may speak
-//   server_pushes.cpp    what happens with a push
-//   server_updates.cpp   versions, commits, parameters
-//   server_requests.cpp  first parameters, snapshots, the end
+//    server.cpp              life of a server, streams
+//    server_watch.cpp        heartbeats and deadlines, following ps:0
+//    server_admission.cpp    admission of streams and members
+//    server_pushes.cpp       handling of a push
+//    server_updates.cpp      versions, commits, parameters
+//    server_parameters.cpp   first parameters, taking over state after a restart
+//    server_snapshots.cpp    snapshots for checkpoints and the evaluator
+//    server_end.cpp          leaving and the end
 #pragma once
 
 #include <atomic>
@@ -29,10 +31,10 @@
 
 #include "base/mutex.h"
 #include "cluster/spec.h"
+#include "ps/control_streams.h"
 #include "ps/coordinator.h"
 #include "ps/messages.h"
 #include "ps/parameter_shard.h"
-#include "ps/peers.h"
 #include "ps/server_link.h"
 #include "ps/server_times.h"
 #include "ps/server_trace.h"
@@ -40,50 +42,49 @@
 
 namespace lockstep::ps {
 
-constexpr size_t kMostLedgerBytes = size_t{1} << 20;  ///< that a version may carry: its data may lie in many pieces
+constexpr size_t kMostLedgerBytes = size_t{1} << 20;  ///< largest ledger of a version, whose data may be in many pieces
 
 struct ServerOptions {
-  int index = 0;  ///< ps:index
+  int index = 0;  ///< index i of ps:i
   cluster::Spec spec;
   transport::Security security;
-  std::string folder;  ///< of this role, for its state
+  std::string folder;  ///< folder of this role, for its state
   Durability durability = Durability::process;
-  std::string job;  ///< a digest of what all roles must agree on
+  std::string job;  ///< digest of the settings that all roles must agree on
   std::string run;  ///< the run's name; the others learn it from ps:0
   int threads = 1;
-  std::chrono::microseconds spin{0};  ///< how long waits for a frame poll before they sleep
+  std::chrono::microseconds spin{0};  ///< time that waits for a frame poll before they sleep
   double patience = 600;
-  bool resumed = false;        ///< a state of other settings makes way: training goes on from a checkpoint
-  bool contributions = false;  ///< ps:0 records what each version was made of (contributions.h)
+  bool resumed = false;        ///< drop a state of other settings: training resumes from a checkpoint
+  bool contributions = false;  ///< ps:0 records the parts of each version (contributions.h)
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
-  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
-  base::Tracer* tracer = nullptr;       ///< may be absent; else it is told of the pushes that workers trace
+  base::TrafficMeter* meter = nullptr;  ///< counts the traffic of all its connections; borrowed
+  base::Tracer* tracer = nullptr;       ///< records the pushes that workers trace; may be absent
 };
 
 class Server {
  public:
-  /// Listens at once, and takes over the state in its folder where there is some. Throws IoError, UsageError or
-  /// DataError.
+  /// Listens at once, and takes over the state in its folder, if any. Throws IoError, UsageError or DataError.
   explicit Server(ServerOptions options);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Serves until training has ended. Throws Error where it gave up.
+  /// Serves until training has ended. Throws Error if it gave up.
   void run();
   [[nodiscard]] int port() const { return listener_->port(); }
-  /// What a status line shows.
+  /// Figures for a status line.
   struct Progress {
     bool initialised = false;
     uint64_t version = 0;
     uint64_t pushes = 0;
-    uint64_t bytes_copied = 0;  ///< of gradients, besides what the optimizer reads and writes
+    uint64_t bytes_copied = 0;  ///< bytes of gradients copied, besides the optimizer's own reads and writes
     int active = 0;
     std::string state;
   };
   [[nodiscard]] Progress progress() const;
-  /// Where the time of its pushes went so far. Any thread.
+  /// Time that its pushes spent in each stage so far. Any thread.
   [[nodiscard]] std::vector<base::DurationRecord> times() const { return times_.records(); }
 
  private:
@@ -93,18 +94,18 @@ class Server {
     explicit Session(transport::Stream& s) : stream(s) {}
     transport::Stream& stream;
     wire::Hello hello;
-    std::vector<float> staging;  ///< its gradient
-    size_t staged = 0;           ///< elements of it that have come
-    uint64_t coming = 0;         ///< sequence of the push that is on its way
+    std::vector<float> staging;  ///< gradient being received
+    size_t staged = 0;           ///< elements of it received so far
+    uint64_t coming = 0;         ///< sequence number of the push being received
     double coming_since = 0;
     double received = 0;                ///< when it was complete
-    base::TraceTrack* trace = nullptr;  ///< from its first traced push on; its handler's
-    bool traced = false;                ///< the push that is complete (the server's mutex)
-    uint64_t sequence = 0;              ///< of the push that is complete in `staging`; 0: none is (the server's mutex)
-    bool given_up = false;              ///< the same mutex
-    bool holds = false;                 ///< keeps everyone from changing anything (a snapshot)
-    uint64_t told_generation = 0;       ///< generation of its parameters; 0: it waits for the first ones
-    double heard = now();               ///< when its process last had a control stream here (the server's mutex)
+    base::TraceTrack* trace = nullptr;  ///< from its first traced push on; used by its handler
+    bool traced = false;                ///< trace the complete push (the server's mutex)
+    uint64_t sequence = 0;         ///< sequence number of the complete push in `staging`; 0: none (the server's mutex)
+    bool given_up = false;         ///< the same mutex
+    bool holds = false;            ///< keeps all state unchanged for a snapshot
+    uint64_t told_generation = 0;  ///< generation of its parameters; 0: it waits for the first ones
+    double heard = now();          ///< when its process last had a control stream here (the server's mutex)
   };
   using SessionPtr = std::shared_ptr<Session>;
 
@@ -114,7 +115,7 @@ class Server {
 
   // Streams.
   [[nodiscard]] wire::Hello check_hello(const transport::Stream& stream, const transport::Frame& frame);
-  /// Throws DataError where the peer's certificate is not for the role that it says it has.
+  /// Throws DataError if the peer's certificate is not for the role it claims.
   void check_identity(const transport::Stream& stream, const std::string& role);
   void give_up_silent() LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
@@ -125,12 +126,12 @@ class Server {
   void admit(const SessionPtr& session);
   void dismiss(const SessionPtr& session);
   bool welcome_server(transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
-  /// A stream of this process ended. Counts the process out where it has no control stream (any more).
+  /// Handles the end of a stream of this process. Removes the process if it has no control stream any more.
   void departed(const wire::Hello& hello, const std::string& why);
-  /// What the members that hold the next version up should send.
+  /// Returns, by member, the push that each member delaying the next version should send.
   [[nodiscard]] std::map<int, std::string> awaited();
 
-  // The other servers' side of the connection to ps:0.
+  // Serves the connection to ps:0; for the other servers.
   void follow_coordinator();
   void follow_until_the_end();
   void serve_coordinator(transport::Stream& stream);
@@ -142,18 +143,18 @@ class Server {
   void on_push(const SessionPtr& session, const transport::Frame& frame);
   void on_push_complete(const SessionPtr& session, const transport::Frame& frame);
   void on_join(const SessionPtr& session, const transport::Frame& frame);
-  /// Counts the steps that a joiner had seen and that are gone since all went back.
+  /// Counts the steps a joiner had seen that are lost because all went back.
   void count_lost(const transport::Header& join) LOCKSTEP_REQUIRES(mutex_);
   void on_pull(const SessionPtr& session, const transport::Frame& frame);
   [[nodiscard]] wire::Reply push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                                 View& view);
   [[nodiscard]] wire::Reply push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                              View& view);
-  /// Hogwild: applies the gradient while the lock is let go. Nothing where updates are locked.
+  /// Hogwild: applies the gradient with the lock released. Does nothing if updates are locked.
   void apply_in_place(const SessionPtr& session, float scale) LOCKSTEP_REQUIRES(mutex_);
   void apply_one(const SessionPtr& session, const Push& push, float scale) LOCKSTEP_REQUIRES(mutex_);
   void commit_if_ready() LOCKSTEP_REQUIRES(mutex_);
-  /// False: a contributor's gradient is not here.
+  /// Returns false if a contributor's gradient is not here.
   bool apply_decision(const Decision& decision, bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   void apply_orders(bool without_missing) LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
@@ -161,14 +162,14 @@ class Server {
   void record_contributions() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] wire::Reply reply_for(int member, uint64_t known_plan) LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(const SessionPtr& session, const View& view, wire::Reply reply, uint64_t sequence);
-  /// Waits on `changed_` until `done`; throws when the session or the server ends first.
+  /// Waits on `changed_` until `done`; throws if the session or the server ends first.
   template <class Done>
   void wait_until(const SessionPtr& session, Done done) LOCKSTEP_REQUIRES(mutex_);
-  /// Throws DataError where the chief would wait: only it can set them.
+  /// Waits for the first parameters. Throws DataError if the chief would wait, because only the chief can set them.
   void wait_for_parameters(const SessionPtr& session, const char* what) LOCKSTEP_REQUIRES(mutex_);
-  /// A version was made since `began`, of which `stored` seconds made it durable.
+  /// Counts a version made since `began`, with `stored` seconds for making it durable.
   void count_update(double began, double stored, bool traced) LOCKSTEP_REQUIRES(mutex_);
-  /// Tells what a push waited for others since `since`, without what making its version took.
+  /// Puts into the reply how long a push has waited for others since `since`, without the time its version took.
   void tell_wait(const Session& session, wire::Reply& reply, double since, double update) LOCKSTEP_REQUIRES(mutex_);
 
   // Requests.
@@ -184,9 +185,9 @@ class Server {
   void send_state(const SessionPtr& session, const View& view, const wire::Snapshot& end);
   void keep_for_evaluator(uint64_t id, const View& view) LOCKSTEP_REQUIRES(mutex_);
   void release(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
-  /// While all is held: whether a push belongs to the snapshot that is being taken, since another server has it.
+  /// During a hold: returns true if the push belongs to the current snapshot, because another server has it.
   [[nodiscard]] bool may_apply(const Push& push) const LOCKSTEP_REQUIRES(mutex_);
-  /// What each member's latest push here was: (incarnation, sequence).
+  /// Returns each member's latest push applied here: (incarnation, sequence).
   [[nodiscard]] std::map<int, std::pair<uint64_t, uint64_t>> applied_here() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] CoordinatorOptions rules_of(const wire::JobConfig& job) const;
   void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
@@ -197,70 +198,70 @@ class Server {
 
   void monitor();
   void watch_until_the_end();
-  /// Whether everyone is gone who should go before this server, after the end.
+  /// Returns true if, after the end, everyone has left who should leave before this server.
   [[nodiscard]] bool alone_after_the_end();
-  /// After the end: whether someone may come who should hear of it, or take the last snapshot.
+  /// After the end: returns true if a process may still connect to hear of it or to take the last snapshot.
   [[nodiscard]] bool may_come() LOCKSTEP_REQUIRES(mutex_);
   void look_after() LOCKSTEP_REQUIRES(mutex_);
   void expire_and_warn() LOCKSTEP_REQUIRES(mutex_);
   void end(const std::string& error) LOCKSTEP_REQUIRES(mutex_);
-  /// Ends with the exception that is being handled; `run` throws it.
+  /// Ends with the current exception; `run` throws it.
   void end_with_error();
 
   ServerOptions options_;
   uint64_t incarnation_;
   std::atomic<uint64_t> bytes_staged_ = 0;
-  Peers peers_;
+  ControlStreams control_streams_;
   ServerTimes times_;
   ServerTrace trace_;
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
-  base::Condition ending_;  ///< of this server or the job: those who wait for nothing else sleep through the updates
+  base::Condition ending_;  ///< signals the end of this server or the job to threads that should sleep through updates
   std::optional<wire::JobConfig> job_ LOCKSTEP_GUARDED_BY(mutex_);
   Rules rules_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<program::ParameterRange> ranges_ LOCKSTEP_GUARDED_BY(mutex_);
   std::shared_ptr<ParameterShard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   bool initialised_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   uint64_t generation_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  uint64_t began_at_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< the version that this generation began at
-  uint64_t lost_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< steps after it that were made before, as far as is known
-  std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< ps:0's
+  uint64_t began_at_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< version this generation began at
+  uint64_t lost_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< known steps after it that were made before and are lost
+  std::unique_ptr<Coordinator> coordinator_ LOCKSTEP_GUARDED_BY(mutex_);  ///< only ps:0
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
+  std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< data streams by member
   SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< lines about them that were logged
-  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                     ///< snapshots under way that nothing may change
-  std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes that are in them
+  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< log lines written about refused roles
+  int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots in progress, during which nothing may change
+  std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes in these snapshots
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< what making the latest version took
+  double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< seconds that making the latest version took
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double version_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  /// Of the other servers: what they applied, and the commits that wait for a gradient.
+  /// Other servers than ps:0: pushes applied, and commits waiting for a gradient.
   std::map<int, std::pair<uint64_t, uint64_t>> applied_ LOCKSTEP_GUARDED_BY(mutex_);
   std::deque<Decision> orders_ LOCKSTEP_GUARDED_BY(mutex_);
   double order_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
-  /// For the evaluator: snapshots that it has not had yet.
+  /// Snapshots that the evaluator has not had yet.
   struct Kept {
-    uint64_t id = 0;  ///< ps:0's version, which names the parts of all servers
+    uint64_t id = 0;  ///< ps:0's version, the id shared by all servers' parts
     std::shared_ptr<const std::vector<float>> parameters;
   };
   std::deque<Kept> snapshots_ LOCKSTEP_GUARDED_BY(mutex_);
   bool evaluator_came_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool evaluator_knows_end_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  double evaluator_heard_ LOCKSTEP_GUARDED_BY(mutex_);         ///< a process of it said hello, or this server began
-  std::map<int, double> lost_at_ LOCKSTEP_GUARDED_BY(mutex_);  ///< members that had not finished
-  std::set<int> know_end_ LOCKSTEP_GUARDED_BY(mutex_);         ///< members that have heard of it
-  uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;    ///< the newest that the evaluator has
+  double evaluator_heard_ LOCKSTEP_GUARDED_BY(mutex_);  ///< when a process of it last said hello, or this server began
+  std::map<int, double> lost_at_ LOCKSTEP_GUARDED_BY(mutex_);  ///< when unfinished members were lost
+  std::set<int> know_end_ LOCKSTEP_GUARDED_BY(mutex_);         ///< members that have heard of the end
+  uint64_t snapshot_taken_ LOCKSTEP_GUARDED_BY(mutex_) = 0;    ///< newest snapshot that the evaluator has
   bool server_lost_state_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool finishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   double finishing_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
-  /// First parameters under way.
+  /// First parameters being received.
   std::optional<wire::JobConfig> coming_ LOCKSTEP_GUARDED_BY(mutex_);
   std::vector<std::vector<float>> coming_values_ LOCKSTEP_GUARDED_BY(mutex_);
 
@@ -269,7 +270,7 @@ class Server {
   std::thread follower_;
 };
 
-/// Whether the state in a server's folder can be gone on with, without opening it.
+/// Returns true if the folder seems to hold a server's state, without opening it.
 bool has_state(const std::string& folder);
 
 }  // namespace lockstep::ps

@@ -1,4 +1,4 @@
-// Who may speak to a parameter server, and for how long without a word.
+// Admission to a parameter server, and the limit for silence.
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
@@ -33,20 +33,19 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
     throw DataError(fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
   }
   if (hello.job() != options_.job) {
-    throw DataError(fmt::format("{} trains something else than ps:{}: model, data or settings differ", hello.role(),
-                                options_.index));
+    throw DataError(fmt::format("{} and ps:{} differ in model, data or settings", hello.role(), options_.index));
   }
   const cluster::Spec& spec = options_.spec;
   const cluster::Task task = cluster::parse_task(hello.role());
   const int members = static_cast<int>(spec.members().size());
   const bool trains = task.role == cluster::Role::worker || task.role == cluster::Role::chief;
-  const bool unlisted = spec.partial && !spec.contains(task);  // only its word says which member it is
+  const bool unlisted = spec.partial && !spec.contains(task);  // only its hello says which member it is
   const bool fits = hello.member() == -1 || (trains && hello.member() >= 0 && hello.member() < members &&
                                              (unlisted || spec.member_index(task) == hello.member()));
   if (!fits) throw DataError(fmt::format("{} is member {} of {}", hello.role(), hello.member(), members));
   const bool server_of_this =
       task.role != cluster::Role::ps || (coordinates() && task.index > 0 && spec.contains(task));
-  if (!server_of_this) throw DataError(hello.role() + " is not one of the servers that follow this one");
+  if (!server_of_this) throw DataError(hello.role() + " is not a server that follows ps:0");
   return hello;
 }
 
@@ -55,12 +54,12 @@ void Server::give_up_silent() {
   const double limit = now() - kSilenceSeconds;
   const auto look = [&](Session& session) {
     const wire::Hello& hello = session.hello;
-    const bool here = peers_.any(
+    const bool here = control_streams_.any(
         [&](const Peer& peer) { return peer.role == hello.role() && peer.incarnation == hello.incarnation(); });
     if (here) session.heard = now();
     if (session.heard >= limit || session.given_up) return;
     session.given_up = true;
-    session.stream.cancel("no heartbeats come");
+    session.stream.cancel("no heartbeats received");
     changed_.notify_all();
   };
   for (const auto& [member, session] : sessions_) look(*session);

@@ -5,8 +5,8 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kWorthALine = 5;                 ///< seconds of waiting
-constexpr std::chrono::seconds kRetryControl{1};  ///< after keys that were refused
+constexpr double kWorthALine = 5;                 ///< seconds of waiting that are worth a line
+constexpr std::chrono::seconds kRetryControl{1};  ///< delay after keys were refused
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -39,14 +39,14 @@ base::Status ServerLink::connect() {
   connect.role = options_.server;
   connect.spin = options_.spin;
   connect.meter = options_.meter;
-  // Who only asks may get its answer after the end, too.
+  // A process that does not train may get its answer after the end, too.
   const bool trains = options_.hello.member() >= 0;
   base::Result<std::unique_ptr<transport::Stream>> made =
       transport::connect(options_.address, connect, [&] { return stopping_ || interrupted() || (trains && ended_); });
   if (!made) return made.failure();
   const std::shared_ptr<transport::Stream> stream = std::move(made.value());
   {
-    // From here on silence of the server cancels it.
+    // From here on the server's silence cancels this stream.
     const base::MutexLock lock(mutex_);
     data_ = stream;
     data_process_ = 0;
@@ -65,7 +65,7 @@ base::Status ServerLink::connect() {
   const base::MutexLock lock(mutex_);
   data_process_ = welcome_.incarnation();
   const bool differ = control_process_ != 0 && control_process_ != data_process_;
-  if (differ && control_ != nullptr) control_->cancel("the server was started again");
+  if (differ && control_ != nullptr) control_->cancel("the server was restarted");
   return {};
 }
 
@@ -101,7 +101,7 @@ base::Result<transport::Stream*> ServerLink::stream(const std::string& awaited) 
     if (leaving() && failure.kind == base::FailureKind::usage) failure.kind = base::FailureKind::interrupted;
     if (leaving() || failure.kind == base::FailureKind::usage || waited > options_.patience) return failure;
     if (!told && waited > kWorthALine) {
-      options_.log("warning", fmt::format("{}; trying on for {:.0f} s", failure.message(), options_.patience));
+      options_.log("warning", fmt::format("{}; retrying for {:.0f} s", failure.message(), options_.patience));
       told = true;
     }
   }
@@ -148,7 +148,7 @@ void ServerLink::keep_control() {
       keep_control_until_the_end();
     } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): keys that are being replaced, or wrong ones
     }
-    // The data stream says what is wrong, if it has to connect. Without heartbeats it is lost in the end.
+    // The data stream reports errors if it has to connect. Without heartbeats it is lost in the end.
     const base::MutexLock lock(mutex_);
     if (!stopping_ && !ended_) wake_.wait_for(mutex_, kRetryControl);
   }
@@ -213,17 +213,17 @@ void ServerLink::compare(uint64_t process) {
     control_process_ = process;
     if (data_process_ == 0 || data_process_ == process) return;
   }
-  lose("the server was started again");
+  lose("the server was restarted");
   if (options_.on_lost) options_.on_lost();
 }
 
-/// Cancels what waits for a server that has been silent for too long.
+/// Cancels the waits for a server that has been silent for too long.
 void ServerLink::watch() {
   const base::MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point before = Clock::now();
     wake_.wait_for(mutex_, kHeartbeat / 4);
-    // This process was stopped itself: that says nothing about the server.
+    // This process itself was suspended, so silence says nothing about the server.
     if (Clock::now() - before > kPause) heard_ = Clock::now();
     if (Clock::now() - heard_ < kSilence) continue;
     const std::string why = fmt::format("no heartbeat for {:.1f} s", seconds_since(heard_));
@@ -231,7 +231,8 @@ void ServerLink::watch() {
       lost_ = why;
       data_->cancel(why);
       options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
-      if (control_ == nullptr && options_.on_lost) options_.on_lost();  // else the end of the control stream tells
+      // otherwise the end of the control stream calls it
+      if (control_ == nullptr && options_.on_lost) options_.on_lost();
     }
     if (control_ != nullptr) control_->cancel(why);
     heard_ = Clock::now();

@@ -1,6 +1,6 @@
-// A worker's connection to one server: a data stream that the training thread uses, and a control stream on a thread of
-// its own, whose heartbeats tell whether the server lives. When the server is silent or gone, the data stream is
-// cancelled, so that whoever waits on it wakes; `stream` connects again, for as long as the patience lasts.
+// A worker's connection to one server: a data stream for the training thread, and a control stream on its own thread,
+// whose heartbeats tell whether the server lives. If the server is silent or gone, the data stream is cancelled, which
+// wakes threads waiting on it; `stream` reconnects for as long as the patience lasts.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "ps/control_streams.h"
 #include "ps/messages.h"
-#include "ps/peers.h"
 #include "transport/stream.h"
 
 namespace lockstep::ps {
@@ -22,16 +22,16 @@ using Log = std::function<void(std::string_view level, const std::string& text)>
 struct ServerLinkOptions {
   std::string server;  ///< "ps:0"
   std::string address;
-  wire::Hello hello;  ///< of this process
+  wire::Hello hello;  ///< hello of this process
   transport::Security security;
   double patience = 600;
-  std::chrono::microseconds spin{0};  ///< how long the data stream's waits poll before they sleep
+  std::chrono::microseconds spin{0};  ///< time that waits on the data stream poll before they sleep
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
-  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
-  /// Asked by the thread that waits for the server while that cannot be reached; may be absent.
+  base::TrafficMeter* meter = nullptr;  ///< counts the traffic of all its connections; borrowed
+  /// Asked by the waiting thread while the server cannot be reached; may be absent.
   exchange::LookForEnding look_for_ending;
-  /// The server is gone: its connection closed or it is silent. Called by a thread of the link.
+  /// Called by a thread of the link when the server is lost: its connection closed or it is silent.
   std::function<void()> on_lost;
 };
 
@@ -42,40 +42,40 @@ class ServerLink {
   ServerLink(const ServerLink&) = delete;
   ServerLink& operator=(const ServerLink&) = delete;
 
-  /// The data stream, connected and welcomed, again if it was lost. The failure names the server, the address and what
-  /// was awaited. For the training thread.
+  /// Returns the data stream, connected and welcomed; reconnects if it was lost. The failure names the server, the
+  /// address and `awaited`. For the training thread.
   base::Result<transport::Stream*> stream(const std::string& awaited);
-  /// How often it was connected: a change means that what was sent before may be lost.
+  /// Number of connections so far: after a change, earlier frames may be lost.
   [[nodiscard]] uint64_t connections() const { return connections_; }
   [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
-  /// Gives the data stream up; the next `stream` connects again.
+  /// Closes the data stream; the next `stream` reconnects.
   void drop(const std::string& why);
-  /// The same from any thread: whoever waits for the data stream wakes.
+  /// Does the same from any thread, and wakes a thread waiting for the data stream.
   void lose(const std::string& why);
-  /// The data stream as it is: a failure when it was lost, for answers to what was sent on it.
+  /// Returns the data stream without reconnecting, to read answers; a failure if it was lost.
   base::Result<transport::Stream*> current();
   [[nodiscard]] bool intact() { return current().ok(); }
-  /// Whether training has ended: the server said so, or there are signs of it.
+  /// Returns true if training has ended: the server said so, or there are signs of it.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// Why it has, where that is known.
+  /// The reason for the end, if known.
   [[nodiscard]] train::StopReason why_ended() const { return why_ended_; }
   [[nodiscard]] const std::string& name() const { return options_.server; }
   [[nodiscard]] const std::string& address() const { return options_.address; }
   [[nodiscard]] transport::Traffic traffic() const;
 
  private:
-  /// One try to connect and to be welcomed.
+  /// Tries once to connect and be welcomed.
   base::Status connect();
   void keep_control();
   void keep_control_until_the_end();
   void listen(transport::Stream& stream);
-  /// The control stream was welcomed: a data stream to an earlier process of the server is lost, though nobody saw it
-  /// end.
+  /// Called when the control stream is welcomed: a data stream to an earlier process of the server is lost, even if its
+  /// end was not seen.
   void compare(uint64_t process);
   void watch();
   void note_end(train::StopReason why);
   [[nodiscard]] bool interrupted() const;
-  /// No more tries to reach the server.
+  /// Returns true if the link should stop trying to reach the server.
   [[nodiscard]] bool leaving() const;
 
   ServerLinkOptions options_;
@@ -89,9 +89,9 @@ class ServerLink {
   base::Mutex mutex_;
   base::Condition wake_;
   std::shared_ptr<transport::Stream> data_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< why the data stream was given up
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< the reason why the data stream was given up
   transport::Stream* control_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
-  /// The server's processes that the two streams speak to; 0: not welcomed yet.
+  /// Ids of the server processes at the other end of the two streams; 0: not welcomed yet.
   uint64_t data_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   uint64_t control_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   Clock::time_point heard_ LOCKSTEP_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// What a PsExchange knows of one server; shared by the files that implement it.
+// A PsExchange's view of one server; shared by the files that implement it.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,14 +19,14 @@ struct PsExchange::ServerPart {
   std::unique_ptr<ServerLink> link;
   std::vector<program::ParameterRange> ranges;
   size_t count = 0;
-  uint64_t version = 0;          ///< of the parameters that came last
-  uint64_t pushed_on = 0;        ///< the connection that the push under way went to; 0: it is broken
-  bool sent = false;             ///< all of it
-  uint64_t held_on = 0;          ///< the connection that holds the server for a snapshot; 0: none does
-  std::vector<float> scattered;  ///< parameters on their way to several ranges
-  int index = 0;                 ///< ps:index
-  Clock::time_point began_last;  ///< to send the last frame of the push under way
-  base::ClockOffset clock;       ///< the server's, as far as traced pushes have told
+  uint64_t version = 0;          ///< version of the parameters received last
+  uint64_t pushed_on = 0;        ///< connection that the push in flight went to; 0: broken
+  bool sent = false;             ///< the whole push was sent
+  uint64_t held_on = 0;          ///< connection that holds the server for a snapshot; 0: none
+  std::vector<float> scattered;  ///< parameters being received for several ranges
+  int index = 0;                 ///< index i of ps:i
+  Clock::time_point began_last;  ///< when it began to send the last frame of the push in flight
+  base::ClockOffset clock;       ///< offset of the server's clock, from traced pushes
 };
 
 inline base::Failure unexpected(const ServerLink& link, const transport::Frame& frame) {

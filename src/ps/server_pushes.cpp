@@ -1,4 +1,4 @@
-// What a parameter server does with a push.
+// How a parameter server handles a push.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -74,7 +74,7 @@ void Server::tell_wait(const Session& session, wire::Reply& reply, double since,
   const double ended = now();
   const double waited = std::max(0.0, ended - since - update);
   times_.add(Stage::wait, waited);
-  // In sync it waits before the version is made, else after.
+  // In sync the wait comes before the version is made, otherwise after.
   const double end = job_->sync() ? since + waited : ended;
   if (session.traced) trace_.waited(*session.trace, session.coming, end - waited, end);
   reply.set_waited_seconds(waited);
@@ -83,9 +83,9 @@ void Server::tell_wait(const Session& session, wire::Reply& reply, double since,
 wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                         View& view) {
   const base::MutexLock lock(mutex_);
-  release(session);  // of a snapshot that it could not complete
+  release(session);  // ends a hold whose snapshot it could not complete
   const double since = now();
-  double update = 0;  // of that, what making the version took
+  double update = 0;  // part of the wait in which the version was made
   wait_until(session, [&] {
     mutex_.assert_held();
     return held_ == 0 || may_apply(push);
@@ -119,14 +119,14 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   tell_wait(*session, reply, since, update);
   const bool applied = coordinator_->is_applied(push.member, push.sequence);
   reply.set_applied(applied);
-  // Of several batches none can be computed again: whoever lost them takes a new share.
+  // With several batches none can be computed again, so a worker that lost them takes a new share.
   reply.set_rejoin(verdict == Verdict::rejoin || !coordinator_->takes_part(push.member, push.incarnation) ||
                    (!applied && push.rounds > 1));
   view = shard_->current();
   return reply;
 }
 
-/// Lock-free: others change the same memory at the same time.
+/// Lock-free: other threads change the same memory at the same time.
 void Server::apply_in_place(const SessionPtr& session, float scale) {
   if (!job_->lock_free()) return;
   const std::shared_ptr<ParameterShard> shard = shard_;

@@ -1,4 +1,4 @@
-// Where the time of a server's pushes goes. Any thread adds and asks.
+// Time that a server's pushes spend in each stage. Any thread adds and asks.
 #pragma once
 
 #include <array>
@@ -10,18 +10,18 @@
 namespace lockstep::ps {
 
 enum class Stage : uint8_t {
-  receive,  ///< from the first frame of a push to its last: the worker still computes meanwhile
-  wait,     ///< for the others whose gradients or parameters an answer needs
-  apply,    ///< a version: adding up, clipping, the optimizer
-  send,     ///< parameters
+  receive,  ///< from the first frame of a push to its last; the worker still computes meanwhile
+  wait,     ///< waiting for others whose gradients or parameters an answer needs
+  apply,    ///< making a version: summing, clipping, the optimizer
+  send,     ///< sending parameters
   store     ///< making a version durable
 };
 
 class ServerTimes {
  public:
-  /// Nothing for what took no time.
+  /// Adds seconds to a stage; 0 adds no record.
   void add(Stage stage, double seconds);
-  /// Those that took time, in the order of the stages: "receive", "wait", "apply", "send", "store".
+  /// Stages that took time, in their order: "receive", "wait", "apply", "send", "store".
   [[nodiscard]] std::vector<base::DurationRecord> records() const;
 
  private:

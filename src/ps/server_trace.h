@@ -1,5 +1,5 @@
-// What a server leaves in a trace: for each worker what happens with its pushes, and the versions that are made. Times
-// are those of Server::now(). Without a tracer it does nothing.
+// A server's part of a trace: for each worker the handling of its pushes, and the versions made. Times are those of
+// Server::now(). Without a tracer it does nothing.
 #pragma once
 
 #include <map>
@@ -16,19 +16,20 @@ class ServerTrace {
  public:
   ServerTrace(base::Tracer* tracer, int server);
 
-  /// For a worker's session, which alone writes to it until it gives it back; another one takes it up then. Null where
-  /// nothing is traced.
+  /// Lends a track to a worker's session, which alone writes to it until it returns it; the next session reuses it.
+  /// Returns null without a tracer.
   [[nodiscard]] base::TraceTrack* borrow(const std::string& worker);
   void give_back(const std::string& worker, base::TraceTrack* track);
 
-  // By the session's handler.
+  // The stages of a push; called by the session's handler.
   void received(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
   void waited(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
   void sent(base::TraceTrack& track, const wire::Hello& to, uint64_t sequence, double begin, double end) const;
-  /// Lock-free: applied by the handler itself.
+  /// Lock-free: records that the handler itself applied a push.
   void applied(base::TraceTrack& track, const wire::Hello& from, uint64_t sequence, double begin, double end) const;
 
-  // By one thread at a time: an update, whose last `stored` seconds made it durable, and whose gradients are in it.
+  // Updates; one thread at a time. The last `stored` seconds of an update made it durable; `contributed` marks its
+  // gradients.
   void updated(uint64_t version, double begin, double end, double stored);
   void contributed(const wire::Hello& from, uint64_t sequence, double begin);
 

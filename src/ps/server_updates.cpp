@@ -29,12 +29,12 @@ std::string Server::ledger_bytes() {
   return ledger.SerializeAsString();
 }
 
-/// One that does not fit is this server's trouble, not a peer's: it ends with a line.
+/// Serializes the ledger. One that is too large is this server's error, not a peer's: the server ends with a line.
 std::string Server::checked_ledger() {
   std::string ledger = ledger_bytes();
   if (ledger.size() <= kMostLedgerBytes) return ledger;
   throw IoError(
-      fmt::format("the record of the data takes {} bytes, more than the {} that there are: the shares of an epoch "
+      fmt::format("the ledger of the data takes {} bytes; at most {} are allowed: the shares of an epoch"
                   "are in too many pieces; a larger batch makes fewer",
                   ledger.size(), kMostLedgerBytes));
 }
@@ -57,7 +57,7 @@ void Server::apply_one(const SessionPtr& session, const Push& push, float scale)
   ++pushes_;
   const double began = now();
   const std::string ledger = checked_ledger();
-  if (job_->lock_free()) {  // it was applied in place
+  if (job_->lock_free()) {  // already applied in place
     shard_->commit_ledger(bytes_of(ledger));
     times_.add(Stage::store, now() - began);
     return;
@@ -118,7 +118,8 @@ void Server::commit_if_ready() {
     wire::Commit commit;
     to_wire(*decision, commit);
     if (coordinator_->options().servers > 1) {
-      peers_.send(header(Kind::commit), &commit, [](const Peer& peer) { return peer.role.starts_with("ps:"); });
+      control_streams_.send(header(Kind::commit), &commit,
+                            [](const Peer& peer) { return peer.role.starts_with("ps:"); });
     }
   }
   changed_.notify_all();

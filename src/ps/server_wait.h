@@ -9,7 +9,7 @@ namespace lockstep::ps {
 template <class Done>
 void Server::wait_until(const SessionPtr& session, Done done) {
   for (;;) {
-    // Looked at first: nobody may act for a connection that is gone.
+    // Checked first: nobody may act for a connection that is gone.
     const auto found = sessions_.find(session->hello.member());
     const bool here = session == evaluator_ || (found != sessions_.end() && found->second == session);
     if (!here || session->given_up) throw Error("this connection was given up");
@@ -19,10 +19,10 @@ void Server::wait_until(const SessionPtr& session, Done done) {
   }
 }
 
-/// A server that lost its state gets a new one from the chief, which must be free to send it.
+/// Waits for the first parameters. After a server lost its state, the chief must be free to send new ones.
 inline void Server::wait_for_parameters(const SessionPtr& session, const char* what) {
   if (!initialised_ && session->hello.member() == 0) {
-    throw DataError(std::string(what) + " of the chief before the first parameters");
+    throw DataError(std::string("the chief must set the parameters before ") + what);
   }
   wait_until(session, [&] {
     mutex_.assert_held();

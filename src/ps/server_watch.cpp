@@ -1,4 +1,4 @@
-// Who lives: a server's heartbeats and deadlines, and the connection of the other servers to ps:0.
+// A server's heartbeats and deadlines, and the other servers' connection to ps:0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kStraggler = 5;      ///< seconds after which a wait for someone is worth a line
+constexpr double kStraggler = 5;      ///< seconds of waiting for a straggler that are worth a line
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
-constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and others to go
-constexpr double kReborn = 10;        ///< seconds in which a worker that was lost shortly before the end may come
-constexpr double kStarting = 10;      ///< seconds that the evaluator may come later than this server
+constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and for others to leave
+constexpr double kReborn = 10;        ///< seconds for a worker lost shortly before the end to return
+constexpr double kStarting = 10;      ///< seconds that the evaluator may start later than this server
 
 }  // namespace
 
@@ -30,7 +30,7 @@ std::map<int, std::string> Server::awaited() {
 void Server::expire_and_warn() {
   if (coordinator_) {
     for (const int member : coordinator_->expire(now(), !sessions_.empty())) {
-      log("warning", fmt::format("{} has not come; training goes on without it", member_name(member)));
+      log("warning", fmt::format("{} has not joined; training goes on without it", member_name(member)));
     }
     commit_if_ready();
     const bool waits = coordinator_->options().sync && !finishing_ && now() - version_since_ > kStraggler;
@@ -48,7 +48,7 @@ void Server::expire_and_warn() {
 }
 
 void Server::look_after() {
-  changed_.notify_all();  // for those who wait no longer than so long
+  changed_.notify_all();  // wakes waits whose deadline has passed
   expire_and_warn();
   give_up_silent();
   if (!sessions_.empty()) alone_since_ = now();
@@ -61,11 +61,11 @@ void Server::look_after() {
 }
 
 bool Server::may_come() {
-  // Who is still starting should hear that all is over, not wait for a server that is gone.
+  // A process that is still starting should hear of the end, not wait for a server that is gone.
   for (int member = 0; coordinator_ && member < coordinator_->options().members; ++member) {
     if (know_end_.contains(member)) continue;
     if (coordinator_->presence(member) == Coordinator::Presence::absent) return true;
-    // The end itself may have waited for its last gradient.
+    // Training may have waited for its last gradient before the end.
     const auto lost = lost_at_.find(member);
     const bool lately = lost != lost_at_.end() && finishing_since_ - lost->second < kReborn + kLostGradient;
     if (lately && now() - std::max(lost->second, finishing_since_) < kReborn) return true;
@@ -82,11 +82,12 @@ bool Server::alone_after_the_end() {
     const base::MutexLock lock(mutex_);
     if (coordinator_) notice.set_stop(static_cast<uint32_t>(coordinator_->stopped()));
   }
-  peers_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
-  const bool evaluator = peers_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
-  // Who has not heard of the end would look for this server long after it is gone.
-  const bool unaware = peers_.any([](const Peer& peer) { return !peer.role.starts_with("ps:") && !peer.knows_end; });
-  const bool others = peers_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
+  control_streams_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
+  const bool evaluator = control_streams_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
+  // A process that has not heard of the end would look for this server long after it is gone.
+  const bool unaware =
+      control_streams_.any([](const Peer& peer) { return !peer.role.starts_with("ps:") && !peer.knows_end; });
+  const bool others = control_streams_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
   const base::MutexLock lock(mutex_);
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
   const bool wait = (coordinates() && others) || may_come() || unaware || (evaluator && behind);
@@ -113,7 +114,7 @@ void Server::watch_until_the_end() {
       if (ended_) return;
       finishing = finishing_;
     }
-    peers_.tick(awaited());
+    control_streams_.tick(awaited());
     if (!finishing || !alone_after_the_end()) continue;
     const base::MutexLock lock(mutex_);
     return end({});

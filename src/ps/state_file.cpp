@@ -24,13 +24,13 @@ static_assert(std::endian::native == std::endian::little, "state files are littl
 
 constexpr std::array<char, 8> kMagic{'L', 'S', 'S', 'H', 'A', 'R', 'D', '\n'};
 constexpr uint32_t kFormat = 1;
-constexpr std::chrono::seconds kLockPatience{2};  // for a dying holder to be gone
+constexpr std::chrono::seconds kLockPatience{2};  // patience for a dying process to release the lock
 
 uint32_t checksum(uint32_t before, const void* data, size_t bytes) {
   return static_cast<uint32_t>(crc32_z(before, static_cast<const Bytef*>(data), bytes));
 }
 
-/// Differs from one start of the machine to the next; zeros where the system does not tell.
+/// Returns the boot id, which differs from one boot of the machine to the next; zeros if the system has none.
 std::array<char, 40> boot_id() {
   std::array<char, 40> id{};
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -64,7 +64,7 @@ struct StateFile::Record {
   uint32_t crc;
 
   std::byte* ledger() { return reinterpret_cast<std::byte*>(this) + sizeof(Record); }
-  /// Of a commit with this sequence number; `ledger_bytes` must have been checked.
+  /// Returns the checksum of a commit with this sequence number; `ledger_bytes` must have been checked.
   [[nodiscard]] uint32_t right_crc(uint64_t number) {
     const std::array<uint64_t, 4> fields{number, version, buffer, ledger_bytes};
     return checksum(checksum(0, fields.data(), sizeof(fields)), ledger(), ledger_bytes);
@@ -171,17 +171,17 @@ void StateFile::check_header() {
   }
   const size_t least = buffer_offset(options_.buffers);
   if (size_ < least) reject(fmt::format("is truncated: {} bytes, expected at least {}", size_, least));
-  // A commit of a killed process may not be on the disk yet; once we tell others of it, it must be.
+  // A commit of a killed process may not be on the disk yet. It must be before others hear of it.
   if (options_.synced && ::fsync(file_.get()) != 0) base::throw_io_error("sync", options_.path, errno);
   if (found.crc == wanted.crc) return;
-  // Less than a sector within one page: neither a kill nor a power cut leaves half of it.
+  // The header is less than a sector within one page: neither a kill nor a power cut leaves half of it.
   const ssize_t written = ::pwrite(file_.get(), &wanted, sizeof(wanted), 0);
   if (written != static_cast<ssize_t>(sizeof(wanted)) || ::fsync(file_.get()) != 0) {
     base::throw_io_error("write", options_.path, errno);
   }
 }
 
-/// Also what is there already: a file copied with holes would fail in the middle of a store.
+/// Reserves existing parts, too: a file copied with holes would fail in the middle of a store.
 int StateFile::reserve(size_t end) const { return ::posix_fallocate(file_.get(), 0, static_cast<off_t>(end)); }
 
 void StateFile::map() {
@@ -214,7 +214,7 @@ void StateFile::recover() {
     if (!newest || record(i).sequence > record(*newest).sequence) newest = i;
   }
   const auto damaged = std::ranges::count(states, RecordState::damaged);
-  // One that a power cut tore was not acknowledged yet.
+  // A commit torn by a power cut was not acknowledged.
   if (damaged > (was_synced_ ? 1 : 0)) reject("is damaged: the checksum of its newest version is wrong");
   if (!newest) return;
   Record& found = record(*newest);
@@ -233,10 +233,10 @@ bool StateFile::grow() {
     try {
       buffers_.emplace_back(file_, options_.path, buffer_offset(count), buffer_bytes_);
       return true;
-    } catch (const IoError&) {  // no address space; as good as no disk
+    } catch (const IoError&) {  // no address space left; handled as a full disk
     }
   }
-  // Gives back what was reserved in part. Should that fail, the file is merely longer than it need be.
+  // Returns partly reserved space. If this fails, the file is only longer than needed.
   [[maybe_unused]] const int kept = ::ftruncate(file_.get(), static_cast<off_t>(buffer_offset(count)));
   return false;
 }
@@ -247,7 +247,7 @@ void StateFile::sync(size_t buffer) {
 
 void StateFile::commit(const Commit& commit) {
   Record& target = record(next_);
-  target.sequence.exchange(0);  // not a mere store: what follows must not come before it
+  target.sequence.exchange(0);  // an exchange, not a plain store: later stores must not move before it
   target.version = commit.version;
   target.buffer = commit.buffer;
   target.ledger_bytes = commit.ledger.size();

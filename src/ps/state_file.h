@@ -1,17 +1,17 @@
-// A ParameterShard's versions in a mapped file: what a process stored survives its kill -9, and with `synced` the
-// machine's power cut. All bytes are reserved on the disk before they are mapped, so that no store can fail later.
+// A ParameterShard's versions in a mapped file: stored data survives kill -9 of the process and, with `synced`, a power
+// cut. All bytes are reserved on the disk before they are mapped, so that no store can fail later.
 //
-//   header page: magic, format, identity and sizes, with a checksum
-//   two records: each sequence number, version, buffer, ledger and checksum; commits write them in turn
-//   buffers:     whole pages each; their number follows from the file's length
+//    header page: magic, format, identity and sizes, with a checksum
+//    two records: each sequence number, version, buffer, ledger and checksum; commits write them in turn
+//    buffers:     whole pages each; their number follows from the file's length
 //
 // A commit invalidates the older record, fills it and validates it with one 64-bit store, so that a killed process
-// leaves the newest or the one before. `synced` brings the buffer to the disk before, and the record before the commit
-// returns; a record that a power cut tore fails its checksum and the other one counts. What lies in the buffers has no
-// checksum of its own.
+// leaves the newest commit or the one before. `synced` writes the buffer to the disk first, and the record before the
+// commit returns; a record torn by a power cut fails its checksum, and the other one counts. The contents of the
+// buffers have no checksum.
 //
-// A file without `synced` is refused once the machine was started anew: nothing says which pages had been written back.
-// The file appears whole, and is locked (FILE.lock) while it is open.
+// A file without `synced` is refused after a reboot: nothing tells which pages had been written back. The file appears
+// whole, and is locked (FILE.lock) while it is open.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct StateFileOptions {
   std::string path;
   uint64_t identity = 0;
   size_t ledger_bytes = 0;
-  size_t buffers = 3;  ///< reserved at the start
+  size_t buffers = 3;  ///< number reserved at the start
   bool synced = false;
 };
 
@@ -54,8 +54,8 @@ class Mapping {
 
 class StateFile final : public StateMemory {
  public:
-  /// Makes the file or takes over the one that is there: IoError where the disk has no room, another process has the
-  /// file or the system refuses; DataError for a file of another identity or layout, a truncated or damaged one.
+  /// Makes the file, or resumes an existing one. Throws IoError if the disk has no room, another process has the file
+  /// or the system refuses; DataError for a truncated or damaged file, or another identity or layout.
   StateFile(const StateFileOptions& options, const BufferLayout& layout, size_t page);
 
   [[nodiscard]] size_t buffers() const override { return buffers_.size(); }
@@ -92,11 +92,11 @@ class StateFile final : public StateMemory {
   base::LockFile lock_;
   base::FileHandle file_;
   size_t size_ = 0;
-  bool was_synced_ = false;  // the durability that the file was written with
+  bool was_synced_ = false;  // durability that the file was written with
   std::array<Mapping, 2> records_;
   std::vector<Mapping> buffers_;
-  uint64_t sequence_ = 0;  // of the newest record
-  size_t next_ = 0;        // the record to write
+  uint64_t sequence_ = 0;  // sequence number of the newest record
+  size_t next_ = 0;        // record to write next
   std::optional<Recovered> recovered_;
 };
 

@@ -1,4 +1,4 @@
-// Where the versions of a ParameterShard lie: equal buffers that never move, and the record of which one is current. In
+// The memory of a ParameterShard's versions: equal buffers that never move, and the record of the current one. In
 // memory only (here), or in a mapped file that survives the process (state_file.h). Made and read by one thread;
 // `grow`, `sync` and `commit` by one at a time (VersionedBuffers has the lock).
 #pragma once
@@ -17,12 +17,13 @@ namespace lockstep::ps {
 
 constexpr size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// How one version lies in its buffer: the count of updates made in place, the parameters, each slot of the optimizer.
+/// The layout of one version in its buffer: the count of updates made in place, the parameters, each slot of the
+/// optimizer.
 class BufferLayout {
  public:
   BufferLayout(size_t parameters, size_t slots, size_t page);
 
-  /// Updates that were made in this buffer after it was committed (lock-free).
+  /// Number of lock-free updates made in this buffer after it was committed.
   [[nodiscard]] std::atomic<uint64_t>& updates_in_place(std::byte* buffer) const;
   [[nodiscard]] std::span<float> parameters(std::byte* buffer) const { return part(buffer, 0); }
   [[nodiscard]] std::span<float> slot(std::byte* buffer, size_t i) const { return part(buffer, i + 1); }
@@ -39,14 +40,14 @@ class BufferLayout {
   size_t bytes_;
 };
 
-/// What a commit makes current.
+/// The record of the current version.
 struct Commit {
-  uint64_t version = 0;  ///< without the updates in place
+  uint64_t version = 0;  ///< without updates made in place
   size_t buffer = 0;
   std::span<const std::byte> ledger;
 };
 
-/// A commit that was found, with its own memory.
+/// A recovered commit, with its own memory.
 struct Recovered {
   uint64_t version = 0;
   size_t buffer = 0;
@@ -59,19 +60,19 @@ class StateMemory {
 
   [[nodiscard]] virtual size_t buffers() const = 0;
   [[nodiscard]] virtual std::byte* buffer(size_t i) const = 0;
-  /// One buffer more; false where there is no room for it.
+  /// Adds a buffer; returns false if there is no room for it.
   virtual bool grow() = 0;
   /// Makes a buffer's content as durable as this memory promises.
   virtual void sync(size_t buffer) = 0;
   /// Makes the commit current at once or not at all, whenever the process ends.
   virtual void commit(const Commit& commit) = 0;
-  /// The newest commit that was there at the start.
+  /// The newest commit found at the start.
   [[nodiscard]] virtual std::optional<Recovered> recovered() const = 0;
-  /// Whether the last commit but one must stay whole as well.
+  /// Returns true if the last commit but one must also stay whole.
   [[nodiscard]] virtual bool keeps_previous() const = 0;
 };
 
-/// Ends with the process.
+/// Memory that ends with the process.
 class PlainMemory final : public StateMemory {
  public:
   PlainMemory(const BufferLayout& layout, size_t buffers);

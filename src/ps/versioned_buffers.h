@@ -1,9 +1,9 @@
-// The versions of a ParameterShard: which buffer is current, which are held, which may be written. A buffer is free
-// when nobody holds it and it is not current; where none is free another is made, and where there is no room for one
-// the writer waits until a hold ends.
+// The versions of a ParameterShard: which buffer is current, which are held, which may be written. A buffer is free if
+// nobody holds it and it is not current. If none is free, another is made; if there is no room for one, the writer
+// waits until a hold ends.
 //
-// Threads: `begin` and `commit` by one writer at a time, the rest from any thread. Holds keep the memory alive, also
-// when the ParameterShard is gone.
+// Threads: `begin` and `commit` by one writer at a time, the rest from any thread. Holds keep the memory alive, even
+// after the ParameterShard is destroyed.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
  public:
   using Ledger = std::shared_ptr<const std::vector<std::byte>>;
 
-  /// A version that is held: its buffer is not written while this lives.
+  /// A held version: its buffer is not written while this lives.
   class Hold {
    public:
     Hold(std::shared_ptr<VersionedBuffers> owner, size_t buffer, uint64_t version, Ledger ledger);
@@ -44,17 +44,17 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   VersionedBuffers(std::unique_ptr<StateMemory> memory, const BufferLayout& layout);
 
   [[nodiscard]] bool initialised() const;
-  /// The current version. Only when initialised.
+  /// Holds the current version. Only if initialised.
   [[nodiscard]] std::shared_ptr<const Hold> current();
   [[nodiscard]] uint64_t version() const;
 
-  /// A free buffer to write the next version into, until `commit` or the next `begin`.
+  /// Returns a free buffer for the next version, valid until `commit` or the next `begin`.
   std::byte* begin();
-  /// Makes what was written since `begin` the current version.
+  /// Makes the buffer written since `begin` the current version.
   std::shared_ptr<const Hold> commit(uint64_t version, std::span<const std::byte> ledger);
-  /// Gives the current version another ledger.
+  /// Replaces the ledger of the current version.
   void commit_ledger(std::span<const std::byte> ledger);
-  /// Counts an update in place of the version held; gives the version that it made.
+  /// Counts an update in place of the held version; returns the number of the version it made.
   uint64_t count_in_place(const Hold& hold);
   /// Makes updates in place as durable as commits are.
   void sync_current();
@@ -69,12 +69,12 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
 
   const BufferLayout layout_;
   const std::unique_ptr<StateMemory> memory_;
-  base::Mutex committing_;  // taken before mutex_; held while the disk is waited for, which `current` never does
+  base::Mutex committing_;  // taken before mutex_; held during waits for the disk, which `current` never does
   mutable base::Mutex mutex_;
   base::Condition released_;
-  std::vector<int> holds_ LOCKSTEP_GUARDED_BY(mutex_);  // per buffer
+  std::vector<int> holds_ LOCKSTEP_GUARDED_BY(mutex_);  // holds per buffer
   size_t current_ LOCKSTEP_GUARDED_BY(mutex_);
-  size_t previous_ LOCKSTEP_GUARDED_BY(mutex_);  // kept whole where the memory wants it
+  size_t previous_ LOCKSTEP_GUARDED_BY(mutex_);  // the previous version's buffer, kept whole if the memory wants it
   size_t writing_ LOCKSTEP_GUARDED_BY(mutex_);
   uint64_t version_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   Ledger ledger_ LOCKSTEP_GUARDED_BY(mutex_);

@@ -18,7 +18,7 @@
 namespace lockstep::role {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};  ///< as OpenMP's threads do where each has a core
+constexpr std::chrono::microseconds kSpin{50};  ///< as OpenMP's threads spin if each has a core
 constexpr size_t kMostNameBytes = 256;
 
 collective::Element wire_of(const settings::Settings& settings) {
@@ -26,23 +26,23 @@ collective::Element wire_of(const settings::Settings& settings) {
   return settings.wire == settings::WireElement::f16 ? collective::Element::float16 : collective::Element::float32;
 }
 
-collective::GroupOptions group_options(const settings::Settings& settings, const ClusterProcess& group) {
+collective::GroupOptions group_options(const settings::Settings& settings, const ClusterProcess& process) {
   collective::GroupOptions options;
-  options.meter = group.meter;
+  options.meter = process.meter;
   options.deadline = collective::Seconds(settings.patience);
   if (settings::wait_policy(settings) != base::WaitPolicy::block) options.spin = kSpin;
   return options;
 }
 
-/// Of the run that another process named.
+/// Returns the folder of a run that another process named.
 std::string run_folder(const settings::Settings& settings, const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
-    throw DataError(fmt::format("another member calls the run '{}'", name));
+    throw DataError(fmt::format("another member gave '{}' as the run's name; a plain folder name is needed", name));
   }
   return settings.runs_dir + "/" + name;
 }
 
-/// Everyone gets rank 0's text.
+/// Sends rank 0's text to all ranks; returns it.
 std::string tell_all(collective::Collective& ranks, const std::string& text) {
   std::vector<std::byte> bytes(kMostNameBytes);
   if (ranks.rank() == 0) std::transform(text.begin(), text.end(), bytes.begin(), [](char c) { return std::byte(c); });
@@ -90,7 +90,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
     worker.updates = from.steps;
     worker.examples = from.examples;
     worker.restarts = from.joins > 0 ? from.joins - 1 : 0;
-    worker.finished_seconds = outcome.seconds;  // they end together
+    worker.finished_seconds = outcome.seconds;  // all members end together
     worker.load_seconds = from.load_seconds;
     worker.compute_seconds = from.compute_seconds;
     const double all = from.load_seconds + from.compute_seconds + from.wait_seconds;
@@ -112,35 +112,35 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
   to.overlapped = from.transfer_seconds > 0 ? std::clamp(1 - from.wait_seconds / from.transfer_seconds, 0.0, 1.0) : 0;
 }
 
-AllReduceMember::AllReduceMember(ClusterProcess group, const settings::Settings& settings, std::string job,
+AllReduceMember::AllReduceMember(ClusterProcess process, const settings::Settings& settings, std::string job,
                                  const std::atomic<bool>* interrupt)
-    : GroupMember(std::move(group), settings, std::move(job), interrupt) {
-  if (group_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings, group_));
+    : GroupMember(std::move(process), settings, std::move(job), interrupt) {
+  if (process_.mpi) ranks_ = collective::make_mpi_group(members(), group_options(settings, process_));
 }
 
-allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const ClusterProcess& group,
+allreduce::ElasticOptions elastic_options(const settings::Settings& settings, const ClusterProcess& process,
                                           const std::string& job, const std::atomic<bool>* interrupt) {
   allreduce::ElasticOptions options;
-  options.spec = group.spec;
-  options.task = group.task;
-  options.security = security_of(settings, group);
+  options.spec = process.spec;
+  options.task = process.task;
+  options.security = security_of(settings, process);
   options.job = job;
   options.patience = settings.patience;
-  options.log = group.log;
+  options.log = process.log;
   options.interrupt = interrupt;
-  options.meter = group.meter;
-  options.look_for_ending = group.look_for_ending;
+  options.meter = process.meter;
+  options.look_for_ending = process.look_for_ending;
   return options;
 }
 
-std::string find_all_reduce_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
-                                const std::atomic<bool>* interrupt) {
-  const std::string name = allreduce::ask_run_name(elastic_options(settings, group, job, interrupt)).value_or_throw();
+std::string find_all_reduce_run(const settings::Settings& settings, const ClusterProcess& process,
+                                const std::string& job, const std::atomic<bool>* interrupt) {
+  const std::string name = allreduce::ask_run_name(elastic_options(settings, process, job, interrupt)).value_or_throw();
   return run_folder(settings, name);
 }
 
 std::string AllReduceMember::find_run(const std::string& model_name) {
-  if (!chief() && !ranks_) return find_all_reduce_run(settings_, group_, job_, interrupt_);
+  if (!chief() && !ranks_) return find_all_reduce_run(settings_, process_, job_, interrupt_);
   if (chief()) {
     const std::string name = settings_.name.empty() ? model_name : settings_.name;
     run_ = std::filesystem::path(run::RunDirectory::create(settings_.runs_dir, name).path()).filename().string();
@@ -150,24 +150,24 @@ std::string AllReduceMember::find_run(const std::string& model_name) {
 }
 
 std::string AllReduceMember::advice() const {
-  const std::string why = "an MPI job cannot go on without one of its ranks";
+  const std::string why = "an MPI job cannot continue without one of its ranks";
   std::string run = run_.empty() ? settings_.run_dir : settings_.runs_dir + "/" + run_;
   if (!settings_.resume.empty()) run = settings_.resume;
-  return group_.resume_command ? why + "; to go on:  " + group_.resume_command(run) : why;
+  return process_.resume_command ? why + "; to resume:" + process_.resume_command(run) : why;
 }
 
 std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   if (ranks_) {
     return std::make_unique<allreduce::StaticMembership>(ranks_, advice());
   }
-  allreduce::ElasticOptions options = elastic_options(settings_, group_, job_, interrupt_);
+  allreduce::ElasticOptions options = elastic_options(settings_, process_, job_, interrupt_);
   options.run = run_;
   options.expected = static_cast<int>(settings_.workers);
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.start_wait = settings_.start_wait;
-  options.group = group_options(settings_, group_);
-  const std::string host = base::parse_address(group_.spec.address(group_.task)).host;
+  options.group = group_options(settings_, process_);
+  const std::string host = base::parse_address(process_.spec.address(process_.task)).host;
   options.engine = [host, group = options.group](int rank, int size) {
     return collective::join_over_gloo(host, rank, size, group);
   };
@@ -178,11 +178,11 @@ train::Together AllReduceMember::together(MemberStart start) {
   train::Together together;
   together.gradients_per_update = members();
   if (settings_.shard == settings::Sharding::none)
-    together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
+    together.seed_of_order = static_cast<uint64_t>(process_.spec.member_index(process_.task));
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, batch());
-  for (const cluster::Task& task : group_.spec.members()) options.names.push_back(task.str());
+  for (const cluster::Task& task : process_.spec.members()) options.names.push_back(task.str());
   options.interrupt = interrupt_;
-  options.log = group_.log;
+  options.log = process_.log;
   together.exchange = [this, options = std::move(options)](program::ParameterStore& parameters,
                                                            const exchange::LocalOptions& local) mutable {
     options.rules = local;
@@ -194,8 +194,8 @@ train::Together AllReduceMember::together(MemberStart start) {
 }
 
 train::TrainerOptions AllReduceMember::adapted(train::TrainerOptions options) const {
-  options.who = " on " + group_.task.str();
-  options.evaluates_at_the_end_only = !group_.spec.evaluator.empty();
+  options.who = " on " + process_.task.str();
+  options.evaluates_at_the_end_only = !process_.spec.evaluator.empty();
   return options;
 }
 
@@ -211,7 +211,7 @@ void AllReduceMember::end() {
 void AllReduceMember::report(train::Outcome& outcome) const {
   if (exchange_ == nullptr || !leads()) return;
   std::vector<std::string> names;
-  for (const cluster::Task& task : group_.spec.members()) names.push_back(task.str());
+  for (const cluster::Task& task : process_.spec.members()) names.push_back(task.str());
   add_all_reduce_report(*exchange_, names, outcome);
 }
 

@@ -12,28 +12,28 @@
 namespace lockstep::role {
 namespace {
 
-/// The snapshots of all servers.
+/// Reads snapshots from all servers.
 class ServersSnapshots final : public CheckpointSource {
  public:
-  ServersSnapshots(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
+  ServersSnapshots(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,
                    const std::atomic<bool>* interrupt, program::ParameterStore& parameters)
       : parameters_(parameters) {
-    const auto servers = static_cast<int>(group.spec.ps.size());
+    const auto servers = static_cast<int>(process.spec.ps.size());
     for (int i = 0; i < servers; ++i) {
       ps::ServerLinkOptions link;
       const cluster::Task server{cluster::Role::ps, i};
       link.server = server.str();
-      link.address = group.spec.address(server);
+      link.address = process.spec.address(server);
       link.hello.set_protocol(ps::kProtocol);
-      link.hello.set_role(group.task.str());
+      link.hello.set_role(process.task.str());
       link.hello.set_member(-1);
       link.hello.set_job(job);
-      link.security = security_of(settings, group);
+      link.security = security_of(settings, process);
       link.patience = settings.patience;
-      link.log = group.log;
+      link.log = process.log;
       link.interrupt = interrupt;
-      link.meter = group.meter;
-      link.look_for_ending = group.look_for_ending;
+      link.meter = process.meter;
+      link.look_for_ending = process.look_for_ending;
       links_.push_back(std::make_unique<ps::ServerLink>(std::move(link)));
     }
     ranges_ = ps::place(parameters.infos(), servers, placement_of(settings));
@@ -50,11 +50,11 @@ class ServersSnapshots final : public CheckpointSource {
     }
   }
 
-  /// Said with the next request.
+  /// Stores the reason; it is sent with the next request.
   void stop(train::StopReason reason) override { stop_ = reason; }
 
  private:
-  /// Says the stop once on every connection to ps:0: a server that died may not have heard it, or have forgotten it.
+  /// Sends the stop once on every connection to ps:0: a server that died may not have heard it, or may have lost it.
   base::Status say_stop(transport::Stream& stream) {
     const uint64_t connection = links_.front()->connections();
     if (stop_ == train::StopReason::none || stop_said_on_ == connection) return {};
@@ -112,20 +112,20 @@ class ServersSnapshots final : public CheckpointSource {
         return std::optional<uint64_t>(frame.value().header.version);
       }
       if (ps::kind_of(frame.value()) != ps::Kind::state)
-        return base::Failure{base::FailureKind::refused, "an answer that is no snapshot"};
+        return base::Failure{base::FailureKind::refused, "an answer that is not a snapshot"};
       ps::take_elements(frame.value(), shard);
     }
   }
 
   program::ParameterStore& parameters_;
   std::vector<std::unique_ptr<ps::ServerLink>> links_;
-  std::vector<std::vector<program::ParameterRange>> ranges_;  ///< of each server
+  std::vector<std::vector<program::ParameterRange>> ranges_;  ///< ranges of each server
   train::StopReason stop_ = train::StopReason::none;
-  uint64_t stop_said_on_ = 0;  ///< connection to ps:0; 0: none
+  uint64_t stop_said_on_ = 0;  ///< connection to ps:0 on which the stop was sent; 0: none
   bool gave_up_ = false;
 };
 
-/// What the leader of an all-reduce has published.
+/// Reads the checkpoints that the leader of an all-reduce publishes.
 class LeadersCheckpoints final : public CheckpointSource {
  public:
   LeadersCheckpoints(const allreduce::ElasticOptions& options, program::ParameterStore& parameters)
@@ -141,13 +141,13 @@ class LeadersCheckpoints final : public CheckpointSource {
 
 }  // namespace
 
-std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& group,
+std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& process,
                                                      const std::string& job, const std::atomic<bool>* interrupt,
                                                      program::ParameterStore& parameters) {
-  if (!group.spec.ps.empty()) {
-    return std::make_unique<ServersSnapshots>(settings, group, job, interrupt, parameters);
+  if (!process.spec.ps.empty()) {
+    return std::make_unique<ServersSnapshots>(settings, process, job, interrupt, parameters);
   }
-  return std::make_unique<LeadersCheckpoints>(elastic_options(settings, group, job, interrupt), parameters);
+  return std::make_unique<LeadersCheckpoints>(elastic_options(settings, process, job, interrupt), parameters);
 }
 
 }  // namespace lockstep::role

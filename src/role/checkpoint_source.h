@@ -1,5 +1,5 @@
-// Where the evaluator gets the parameters of each checkpoint from, without a shared file system: the parameter servers,
-// or whoever leads an all-reduce. For one thread.
+// The evaluator's source of checkpoints without a shared file system: the parameter servers, or the leader of an
+// all-reduce. For one thread.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,16 @@ class CheckpointSource {
  public:
   virtual ~CheckpointSource() = default;
 
-  /// The step of the next checkpoint after that one, with its parameters in place; nothing when training has ended.
+  /// Waits for the next checkpoint after that step, puts its parameters in place and returns its step; nothing if
+  /// training has ended.
   virtual std::optional<uint64_t> next(uint64_t after) = 0;
-  /// A goal is met: training ends. Whoever decides that is told by the next call of `next` at the latest.
+  /// Reports that a goal is met and training should end. The coordinator or leader hears of it with the next call of
+  /// `next` at the latest.
   virtual void stop(train::StopReason reason) = 0;
 };
 
-/// Borrows the parameters, which it writes.
-std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& group,
+/// Borrows `parameters` and writes them.
+std::unique_ptr<CheckpointSource> follow_checkpoints(const settings::Settings& settings, const ClusterProcess& process,
                                                      const std::string& job, const std::atomic<bool>* interrupt,
                                                      program::ParameterStore& parameters);
 

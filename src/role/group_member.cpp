@@ -17,7 +17,7 @@
 namespace lockstep::role {
 namespace {
 
-/// Settings that may change when a run is resumed, and that all must agree on nevertheless.
+/// Settings that may change when a run is resumed but must be equal in all roles.
 constexpr std::array<std::string_view, 8> kAllActOn{"epochs",        "steps", "repeat", "aggregate",
                                                     "max-staleness", "apply", "wire",   "top-k"};
 
@@ -57,7 +57,7 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
     throw UsageError("collective: inprocess is for --replicas, which are in one process; a cluster takes gloo or mpi");
   }
   if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
-    throw UsageError(fmt::format("top-k: together with wire {}; choose one", value_text(settings, "wire")));
+    throw UsageError(fmt::format("top-k: cannot be combined with wire {}; choose one", value_text(settings, "wire")));
   }
   const auto most = static_cast<int64_t>(spec.members().size());
   if (settings.min_workers > most) {
@@ -68,7 +68,7 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
     throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
                                  settings.min_workers));
   }
-  // The ranks of an MPI job on one machine have addresses; on several nobody knows them.
+  // The ranks of an MPI job on one machine have addresses; on several machines they are unknown.
   const bool unknown = spec.address(spec.chief_task()).empty();
   if ((unknown || !spec.loopback_only()) && !settings.insecure) {
     throw UsageError(
@@ -95,7 +95,8 @@ std::string job_digest(const settings::Settings& settings, const cluster::Spec& 
 void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec) {
   const auto workers = static_cast<int64_t>(spec.members().size());
   if (settings.replicas > 1) {
-    throw UsageError(fmt::format("replicas: {} in one process, not together with a cluster", settings.replicas));
+    throw UsageError(
+        fmt::format("replicas: {} replicas train in one process; not allowed in a cluster", settings.replicas));
   }
   (void)settings::metrics_address(settings, static_cast<int>(spec.tasks().size()) - 1);
   if (settings.global_batch > 0 && settings.global_batch % workers != 0) {
@@ -113,51 +114,51 @@ exchange::LookForEnding look_in(const std::string& run) {
   return [end = std::make_shared<run::RunEnd>(run)] { return end->look(); };
 }
 
-transport::Security security_of(const settings::Settings& settings, const ClusterProcess& group) {
+transport::Security security_of(const settings::Settings& settings, const ClusterProcess& process) {
   if (settings.tls.empty()) return {};
-  const std::string& address = group.spec.address(group.task);
+  const std::string& address = process.spec.address(process.task);
   const std::string machine = address.empty() ? "" : settings.tls + "/" + base::parse_address(address).host;
   std::error_code ignored;
   const bool own_folder = !machine.empty() && !std::filesystem::exists(settings.tls + "/node.pem", ignored) &&
                           std::filesystem::exists(machine + "/node.pem", ignored);
-  return {own_folder ? machine : settings.tls, group.task.str()};
+  return {own_folder ? machine : settings.tls, process.task.str()};
 }
 
-void check_keys(const settings::Settings& settings, const ClusterProcess& group) {
-  const std::string warning = transport::expiry_warning(security_of(settings, group));
-  if (!warning.empty() && group.log) group.log("warning", warning);
+void check_keys(const settings::Settings& settings, const ClusterProcess& process) {
+  const std::string warning = transport::expiry_warning(security_of(settings, process));
+  if (!warning.empty() && process.log) process.log("warning", warning);
 }
 
-GroupMember::GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job,
+GroupMember::GroupMember(ClusterProcess process, const settings::Settings& settings, std::string job,
                          const std::atomic<bool>* interrupt)
-    : group_(std::move(group)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
-  check_cluster_settings(settings, group_.spec);
-  check_keys(settings, group_);
+    : process_(std::move(process)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
+  check_cluster_settings(settings, process_.spec);
+  check_keys(settings, process_);
 }
 
 std::string GroupMember::folder(const std::string& run) const {
-  return chief() ? run : run + "/" + group_.task.folder();
+  return chief() ? run : run + "/" + process_.task.folder();
 }
 
-run::ObservedRole observed_role(const ClusterProcess& group, const std::string& folder) {
-  const std::vector<cluster::Task> tasks = group.spec.tasks();
+run::ObservedRole observed_role(const ClusterProcess& process, const std::string& folder) {
+  const std::vector<cluster::Task> tasks = process.spec.tasks();
   run::ObservedRole role;
-  role.name = group.task.str();
+  role.name = process.task.str();
   role.folder = folder;
-  if (std::filesystem::path(folder).filename() == group.task.folder()) role.subfolder = group.task.folder();
-  role.position = static_cast<int>(std::find(tasks.begin(), tasks.end(), group.task) - tasks.begin());
-  role.traffic = group.meter;
-  role.log = group.log;
+  if (std::filesystem::path(folder).filename() == process.task.folder()) role.subfolder = process.task.folder();
+  role.position = static_cast<int>(std::find(tasks.begin(), tasks.end(), process.task) - tasks.begin());
+  role.traffic = process.meter;
+  role.log = process.log;
   return role;
 }
 
 train::Shown GroupMember::shown(const program::ParameterStore& parameters) const {
-  const std::string name = group_.task.str();
+  const std::string name = process_.task.str();
   train::Shown shown;
   shown.parameters = &parameters;
   shown.compares_runs = chief();
   shown.devices.compute =
-      fmt::format("/job:{}/task:{}/device:CPU:0", name.substr(0, name.find(':')), group_.task.index);
+      fmt::format("/job:{}/task:{}/device:CPU:0", name.substr(0, name.find(':')), process_.task.index);
   return shown;
 }
 
@@ -165,10 +166,11 @@ int64_t GroupMember::batch() const {
   return settings_.global_batch > 0 ? settings_.global_batch / members() : settings_.batch;
 }
 
-std::unique_ptr<GroupMember> make_member(ClusterProcess group, const settings::Settings& settings, std::string job,
+std::unique_ptr<GroupMember> make_member(ClusterProcess process, const settings::Settings& settings, std::string job,
                                          const std::atomic<bool>* interrupt) {
-  if (!group.spec.ps.empty()) return std::make_unique<PsMember>(std::move(group), settings, std::move(job), interrupt);
-  return std::make_unique<AllReduceMember>(std::move(group), settings, std::move(job), interrupt);
+  if (!process.spec.ps.empty())
+    return std::make_unique<PsMember>(std::move(process), settings, std::move(job), interrupt);
+  return std::make_unique<AllReduceMember>(std::move(process), settings, std::move(job), interrupt);
 }
 
 }  // namespace lockstep::role

@@ -1,9 +1,8 @@
-// A process that trains as one of several: how settings become an exchange with the others, where its files lie, and
-// what is known of them all at the end. A Session has one when it is a worker or the chief of a cluster. For one
-// thread.
+// A process that trains as a member of a group: makes its exchange from the settings, knows the folder of its files,
+// and reports on all members at the end. A Session has one if it is a worker or the chief of a cluster. For one thread.
 //
-//   ps_member.h           with parameter servers
-//   all_reduce_member.h   by all-reduce
+//    ps_member.h           with parameter servers
+//    all_reduce_member.h   by all-reduce
 #pragma once
 
 #include <atomic>
@@ -21,87 +20,88 @@
 
 namespace lockstep::role {
 
-/// This process of a cluster.
+/// This process's place in a cluster.
 struct ClusterProcess {
   cluster::Spec spec;
   cluster::Task task;
   ps::Log log;
   bool mpi = false;  ///< all-reduce: the members are ranks of an MPI job
-  /// What the user types to go on with a run; absent where a launcher starts it again by itself.
+  /// Returns the command that resumes a run; absent if a launcher restarts it by itself.
   std::function<std::string(const std::string& run)> resume_command = {};
-  base::TrafficMeter* meter = nullptr;           ///< of what this process exchanges with the others; borrowed
-  exchange::LookForEnding look_for_ending = {};  ///< once the run's folder is known
+  base::TrafficMeter* meter = nullptr;           ///< counts this process's traffic with the others; borrowed
+  exchange::LookForEnding look_for_ending = {};  ///< set once the run's folder is known
 };
 
-/// Signs of the run's end in its folder, from now on.
+/// Returns a function that looks for signs of the run's end in its folder, from now on.
 exchange::LookForEnding look_in(const std::string& run);
-/// A digest of what all roles of a job must agree on. `settings` as the user gave them, resolved but not changed.
+/// Returns a digest of the settings that all roles of a job must agree on. `settings` are as the user gave them,
+/// resolved but not changed.
 std::string job_digest(const settings::Settings& settings, const cluster::Spec& spec);
-/// Rules about cluster settings that no single one shows; throws UsageError.
+/// Checks cluster settings against each other; throws UsageError.
 void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec);
-/// This process, for an observer whose files lie in `folder`.
-run::ObservedRole observed_role(const ClusterProcess& group, const std::string& folder);
-/// This process's keys: those of --tls, or of the folder in it that is named after its machine (`lockstep keys new`).
-transport::Security security_of(const settings::Settings& settings, const ClusterProcess& group);
-/// Logs where this process's certificate expires soon. Throws UsageError for keys that cannot be used.
-void check_keys(const settings::Settings& settings, const ClusterProcess& group);
+/// Describes this process to an observer with files in `folder`.
+run::ObservedRole observed_role(const ClusterProcess& process, const std::string& folder);
+/// Returns this process's keys: those in --tls, or in the subfolder named after its machine (`lockstep keys new`).
+transport::Security security_of(const settings::Settings& settings, const ClusterProcess& process);
+/// Logs a warning if this process's certificate expires soon. Throws UsageError for keys that cannot be used.
+void check_keys(const settings::Settings& settings, const ClusterProcess& process);
 
-/// What a member's exchange starts with.
+/// The starting point of a member's exchange.
 struct MemberStart {
-  int64_t examples = 0;                              ///< in a pass
+  int64_t examples = 0;                              ///< examples per pass
   bool mean_loss = true;                             ///< the loss is a mean over the batch
-  const checkpoint::TrainingState* state = nullptr;  ///< of the checkpoint, or new; borrowed for the call
-  /// With servers, the chief: the newest checkpoint, or the model as it is made.
+  const checkpoint::TrainingState* state = nullptr;  ///< state of the checkpoint, or a new one; borrowed for the call
+  /// Chief, with parameter servers: returns the newest checkpoint, or the model's initial parameters.
   std::function<ps::Initial()> initial;
-  exchange::RunEvents* events = nullptr;  ///< all-reduce; borrowed, may be absent
-  base::TraceTrack* trace = nullptr;      ///< of the training thread; may be absent
+  exchange::RunEvents* events = nullptr;  ///< only for all-reduce; borrowed, may be absent
+  base::TraceTrack* trace = nullptr;      ///< track of the training thread; may be absent
 };
 
 class GroupMember {
  public:
-  GroupMember(ClusterProcess group, const settings::Settings& settings, std::string job,
+  GroupMember(ClusterProcess process, const settings::Settings& settings, std::string job,
               const std::atomic<bool>* interrupt);
   virtual ~GroupMember() = default;
   GroupMember(const GroupMember&) = delete;
   GroupMember& operator=(const GroupMember&) = delete;
 
-  [[nodiscard]] bool chief() const { return group_.spec.member_index(group_.task) == 0; }
-  [[nodiscard]] const cluster::Task& task() const { return group_.task; }
-  /// Of the run for the chief, whose files are everyone's; of the role for others.
+  [[nodiscard]] bool chief() const { return process_.spec.member_index(process_.task) == 0; }
+  [[nodiscard]] const cluster::Task& task() const { return process_.task; }
+  /// Returns the folder of the chief's files, which is the run's, or the role's folder for other members.
   [[nodiscard]] std::string folder(const std::string& run) const;
-  /// Examples per batch of this worker.
+  /// Returns the examples per batch of this worker.
   [[nodiscard]] int64_t batch() const;
 
-  /// Where the whole run lies.
-  void set_run(const std::string& run) { group_.look_for_ending = look_in(run); }
-  /// The folder of the whole run where the settings do not say: asks the others, and waits for them.
+  /// Sets the folder of the whole run.
+  void set_run(const std::string& run) { process_.look_for_ending = look_in(run); }
+  /// Returns the folder of the whole run if the settings do not give it: asks the others, and waits for them.
   virtual std::string find_run(const std::string& model_name) = 0;
-  /// Whether another one than the chief may come to lead.
+  /// Returns true if leadership may move from the chief to another member.
   [[nodiscard]] virtual bool leadership_moves() const { return false; }
-  /// Whether this process writes for all now.
+  /// Returns true if this process leads now and writes the run's files.
   [[nodiscard]] virtual bool leads() const { return chief(); }
-  /// For a Setup.
+  /// Returns the options that a Setup needs to train with the others.
   [[nodiscard]] virtual train::Together together(MemberStart start) = 0;
   [[nodiscard]] virtual train::TrainerOptions adapted(train::TrainerOptions options) const = 0;
-  /// Where its parameters are and who computes, for an observer.
+  /// Describes the graph's devices for an observer: where the parameters are and who computes.
   [[nodiscard]] virtual train::Shown shown(const program::ParameterStore& parameters) const;
-  [[nodiscard]] run::ObservedRole observed(const std::string& folder) const { return observed_role(group_, folder); }
-  /// Who leads, after training: tells everyone to go.
+  [[nodiscard]] run::ObservedRole observed(const std::string& folder) const { return observed_role(process_, folder); }
+  /// Leader, after training: tells all members to leave.
   virtual void end() = 0;
-  /// Adds what is known of all members.
+  /// Adds the report on all members.
   virtual void report(train::Outcome& outcome) const = 0;
 
  protected:
-  [[nodiscard]] int members() const { return static_cast<int>(group_.spec.members().size()); }
+  [[nodiscard]] int members() const { return static_cast<int>(process_.spec.members().size()); }
 
-  ClusterProcess group_;
+  ClusterProcess process_;
   settings::Settings settings_;
   std::string job_;
   const std::atomic<bool>* interrupt_;
 };
 
-/// As the cluster has parameter servers or not.
-std::unique_ptr<GroupMember> make_member(ClusterProcess group, const settings::Settings& settings, std::string job,
+/// Makes a PsMember if the cluster has parameter servers, otherwise an AllReduceMember.
+std::unique_ptr<GroupMember> make_member(ClusterProcess process, const settings::Settings& settings, std::string job,
                                          const std::atomic<bool>* interrupt);
 
 }  // namespace lockstep::role

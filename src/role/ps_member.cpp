@@ -30,52 +30,53 @@ ps::Placement placement_of(const settings::Settings& settings) {
   return settings.placement == settings::Placement::balanced ? ps::Placement::balanced : ps::Placement::round_robin;
 }
 
-std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
+std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,
                              const std::atomic<bool>* interrupt) {
   if (!settings.run_dir.empty()) return settings.run_dir;
   ps::ServerLinkOptions options;
   options.server = "ps:0";
-  options.address = group.spec.ps.front();
+  options.address = process.spec.ps.front();
   options.hello.set_protocol(ps::kProtocol);
-  options.hello.set_role(group.task.str());
+  options.hello.set_role(process.task.str());
   options.hello.set_member(-1);
   options.hello.set_job(job);
-  options.security = security_of(settings, group);
+  options.security = security_of(settings, process);
   options.patience = settings.patience;
-  options.log = group.log;
+  options.log = process.log;
   options.interrupt = interrupt;
-  options.meter = group.meter;
+  options.meter = process.meter;
   ps::ServerLink link(std::move(options));
   std::move(link.stream("the name of the run")).value_or_throw();
   const std::string& name = link.welcome().run();
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
-    throw DataError(fmt::format("ps:0 at {} calls the run '{}'", link.address(), name));
+    throw DataError(
+        fmt::format("ps:0 at {} gave '{}' as the run's name; a plain folder name is needed", link.address(), name));
   }
   return settings.runs_dir + "/" + name;
 }
 
 std::string PsMember::find_run(const std::string& /*model_name*/) {
-  return find_cluster_run(settings_, group_, job_, interrupt_);
+  return find_cluster_run(settings_, process_, job_, interrupt_);
 }
 
 ps::PsOptions PsMember::exchange_options(int64_t examples, bool mean_loss) const {
   const settings::Settings& s = settings_;
   ps::PsOptions options;
-  options.spec = group_.spec;
-  options.task = group_.task;
-  options.security = security_of(s, group_);
+  options.spec = process_.spec;
+  options.task = process_.task;
+  options.security = security_of(s, process_);
   options.job = job_;
   options.lock_free = s.apply == settings::Apply::lock_free;
   options.placement = placement_of(s);
   options.wire = element_of(s.wire);
   options.patience = s.patience;
-  options.log = group_.log;
+  options.log = process_.log;
   options.interrupt = interrupt_;
-  options.meter = group_.meter;
-  options.look_for_ending = group_.look_for_ending;
+  options.meter = process_.meter;
+  options.look_for_ending = process_.look_for_ending;
   ps::CoordinatorOptions& coordination = options.coordination;
   coordination.members = members();
-  coordination.servers = static_cast<int>(group_.spec.ps.size());
+  coordination.servers = static_cast<int>(process_.spec.ps.size());
   coordination.sync = is_sync(s);
   coordination.max_staleness = s.max_staleness;
   coordination.aggregate = s.aggregate;
@@ -96,10 +97,10 @@ train::Together PsMember::together(MemberStart start) {
   const int64_t workers = members();
   const bool sync = is_sync(settings_);
   together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
-  // Fewer may be left than there are now: then each computes more for an update that takes more.
+  // Fewer workers may be left than there are now. Then each computes more for an update that takes more.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
   if (settings_.shard == settings::Sharding::none)
-    together.seed_of_order = static_cast<uint64_t>(group_.spec.member_index(group_.task));
+    together.seed_of_order = static_cast<uint64_t>(process_.spec.member_index(process_.task));
   together.exchange = [this, examples = start.examples, mean_loss = start.mean_loss, trace = start.trace,
                        initial = std::move(start.initial)](program::ParameterStore& parameters,
                                                            const exchange::LocalOptions& local) {
@@ -116,18 +117,18 @@ train::Together PsMember::together(MemberStart start) {
 }
 
 train::TrainerOptions PsMember::adapted(train::TrainerOptions options) const {
-  options.who = " on " + group_.task.str();
+  options.who = " on " + process_.task.str();
   const bool someone_else =
-      chief() ? !group_.spec.evaluator.empty() : settings_.evaluate != settings::WhoEvaluates::all;
+      chief() ? !process_.spec.evaluator.empty() : settings_.evaluate != settings::WhoEvaluates::all;
   options.evaluates_at_the_end_only = someone_else;
-  options.stop.steps = 0;  // counted by the coordinator
+  options.stop.steps = 0;  // the coordinator counts steps
   return options;
 }
 
 train::Shown PsMember::shown(const program::ParameterStore& parameters) const {
   train::Shown shown = GroupMember::shown(parameters);
   const std::vector<graph::ParameterInfo>& infos = parameters.infos();
-  const auto places = ps::place(infos, static_cast<int>(group_.spec.ps.size()), placement_of(settings_));
+  const auto places = ps::place(infos, static_cast<int>(process_.spec.ps.size()), placement_of(settings_));
   std::vector<std::string> devices(infos.size());
   for (size_t i = 0; i < infos.size(); ++i) {
     for (size_t server = 0; server < places.size() && devices[i].empty(); ++server) {
@@ -145,7 +146,7 @@ void PsMember::end() {
 
 void PsMember::report(train::Outcome& outcome) const {
   if (exchange_ == nullptr || !leads()) return;
-  const std::vector<cluster::Task> tasks = group_.spec.members();
+  const std::vector<cluster::Task> tasks = process_.spec.members();
   const std::vector<ps::WorkerHistory>& records = exchange_->records();
   for (size_t i = 0; i < std::min(records.size(), tasks.size()); ++i) {
     const ps::WorkerHistory& from = records[i];

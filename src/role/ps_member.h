@@ -1,4 +1,4 @@
-// One of a cluster that trains with parameter servers.
+// A member of a cluster that trains with parameter servers.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@ namespace lockstep::role {
 
 bool is_sync(const settings::Settings& settings);
 ps::Placement placement_of(const settings::Settings& settings);
-/// The folder of the whole run: run-dir, or what ps:0 says that it is called, in runs-dir. Waits for ps:0 then.
-std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
+/// Returns the folder of the whole run: run-dir, or runs-dir and the name that ps:0 gives. Waits for ps:0 in the second
+/// case.
+std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,
                              const std::atomic<bool>* interrupt);
 
 class PsMember final : public GroupMember {
@@ -29,7 +30,7 @@ class PsMember final : public GroupMember {
  private:
   [[nodiscard]] ps::PsOptions exchange_options(int64_t examples, bool mean_loss) const;
 
-  ps::PsExchange* exchange_ = nullptr;  ///< the Setup's
+  ps::PsExchange* exchange_ = nullptr;  ///< owned by the Setup
 };
 
 }  // namespace lockstep::role

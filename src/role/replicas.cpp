@@ -50,7 +50,7 @@ Replicas::Replicas(const settings::Settings& settings, const nn::ModelDef& model
   }
   errors_.resize(group_.size());
   cores_.resize(group_.size());
-  // Threads of OpenMP outlive the training, and would stay where they are kept.
+  // OpenMP's threads outlive the training, and would stay bound to their cores.
   if (settings.threads != 1 || settings.replicas != base::available_cores()) return;
   for (int replica = 0; replica < count; ++replica) {
     cores_[static_cast<size_t>(replica)] = base::share_of_cores(replica, count);
@@ -86,7 +86,7 @@ train::Together Replicas::join(int replica, MemberStart start, allreduce::AllRed
 train::Together Replicas::together(MemberStart start) {
   first_kept_.emplace(cores_.front());  // before its Setup starts threads
   start_ = start;
-  start_.events = nullptr;  // the first replica keeps the run
+  start_.events = nullptr;  // only the first replica reports events
   start_.state = nullptr;
   return join(0, std::move(start), &first_);
 }
@@ -101,7 +101,7 @@ void Replicas::train(int replica) {
   const auto place = static_cast<size_t>(replica);
   const base::KeptToCores kept(cores_[place]);
   try {
-    const checkpoint::TrainingState begin;  // the first one's state comes with the group
+    const checkpoint::TrainingState begin;  // the first replica's state arrives with the group
     MemberStart start = start_;
     start.state = &begin;
     if (start.trace != nullptr) start.trace = &start.trace->tracer().track(names()[place]);
@@ -109,7 +109,7 @@ void Replicas::train(int replica) {
     train::Setup setup(settings_, model_, dataset_, nullptr, &together, start.trace);
     train::TrainerOptions options = setup.trainer_options();
     options.who = fmt::format(" on replica {}", replica);
-    options.stop.seconds = 0;  // the first one's clock counts
+    options.stop.seconds = 0;  // only the first replica's clock counts
     train::Parts parts = setup.parts();
     parts.evaluator = nullptr;
     parts.interrupt = interrupt_;

@@ -1,6 +1,6 @@
-// Replicas of a model in one process ("mirrored"): each is a thread group with a Setup and a Trainer of its own, and
-// they meet by all-reduce in memory. The first is the caller's, who trains as usual; the others are run here. Borrows
-// model and data, which must outlive it. For the calling thread.
+// Replicas of a model in one process ("mirrored"): each has its own threads, Setup and Trainer, and they exchange
+// gradients by all-reduce in memory. The caller trains the first replica as usual; the others run here. Borrows model
+// and data, which must outlive it. For the calling thread.
 #pragma once
 
 #include <atomic>
@@ -18,21 +18,21 @@ namespace lockstep::role {
 
 class Replicas {
  public:
-  /// `settings` as resolved, with the threads of one replica.
+  /// `settings` are resolved, with the threads of one replica.
   Replicas(const settings::Settings& settings, const nn::ModelDef& model, const data::Dataset& dataset,
            const std::atomic<bool>* interrupt);
-  /// Waits for the others.
+  /// Waits for the other replicas.
   ~Replicas();
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
 
-  /// For the first one's Setup.
+  /// Returns the options for the first replica's Setup.
   [[nodiscard]] train::Together together(MemberStart start);
-  /// Begins training the others.
+  /// Starts training the other replicas.
   void start();
-  /// After the first one has trained: waits for the others. Throws what went wrong in one of them.
+  /// Called after the first replica has trained: waits for the others. Throws the error of one that failed.
   void finish();
-  /// After the first one failed: waits for the others, and throws what went wrong in one of them where that was before.
+  /// Called after the first replica failed: waits for the others, and throws the error of one that failed earlier.
   void fail();
   void report(train::Outcome& outcome) const;
 
@@ -46,19 +46,19 @@ class Replicas {
   const nn::ModelDef& model_;
   const data::Dataset& dataset_;
   const std::atomic<bool>* interrupt_;
-  std::vector<std::vector<int>> cores_;  ///< of each replica; none: all of them
+  std::vector<std::vector<int>> cores_;  ///< cores of each replica; empty: no binding
   std::optional<base::KeptToCores> first_kept_;
   std::vector<std::shared_ptr<collective::Collective>> group_;
-  allreduce::AllReduceExchange* first_ = nullptr;  ///< its Setup's
+  allreduce::AllReduceExchange* first_ = nullptr;  ///< owned by the first replica's Setup
   MemberStart start_;
   std::vector<std::thread> threads_;
-  std::vector<std::exception_ptr> errors_;  ///< of each replica
-  std::atomic<int> blamed_ = -1;            ///< who failed first
+  std::vector<std::exception_ptr> errors_;  ///< error of each replica
+  std::atomic<int> blamed_ = -1;            ///< first replica that failed
 };
 
-/// Threads of each replica: those asked for, or an equal share of the cores.
+/// Returns the threads of each replica: the number asked for, or an equal share of the cores.
 int threads_per_replica(const settings::Settings& settings);
-/// Examples per batch of each replica, or of the only one there is. Throws UsageError.
+/// Returns the examples per batch of each replica (or of a single process). Throws UsageError.
 int64_t batch_per_replica(const settings::Settings& settings);
 
 }  // namespace lockstep::role

@@ -49,15 +49,15 @@ std::vector<Metric> ServerObserver::figures() const {
   std::vector<Metric> all{
       {"step",
        Metric::Kind::gauge,
-       "updates of the parameters so far, by all",
+       "parameter updates so far, by all workers",
        {},
        static_cast<double>(progress.version)},
-      {"pushes_total", Metric::Kind::counter, "gradients that came", {}, static_cast<double>(progress.pushes)},
-      {"workers", Metric::Kind::gauge, "who take part", {}, static_cast<double>(progress.active)}};
+      {"pushes_total", Metric::Kind::counter, "gradients received", {}, static_cast<double>(progress.pushes)},
+      {"workers", Metric::Kind::gauge, "active workers", {}, static_cast<double>(progress.active)}};
   for (const base::DurationRecord& phase : server_.times()) {
     all.push_back({"phase_seconds_total",
                    Metric::Kind::counter,
-                   "where the time of this process went",
+                   "seconds of this process per stage",
                    {{"phase", std::string(phase.name)}},
                    phase.seconds});
   }
@@ -94,7 +94,7 @@ std::vector<Metric> EvaluatorObserver::figures() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   std::vector<Metric> all{{"step",
                            Metric::Kind::gauge,
-                           "of the latest checkpoint evaluated",
+                           "step of the latest checkpoint evaluated",
                            {},
                            static_cast<double>(step_.load(kRelaxed))},
                           {"evaluations_total",
@@ -103,10 +103,11 @@ std::vector<Metric> EvaluatorObserver::figures() const {
                            {},
                            static_cast<double>(evaluations_.load(kRelaxed))}};
   if (!std::isnan(loss_.load(kRelaxed))) {
-    all.push_back({"eval_loss", Metric::Kind::gauge, "of the latest evaluation", {}, loss_.load(kRelaxed)});
+    all.push_back({"eval_loss", Metric::Kind::gauge, "loss of the latest evaluation", {}, loss_.load(kRelaxed)});
   }
   if (!std::isnan(accuracy_.load(kRelaxed))) {
-    all.push_back({"eval_accuracy", Metric::Kind::gauge, "of the latest evaluation", {}, accuracy_.load(kRelaxed)});
+    all.push_back(
+        {"eval_accuracy", Metric::Kind::gauge, "accuracy of the latest evaluation", {}, accuracy_.load(kRelaxed)});
   }
   return all;
 }

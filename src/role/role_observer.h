@@ -1,5 +1,5 @@
-// What is recorded of roles that do not train: a parameter server and the evaluator. As Observation; each leaves a
-// summary.json in its folder when it ends, however that is.
+// Observers of the roles that do not train: a parameter server and the evaluator. They observe as Observation does;
+// each also leaves a summary.json in its folder, however the role ends.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class ServerObserver {
   ServerObserver(const ServerObserver&) = delete;
   ServerObserver& operator=(const ServerObserver&) = delete;
 
-  /// Now and then.
+  /// Takes the server's progress; called now and then.
   void look(const ps::Server::Progress& progress);
 
  private:
@@ -47,7 +47,7 @@ class EvaluatorObserver {
   std::atomic<uint64_t> step_ = 0;
   std::atomic<double> loss_ = std::numeric_limits<double>::quiet_NaN();
   std::atomic<double> accuracy_ = std::numeric_limits<double>::quiet_NaN();
-  run::Observation observation_;  ///< last: its threads use what is above
+  run::Observation observation_;  ///< last member, because its threads use those above
 };
 
 }  // namespace lockstep::role

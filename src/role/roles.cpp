@@ -24,14 +24,14 @@
 namespace lockstep::role {
 namespace {
 
-/// The settings of a role, and the folder of the run where it is given.
+/// The settings of a role, and the folder of the run if it is given.
 struct Prepared {
   settings::Settings settings;
   std::string job;
-  std::string run;  ///< empty: not known yet
+  std::string run;  ///< folder of the run; empty: not known yet
 };
 
-Prepared prepare(settings::Configuration& configuration, const ClusterProcess& group) {
+Prepared prepare(settings::Configuration& configuration, const ClusterProcess& process) {
   Prepared made;
   const std::string resumed = configuration.given_text("resume");
   if (!resumed.empty()) {
@@ -41,9 +41,9 @@ Prepared prepare(settings::Configuration& configuration, const ClusterProcess& g
   }
   made.settings = configuration.resolve();
   if (made.run.empty()) made.run = made.settings.run_dir;
-  made.job = job_digest(made.settings, group.spec);
-  check_cluster_settings(made.settings, group.spec);
-  check_keys(made.settings, group);
+  made.job = job_digest(made.settings, process.spec);
+  check_cluster_settings(made.settings, process.spec);
+  check_keys(made.settings, process);
   return made;
 }
 
@@ -52,11 +52,11 @@ ps::Durability durability_of(const settings::Settings& settings) {
   return settings.durability == settings::Durability::checkpoint ? ps::Durability::checkpoint : ps::Durability::process;
 }
 
-std::string find_run_of(const settings::Settings& settings, const ClusterProcess& group, const std::string& job,
+std::string find_run_of(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,
                         const std::atomic<bool>* interrupt) {
-  const bool all_reduce = group.spec.ps.empty();
-  return all_reduce ? find_all_reduce_run(settings, group, job, interrupt)
-                    : find_cluster_run(settings, group, job, interrupt);
+  const bool all_reduce = process.spec.ps.empty();
+  return all_reduce ? find_all_reduce_run(settings, process, job, interrupt)
+                    : find_cluster_run(settings, process, job, interrupt);
 }
 
 /// Calls a function twice a second until it ends.
@@ -86,7 +86,7 @@ class Beat {
   std::thread thread_;
 };
 
-/// Keeps the best evaluation in `best`.
+/// Returns the evaluation as an event, and keeps the best one in `best`.
 train::EvalEvent to_event(uint64_t step, const train::Metrics& metrics, double seconds, double took,
                           std::optional<checkpoint::EvalRecord>& best) {
   const checkpoint::EvalRecord record{step, 0, metrics.loss, metrics.accuracy, metrics.examples};
@@ -102,8 +102,9 @@ train::EvalEvent to_event(uint64_t step, const train::Metrics& metrics, double s
   return event;
 }
 
-/// Those who had the last checkpoint may have gone before it was asked for: then it is in the run's folder, where that
-/// is shared. Its step, with the parameters in place; nothing where the evaluator has had it.
+/// The processes that had the last checkpoint may have left before it was asked for. Then it is read from the run's
+/// folder, if that is shared. Returns its step, with the parameters in place; nothing if the evaluator has had it
+/// already.
 std::optional<uint64_t> take_last(const std::string& run, uint64_t after, program::ParameterStore& parameters) {
   const checkpoint::CheckpointStore store(run + "/checkpoints");
   const std::vector<checkpoint::CheckpointStore::File> files = store.list();
@@ -119,22 +120,22 @@ std::optional<uint64_t> take_last(const std::string& run, uint64_t after, progra
 
 void run_server(settings::Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  ClusterProcess group = options.group;
-  group.meter = &traffic;
-  Prepared prepared = prepare(configuration, group);
+  ClusterProcess process = options.process;
+  process.meter = &traffic;
+  Prepared prepared = prepare(configuration, process);
   const settings::Settings& settings = prepared.settings;
-  if (prepared.run.empty() && group.task.index == 0) {
+  if (prepared.run.empty() && process.task.index == 0) {
     const std::string name = settings.name.empty() ? configuration.model(settings.model).name : settings.name;
     prepared.run = run::RunDirectory::create(settings.runs_dir, name).path();
   } else if (prepared.run.empty()) {
-    prepared.run = find_cluster_run(settings, group, prepared.job, options.interrupt);
+    prepared.run = find_cluster_run(settings, process, prepared.job, options.interrupt);
   }
   const run::RunDirectory folder =
-      run::RunDirectory::share(prepared.run + "/" + group.task.folder(), group.task.folder());
+      run::RunDirectory::share(prepared.run + "/" + process.task.folder(), process.task.folder());
   ps::ServerOptions server;
-  server.index = group.task.index;
-  server.spec = group.spec;
-  server.security = security_of(settings, group);
+  server.index = process.task.index;
+  server.spec = process.spec;
+  server.security = security_of(settings, process);
   server.folder = folder.path();
   server.durability = durability_of(settings);
   server.job = prepared.job;
@@ -143,14 +144,14 @@ void run_server(settings::Configuration configuration, const RoleOptions& option
   server.patience = settings.patience;
   server.contributions = settings.contributions;
   server.resumed = !configuration.given_text("resume").empty();
-  server.log = group.log;
+  server.log = process.log;
   server.interrupt = options.interrupt;
-  server.meter = group.meter;
+  server.meter = process.meter;
   std::optional<observe::RoleTrace> trace;
-  if (settings.trace) trace.emplace(group.task.str());
+  if (settings.trace) trace.emplace(process.task.str());
   server.tracer = trace ? &trace->tracer() : nullptr;
   ps::Server running(server);
-  ServerObserver observer(settings, observed_role(group, folder.path()), running);
+  ServerObserver observer(settings, observed_role(process, folder.path()), running);
   const Beat beat([&] {
     const ps::Server::Progress progress = running.progress();
     observer.look(progress);
@@ -158,7 +159,7 @@ void run_server(settings::Configuration configuration, const RoleOptions& option
   });
   const auto write_trace = [&] {
     const std::string problem = trace ? trace->write(folder.path() + "/" + observe::kTraceFile) : "";
-    if (!problem.empty()) group.log("warning", problem);
+    if (!problem.empty()) process.log("warning", problem);
   };
   try {
     running.run();
@@ -171,17 +172,17 @@ void run_server(settings::Configuration configuration, const RoleOptions& option
 
 void run_evaluator(settings::Configuration configuration, const RoleOptions& options) {
   base::TrafficMeter traffic;
-  ClusterProcess group = options.group;
-  group.meter = &traffic;
-  Prepared prepared = prepare(configuration, group);
+  ClusterProcess process = options.process;
+  process.meter = &traffic;
+  Prepared prepared = prepare(configuration, process);
   const settings::Settings& settings = prepared.settings;
   const nn::ModelDef& model = configuration.model(settings.model);
-  if (prepared.run.empty()) prepared.run = find_run_of(settings, group, prepared.job, options.interrupt);
-  group.look_for_ending = look_in(prepared.run);
+  if (prepared.run.empty()) prepared.run = find_run_of(settings, process, prepared.job, options.interrupt);
+  process.look_for_ending = look_in(prepared.run);
   const data::Dataset dataset =
       data::load(settings.dataset, train::data_options(settings, model.image), options.fetch_progress);
   const run::RunDirectory folder =
-      run::RunDirectory::share(prepared.run + "/" + group.task.folder(), group.task.folder());
+      run::RunDirectory::share(prepared.run + "/" + process.task.folder(), process.task.folder());
   const auto backend = settings::make_backend(settings.backend, settings::resolve_threads(settings),
                                               {.exact_conv = settings.exact_conv, .precision = settings.precision});
   const data::ImageShape& shape = dataset.shape();
@@ -196,10 +197,10 @@ void run_evaluator(settings::Configuration configuration, const RoleOptions& opt
   const data::Examples& split =
       settings.eval_split == settings::EvalSplit::validation ? dataset.validation : dataset.test;
   train::Evaluator evaluator(spec, *backend, parameters.values().data(), split, settings.eval_batch, &pixels);
-  EvaluatorObserver observer(settings, observed_role(group, folder.path()));
+  EvaluatorObserver observer(settings, observed_role(process, folder.path()));
   run::RunLog log(folder, 0, std::filesystem::exists(folder.evals_file()), UINT64_MAX);
   const train::StopRules rules = train::StopRules::from(settings);
-  const auto source = follow_checkpoints(settings, group, prepared.job, options.interrupt, parameters);
+  const auto source = follow_checkpoints(settings, process, prepared.job, options.interrupt, parameters);
   const train::RunClock clock;
   std::optional<checkpoint::EvalRecord> best;
   const auto evaluate = [&](uint64_t step) {

@@ -14,14 +14,14 @@
 namespace lockstep::role {
 
 struct RoleOptions {
-  ClusterProcess group;
+  ClusterProcess process;
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   data::FetchCallback fetch_progress = {};
-  std::function<void(const ps::Server::Progress&)> on_progress;  ///< of a server, twice a second
-  std::vector<train::Hooks*> hooks;                              ///< of the evaluator: on_eval
+  std::function<void(const ps::Server::Progress&)> on_progress;  ///< of a server; called twice a second
+  std::vector<train::Hooks*> hooks;                              ///< of the evaluator; only on_eval is called
 };
 
-/// Serves until training has ended. Throws Error where it gave up.
+/// Serves until training has ended. Throws Error if it gave up.
 void run_server(settings::Configuration configuration, const RoleOptions& options);
 
 /// Evaluates each checkpoint until training has ended; evals.csv lies in its folder.

@@ -45,53 +45,55 @@ class Session::Impl final : exchange::RunEvents {
 
  private:
   void open_run(settings::Configuration& configuration);
-  /// The same for one of a cluster: its settings, the run's folder and its own in it.
+  /// Opens the run as a member of a cluster: its settings, the run's folder and its own folder in it.
   void open_member_run(settings::Configuration& configuration);
   [[nodiscard]] bool chief() const { return !member_ || member_->chief(); }
-  /// Whether this process may come to write for all, and whether it does now.
+  /// Returns true if this process may become the leader, which writes the run's files.
   [[nodiscard]] bool may_lead() const { return chief() || member_->leadership_moves(); }
   [[nodiscard]] bool leads() const { return !member_ || member_->leads(); }
-  /// The exchange with others, for a Setup; nothing for one that trains alone.
+  /// Returns the options for training with others, for a Setup; nothing if this process trains alone.
   std::optional<train::Together> join_others(const nn::ModelDef& model, const data::Dataset& dataset);
   [[nodiscard]] const run::RunDirectory& whole_run() const { return run_ ? *run_ : *directory; }
 
-  // What an all-reduce group tells. Between replicas of one process nothing but the bucket size ever changes.
+  // Events of an all-reduce process. Between replicas of one process only the bucket size changes.
   void training_begins(uint64_t step, uint64_t examples) override;
   void went_back(uint64_t step) override;
   void group_breaks_up() override;
-  /// Keeps the bucket size for when the run is resumed.
+  /// Keeps the bucket size for a later resume.
   void bucket_size_found(size_t bytes) override;
   [[nodiscard]] bool is_newest(uint64_t step) const override;
 
-  /// What a cluster starts with: the newest checkpoint, or the model as it is made.
+  /// Returns the initial state of a cluster: the newest checkpoint, or the model's initial parameters.
   ps::Initial initial();
   void open_outputs();
   void observe();
-  /// Where there is one; what goes wrong is a warning.
+  /// Writes the trace if there is one; failures are warnings.
   void write_trace() const;
   train::StopReason train_replicas(train::Trainer& first, const train::RunClock& clock);
-  /// The checkpoint to go on from; nothing for a new run.
+  /// Returns the checkpoint to resume from; nothing for a new run.
   std::optional<checkpoint::Checkpoint> load_checkpoint();
   [[nodiscard]] train::StopReason find_finished(const checkpoint::TrainingState& state) const;
   [[nodiscard]] train::Outcome outcome(const checkpoint::TrainingState& state, train::StopReason reason) const;
   void write_summary(const train::Outcome& outcome, const std::string& error);
-  /// Tells everyone and writes the summary, in spite of further failures: the error that is on its way counts.
+  /// Reports the error to hooks and writes the summary. Ignores further failures, because the current error is the one
+  /// that counts.
   void end_with_error(train::Trainer& trainer, train::StopReason reason, const std::string& error) noexcept;
 
   SessionOptions options_;
-  base::TrafficMeter traffic_;  ///< with other roles
+  base::TrafficMeter traffic_;  ///< traffic with other roles
   std::optional<observe::RoleTrace> trace_;
-  settings::ModelCatalog models_;  ///< owns the model where it is a file
+  settings::ModelCatalog models_;  ///< owns the model if it is a file
   bool resumed_ = false;
   std::optional<checkpoint::CheckpointStore> store_;
   std::optional<train::Setup> setup_;
   std::optional<run::RunLog> log_;
-  std::optional<run::RunDirectory> run_;  ///< the whole run's folder, where leadership moves and this one is a role's
+  /// the whole run's folder, if leadership moves and the session's own folder is a role's
+  std::optional<run::RunDirectory> run_;
   std::optional<run::LeadersLog> leaders_log_;
   std::optional<data::Dataset> replicas_data_;
   std::optional<Replicas> replicas_;
-  std::unique_ptr<train::Hooks> pictures_;  ///< absent where the model shows nothing
-  std::unique_ptr<train::Hooks> samples_;   ///< the same
+  std::unique_ptr<train::Hooks> pictures_;  ///< absent if the model has no pictures
+  std::unique_ptr<train::Hooks> samples_;   ///< absent likewise
   std::optional<train::TrainingObserver> observer_;
   std::vector<train::Hooks*> hooks_;
   checkpoint::TrainingState start_;
@@ -99,12 +101,12 @@ class Session::Impl final : exchange::RunEvents {
   train::ModelTraits traits_;
   int64_t started_ = 0;
   std::unique_ptr<GroupMember> member_;
-  std::optional<checkpoint::Checkpoint> initial_checkpoint_;  ///< that `initial` lends out
+  std::optional<checkpoint::Checkpoint> initial_checkpoint_;  ///< checkpoint that `initial` lends out
   std::vector<float> initial_parameters_;
 };
 
 Session::Impl::Impl(settings::Configuration configuration, SessionOptions options) : options_(std::move(options)) {
-  if (options_.group != nullptr) {
+  if (options_.process != nullptr) {
     open_member_run(configuration);
   } else {
     open_run(configuration);
@@ -123,7 +125,7 @@ Session::Impl::Impl(settings::Configuration configuration, SessionOptions option
     if (finished != train::StopReason::none) return;
   }
   data::Dataset dataset = load_data(settings, model, options_);
-  if (settings.trace) trace_.emplace(member_ ? options_.group->task.str() : "train");
+  if (settings.trace) trace_.emplace(member_ ? options_.process->task.str() : "train");
   const std::optional<train::Together> together = join_others(model, dataset);
   setup_.emplace(settings, model, std::move(dataset), checkpoint ? &*checkpoint : nullptr,
                  together ? &*together : nullptr, trace_ ? &trace_->training() : nullptr);
@@ -155,11 +157,11 @@ std::optional<train::Together> Session::Impl::join_others(const nn::ModelDef& mo
 
 void Session::Impl::training_begins(uint64_t step, uint64_t examples) {
   if (!member_) return;
-  settings.checkpoint.clear();  // what the user named counts once; then it is the newest
+  settings.checkpoint.clear();  // the checkpoint the user named is used once; later resumes take the newest
   store_->remove_leftovers();
   store_->abandon_after(step);
   std::error_code ignored;
-  std::filesystem::remove(whole_run().summary_file(), ignored);  // it says nothing of now
+  std::filesystem::remove(whole_run().summary_file(), ignored);  // it describes the earlier part only
   if (leaders_log_) leaders_log_->go_back(step, examples);
 }
 
@@ -180,7 +182,7 @@ void Session::Impl::bucket_size_found(size_t bytes) {
 }
 
 void Session::Impl::open_member_run(settings::Configuration& configuration) {
-  const ClusterProcess& group = *options_.group;
+  const ClusterProcess& process = *options_.process;
   const std::string resumed = configuration.given_text("resume");
   std::string run;
   if (!resumed.empty()) {
@@ -189,17 +191,17 @@ void Session::Impl::open_member_run(settings::Configuration& configuration) {
     configuration.resume_from(run + "/config.yaml");
   }
   settings = configuration.resolve();
-  const std::string job = job_digest(settings, group.spec);
-  ClusterProcess metered = group;
+  const std::string job = job_digest(settings, process.spec);
+  ClusterProcess metered = process;
   metered.meter = &traffic_;
   member_ = make_member(std::move(metered), settings, job, options_.interrupt);
   settings.batch = member_->batch();
   if (run.empty()) run = settings.run_dir;
   if (run.empty()) run = member_->find_run(configuration.model(settings.model).name);
   member_->set_run(run);
-  directory = run::RunDirectory::share(member_->folder(run), group.task.folder());
-  if (member_->leadership_moves() && !member_->chief()) run_ = run::RunDirectory::share(run, group.task.folder());
-  // A role that was here before goes on in its files.
+  directory = run::RunDirectory::share(member_->folder(run), process.task.folder());
+  if (member_->leadership_moves() && !member_->chief()) run_ = run::RunDirectory::share(run, process.task.folder());
+  // A role that was here before continues its files.
   resumed_ = std::filesystem::exists(directory->steps_file());
 }
 
@@ -213,7 +215,7 @@ ps::Initial Session::Impl::initial() {
   }
   std::string path;
   initial_checkpoint_ = store_->load(settings.checkpoint, path);
-  settings.checkpoint.clear();  // what the user named counts once; then it is the newest
+  settings.checkpoint.clear();  // the checkpoint the user named is used once; later resumes take the newest
   store_->abandon_after(initial_checkpoint_->header.state.step);
   const checkpoint::CheckpointHeader& header = initial_checkpoint_->header;
   initial.version = header.state.step;
@@ -239,9 +241,9 @@ void Session::Impl::open_outputs() {
   const bool alone = !member_ || !member_->leadership_moves();  // in the run's folder
   if (chief() && alone) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), settings::to_yaml(settings));
-  // One of a cluster goes on at the group's step, which is behind all that it has logged.
-  // Only the first rank of an MPI job begins with its own checkpoint, for all.
-  const bool as_checkpoint = !member_ || (options_.group->mpi && chief());
+  // A member of a cluster continues at the group's step, which is not before its own log's end. Only the first rank of
+  // an MPI job starts from its own checkpoint, for all.
+  const bool as_checkpoint = !member_ || (options_.process->mpi && chief());
   const uint64_t kept = as_checkpoint ? start_.step : UINT64_MAX;
   const auto every = static_cast<uint64_t>(settings.log_every);
   if (member_ && member_->leadership_moves()) {
@@ -296,13 +298,13 @@ std::optional<checkpoint::Checkpoint> Session::Impl::load_checkpoint() {
   store_.emplace(whole_run().checkpoints(), settings.keep);
   if (member_ && store_->list().empty()) return std::nullopt;
   if (settings.checkpoint.empty() && store_->list().empty()) {
-    throw UsageError(fmt::format("run {} ended before its first checkpoint; start anew with --config {}",
+    throw UsageError(fmt::format("run {} ended before its first checkpoint; start again with --config {}",
                                  directory->path(), directory->config_file()));
   }
   std::string path;
   checkpoint::Checkpoint checkpoint = store_->load(settings.checkpoint, path);
   train::check_settings_match(checkpoint.header, settings, path);
-  // What was the best at an older checkpoint may have been removed since.
+  // A best checkpoint known to an older one may have been removed since.
   std::optional<checkpoint::EvalRecord>& best = checkpoint.header.state.best_checkpoint;
   if (best && !store_->has(best->step)) best.reset();
   return checkpoint;
@@ -360,13 +362,13 @@ void Session::Impl::write_summary(const train::Outcome& outcome, const std::stri
   summary.isa = settings::active_isa();
   if (member_) summary.role = member_->task().str();
   if (observer_) summary.resources = observer_->stop();
-  // The chief's folder is the run's: there the one who leads writes.
+  // The chief's folder is the run's; the leader writes there.
   const std::string json = run::to_json(summary);
   if (!chief()) base::write_whole_file(directory->summary_file(), json);
   if (!leads()) return;
   std::optional<base::LockFile> lock;
   if (member_ && member_->leadership_moves()) {
-    // Another one may have gone on without this one, and have ended.
+    // Another member may have continued without this one, and have ended.
     lock = base::LockFile::lock(whole_run().path() + "/.summary.lock", kSummaryPatience);
     if (!is_newest(outcome.steps)) return;
   }
@@ -395,7 +397,7 @@ void Session::Impl::write_trace() const {
   const char* name = member_ && chief() ? observe::kChiefTraceFile : observe::kTraceFile;
   const std::string problem = trace_->write(directory->path() + "/" + name);
   if (problem.empty()) return;
-  const auto& log = member_ ? options_.group->log : options_.log;
+  const auto& log = member_ ? options_.process->log : options_.log;
   if (log) log("warning", problem);
 }
 

@@ -33,7 +33,7 @@ void LeadersLog::on_start(const train::StartEvent& event) {
 
 void LeadersLog::on_step(const train::StepEvent& event) {
   const uint64_t before = event.step - 1;
-  if (mark_.step != before) {  // it was not here for the steps between
+  if (mark_.step != before) {  // this process was away for the steps between
     mark_.step = before;
     mark_.examples = event.examples_total - static_cast<uint64_t>(event.examples);
   }

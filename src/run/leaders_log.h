@@ -1,5 +1,5 @@
-// The run's own steps.csv and evals.csv where who writes them may change: open only while this process leads. Borrows
-// the directory. A hook, for the training thread.
+// The run's own steps.csv and evals.csv when leadership may move: open only while this process leads. Borrows the
+// directory. A hook, for the training thread.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ class LeadersLog final : public train::Hooks {
  public:
   LeadersLog(const RunDirectory& run, uint64_t log_every, std::function<bool()> leads);
 
-  /// As RunLog's, by who leads.
+  /// As RunLog::go_back, if this process leads.
   void go_back(uint64_t step, uint64_t examples);
-  /// Another process may write from here on.
+  /// Closes the log: another process may write from here on.
   void let_go();
 
   void on_start(const train::StartEvent& event) override;
@@ -25,14 +25,15 @@ class LeadersLog final : public train::Hooks {
   void on_end(const train::Outcome& outcome) override;
 
  private:
-  /// The log, where this process leads. Steps and evaluations beyond those are of a leader who died with them.
+  /// Returns the log if this process leads, otherwise null. Drops later steps and evaluations, left by a leader that
+  /// died.
   RunLog* log(uint64_t step, uint64_t evaluated);
 
   const RunDirectory& run_;
   uint64_t log_every_;
   std::function<bool()> leads_;
   train::StartEvent start_;
-  RunLog::Mark mark_;  ///< the latest step that this process knows of
+  RunLog::Mark mark_;  ///< latest step that this process knows of
   std::optional<RunLog> log_;
 };
 

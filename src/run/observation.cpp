@@ -12,7 +12,7 @@
 namespace lockstep::run {
 namespace {
 
-constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, which would grow large
+constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, to limit its size
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Observation::Observation(const settings::Settings& settings, ObservedRole role) 
   const auto say = [this](const std::string& text) { warn(text); };
   if (summary_every(settings) > 0) {
     const std::string folder = events_folder(settings, role_);
-    std::error_code ignored;  // the writer finds it missing and says so
+    std::error_code ignored;  // if this fails, the writer reports the missing folder
     std::filesystem::create_directories(folder, ignored);
     summaries_.emplace(folder, say);
   }

@@ -25,7 +25,7 @@ void check_name(const std::string& name) {
   throw UsageError("name: '" + name + "' cannot name a run; use --run-dir for a path");
 }
 
-/// The largest n of the folders <name>-<n>, 0 where there are none.
+/// Returns the largest n of the folders <name>-<n>, 0 if there are none.
 uint64_t largest_number(const std::string& folder, const std::string& name) {
   uint64_t largest = 0;
   std::error_code ignored;
@@ -47,7 +47,8 @@ base::LockFile lock_run(const std::string& path) {
   return std::move(*lock);
 }
 
-/// A file that a start writes before there is anything to keep: settings, locks, logs without a line.
+/// Returns true for files that every start writes before there is anything to keep: settings, locks, logs without a
+/// line.
 bool comes_with_a_start(const fs::directory_entry& entry) {
   constexpr std::array<std::string_view, 8> kAlways{"config.yaml", "cluster.yaml",    "launch.yaml", "launch-id",
                                                     "nodes.json",  "throttling.json", "monitor.csv", "phases.csv"};
@@ -141,7 +142,8 @@ RunDirectory RunDirectory::create_at(const std::string& path) {
     if (errno != EEXIST) base::throw_io_error("create run folder", path, errno);
     const bool empty = fs::is_directory(path, error) && fs::is_empty(path, error);
     if (!empty) {
-      throw UsageError(fmt::format("run folder {} already exists; --resume {} goes on with the run in it", path, path));
+      throw UsageError(
+          fmt::format("run folder {} already exists; use --resume {} to continue the run in it", path, path));
     }
   }
   RunDirectory run(path, lock_run(path), made);
@@ -167,7 +169,7 @@ std::string find_run(const std::string& run, const std::string& runs_dir) {
 
 RunDirectory RunDirectory::share(const std::string& path, const std::string& role) {
   base::make_directories(path);
-  // The process before it may still be on its way out.
+  // The previous process may still be exiting.
   constexpr std::chrono::seconds kPatience{10};
   base::LockFile lock = base::LockFile::lock(fmt::format("{}/.{}.lock", path, role), kPatience);
   return {path, std::move(lock)};

@@ -1,7 +1,8 @@
 // A run's folder: runs/<name>-<n>/ with config.yaml, steps.csv, evals.csv, summary.json and checkpoints/. Making one is
-// atomic (mkdir is the claim, n counts up), so processes that start together get folders of their own and nothing is
-// ever overwritten. While a RunDirectory lives it holds the run's lock: no two processes train in one folder. One that
-// made its folder and is destroyed by an exception removes it again, unless something in it is worth keeping.
+// atomic (mkdir is the claim, n counts up), so processes that start together get separate folders and nothing is ever
+// overwritten. While a RunDirectory lives it holds the run's lock: no two processes train in one folder. If an
+// exception destroys the RunDirectory that made the folder, the folder is removed, unless something in it is worth
+// keeping.
 #pragma once
 
 #include <optional>
@@ -18,27 +19,29 @@ class RunDirectory {
   RunDirectory& operator=(RunDirectory&& other) noexcept;
   ~RunDirectory();
 
-  /// The next free <runs_dir>/<name>-<n>. Throws IoError if it cannot be made.
+  /// Makes the next free <runs_dir>/<name>-<n>. Throws IoError if it cannot be made.
   static RunDirectory create(const std::string& runs_dir, const std::string& name);
-  /// Exactly this folder, which must not exist or be empty; UsageError names --resume otherwise.
+  /// Makes exactly this folder, which must not exist or must be empty; otherwise throws UsageError that names --resume.
   static RunDirectory create_at(const std::string& path);
-  /// The path of an empty folder that is the next free <runs_dir>/<name>-<n>, for whoever is to make the run there.
+  /// Makes an empty folder, the next free <runs_dir>/<name>-<n>, for the process that will make the run there; returns
+  /// its path.
   static std::string reserve(const std::string& runs_dir, const std::string& name);
-  /// What the settings say: run_dir, or runs_dir and name (or the model's name).
+  /// Makes the folder that the settings name: run_dir, or runs_dir and name (or the model's name).
   static RunDirectory create_for(const settings::Settings& settings, const std::string& model_name);
-  /// An existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in use.
+  /// Opens an existing run: a path, or a name under `runs_dir`. Throws UsageError if there is none, IoError if it is in
+  /// use.
   static RunDirectory open(const std::string& run, const std::string& runs_dir);
 
-  /// A folder of one role of a cluster, made where it does not exist, with a lock of its own: several roles, and their
-  /// launcher, share a run. IoError if another process is this role.
+  /// Opens the folder of one role of a cluster, and makes it if needed. It has its own lock, because several roles and
+  /// their launcher share a run. Throws IoError if another process has this role.
   static RunDirectory share(const std::string& path, const std::string& role);
 
-  /// Removes the folder where this object made it and nothing in it is worth keeping (a log, a checkpoint, a server's
-  /// state); whether it did.
+  /// Removes the folder if this object made it and nothing in it is worth keeping (a log, a checkpoint, a server's
+  /// state). Returns true if removed.
   bool discard_if_unused();
-  /// The same for a folder that another process made and has left.
+  /// Does the same for a folder that another process made and has left.
   static bool discard_if_unused(const std::string& path);
-  /// Keeps the folder, whatever is in it: others know it by name.
+  /// Keeps the folder whatever is in it, because others know its name.
   void keep() { made_ = false; }
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -54,11 +57,11 @@ class RunDirectory {
 
   std::string path_;
   base::LockFile lock_;
-  bool made_;       ///< by this object; false once it is another's
-  int exceptions_;  ///< on their way when it was made
+  bool made_;       ///< made by this object; false once another process uses it
+  int exceptions_;  ///< exceptions in flight when it was made
 };
 
-/// Where an existing run lies, without locking it: for reading. Throws UsageError if there is none.
+/// Returns the folder of an existing run without locking it, for reading. Throws UsageError if there is none.
 std::string find_run(const std::string& run, const std::string& runs_dir);
 
 }  // namespace lockstep::run

@@ -1,5 +1,6 @@
-// Whether a run has ended, as its folder says, for a role that waits for others who may be gone for good: the sign is a
-// summary that was written after this was made. Where the folder is not shared it says nothing. Any thread.
+// Looks in a run's folder for a sign that the run has ended, for a role that waits for others that may be gone for
+// good. The sign is a summary written after this object was made. If the folder is not shared there is no sign. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +11,21 @@
 
 namespace lockstep::run {
 
-/// What the summary of a run says; nothing where there is none that can be read.
+/// Returns the ending in a run's summary; nothing if there is no readable summary.
 std::optional<exchange::Ending> read_ending(const std::string& summary_file);
 
-/// The latest step of which a run keeps something: a checkpoint, or its summary.
+/// Returns the latest step with something kept: a checkpoint, or the summary.
 uint64_t kept_step(const std::string& run);
 
 class RunEnd {
  public:
   explicit RunEnd(const std::string& run);
 
-  /// How it ended; nothing: not yet, or with an error of the one who wrote it, who may come back.
+  /// Returns how the run ended; nothing if it has not ended, or ended with an error of its writer, which may come back.
   [[nodiscard]] std::optional<exchange::Ending> look() const;
 
  private:
-  /// Tells one file of that name from the next.
+  /// Identifies one version of the file.
   struct Stamp {
     uint64_t file = 0;
     int64_t seconds = 0;

@@ -17,7 +17,7 @@ base::CsvFile open_log(const std::string& path, std::string_view header, bool re
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// An accuracy as a CSV field, empty where there is none; without touching the heap.
+/// An accuracy as a CSV field, empty if there is none; does not allocate.
 class Accuracy {
  public:
   explicit Accuracy(double value) {
@@ -30,7 +30,7 @@ class Accuracy {
   size_t size_ = 0;
 };
 
-/// Formats a line without touching the heap.
+/// Formats a line without allocating.
 template <class... Args>
 void add_line(base::CsvFile& file, fmt::format_string<Args...> format, Args&&... args) {
   std::array<char, 512> line{};
@@ -75,7 +75,7 @@ void RunLog::on_start(const train::StartEvent& event) {
 
 void RunLog::on_step(const train::StepEvent& event) {
   const bool first = event.step == 1;  // so that a short run has a line, too
-  // Of one of several workers the steps of the others lie between.
+  // With several workers, their steps lie between this worker's.
   const bool due = log_every_ > 0 && event.step / log_every_ != last_step_ / log_every_;
   if (log_every_ == 0 || (!due && !first)) return;
   const double seconds = event.clock->seconds();

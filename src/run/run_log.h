@@ -1,5 +1,5 @@
 // The hook that writes a run's steps.csv (every `log-every` steps) and evals.csv. Lines reach the disk at evaluations,
-// checkpoints, the end and at least every second or so; a step that is logged allocates nothing.
+// checkpoints, the end and about every second; logging a step allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class RunLog final : public train::Hooks {
       "step,epoch,seconds,loss,accuracy,learning_rate,examples_per_second,seconds_per_step";
   static constexpr std::string_view kEvalsHeader = "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best";
 
-  /// A moment of the training, from which rates are counted.
+  /// A moment of the training; rates are computed from it.
   struct Mark {
     uint64_t step = 0;
     uint64_t examples = 0;
@@ -24,19 +24,19 @@ class RunLog final : public train::Hooks {
     double aside_seconds = 0;
   };
 
-  /// How far what lies there counts.
+  /// Limits up to which existing lines are kept.
   struct Kept {
     uint64_t step = 0;
     uint64_t evaluated = 0;
   };
 
-  /// A resumed run goes on after `step`; what was logged beyond it is dropped.
+  /// A resumed run continues after `step`; later lines are dropped.
   RunLog(const RunDirectory& run, uint64_t log_every, bool resumed = false, uint64_t step = 0);
   RunLog(const RunDirectory& run, uint64_t log_every, Kept kept);
 
-  /// Training goes on after `step`, having seen so many examples: later lines are dropped.
+  /// Continues after `step` and that many examples: drops later lines.
   void go_back(uint64_t step, uint64_t examples);
-  /// The next line counts from there.
+  /// Computes the next line's rates from this mark.
   void go_on_from(const Mark& mark);
 
   void on_start(const train::StartEvent& event) override;

@@ -88,7 +88,7 @@ ordered_json resources_json(const observe::ResourceSummary& resources) {
   ordered_json json;
   json["every"] = resources.every;
   json["samples"] = resources.samples;
-  // Of the machine: this process may be kept to some of them.
+  // Cores of the machine: this process may be bound to some of them.
   if (const std::optional<base::OwnNode> node = base::own_node()) {
     json["cores"] = node->cores;
   } else {

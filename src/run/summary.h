@@ -17,9 +17,9 @@ namespace lockstep::run {
 
 struct Summary {
   settings::Settings settings;
-  std::string role;  ///< who wrote it, of a cluster
+  std::string role;  ///< role of the writer, in a cluster
   train::Outcome outcome;
-  std::string error;    ///< what ended it, where it was an error
+  std::string error;    ///< the error that ended the run, if any
   int64_t started = 0;  ///< seconds since 1970
   int64_t ended = 0;
   int threads = 1;
@@ -28,7 +28,7 @@ struct Summary {
   std::optional<observe::ResourceSummary> resources;
 };
 
-/// What a role that does not train leaves behind.
+/// The summary of a role that does not train.
 struct RoleSummary {
   std::string role;  ///< "ps:0"
   double seconds = 0;
@@ -38,10 +38,10 @@ struct RoleSummary {
 };
 std::string to_json(const RoleSummary& summary);
 
-/// How a training that is at `state` has gone; what only its session knows is left out.
+/// Returns the outcome of a training in this state, without the parts that only its session knows.
 train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopReason reason, bool has_accuracy);
 
-/// The JSON text. Numbers that are not known (no evaluation yet, not finite) are null.
+/// Returns the JSON text. Unknown numbers (no evaluation yet, not finite) are null.
 std::string to_json(const Summary& summary);
 
 }  // namespace lockstep::run

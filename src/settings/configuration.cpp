@@ -21,7 +21,7 @@ const SettingDef& known_setting(std::string_view name) {
   return *def;
 }
 
-/// Texts are plain where YAML would read them as themselves, and quoted otherwise.
+/// Quotes a text unless YAML would read it as itself.
 std::string quoted(const std::string& text) {
   const auto safe = [](unsigned char c) { return std::isalnum(c) != 0 || (c != '\0' && std::strchr("_./", c)); };
   const bool plain = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
@@ -95,7 +95,7 @@ void Configuration::fill_model_defaults(Settings& settings) const {
   if (name.empty()) name = name_in(file_);
   if (name.empty()) name = name_in(run_);
   if (name.empty()) throw UsageError("no model given; `lockstep models` lists them");
-  Settings options;  // of all layers, since defaults may depend on them
+  Settings options;  // options of all layers, because defaults may depend on them
   for (const Layer* layer : {&run_, &file_, &flags_}) {
     if (const auto found = layer->find("options"); found != layer->end()) {
       assign(options, *find_setting("options"), found->second.text, found->second.where);
@@ -107,7 +107,7 @@ void Configuration::fill_model_defaults(Settings& settings) const {
   settings.dataset = defaults.dataset;
   assign(settings, *find_setting("pixels"), defaults.pixels, fmt::format("model '{}': pixels", name));
   assign(settings, *find_setting("optimizer"), defaults.optimizer, fmt::format("model '{}': optimizer", name));
-  // Through text: 0.1F is 0.1 to whoever wrote it.
+  // Converts through text, because the user wrote 0.1 and not the float next to it.
   settings.lr = std::stod(fmt::format("{}", defaults.learning_rate));
   settings.batch = defaults.batch;
   settings.epochs = given("steps") || given("seconds") ? 0 : defaults.epochs;
@@ -158,7 +158,7 @@ void Configuration::check_together(const Settings& s) const {
   if (!ends) {
     throw UsageError("nothing ends the training: set epochs, steps, seconds, repeat, stop-loss or stop-accuracy");
   }
-  if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint", "only used with resume");
+  if (!s.checkpoint.empty() && s.resume.empty()) reject("checkpoint", "is only used with resume");
   if (s.monitor_every > 0 && s.monitor_every < 0.001) {
     reject("monitor-every", fmt::format("{} seconds are too few; 0 (never) or from 0.001 to 3600", s.monitor_every));
   }

@@ -15,7 +15,7 @@ using Kind = YamlNode::Kind;
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 20;
 
-/// A value of the model's options: a scalar, or a list of them with commas between.
+/// Returns a value of the model's options: a scalar, or a list with commas between its items.
 std::string option_value(const YamlNode& node, const std::string& where) {
   if (node.is(Kind::scalar)) return node.text;
   std::string text;
@@ -71,7 +71,7 @@ Configuration::Layer Configuration::read_yaml(const std::string& text, const std
     Settings scratch;
     assign(scratch, def, value, where);
     if (!layer.emplace(std::string(def.name), Given{value, where}).second) {
-      throw UsageError(where + ": is there twice");
+      throw UsageError(where + ": is given twice");
     }
   }
   return layer;

@@ -1,4 +1,4 @@
-// What of the machine a run uses: its backend and its threads. Free functions, any thread.
+// A run's use of the machine: its backend and threads. Free functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,30 @@ struct BackendOptions {
   Precision precision = Precision::f32;
 };
 
-/// "cpu" or "null"; UsageError that suggests the nearest name otherwise.
-/// Throws UsageError for a precision that the backend does not have on this machine.
+/// Makes the backend "cpu" or "null"; throws UsageError that suggests the nearest name otherwise. Throws UsageError for
+/// a precision that the backend does not have on this machine.
 std::unique_ptr<backend::Backend> make_backend(const std::string& name, int threads,
                                                const BackendOptions& options = {});
 
-/// The threads a run uses: those asked for, or one per core that this process may use. Throws UsageError for more than
-/// kThreadsPerCore for each of those cores: they would only wait for each other, where they can be had at all.
+/// Returns the threads of a run: the number asked for, or one per core that this process may use. Throws UsageError for
+/// more than kThreadsPerCore per core: they would only wait for each other, or fail to start.
 constexpr int kThreadsPerCore = 16;
 int resolve_threads(const Settings& settings);
 
-/// How idle threads wait: as the settings say; `auto` spins briefly while every thread has a core, else blocks.
+/// Returns how idle threads wait, as the settings say; `auto` spins briefly if every thread has a core, otherwise
+/// blocks.
 base::WaitPolicy wait_policy(const Settings& settings);
 
-/// What became of it: "brief", "spin" or "block". Under `auto`, what OMP_WAIT_POLICY says stands.
+/// Returns the policy in effect: "brief", "spin" or "block". Under `auto`, OMP_WAIT_POLICY takes precedence.
 std::string wait_policy_name(const Settings& settings);
 
-/// The instruction set that the CPU kernels use: "sse4", "avx2" or "avx512".
+/// Returns the instruction set that the CPU kernels use: "sse4", "avx2" or "avx512".
 std::string active_isa();
 
-/// Of Lockstep: "0.1.0".
+/// Returns the version of Lockstep: "0.1.0".
 std::string program_version();
 
-/// The most memory that this process has had so far.
+/// Returns the peak memory of this process so far.
 uint64_t peak_memory_bytes();
 
 }  // namespace lockstep::settings

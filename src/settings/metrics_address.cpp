@@ -22,8 +22,8 @@ std::string metrics_address(const Settings& settings, int position) {
   if (settings.metrics.empty()) return "";
   const base::Address address = metrics_place(settings.metrics);
   if (!base::is_loopback(address.host) && !settings.insecure) {
-    throw UsageError(fmt::format("metrics: {} can be reached from beyond this machine; give --insecure to allow that",
-                                 settings.metrics));
+    throw UsageError(
+        fmt::format("metrics: {} can be reached from other machines; give --insecure to allow that", settings.metrics));
   }
   const int port = address.port + position;
   if (port > 65535) throw UsageError(fmt::format("metrics: port {} of {} is above 65535", port, settings.metrics));

@@ -7,8 +7,8 @@
 
 namespace lockstep::settings {
 
-/// Where a role serves its metrics; "" where the settings ask for none. Throws UsageError for what is no address, or
-/// one beyond this machine without --insecure.
+/// Returns the address at which a role serves its metrics; "" if the settings ask for none. Throws UsageError for an
+/// invalid address, or one beyond this machine without --insecure.
 std::string metrics_address(const Settings& settings, int position);
 
 }  // namespace lockstep::settings

@@ -21,7 +21,7 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// What a file says to train with must be what the settings take.
+/// Checks that the training defaults in a model file are valid settings.
 void check_defaults(const nn::TrainingDefaults& defaults, const std::string& file) {
   Settings scratch;
   const auto check = [&](const char* name, const std::string& text) {
@@ -34,7 +34,7 @@ void check_defaults(const nn::TrainingDefaults& defaults, const std::string& fil
   check("pixels", defaults.pixels);
 }
 
-/// `name` is what the user gave; `path` may be a copy of it.
+/// Loads a model file; `name` is the name the user gave, and `path` may be a copy of the file.
 nn::ModelDef load(const std::string& path, const std::string& name) {
   nn::ModelDef model = interchange::load_model(path, name);
   check_defaults(model.defaults, path);
@@ -66,7 +66,7 @@ nn::ModelDef load_kept_model(const std::string& checkpoint, const std::string& n
        {kept_model_file((folder / "..").string(), name), kept_model_file(folder.string(), name), name}) {
     if (is_file(path)) return load(path, name);
   }
-  throw UsageError(fmt::format("checkpoint {}: its model came from {}, which is neither in its run's folder nor there",
+  throw UsageError(fmt::format("checkpoint {}: its model file {} is gone, and the run's folder has no copy of it",
                                checkpoint, name));
 }
 

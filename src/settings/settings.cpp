@@ -49,7 +49,7 @@ bool parse_bool(const SettingDef& def, std::string_view text, const std::string&
   reject(def, text, where);
 }
 
-/// Of neither a choice nor another text that is accepted.
+/// Throws for a text that is neither a choice nor otherwise accepted.
 [[noreturn]] void reject_choice(const SettingDef& def, std::string_view text, const std::string& where) {
   const std::string nearest = base::nearest(std::string(text), def.choices);
   if (nearest.empty()) reject(def, text, where);
@@ -74,7 +74,7 @@ std::string parse_text(const SettingDef& def, std::string_view text, const std::
   reject_choice(def, text, where);
 }
 
-/// "a=1,b=2,3" -> a: 1, b: 2,3. A part without '=' belongs to the value before it.
+/// Parses "a=1,b=2,3" as a: 1, b: 2,3. A part without '=' belongs to the value before it.
 Options parse_options(const SettingDef& def, std::string_view text, const std::string& where) {
   Options options;
   std::string key;

@@ -1,6 +1,6 @@
-// Every setting of a training run, in one struct and one visible table (settings_table.cpp). The table alone decides
-// what flags, YAML keys, config.yaml and the documentation know: a new setting is a member here and a line there.
-// Plain values; the table is constant and may be read by any thread.
+// All settings of a training run, in one struct and one visible table (settings_table.cpp). Flags, YAML keys,
+// config.yaml and the documentation come from the table alone: a new setting is a member here and a line there. Plain
+// values; the table is constant and may be read by any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace lockstep::settings {
 
 using Options = std::map<std::string, std::string>;
 
-// Settings that are one of a few names. The names are in settings_table.cpp, in the same order.
+// Settings with a fixed set of names. The names are in settings_table.cpp, in the same order.
 enum class PixelValues : uint8_t { unit, standard };
 enum class Generate : uint8_t { fresh, once };
 enum class EvalSplit : uint8_t { test, validation };
@@ -157,7 +157,7 @@ struct Settings {
   ReportForm report = ReportForm::text;
 };
 
-/// A member that is an enum: its value is the place of its name in SettingDef::choices.
+/// Access to an enum member: its value is the position of its name in SettingDef::choices.
 struct EnumMember {
   size_t (*get)(const Settings& settings);
   void (*set)(Settings& settings, size_t value);
@@ -167,50 +167,50 @@ using Member =
     std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,
                  std::optional<double> Settings::*, std::string Settings::*, Options Settings::*, EnumMember>;
 
-/// What may change when a run is resumed, and what is only said on the command line.
+/// Whether a setting may change when a run is resumed, or is for the command line only.
 enum class Keep : uint8_t {
-  fixed,     ///< part of what the run is: cannot change on resume
+  fixed,     ///< defines the run: cannot change on resume
   free,      ///< may change on resume
-  call_only  ///< belongs to one call: not in YAML, not in config.yaml
+  call_only  ///< for one call: not in YAML, not in config.yaml
 };
 
 struct SettingDef {
   std::string_view name;   ///< "eval-every": the flag is --eval-every, the YAML key eval_every or eval-every
   std::string_view group;  ///< heading in --help and the documentation
-  std::string_view value;  ///< what stands for the value in help: "N", "DIR", "all|none|N"
+  std::string_view value;  ///< placeholder of the value in help: "N", "DIR", "all|none|N"
   std::string_view help;
   Member member;
   Keep keep = Keep::free;
-  double least = 0;  ///< of numbers; `above` excludes it
-  double most = 0;   ///< of numbers; least == most: no limits but the type's
+  double least = 0;  ///< least number; `above` excludes it
+  double most = 0;   ///< largest number; least == most: only the type's limits
   bool above = false;
-  bool model_default = false;                ///< each model has a default of its own
-  std::vector<std::string> choices = {};     ///< of texts, empty: any; of enums, in their order
-  bool (*also)(std::string_view) = nullptr;  ///< besides the choices, texts that this accepts
-  std::string_view also_text = "";           ///< what those are
+  bool model_default = false;                ///< each model has its own default
+  std::vector<std::string> choices = {};     ///< for texts, empty: any; for enums, in their order
+  bool (*also)(std::string_view) = nullptr;  ///< accepts further texts besides the choices
+  std::string_view also_text = "";           ///< description of those texts
 };
 
-/// All settings, in the order of the help.
+/// Returns all settings, in the order of the help.
 const std::vector<SettingDef>& settings_table();
-/// The setting of that name, hyphens and underscores alike, or nullptr.
+/// Returns the setting of that name, hyphens and underscores alike, or nullptr.
 const SettingDef* find_setting(std::string_view name);
-/// " (did you mean 'x'?)" for a name that is not a setting.
+/// Returns " (did you mean 'x'?)" for an unknown name.
 std::string setting_hint(std::string_view name);
-/// The name as a YAML key: eval_every.
+/// Returns the name as a YAML key: eval_every.
 std::string yaml_key(const SettingDef& def);
 
-/// The value as text, as it would be given; "" for an optional one that is unset.
+/// Returns the value as text, as a user would give it; "" for an optional one that is unset.
 std::string value_text(const Settings& settings, const SettingDef& def);
-/// The same for the setting of that name, which must exist.
+/// Returns the value of the setting of that name, which must exist.
 std::string value_text(const Settings& settings, std::string_view name);
-/// Sets it from text; options are added to those there. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
+/// Sets the value from text; options add to existing ones. Throws UsageError "WHERE: 'text' is not ...; ALLOWED", where
 /// WHERE names the setting.
 void assign(Settings& settings, const SettingDef& def, std::string_view text, const std::string& where);
-/// Whether the schedule is one that ends after decay_steps, by default where training does.
+/// Returns true if the schedule ends after decay_steps, by default at the end of training.
 bool decays_to_the_end(const Settings& settings);
-/// "a whole number from 1 to 1000000", "one of sgd, momentum, adam".
+/// Returns the allowed values: "a whole number from 1 to 1000000", "one of sgd, momentum, adam".
 std::string allowed_text(const SettingDef& def);
-/// The default as text; what each model has its own default for says so.
+/// Returns the default as text; a setting with a default per model says so.
 std::string default_text(const SettingDef& def);
 
 }  // namespace lockstep::settings

@@ -1,4 +1,4 @@
-// What the settings say about the data, as options for data::load. Free functions, any thread.
+// The settings of the data as options for data::load. Free functions, any thread.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -8,10 +8,10 @@
 
 namespace lockstep::train {
 
-/// `image`: the shape [channels, height, width] that the model is made for.
+/// `image` is the shape [channels, height, width] that the model takes.
 data::LoadOptions data_options(const settings::Settings& settings, const Shape& image);
 
-/// A checkpoint's settings; what it does not name (an older version wrote it) has its default.
+/// Returns a checkpoint's settings; settings missing in it (written by an older version) have their defaults.
 settings::Settings settings_of(const checkpoint::CheckpointHeader& header);
 
 }  // namespace lockstep::train

@@ -11,7 +11,7 @@
 namespace lockstep::train {
 
 struct Metrics {
-  double loss = 0;  ///< per example
+  double loss = 0;  ///< mean per example
   double accuracy = 0;
   int64_t examples = 0;
   bool has_accuracy = true;  ///< false for models whose answers are neither right nor wrong
@@ -19,12 +19,12 @@ struct Metrics {
 
 class Evaluator {
  public:
-  /// Throws UsageError for an empty split or one without labels that the model needs. `pixels`, where given, scale the
+  /// Throws UsageError for an empty split, or one without labels if the model needs them. `pixels`, if given, scale the
   /// images.
   Evaluator(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
             const data::Examples& examples, int64_t batch, const data::PixelScaling* pixels = nullptr);
 
-  /// With the parameters as they are now.
+  /// Evaluates the current parameters.
   Metrics run();
 
  private:

@@ -1,4 +1,4 @@
-// How training ends when a loss or the parameters become infinite or not a number. For the trainer's files.
+// Ends training when a loss or the parameters become infinite or not a number. For the trainer's files.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace lockstep::train {
 
-/// Without the sign that a NaN may have.
+/// Formats a number; drops the sign that a NaN may have.
 inline std::string shown(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
 
 [[noreturn]] inline void throw_non_finite(const std::string& what, uint64_t step, int64_t epoch) {

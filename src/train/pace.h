@@ -1,6 +1,5 @@
-// When things are done that are not done at every step. A Pace is for what is worth doing at evaluations, though not
-// where they follow each other closely: a small model's epoch takes a few milliseconds. The first is done, then one
-// every few seconds, and the last.
+// Timing of work that is not done at every step. A Pace limits work at evaluations that follow each other closely: a
+// small model's epoch takes a few milliseconds. The first evaluation is due, then one every few seconds, and the last.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +7,12 @@
 
 namespace lockstep::train {
 
-/// Of what is done every so many steps: whether it is due now; never where `every` is 0.
+/// Returns true if a multiple of `every` lies in (before, step]; never if `every` is 0.
 inline bool due(uint64_t every, uint64_t before, uint64_t step) { return every > 0 && step / every != before / every; }
 
 class Pace {
  public:
-  /// At an evaluation: whether it is time again.
+  /// Called at an evaluation: returns true if the work is due again.
   bool due(uint64_t step, double seconds) {
     const bool now = !last_ || seconds - *last_ >= kSeconds;
     left_out_.reset();
@@ -21,7 +20,7 @@ class Pace {
     if (!now) left_out_ = step;
     return now;
   }
-  /// At the end: whether the evaluation of that step was left out.
+  /// Called at the end: returns true if the work of that step's evaluation was skipped.
   [[nodiscard]] bool left_out(uint64_t step) const { return left_out_ == step; }
 
  private:

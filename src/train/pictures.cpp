@@ -17,7 +17,7 @@ constexpr int64_t kMostPictures = 32;
 constexpr int kPairsPerRow = 4;
 constexpr int kMostSide = 512;
 
-/// Pixels as they were before they were scaled.
+/// Restores pixels to their values before scaling.
 void unscale(const data::PixelScaling& pixels, std::span<float> images) {
   if (!pixels.empty()) pixels.undo(images);
 }

@@ -1,4 +1,4 @@
-// A model made runnable: its parameters, and its programs for each batch size. Programs are made when a batch size is
+// A runnable model: its parameters, and its programs for each batch size. A program is made when its batch size is
 // first seen (the full batch, the short last one) and kept, so that a step looks up one pointer.
 //
 // Programs borrow the backend and the parameter memory, which must outlive them. For one thread at a time.
@@ -17,7 +17,7 @@
 
 namespace lockstep::train {
 
-/// A model with all that its graph depends on besides the batch size.
+/// A model and everything that its graph depends on, except the batch size.
 struct ModelSpec {
   const nn::ModelDef* model = nullptr;
   settings::Options options;
@@ -25,47 +25,47 @@ struct ModelSpec {
   int64_t classes = 10;
 };
 
-/// The model's parameters at their initial values.
+/// Makes the model's parameters with their initial values.
 program::ParameterStore make_parameters(const ModelSpec& spec, uint64_t seed);
 
-/// What a model has, whatever the batch size.
+/// Properties of a model that do not depend on the batch size.
 struct ModelTraits {
-  bool labels = true;    ///< it needs them
-  bool accuracy = true;  ///< its answers can be right or wrong
+  bool labels = true;    ///< needs labels
+  bool accuracy = true;  ///< has an accuracy: its answers can be right or wrong
   nn::LossOver loss_over = nn::LossOver::mean;
-  std::string picture;  ///< what it shows at evaluations: "reconstruction"; empty: nothing
+  std::string picture;  ///< name of the picture it makes at evaluations: "reconstruction"; empty: none
 };
 ModelTraits traits_of(const ModelSpec& spec);
 
-/// The graph of a training step, forward and backward, as it was built.
+/// Returns the graph of a training step, forward and backward, as it was built.
 graph::Graph training_graph(const ModelSpec& spec, int64_t batch);
 
-/// What a batch gave, added up over its examples.
+/// The results of a batch, summed over its examples.
 struct BatchResult {
   double loss_sum = 0;
   int64_t correct = 0;
 };
 
-/// What a program is for: `training` gives loss, correct (of models that have it) and gradients; `evaluation` loss and
+/// The output of a program: `training` gives loss, correct (if the model has it) and gradients; `evaluation` loss and
 /// correct; `prediction` the probabilities of the classes, or the scores of a model that is no classifier; `picture`
-/// what the model shows.
+/// the model's picture.
 enum class Purpose : uint8_t { training, evaluation, prediction, picture };
 
 class Programs {
  public:
-  /// `gradients` is where training programs write; nullptr for the others.
+  /// Training programs write to `gradients`; nullptr for the others.
   Programs(ModelSpec spec, Purpose purpose, const backend::Backend& backend, const float* parameters, float* gradients);
 
-  /// The program for a batch of that size.
+  /// Returns the program for a batch of that size.
   program::Program& for_batch(int64_t batch) {
     if (batch == current_batch_) return *current_;
     return find_or_make(batch);
   }
-  /// The program for a batch, bound to its images and labels.
+  /// Returns the program for a batch, bound to its images and labels.
   program::Program& bind(const data::Batch& batch);
-  /// What a training or evaluation program found in its latest batch.
+  /// Returns the result of a training or evaluation program's latest batch.
   [[nodiscard]] BatchResult result(const program::Program& program, int64_t examples) const;
-  /// Must follow every change of the parameters' values.
+  /// Must be called after every change of the parameters' values.
   void parameters_changed();
 
   [[nodiscard]] const ModelSpec& spec() const { return spec_; }

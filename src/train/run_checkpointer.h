@@ -1,4 +1,4 @@
-// Saves checkpoints of a training into its run's folder. For the training thread.
+// Saves a training's checkpoints in its run's folder. For the training thread.
 #pragma once
 
 #include "checkpoint/checkpoint_store.h"

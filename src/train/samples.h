@@ -1,6 +1,6 @@
-// The hook that shows what a classifier takes some images for: at evaluations (pace.h) a picture of the first images of
-// the split, and beneath each what the model sees in it and what it is, green where that is the same and red where not.
-// Gives the picture away, writes no files. Borrows backend and parameters; for the training thread.
+// The hook that shows a classifier's predictions: at evaluations (pace.h) it makes a picture of the first images of the
+// split, each with its predicted and true class beneath, green if equal and red if not. Passes the picture to a sink
+// and writes no files. Borrows backend and parameters; for the training thread.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace lockstep::train {
 
 class SampleWriter final : public Hooks {
  public:
-  /// The examples have labels. `class_names` may be empty: classes are then numbers.
+  /// The examples must have labels. `class_names` may be empty: classes are then numbers.
   SampleWriter(const ModelSpec& spec, const backend::Backend& backend, const float* parameters,
                const data::Examples& examples, const data::PixelScaling& pixels, std::vector<std::string> class_names,
                PictureSink sink);
 
-  /// Named "samples".
+  /// Makes the picture "samples".
   void on_eval(const EvalEvent& event) override;
   void on_end(const Outcome& outcome) override;
 
@@ -29,8 +29,8 @@ class SampleWriter final : public Hooks {
   Programs programs_;
   data::ImageShape shape_;
   int64_t count_;
-  std::vector<float> images_;  ///< as the model sees them
-  std::vector<float> shown_;   ///< as people do
+  std::vector<float> images_;  ///< scaled for the model
+  std::vector<float> shown_;   ///< unscaled, for people
   std::vector<int32_t> labels_;
   std::vector<std::string> class_names_;
   PictureSink sink_;

@@ -10,7 +10,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr uint64_t kMostSteps = 1'000'000'000'000'000;  ///< what decay-steps may be
+constexpr uint64_t kMostSteps = 1'000'000'000'000'000;  ///< largest decay-steps
 
 Shape image_of(const data::Dataset& dataset) {
   const data::ImageShape& shape = dataset.shape();
@@ -29,7 +29,7 @@ data::LoaderOptions loader_options(const settings::Settings& settings, const dat
   options.steps_per_epoch = settings.steps_per_epoch * settings.accumulate;
   options.repeat = settings.repeat;
   options.start = state.data;
-  // Epochs of a fixed length end with an update, so that every update before took as many batches.
+  // Epochs of a fixed length end with an update, so every earlier update took as many batches.
   options.rounds_done =
       static_cast<int64_t>(std::min(state.step, kMostSteps / static_cast<uint64_t>(settings.accumulate))) *
       settings.accumulate;
@@ -41,7 +41,7 @@ uint64_t parts_of(uint64_t count, int64_t size) {
   return (count + each - 1) / each;
 }
 
-/// Groups of batches that make an update together.
+/// Returns the number of updates per pass.
 uint64_t batches_per_pass(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   return parts_of(static_cast<uint64_t>(dataset.train.count()), settings.batch * together);
 }
@@ -51,11 +51,11 @@ uint64_t count_steps_per_epoch(const settings::Settings& settings, const data::D
   return parts_of(batches_per_pass(settings, dataset, together), settings.accumulate);
 }
 
-/// Updates until the data runs out; 0: it never does.
+/// Returns the updates until the data runs out; 0: never.
 uint64_t count_steps_of_data(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   const uint64_t batches = std::max<uint64_t>(batches_per_pass(settings, dataset, together), 1);
   const uint64_t passes = std::min(static_cast<uint64_t>(settings.repeat), kMostSteps / batches);
-  // An update ends with its epoch; where that is not a pass, it may go on into the next one.
+  // An update ends with its epoch; if an epoch is not a pass, the update may continue into the next pass.
   if (settings.steps_per_epoch > 0) return parts_of(passes * batches, settings.accumulate);
   return passes * parts_of(batches, settings.accumulate);
 }
@@ -71,7 +71,7 @@ uint64_t count_total_steps(const settings::Settings& settings, const data::Datas
   return total;
 }
 
-/// With the end of the schedule as a number, which stays when the run is resumed with another end.
+/// Returns the settings with the end of the schedule as a number, which stays when the run is resumed with another end.
 settings::Settings with_schedule_end(settings::Settings settings, const data::Dataset& dataset, int64_t together) {
   if (settings.decay_steps > 0 || !settings::decays_to_the_end(settings)) return settings;
   const auto total = static_cast<int64_t>(std::min(count_total_steps(settings, dataset, together), kMostSteps));
@@ -79,7 +79,7 @@ settings::Settings with_schedule_end(settings::Settings settings, const data::Da
   return settings;
 }
 
-/// Data that comes without its scaling is scaled by what there is.
+/// Returns the data's own scaling, or computes it from the available examples.
 data::PixelScaling scaling_of(const settings::Settings& settings, const data::Dataset& dataset) {
   if (settings.pixels != settings::PixelValues::standard) return {};
   return dataset.pixels ? *dataset.pixels : data::standardise(dataset.train);
@@ -177,7 +177,7 @@ const checkpoint::TrainingState& Setup::restore(const checkpoint::Checkpoint* ch
   if (checkpoint == nullptr) return state_;
   check_match(checkpoint->header);
   copy_into(checkpoint->parameters(), parameters_.values());
-  const std::vector<optim::StateSlot> slots = exchange_->state();  // none where servers hold it
+  const std::vector<optim::StateSlot> slots = exchange_->state();  // none if servers hold it
   for (size_t i = 0; i < slots.size(); ++i) copy_into(checkpoint->slot(i), slots[i].values);
   return state_;
 }
@@ -264,10 +264,11 @@ void check_settings_match(const checkpoint::CheckpointHeader& header, const sett
   for (const settings::SettingDef& def : settings::settings_table()) {
     const auto found = header.settings.find(std::string(def.name));
     if (def.keep != settings::Keep::fixed || found == header.settings.end()) continue;
-    if (def.name == "batch" && settings.global_batch > 0) continue;  // it follows from that and the number of workers
+    // follows from global-batch and the number of workers
+    if (def.name == "batch" && settings.global_batch > 0) continue;
     const std::string now = settings::value_text(settings, def);
     if (found->second == now) continue;
-    throw UsageError(fmt::format("{}: '{}' cannot go on from checkpoint {}, which was made with '{}'", def.name, now,
+    throw UsageError(fmt::format("{}: '{}' cannot resume from checkpoint {}, which was made with '{}'", def.name, now,
                                  file, found->second));
   }
 }

@@ -69,7 +69,7 @@ const StepTrace::Labels& StepTrace::labels_of(const program::Program& program) {
 void StepTrace::run(program::Program& program, const backend::StepContext& context,
                     base::FunctionRef<void(program::ParameterRange)> announce) {
   const Labels& labels = labels_of(program);
-  // Forward and backward as the kernels come, with what lies between them.
+  // Records forward and backward in the order of the kernels, with the gaps between them.
   Clock::time_point began = Clock::now();
   bool backward = false;
   const auto turn = [&](Clock::time_point now) {

@@ -1,4 +1,4 @@
-// What a training thread leaves in a trace: its steps, the phases in them and the kernels in those. For that thread.
+// A training thread's part of a trace: its steps, their phases and kernels. For that thread.
 #pragma once
 
 #include <array>
@@ -16,24 +16,24 @@ namespace lockstep::train {
 class StepTrace {
  public:
   using Clock = base::TraceTrack::Clock;
-  static constexpr uint64_t kSkipped = 10;  ///< steps at the beginning, which are like no others
+  static constexpr uint64_t kSkipped = 10;  ///< first steps, which are not typical
 
-  /// Nothing is traced without a track. `steps` after the first few turn the tracer on, 0: all after them; absent:
-  /// another thread turns it on and off.
+  /// Traces nothing without a track. `steps` after the first few turn the tracer on, 0: all later ones; absent: another
+  /// thread turns it on and off.
   StepTrace(base::TraceTrack* track, std::optional<uint64_t> steps);
 
-  /// Whether the step under way is traced.
+  /// Returns true if the current step is traced.
   [[nodiscard]] bool on() const { return on_; }
-  /// A step ends and the next one begins.
+  /// Records the end of a step; the next one begins.
   void step(uint64_t number, Clock::time_point begin, Clock::time_point end);
   void phase(Phase phase, Clock::time_point begin, Clock::time_point end);
-  /// The phases of an exchange's finish().
+  /// Records the phases of an exchange's finish().
   void exchanged(const exchange::StepInfo& info);
   void run(program::Program& program, const backend::StepContext& context,
            base::FunctionRef<void(program::ParameterRange)> announce);
 
  private:
-  using Labels = std::vector<const base::TraceLabel*>;  ///< by kernel
+  using Labels = std::vector<const base::TraceLabel*>;  ///< labels by kernel
 
   const Labels& labels_of(const program::Program& program);
   void look();

@@ -1,5 +1,5 @@
-// When training ends: rules that combine, the first met wins. They look at the state alone, so a run that is resumed
-// after its end finds the same rule met again. Free of side effects; any thread.
+// Stop rules of training: they combine, and the first one met ends it. They depend on the state alone, so a run resumed
+// after its end meets the same rule again. No side effects; any thread.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 namespace lockstep::train {
 
 struct StopRules {
-  int64_t epochs = 0;  ///< 0: no such rule, as for the next two
+  int64_t epochs = 0;  ///< 0: no such rule; the same for the next two
   uint64_t steps = 0;
   double seconds = 0;
-  std::optional<double> loss;      ///< evaluated loss at most
-  std::optional<double> accuracy;  ///< evaluated accuracy at least
+  std::optional<double> loss;      ///< stop if the evaluated loss is at most this
+  std::optional<double> accuracy;  ///< stop if the evaluated accuracy is at least this
 
   static StopRules from(const settings::Settings& settings);
 
-  /// Which rule the state meets; `none` to go on. A goal that is reached comes before a limit.
+  /// Returns the rule that the state meets; `none` to continue. A goal comes before a limit.
   [[nodiscard]] StopReason check(const checkpoint::TrainingState& state, const RunClock& clock) const;
-  /// The limits alone (epochs, steps, seconds): cheap, for every step.
+  /// Checks the limits alone (epochs, steps, seconds): cheap, for every step.
   [[nodiscard]] StopReason check_step(const checkpoint::TrainingState& state, const RunClock& clock) const;
-  /// What is counted alone (epochs, steps): whether there is anything to begin.
+  /// Checks the counts alone (epochs, steps), to see whether there is anything left to train.
   [[nodiscard]] StopReason check_counts(const checkpoint::TrainingState& state) const;
-  /// The goals alone (loss, accuracy), by the last evaluation.
+  /// Checks the goals alone (loss, accuracy), by the last evaluation.
   [[nodiscard]] StopReason check_goals(const checkpoint::TrainingState& state) const;
 };
 

@@ -68,13 +68,13 @@ void Trainer::take_plan(const exchange::StepInfo& info) {
   parts_.loader->restart(*info.plan);
   dropped_ = nullptr;
   batches_per_step_ = std::max<int64_t>(info.batches_per_step, 1);
-  // What others left of an earlier pass comes before its end is reached again.
+  // Data left over from an earlier pass comes first, before the end of that pass is reached again.
   if (options_.epoch_is_pass) state_.epochs = info.plan->data.first_pass();
 }
 
 StopReason Trainer::train_share(const RunClock& clock) {
   if (group_stop_ != StopReason::none) return group_stop_;
-  // One that comes when all is given out has nothing to do.
+  // A worker that joins after all data is assigned has nothing to do.
   StopReason reason = options_.stop.check_counts(state_);
   while (reason == StopReason::none) {
     const uint64_t before = state_.step;
@@ -100,7 +100,7 @@ StopReason Trainer::train_share(const RunClock& clock) {
 
 bool Trainer::leave(StopReason reason, const RunClock& clock) {
   exchange::Farewell farewell{reason};
-  // Whoever does not close for all tells what it has at its end, also where all evaluate on the way.
+  // Members other than the leader report their final evaluation, even if all evaluate during training.
   const bool own_result =
       parts_.checkpointer == nullptr && parts_.evaluator != nullptr && !evaluated_here() && !missed_end_;
   if (own_result && reason != StopReason::interrupted) evaluate(clock);
@@ -124,8 +124,8 @@ void Trainer::look_who_leads() {
 
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
   look_who_leads();
-  if (!leads() && !options_.who.empty()) return reason;  // another one closes for all
-  if (!take_snapshot(Phase::checkpoint)) throw Error("the final state cannot be had");
+  if (!leads() && !options_.who.empty()) return reason;  // another member writes the final checkpoint
+  if (!take_snapshot(Phase::checkpoint)) throw Error("cannot get the final state from the group");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
   if (evaluates) {
     evaluate(clock);
@@ -170,8 +170,8 @@ bool Trainer::accumulated_step(StepResult& result) {
   if (batch == nullptr) return false;
   const data::Batch* const first = batch;
   const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
-  int64_t first_count = 0;  // of the first batch that is not empty
-  int64_t rows = 0;         // of all members, in the rounds before
+  int64_t first_count = 0;  // examples of the first batch that is not empty
+  int64_t rows = 0;         // rows of all members, in earlier rounds
   int64_t batches = 0;
   while (batch != nullptr) {
     ++batches;
@@ -198,8 +198,8 @@ bool Trainer::accumulated_step(StepResult& result) {
   return true;
 }
 
-/// Means of micro-batches count by their examples, relative to the first, so that equal ones are simply added; sums are
-/// added as they are.
+/// Adds a micro-batch. Means count by their examples, relative to the first, so that equal batches are simply added;
+/// sums are added unchanged.
 void Trainer::add_micro_batch(int64_t count, int64_t first_count, float scale) {
   const bool sums = parts_.programs->traits().loss_over == nn::LossOver::sum;
   const float weight =
@@ -245,7 +245,7 @@ void Trainer::finish_update(StepResult& result) {
 }
 
 void Trainer::spend(const exchange::Spent& spent) {
-  // What was sent while the backward pass ran is in its time.
+  // The time of sends during the backward pass is not part of it.
   if (parts_.micro_gradients.empty()) spend(Phase::backward, -spent.early_push);
   spend(Phase::push, spent.early_push + spent.push);
   spend(Phase::pull, spent.pull);

@@ -1,4 +1,4 @@
-// What a trainer does besides steps: snapshots, evaluations, checkpoints.
+// A trainer's work between steps: snapshots, evaluations, checkpoints.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -59,7 +59,7 @@ void Trainer::checkpoint(const RunClock& clock) {
   if (!leads()) return;
   const Clock::time_point began = Clock::now();
   const double start = clock.seconds();
-  // A checkpoint of such parameters is worth nothing, and would push out good ones.
+  // A checkpoint of such parameters is useless, and would displace good ones.
   if (!std::isfinite(optim::sum_of_squares(parts_.parameters->values(), options_.threads))) {
     throw_non_finite("the parameters became infinite or not a number", state_.step, epoch());
   }

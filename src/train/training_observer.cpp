@@ -125,7 +125,7 @@ void TrainingObserver::on_step(const StepEvent& event) {
 }
 
 double TrainingObserver::rate(const StepEvent& event, double now) const {
-  // While one of several asynchronous workers is aside the others go on.
+  // While one asynchronous worker is aside, the others continue.
   const double aside = settings_.mode == settings::Mode::async ? 0 : event.aside_seconds - summary_.aside;
   const double passed = now - summary_.seconds - aside;
   return passed > 0 ? static_cast<double>(event.examples_total - summary_.examples) / passed : 0;
@@ -204,7 +204,7 @@ void TrainingObserver::on_end(const Outcome& outcome) {
   if (observe::SummaryWriter* summaries = observation_.summaries()) {
     if (pace_.left_out(outcome.steps)) write_histograms(outcome.steps);
     const bool broken = outcome.reason == StopReason::error || outcome.reason == StopReason::not_finite;
-    const bool over = outcome.reason != StopReason::interrupted;  // else it is resumed, most likely
+    const bool over = outcome.reason != StopReason::interrupted;  // an interrupted run will probably be resumed
     if (shown_.compares_runs && over) summaries->ended(!broken);
     summaries->flush();
   }
@@ -238,25 +238,30 @@ std::vector<Metric> TrainingObserver::figures() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const auto number = [](const auto& value) { return static_cast<double>(value.load(kRelaxed)); };
   std::vector<Metric> all{
-      {"step", Metric::Kind::gauge, "updates of the parameters so far, by all", {}, number(live_.step)},
+      {"step", Metric::Kind::gauge, "parameter updates so far, by all workers", {}, number(live_.step)},
       {"steps_total", Metric::Kind::counter, "steps of this process", {}, number(live_.own_steps)},
-      {"examples", Metric::Kind::gauge, "examples behind the updates so far, by all", {}, number(live_.examples)},
-      {"epoch", Metric::Kind::gauge, "the epoch of the latest step, from 1", {}, number(live_.epoch)},
-      {"loss", Metric::Kind::gauge, "of the latest step", {}, number(live_.loss)},
-      {"learning_rate", Metric::Kind::gauge, "of the latest step", {}, number(live_.learning_rate)},
-      {"staleness", Metric::Kind::gauge, "updates by others since the parameters came", {}, number(live_.staleness)}};
+      {"examples", Metric::Kind::gauge, "examples in the updates so far, by all workers", {}, number(live_.examples)},
+      {"epoch", Metric::Kind::gauge, "epoch of the latest step, from 1", {}, number(live_.epoch)},
+      {"loss", Metric::Kind::gauge, "loss of the latest step", {}, number(live_.loss)},
+      {"learning_rate", Metric::Kind::gauge, "learning rate of the latest step", {}, number(live_.learning_rate)},
+      {"staleness",
+       Metric::Kind::gauge,
+       "updates by others since the parameters were received",
+       {},
+       number(live_.staleness)}};
   for (size_t i = 0; i < kPhases; ++i) {
     all.push_back({"phase_seconds_total",
                    Metric::Kind::counter,
-                   "where the time of this process went",
+                   "seconds of this process per phase",
                    {{"phase", std::string(name(static_cast<Phase>(i)))}},
                    number(live_.phases[i])});
   }
   if (!std::isnan(number(live_.eval_loss))) {
-    all.push_back({"eval_loss", Metric::Kind::gauge, "of the latest evaluation", {}, number(live_.eval_loss)});
+    all.push_back({"eval_loss", Metric::Kind::gauge, "loss of the latest evaluation", {}, number(live_.eval_loss)});
   }
   if (!std::isnan(number(live_.eval_accuracy))) {
-    all.push_back({"eval_accuracy", Metric::Kind::gauge, "of the latest evaluation", {}, number(live_.eval_accuracy)});
+    all.push_back(
+        {"eval_accuracy", Metric::Kind::gauge, "accuracy of the latest evaluation", {}, number(live_.eval_accuracy)});
   }
   return all;
 }

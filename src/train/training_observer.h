@@ -1,5 +1,5 @@
 // The hook that records a training: scalars, histograms, pictures and the graph for TensorBoard, phases.csv, figures
-// for Prometheus. It borrows the parameters. For the training thread; figures are asked for by others.
+// for Prometheus. It borrows the parameters. For the training thread; other threads ask for figures.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@
 
 namespace lockstep::train {
 
-/// What there is to show besides numbers.
+/// Parts of the training to show besides numbers.
 struct Shown {
   const program::ParameterStore* parameters = nullptr;  ///< borrowed
-  std::function<graph::Graph()> graph;                  ///< of a training step
+  std::function<graph::Graph()> graph;                  ///< graph of a training step
   observe::Devices devices;
   bool compares_runs = true;  ///< this role stands for the run in the HParams tab
 };
@@ -38,17 +38,17 @@ class TrainingObserver final : public Hooks {
   void on_checkpoint(const CheckpointEvent& event) override;
   void on_end(const Outcome& outcome) override;
 
-  /// Whether pictures are wanted, and one of them.
+  /// Returns true if pictures are wanted; `show` takes one.
   [[nodiscard]] bool shows() { return observation_.summaries() != nullptr; }
   void show(const std::string& name, uint64_t step, const EncodedPicture& picture);
-  /// What came after the last step.
+  /// Adds the time after the last step.
   void add_end(const PhaseSeconds& phases);
   [[nodiscard]] std::vector<PhaseRecord> phases() const { return phases_.records(); }
-  /// Ends looking at resources and gives what was seen.
+  /// Stops observing resources and returns their summary.
   std::optional<observe::ResourceSummary> stop() { return observation_.stop(); }
 
  private:
-  /// What has gathered since the last summary, or the last line of phases.csv.
+  /// Sums since the last summary, or the last line of phases.csv.
   struct Since {
     uint64_t step = 0;
     uint64_t own_steps = 0;
@@ -60,7 +60,7 @@ class TrainingObserver final : public Hooks {
 
     void add(const PhaseSeconds& more);
   };
-  /// What those who ask for figures see.
+  /// Values served as figures.
   struct Live {
     std::atomic<uint64_t> step = 0;
     std::atomic<uint64_t> own_steps = 0;
@@ -76,7 +76,7 @@ class TrainingObserver final : public Hooks {
 
   [[nodiscard]] run::ObservedRole with_figures(run::ObservedRole role);
   [[nodiscard]] std::vector<observe::Metric> figures() const;
-  /// The first step, or one after going back: what is there of later ones does not count.
+  /// Prepares for the first step, or the first after going back: drops records of later steps.
   void begin_with(const StepEvent& event);
   void summarise(const StepEvent& event);
   [[nodiscard]] double rate(const StepEvent& event, double now) const;
@@ -95,13 +95,14 @@ class TrainingObserver final : public Hooks {
   Since line_;
   bool has_accuracy_ = true;
   bool begun_ = false;
-  uint64_t histograms_step_ = 0;  ///< when they were last written
-  Pace pace_;                     ///< of those at evaluations
+  uint64_t histograms_step_ = 0;  ///< step at which they were last written
+  Pace pace_;                     ///< pace of those at evaluations
   std::optional<base::CsvFile> phases_file_;
   double flushed_ = 0;  ///< when lines last reached the disk
   std::array<std::string, kPhases> phase_tags_;
-  std::vector<std::pair<std::string, std::string>> tags_;  ///< of each parameter: of its weights, of its gradients
-  run::Observation observation_;                           ///< last: its threads use what is above
+  /// for each parameter the tags of its weights and its gradients
+  std::vector<std::pair<std::string, std::string>> tags_;
+  run::Observation observation_;  ///< last member, because its threads use those above
 };
 
 }  // namespace lockstep::train

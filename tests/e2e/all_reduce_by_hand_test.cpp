@@ -170,7 +170,7 @@ TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
       {two + Words{"--ps", "1"}, "no parameter servers"},
       {two + Words{"--layout", "PW-W"}, "no parameter servers"},
       {two + Words{"--top-k", "0.1", "--wire", "bf16"}, "choose one"},
-      {two + Words{"--replicas", "2"}, "not together with a cluster"},
+      {two + Words{"--replicas", "2"}, "not allowed in a cluster"},
       {two + Words{"--collective", "inprocess"}, "is for --replicas"},
       {two + Words{"--min-workers", "3"}, "more than the 2 workers"},
       {two + Words{"--min-workers", "2", "--max-workers", "1"}, "less than min-workers"},

@@ -76,7 +76,7 @@ class FreedDisk(SmallDisk):
 
 
 class DurabilityCheckpoint(ClusterTest):
-    BACK = "a parameter server lost its state: all go back to step "
+    BACK = "a parameter server lost its state; all workers go back to step "
     LOST = r"\d+ steps after step \d+ are lost"
 
     def lose_steps(self, mode, epochs):

@@ -90,8 +90,8 @@ class Mpi(ClusterTest):
         os.kill(self.rank(job, 2), signal.SIGSTOP)
         self.assertNotEqual(job.finish(), 0)
         self.expect_nobody_left(job)
-        self.assertRegex(job.error(), r"2 (sent|took) nothing for 8 s: an MPI job cannot go on without one of its ranks; "
-                                      r"to go on:  mpirun -n 3 lockstep train --resume runs/lr-1\n")
+        self.assertRegex(job.error(), r"2 (sent|took) nothing for 8 s: an MPI job cannot continue without one of its ranks; "
+                                      r"to resume:  mpirun -n 3 lockstep train --resume runs/lr-1\n")
         self.expect_success(self.start(["train", "--resume", "runs/lr-1", "--patience", "60"], prefix=[*MPIRUN, "3"]))
         self.expect_whole(self.run_of("lr-1"))
 

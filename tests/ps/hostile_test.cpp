@@ -429,7 +429,7 @@ TEST(HostilePeers, AnnouncedParametersCostNoMemoryBeforeTheyCome) {
   ASSERT_TRUE(send(*stream, header(Kind::init_end), wire::Ledger()).ok());
   base::Result<transport::Frame> answer = stream->read();
   ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer.value().text(), HasSubstr("0 of 68719476736 first parameters came"));
+  EXPECT_THAT(answer.value().text(), HasSubstr("received 0 of 68719476736 first parameters"));
   rusage after{};
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 100 << 10);

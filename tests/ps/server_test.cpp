@@ -38,7 +38,7 @@ TEST(FirstParameters, TheChiefDoesNotWaitForThemWhateverItAsks) {
     chief.say(header(kind));
     const auto answer = chief.stream().read();
     ASSERT_TRUE(answer) << answer.failure().message();
-    EXPECT_THAT(answer.value().text(), HasSubstr("of the chief before the first parameters"));
+    EXPECT_THAT(answer.value().text(), HasSubstr("the chief must set the parameters before"));
     Peer again(ps, "worker:0", 0);
     again.initialise(1);
     EXPECT_EQ(stop_of(again.join()), StopReason::none);

@@ -81,7 +81,7 @@ class SlurmTest(ClusterTest):
         ranks = [pid for pid in job.everyone() if program_of(pid) == "lockstep"]
         os.kill(max(ranks), signal.SIGSTOP)
         self.assertNotEqual(job.finish(), 0)
-        self.assertRegex(job.error(), r"nothing for 8 s: an MPI job cannot go on without one of its ranks; to go on:  "
+        self.assertRegex(job.error(), r"nothing for 8 s: an MPI job cannot continue without one of its ranks; to resume:  "
                                       r"srun --mpi=pmix -n 3 lockstep train --resume runs/lr-1\n")
         self.expect_nobody_left(job)
 

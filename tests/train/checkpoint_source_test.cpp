@@ -19,12 +19,12 @@ using transport::testing::eventually;
 TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   Ps0 ps(1, ps::Durability::checkpoint);
   program::ParameterStore parameters({{"weights", {ps::testing::kParameters}, {}, {}}}, 1);
-  role::ClusterProcess group;
-  group.spec = ps.spec();
-  group.task = {cluster::Role::evaluator, 0};
-  group.log = [](std::string_view, const std::string&) {};
+  role::ClusterProcess process;
+  process.spec = ps.spec();
+  process.task = {cluster::Role::evaluator, 0};
+  process.log = [](std::string_view, const std::string&) {};
   std::atomic<bool> interrupt = false;
-  const auto source = role::follow_checkpoints(settings::Settings{}, group, ps.job(), &interrupt, parameters);
+  const auto source = role::follow_checkpoints(settings::Settings{}, process, ps.job(), &interrupt, parameters);
   std::thread evaluator([&] {
     try {
       source->stop(StopReason::accuracy);

@@ -135,7 +135,8 @@ void check_replicas(const settings::Settings& settings) {
     refuse("collective");
   }
   if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
-    throw UsageError(fmt::format("top-k: together with wire {}; choose one", settings::value_text(settings, "wire")));
+    throw UsageError(
+        fmt::format("top-k: cannot be combined with wire {}; choose one", settings::value_text(settings, "wire")));
   }
 }
 

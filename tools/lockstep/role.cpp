@@ -28,7 +28,7 @@ namespace {
 int train_as_member(const settings::Configuration& configuration, const settings::Settings& settings,
                     const role::ClusterProcess& group, RoleReporter& reporter) {
   role::SessionOptions options;
-  options.group = &group;
+  options.process = &group;
   options.hooks.push_back(&reporter);
   options.interrupt = interrupt_flag();
   if (settings.report != settings::ReportForm::json)

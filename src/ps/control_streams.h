@@ -1,5 +1,5 @@
-// The processes that a server hears of: one control stream each, with heartbeats both ways. A peer is gone when its
-// connection closes or nothing has come from it for the silence limit. Thread-safe.
+// The control streams of a server: one per process that it hears of, with heartbeats both ways. A peer is lost when its
+// connection closes or it has been silent for the limit. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -28,15 +28,15 @@ struct Peer {
   int member = -1;
   uint64_t incarnation = 0;
   std::string address;
-  bool knows_end = false;  ///< it said that it has heard of the end
+  bool knows_end = false;  ///< confirmed that it has heard of the end
 };
 
-class Peers {
+class ControlStreams {
  public:
-  /// While it lives, the peer is one of `peers`. One per control stream, made by its handler.
+  /// Registers a peer for the entry's lifetime. Its stream's handler owns it, one per control stream.
   class Entry {
    public:
-    Entry(Peers& peers, Peer peer, transport::Stream& stream);
+    Entry(ControlStreams& streams, Peer peer, transport::Stream& stream);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
@@ -47,20 +47,20 @@ class Peers {
     [[nodiscard]] std::string why() const;
 
    private:
-    friend class Peers;
-    Peers& peers_;
+    friend class ControlStreams;
+    ControlStreams& streams_;
     Peer peer_;
     transport::Stream& stream_;
     Clock::time_point heard_ = Clock::now();
     std::string why_;
   };
 
-  /// Sends a heartbeat to everyone and cancels those who are silent. `awaited` says what members should have sent.
+  /// Sends a heartbeat to all peers and cancels silent ones. `awaited` names what each member should have sent.
   void tick(const std::map<int, std::string>& awaited);
-  /// To everyone for whom `to` is true.
+  /// Sends a frame to every peer for which `to` is true.
   void send(const transport::Header& header, const google::protobuf::MessageLite* message,
             const std::function<bool(const Peer&)>& to);
-  /// Whether such a peer is here.
+  /// Returns true if there is such a peer.
   [[nodiscard]] bool any(const std::function<bool(const Peer&)>& which) const;
   void cancel_all(const std::string& why);
 

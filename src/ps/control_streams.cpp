@@ -1,4 +1,4 @@
-#include "ps/peers.h"
+#include "ps/control_streams.h"
 
 #include <fmt/format.h>
 
@@ -9,36 +9,36 @@
 
 namespace lockstep::ps {
 
-Peers::Entry::Entry(Peers& peers, Peer peer, transport::Stream& stream)
-    : peers_(peers), peer_(std::move(peer)), stream_(stream) {
-  const base::MutexLock lock(peers_.mutex_);
-  peers_.entries_.push_back(this);
+ControlStreams::Entry::Entry(ControlStreams& streams, Peer peer, transport::Stream& stream)
+    : streams_(streams), peer_(std::move(peer)), stream_(stream) {
+  const base::MutexLock lock(streams_.mutex_);
+  streams_.entries_.push_back(this);
 }
 
-Peers::Entry::~Entry() {
-  const base::MutexLock lock(peers_.mutex_);
-  std::erase(peers_.entries_, this);
+ControlStreams::Entry::~Entry() {
+  const base::MutexLock lock(streams_.mutex_);
+  std::erase(streams_.entries_, this);
 }
 
-void Peers::Entry::heard() {
-  const base::MutexLock lock(peers_.mutex_);
+void ControlStreams::Entry::heard() {
+  const base::MutexLock lock(streams_.mutex_);
   heard_ = Clock::now();
 }
 
-void Peers::Entry::knows_end() {
-  const base::MutexLock lock(peers_.mutex_);
+void ControlStreams::Entry::knows_end() {
+  const base::MutexLock lock(streams_.mutex_);
   peer_.knows_end = true;
 }
 
-std::string Peers::Entry::why() const {
-  const base::MutexLock lock(peers_.mutex_);
+std::string ControlStreams::Entry::why() const {
+  const base::MutexLock lock(streams_.mutex_);
   return why_;
 }
 
-// A peer that does not read cannot hold these writes up: it is given up long before the transport's window is full of
-// frames as small as these.
-void Peers::send(const transport::Header& header, const google::protobuf::MessageLite* message,
-                 const std::function<bool(const Peer&)>& to) {
+// Sends to some peers. A peer that does not read cannot block these writes: it is given up long before the transport's
+// window is full of such small frames.
+void ControlStreams::send(const transport::Header& header, const google::protobuf::MessageLite* message,
+                          const std::function<bool(const Peer&)>& to) {
   const base::MutexLock lock(mutex_);
   for (Entry* entry : entries_) {
     if (!to(entry->peer_)) continue;
@@ -48,11 +48,11 @@ void Peers::send(const transport::Header& header, const google::protobuf::Messag
   }
 }
 
-void Peers::tick(const std::map<int, std::string>& awaited) {
+void ControlStreams::tick(const std::map<int, std::string>& awaited) {
   send(header(Kind::heartbeat), nullptr, [](const Peer&) { return true; });
   const base::MutexLock lock(mutex_);
   const Clock::time_point now = Clock::now();
-  // This process was stopped itself: that says nothing about the others.
+  // This process itself was suspended, so silence says nothing about the others.
   const bool paused = now - std::exchange(ticked_, now) > kPause;
   for (Entry* entry : entries_) {
     if (paused) entry->heard_ = now;
@@ -65,12 +65,12 @@ void Peers::tick(const std::map<int, std::string>& awaited) {
   }
 }
 
-bool Peers::any(const std::function<bool(const Peer&)>& which) const {
+bool ControlStreams::any(const std::function<bool(const Peer&)>& which) const {
   const base::MutexLock lock(mutex_);
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry* entry) { return which(entry->peer_); });
 }
 
-void Peers::cancel_all(const std::string& why) {
+void ControlStreams::cancel_all(const std::string& why) {
   const base::MutexLock lock(mutex_);
   for (Entry* entry : entries_) entry->stream_.cancel(why);
 }

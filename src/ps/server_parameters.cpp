@@ -1,0 +1,205 @@
+// How a parameter server gets its parameters: from the chief, or from its folder after a restart.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "lockstep/error.h"
+#include "ps/server.h"
+#include "ps/server_wait.h"
+
+namespace lockstep::ps {
+namespace {
+
+bool is_goal(train::StopReason reason) {
+  return reason == train::StopReason::accuracy || reason == train::StopReason::loss;
+}
+
+size_t count_of(const std::vector<program::ParameterRange>& ranges) {
+  size_t count = 0;
+  for (const program::ParameterRange& range : ranges) count += range.count;
+  return count;
+}
+
+/// Returns the identity of a state file: it belongs to one job's parameters.
+uint64_t identity_of(const wire::JobConfig& job) {
+  uint64_t hash = base::hashed(base::kDigestStart, job.job());
+  const auto add = [&hash](uint64_t value) { hash = base::hashed(hash, value); };
+  add(job.parameters());
+  add(job.optimizer().method());
+  for (const wire::Range& range : job.ranges()) {
+    add(range.offset());
+    add(range.count());
+  }
+  return hash;
+}
+
+}  // namespace
+
+bool has_state(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder + "/state", ignored) && std::filesystem::exists(folder + "/job", ignored);
+}
+
+CoordinatorOptions Server::rules_of(const wire::JobConfig& job) const {
+  CoordinatorOptions options = coordinator_options(job);
+  options.record = options_.contributions;
+  return options;
+}
+
+void Server::adopt(const wire::JobConfig& job) {
+  check(job);
+  job_ = job;
+  rules_ = from_wire(job.optimizer());
+  ranges_ = ranges_of(job.ranges());
+  generation_ = job.generation();
+  ParameterShardOptions shard;
+  shard.optimizer = rules_.optimizer;
+  shard.parameters = count_of(ranges_);
+  shard.durability = options_.durability;
+  shard.file = state_file();
+  shard.identity = identity_of(job);
+  shard.ledger_bytes = kMostLedgerBytes;
+  shard.threads = options_.threads;
+  shard_ = std::make_shared<ParameterShard>(shard);
+}
+
+/// Drops the state of a run that is resumed; the newest checkpoint replaces it.
+void Server::leave_state(const std::string& why) {
+  log("warning",
+      fmt::format("ps:{} cannot resume from its state: {}; training resumes from a checkpoint", options_.index, why));
+  std::filesystem::remove(state_file());
+  std::filesystem::remove(job_file());
+}
+
+/// Takes over the state in the folder, if any, after a restart.
+void Server::take_over_state() {
+  const base::MutexLock lock(mutex_);
+  if (options_.durability == Durability::checkpoint || !has_state(options_.folder)) return;
+  wire::JobConfig job;
+  const std::vector<uint8_t> bytes = base::read_file(job_file(), size_t{64} << 20);
+  if (!job.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    throw DataError(job_file() + ": is not the description of a job");
+  }
+  if (job.job() != options_.job && options_.resumed) return leave_state("its settings differ");
+  if (job.job() != options_.job) {
+    throw UsageError(
+        fmt::format("{}: the state in it belongs to other settings; give another --run-dir", options_.folder));
+  }
+  try {
+    adopt(job);
+  } catch (const DataError& error) {
+    if (!options_.resumed) throw;
+    job_.reset();
+    return leave_state(error.what());
+  }
+  if (!shard_->initialised()) {
+    shard_.reset();
+    job_.reset();
+    return;
+  }
+  const View view = shard_->current();
+  wire::Ledger ledger;
+  if (!ledger.ParseFromArray(view.ledger.data(), static_cast<int>(view.ledger.size()))) {
+    throw DataError(state_file() + ": damaged ledger");
+  }
+  if (coordinates()) {
+    ledger.set_version(view.version);
+    coordinator_ = std::make_unique<Coordinator>(rules_of(job), ledger, now());
+  } else {
+    for (int i = 0; i < ledger.members_size(); ++i) {
+      applied_[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
+    }
+  }
+  initialised_ = true;
+  version_since_ = now();
+  log("info", fmt::format("ps:{} is back at step {} with all acknowledged updates", options_.index, view.version));
+}
+
+void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
+  if (kind_of(frame) == Kind::init_begin) return begin_init(session, parse<wire::JobConfig>(frame));
+  if (kind_of(frame) == Kind::init_end) return end_init(session, frame);
+  const base::MutexLock lock(mutex_);
+  if (!coming_ || frame.header.extra >= coming_values_.size()) throw DataError("parameters that were not announced");
+  // Values must come in order, so that none is missing at the end and memory grows only with data received.
+  std::vector<float>& values = coming_values_[frame.header.extra];
+  const size_t count = count_of(ranges_of(coming_->ranges()));
+  const transport::Header& h = frame.header;
+  if (h.offset != values.size() || h.count > count - values.size()) {
+    throw DataError(fmt::format("first parameters {}+{} of {} after {}", h.offset, h.count, count, values.size()));
+  }
+  check_elements(frame);
+  values.resize(values.size() + h.count);
+  take_elements(frame, values);
+}
+
+void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
+  check(job);
+  if (job.job() != session->hello.job() || job.members() != static_cast<int>(options_.spec.members().size()) ||
+      job.servers() != static_cast<int>(options_.spec.ps.size())) {
+    throw DataError(fmt::format("a job of {} members and {} servers; this cluster has {} and {}", job.members(),
+                                job.servers(), options_.spec.members().size(), options_.spec.ps.size()));
+  }
+  const base::MutexLock lock(mutex_);
+  coming_ = job;
+  const int slots = optim::state_slots(from_wire(job.optimizer()).optimizer.method);
+  coming_values_.assign(static_cast<size_t>(slots) + 1, {});
+}
+
+void Server::end_init(const SessionPtr& session, const transport::Frame& frame) {
+  const auto ledger = parse<wire::Ledger>(frame);
+  const base::MutexLock lock(mutex_);
+  if (!coming_) throw DataError("the end of parameters that were not announced");
+  const wire::JobConfig job = *coming_;
+  const std::vector<std::vector<float>> values = std::move(coming_values_);
+  coming_.reset();
+  coming_values_.clear();
+  const size_t count = count_of(ranges_of(job.ranges()));
+  const auto whole = [&](const std::vector<float>& array) { return array.size() == count; };
+  const bool no_slots = std::all_of(values.begin() + 1, values.end(), [](const auto& array) { return array.empty(); });
+  if (!whole(values.front()) || !(no_slots || std::all_of(values.begin(), values.end(), whole))) {
+    throw DataError(fmt::format("received {} of {} first parameters", values.front().size(), count));
+  }
+  // Made before any state is dropped, because it throws for impossible data.
+  std::unique_ptr<Coordinator> coordinator;
+  if (coordinates()) {
+    const data::Remainder data = from_wire(ledger.plan());
+    coordinator = std::make_unique<Coordinator>(rules_of(job), frame.header.version, data, now());
+    coordinator->set_examples(ledger.examples());
+  }
+  // The previous state belongs to another generation: a new file keeps it from being mistaken for this one.
+  initialised_ = false;
+  shard_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(state_file(), ignored);
+  base::write_whole_file(job_file(), job.SerializeAsString());
+  adopt(job);
+  applied_.clear();
+  orders_.clear();
+  for (const auto& [member, other] : sessions_) {
+    if (other == session || other->told_generation == 0) {  // it waits for these first parameters
+      other->told_generation = generation_;
+      continue;
+    }
+    other->given_up = true;
+    other->stream.cancel("the parameters were set again");
+  }
+  // A goal that was met stays met; other reasons to stop are found again if they still hold.
+  if (coordinator_ && is_goal(coordinator_->stopped())) coordinator->stop(coordinator_->stopped());
+  coordinator_ = std::move(coordinator);
+  std::vector<std::span<const float>> slots;
+  if (!no_slots) slots.assign(values.begin() + 1, values.end());
+  const std::string bytes = ledger_bytes();
+  shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
+  initialised_ = true;
+  began_at_ = frame.header.version;
+  lost_ = 0;
+  server_lost_state_ = false;
+  version_since_ = now();
+  changed_.notify_all();
+  static_cast<void>(session->stream.write(header(Kind::ok)));
+}
+
+}  // namespace lockstep::ps
