@@ -3,7 +3,7 @@
 namespace lockstep::observe {
 namespace {
 
-/// Not in every step.
+/// Returns true for phases that do not occur in every step.
 bool now_and_then(train::Phase phase) { return phase == train::Phase::evaluation || phase == train::Phase::checkpoint; }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Adds up where the time of steps goes. Cheap enough for every step: a few additions and a place in a histogram for
-// each phase that took time; nothing is allocated after construction. One thread adds; the same thread, or another when
-// it has ended, asks.
+// Adds up the time of steps per phase. Cheap enough for every step: a few additions and a histogram entry for each
+// phase that took time; nothing is allocated after construction. One thread adds; the same thread, or another after it
+// has ended, asks.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ using base::Durations;
 
 class PhaseTimes {
  public:
-  /// Of a step.
+  /// Adds the phases of a step.
   void add(const train::PhaseSeconds& seconds);
-  /// Of what came besides.
+  /// Adds phases outside of steps.
   void add_aside(const train::PhaseSeconds& seconds);
-  /// Those that took time, in the order of the phases. Those of a step count for every step, also where they took none.
+  /// Returns the phases that took time, in their order. Phases of a step count for every step, even if they took none.
   [[nodiscard]] std::vector<train::PhaseRecord> records() const;
   [[nodiscard]] double seconds(train::Phase phase) const { return durations_[static_cast<size_t>(phase)].seconds(); }
 

@@ -50,7 +50,7 @@ TEST_F(Predict, AModelThatIsNoClassifierIsRefusedAndItsPicturesAreNamed) {
   EXPECT_THAT(out, AllOf(Not(HasSubstr("lockstep predict")), HasSubstr("runs/a-1/pictures")));
   write_png(folder / "digit.png");
   for (const Words& words : {Words{"predict", "a-1", "digit.png"}, Words{"predict", "a-1", "--test", "3"}}) {
-    EXPECT_THAT(fail(words, 2), HasSubstr("model 'autoencoder' has no classes; its pictures are in runs/a-1/pictures"));
+    EXPECT_THAT(fail(words, 2), HasSubstr("model 'autoencoder' has no classes; see its pictures in runs/a-1/pictures"));
   }
 }
 

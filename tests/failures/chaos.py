@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a cluster while random roles are killed at random moments, and compares it with a run that nobody disturbed.
+"""Trains a cluster while random roles are killed at random moments, and compares it with an undisturbed run.
 
     tests/failures/chaos.py --kills 300 [--mode sync|async|both] [--workers N] [--ps N] [--seed N]
     tests/failures/chaos.py --kills 300 --strategy allreduce [--workers N] [--seed N]
@@ -23,7 +23,7 @@ from cluster_job import ClusterTest, Job, Run, eventually
 FASHION = "/usr/share/datasets/fashion-mnist"
 EXAMPLES = 6000
 CALM_EPOCHS = 4
-SEVERAL = 0.2  # of the kills of an all-reduce meet more than one at once
+SEVERAL = 0.2  # share of the kills in all-reduce that hit several at once
 
 
 def all_reduce_words(options, dataset, name, epochs):
@@ -56,7 +56,7 @@ def calm(folder, options, mode, epochs):
 
 
 def shake(job, options, chance):
-    """Kills until there were enough kills or the training has ended; whom, how often."""
+    """Kills until there were enough kills or training has ended; returns the number of kills by role."""
     killed = collections.Counter()
     while killed.total() < options.kills and job.process.poll() is None:
         time.sleep(chance.uniform(0, 2 * options.gap))
@@ -84,7 +84,7 @@ def check(run, mode, epochs, reference, options):
 
 
 def one_mode(folder, options, mode):
-    # As many epochs as take about as long undisturbed as the kills will take.
+    # Chooses the epochs so that the undisturbed run takes about as long as the kills.
     short = calm(folder, options, mode, CALM_EPOCHS)
     epochs = max(CALM_EPOCHS, int(options.kills * options.gap * CALM_EPOCHS / short["seconds"]))
     reference = calm(folder, options, mode, epochs)
@@ -102,7 +102,7 @@ def one_mode(folder, options, mode):
         check(Run(os.path.join(folder, "runs", name + "-1")), mode, epochs, reference, options)
         if killed.total() >= options.kills:
             return
-        epochs *= 2  # it was faster than the kills
+        epochs *= 2  # training was faster than the kills
         reference = calm(folder, options, mode, epochs)
     raise AssertionError("the training always ended before all kills")
 

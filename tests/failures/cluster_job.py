@@ -23,16 +23,16 @@ import uuid
 PROGRAM = os.path.abspath(os.environ.get("LOCKSTEP_PROGRAM") or
                           os.path.join(os.path.dirname(__file__), "../../build/release/lockstep"))
 MARK = "LOCKSTEP_TEST_JOB"
-PATIENCE = 240  # seconds for what should take a few
-LONGER = (1, 4, 16, 64)  # times as many epochs, where a training was over before it could be disturbed
+PATIENCE = 240  # seconds allowed for steps that take a few
+LONGER = (1, 4, 16, 64)  # factors of epochs, if training ended before it was disturbed
 
 
 class OverTooSoon(Exception):
-    """The job ended before what the test wanted to do to it."""
+    """The job ended before the test could disturb it."""
 
 
 def eventually(condition, what, patience=PATIENCE):
-    """Waits until it holds; what it gave."""
+    """Waits until the check returns a true value; returns it."""
     deadline = time.monotonic() + patience
     while True:
         found = condition()
@@ -74,7 +74,7 @@ class Run:
             return list(csv.DictReader(file))
 
     def last_step(self):
-        """That was logged."""
+        """Returns true if the text was logged."""
         try:
             rows = self.rows()
         except OSError:
@@ -83,16 +83,16 @@ class Run:
         return max((int(row["step"]) for row in rows[-2:] if (row["step"] or "").isdigit()), default=0)
 
     def losses(self):
-        """Of each step, what it computed; times are left out."""
+        """Returns the results of each step, without times."""
         return [tuple(row[key] for key in ("step", "epoch", "loss", "accuracy", "learning_rate")) for row in self.rows()]
 
     def contributions(self):
-        """What each version was made of, in order: (version, [(member, examples, loss sum, batches)])."""
+        """Returns the parts of each version, in order: (version, [(member, examples, loss sum, batches)])."""
         made = []
         for row in self.rows("ps-0/contributions.csv"):
             version = int(row["version"])
             if row["row"] == "1":
-                while made and made[-1][0] >= version:  # written again: that a server died in between, or all went back
+                while made and made[-1][0] >= version:  # written again after a server died in between, or all went back
                     made.pop()
                 made.append((version, []))
             batches = []
@@ -108,7 +108,7 @@ class Run:
         return sorted(os.path.join(folder, name) for name in names if re.fullmatch(r"step-\d+\.ckpt", name))
 
     def checkpoint(self):
-        """Header and payload of the newest."""
+        """Returns header and payload of the newest checkpoint."""
         content = _read(self.checkpoints()[-1])
         header, payload = struct.unpack_from("<IQ", content, 12)
         return json.loads(content[24 : 24 + header]), content[24 + header : 24 + header + payload]
@@ -119,7 +119,7 @@ def _end_with_parent():
 
 
 class Job:
-    """A process of the program and all that it starts."""
+    """A process of the program and all its children."""
 
     def __init__(self, folder, words, prefix=()):
         self.folder = folder
@@ -131,7 +131,7 @@ class Job:
         with open(self.log, "wb") as out, open(self.errors, "wb") as err:
             self.process = subprocess.Popen([*prefix, PROGRAM, *words], cwd=folder, env=environment, stdout=out,
                                             stderr=err, stdin=subprocess.DEVNULL,
-                                            preexec_fn=_end_with_parent)  # a test that is killed leaves nobody
+                                            preexec_fn=_end_with_parent)  # no process outlives a killed test
 
     def output(self):
         return _read(self.log).decode()
@@ -140,13 +140,13 @@ class Job:
         return _read(self.errors).decode()
 
     def everyone(self):
-        """The numbers of all living processes of the job."""
+        """Returns the numbers of all live processes of the job."""
         wanted = f"{MARK}={self.mark}".encode()
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return [pid for pid in pids if wanted in _read(f"/proc/{pid}/environ").split(b"\0") and not _is_zombie(pid)]
 
     def roles(self):
-        """Living roles by name."""
+        """Returns the live roles by name."""
         found = {}
         for pid in self.everyone():
             for word in _read(f"/proc/{pid}/cmdline").split(b"\0"):
@@ -158,7 +158,7 @@ class Job:
         return self.process.poll() is not None
 
     def role(self, name):
-        """Its process; OverTooSoon where the job ends without it."""
+        """Waits for the process of a role; raises OverTooSoon if the job ends first."""
         def find():
             ended = self.over()
             pid = self.roles().get(name)
@@ -175,7 +175,7 @@ class Job:
         return pid
 
     def wait_for(self, text, patience=PATIENCE, may_end=False):
-        """Until the output has it; a job that ends without it fails, or was over too soon where that may be."""
+        """Waits until the output has the text. If the job ends without it, the test fails, or raises OverTooSoon if allowed."""
         def said():
             ended = self.over()
             if text in self.output() + self.error():
@@ -190,7 +190,7 @@ class Job:
             raise AssertionError(f"{error}\n{self.told()}") from None
 
     def kill(self, name):
-        """Until its launcher has noticed; OverTooSoon where the job has ended without that."""
+        """Waits until its launcher has noticed; raises OverTooSoon if the job ends first."""
         died = f"{name} died: killed by signal 9 (Killed); starting it again"
         before = self.output().count(died)
         self.signal(name, signal.SIGKILL)
@@ -215,7 +215,7 @@ class Job:
             raise AssertionError(f"still running after {patience} s: {self.roles()}\n{self.told()}") from None
 
     def end(self):
-        """However the test went, nobody stays."""
+        """Ends all processes, however the test went."""
         for pid in self.everyone():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -239,7 +239,7 @@ class ClusterTest(unittest.TestCase):
         return job
 
     def longer_until_in_time(self, attempt, epochs):
-        """`attempt(epochs)`, with more of them where the training was over too soon for it."""
+        """Calls `attempt(epochs)`, again with more epochs if training was over too soon."""
         for factor in LONGER:
             try:
                 return attempt(factor * epochs)
@@ -266,7 +266,7 @@ class ClusterTest(unittest.TestCase):
         eventually(lambda: not job.everyone(), f"nobody left of {job.roles()}")
 
     def wait_for_step(self, job, run, step):
-        """Until the servers are there (a role's status says so long before a log is on the disk)."""
+        """Waits until the servers are up (a role's status shows it long before a log is on the disk)."""
         def reached():
             ended = job.over()
             if run.last_step() >= step:
@@ -277,16 +277,16 @@ class ClusterTest(unittest.TestCase):
         eventually(reached, f"step {step}")
 
     def pause_role(self, job, name):
-        """Stops it for a second and continues it; whether that was as short as meant, on a machine as busy as this."""
+        """Stops it for a second and continues it; returns false if the stop took too long on a busy machine."""
         pid = job.signal(name, signal.SIGSTOP)
         began = time.monotonic()
         time.sleep(1)
-        with contextlib.suppress(ProcessLookupError):  # a launcher kills who is stopped for long
+        with contextlib.suppress(ProcessLookupError):  # a launcher kills processes that are stopped for long
             os.kill(pid, signal.SIGCONT)
         return time.monotonic() - began < 2
 
     def expect_each_example_once(self, run, epochs, examples):
-        """Applied once in each pass, by the run's own record and by its sum."""
+        """Checks that each example was applied once per pass, by the run's own record and by its sum."""
         seen = collections.defaultdict(list)
         for _, contributions in run.contributions():
             for _, _, _, batches in contributions:
@@ -304,8 +304,8 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(summary["examples"], epochs * examples, summary)
 
     def expect_accounted(self, run, examples):
-        """All-reduce, at any moment: the examples that were applied and those that the newest checkpoint says are left
-        make whole passes; each step was logged at most once and in order."""
+        """Checks an all-reduce at any moment: the applied examples and those left in the newest checkpoint make whole
+        passes; each step was logged at most once and in order."""
         summary = run.summary()
         header, _ = run.checkpoint()
         left = header["state"]["remainder"]
@@ -319,7 +319,7 @@ class ClusterTest(unittest.TestCase):
             self.assertLessEqual(max(steps, default=0), summary["steps"], file)
 
     def expect_whole(self, run, epochs, examples):
-        """All-reduce: trained to the end, with each example as often as there were epochs."""
+        """Checks that an all-reduce trained to the end, with each example once per epoch."""
         summary = run.summary()
         self.assertEqual(summary["stop_reason"], "epochs", summary)
         self.assertEqual(summary["examples"], epochs * examples, summary)
@@ -327,7 +327,7 @@ class ClusterTest(unittest.TestCase):
 
 
 class SmallDisk(ClusterTest):
-    """Where a disk fills up."""
+    """Tests with a disk that fills up."""
 
     def small_disk(self, kilobytes):
         if os.geteuid() != 0:
@@ -342,7 +342,7 @@ class SmallDisk(ClusterTest):
         return disk
 
     def expect_few_deaths(self, job):
-        """Restarts that could not help were not made; three faults may mix while a disk fills."""
+        """Checks that there were no useless restarts; up to three faults may mix while a disk fills."""
         self.assertLessEqual(len(re.findall(r"^\S+ died", job.output(), re.MULTILINE)), 12, job.told())
 
     def expect_one_line(self, job):
@@ -359,7 +359,7 @@ def free_port():
 
 
 def main():
-    """Runs the tests of the script; ends with 77 where all of them had to be skipped."""
+    """Runs the tests of the script; exits with 77 if all were skipped."""
     program = unittest.main(module="__main__", verbosity=2, exit=False)
     skipped = program.result.skipped
     if skipped and len(skipped) == program.result.testsRun:

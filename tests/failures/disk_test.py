@@ -1,5 +1,5 @@
-"""A full disk, at a parameter server and under the chief's checkpoints: one clear line, an end, nobody left. And what
-durability checkpoint loses with its server."""
+"""A full disk, at a parameter server and under the chief's checkpoints: one clear line, an end, no process
+left. Also the loss of a server with durability checkpoint."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", "3000", "--te
          "--epochs", "40", "--batch", "10", "--lr", "0.01", "--workers", "2", "--ps", "1", "--log-every", "1"]
 
 
-PATIENT = ["--restarts", "100000"]  # the launcher itself must see that no restart helps
+PATIENT = ["--restarts", "100000"]  # the launcher itself must notice that restarts do not help
 
 
 class FullDisk(SmallDisk):
@@ -30,13 +30,13 @@ class FullDisk(SmallDisk):
             while filler.write(bytes(4096)):
                 pass
         self.expect_one_line(job)
-        self.assertRegex(job.error(), "worker:[01] died")  # whoever writes next
+        self.assertRegex(job.error(), "worker:[01] died")  # the next worker that writes
         self.assertNotIn(".tmp-", job.told())
         self.expect_few_deaths(job)
 
 
 class UnwritableCheckpoints(SmallDisk):
-    """A file has taken the place of the folder, which stops root as well."""
+    """Replaces the folder by a file, which stops root as well."""
 
     def expect_end(self, train, *how):
         job = self.start(train + PATIENT + [*how, "--checkpoint-every", "20", "--epochs", "1000000"])
@@ -61,7 +61,7 @@ class UnwritableCheckpoints(SmallDisk):
 
 class FreedDisk(SmallDisk):
     def test_training_goes_on(self):
-        """Room is made between two failures: the job ends well."""
+        """Frees space between two failures: the job ends well."""
         disk = self.small_disk(64_000)
         job = self.start(TRAIN + ["--runs-dir", disk, "--sync", "--checkpoint-every", "20", "--epochs", "30"])
         filler = os.path.join(disk, "filler")
@@ -84,7 +84,7 @@ class DurabilityCheckpoint(ClusterTest):
                                   "--batch", "4"])
         run = self.run_of("lr-1")
         self.wait_for_step(job, run, 500)
-        # Nothing is lost where the kill falls on a checkpoint: then once more.
+        # A kill right at a checkpoint loses nothing; then it is repeated.
         for _ in range(10):
             time.sleep(self.random.uniform(0, 0.2))
             before = job.output().count(self.BACK)

@@ -1,4 +1,4 @@
-"""All-reduce: how it ends other than well, and how it goes on: Ctrl-C, a killed launcher, everything killed at once, a
+"""All-reduce: abnormal ends and resuming: Ctrl-C, a killed launcher, everything killed at once, a
 worker that cannot be kept alive, a full disk."""
 
 import contextlib
@@ -12,7 +12,7 @@ EPOCHS = 200
 
 
 def train(*more):
-    """Without an end of its own."""
+    """A run without a stop rule of its own."""
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
             "1", "--epochs", "1000000", "--batch", "10", "--log-every", "1", "--lr", "0.01", "--strategy", "allreduce",
             "--checkpoint-every", "500", "--eval-every", "500", *more]
@@ -88,11 +88,11 @@ class Endings(SmallDisk):
             while filler.write(bytes(4096)):
                 pass
         self.expect_one_line(job)
-        self.assertRegex(job.error(), "worker:[01] died")  # whoever is the last to write
+        self.assertRegex(job.error(), "worker:[01] died")  # the last worker that writes
         self.expect_few_deaths(job)
 
     def test_a_full_disk_of_the_leader_alone(self):
-        """Every machine has its own: the next one leads, and writes on its own disk."""
+        """Every machine has its own disk: the next member leads, and writes to its own."""
         disk = self.small_disk(2_000)
         jobs = self.start_by_hand(2, [disk + "/run", "here"])
         self.assertEqual(jobs[0].finish(), 1, jobs[0].told())

@@ -1,5 +1,5 @@
-"""All-reduce: kill -9 of workers, of the one that leads and of the evaluator at random moments, under the local launcher.
-The others go on from the same step, whoever is started again joins them, and the training ends well."""
+"""All-reduce: kill -9 of workers, of the leader and of the evaluator at random moments, under the local launcher.
+The others continue from the same step, restarted workers rejoin, and training ends well."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ def kill(pid, number=signal.SIGKILL):
 
 
 def is_stopped(pid):
-    """Or gone."""
+    """Returns true if the process is stopped or gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] in "TZX"
@@ -41,7 +41,7 @@ class Kills(ClusterTest):
         self.assertEqual(run.summary()["test_accuracy"], 1.0)
 
     def kill_each(self, victims, *more, start=20, gap=0.5, says=()):
-        """Those of each entry at once, one entry after the other; and once more, until all that `says` has been said."""
+        """Kills the roles of each entry at once, entry by entry; repeats until all messages in `says` were printed."""
         def attempt(epochs):
             job = self.start(train(epochs, "--workers", "3", *more))
             run = self.run_of("lr-1")
@@ -51,7 +51,7 @@ class Kills(ClusterTest):
             def missing():
                 return [text for text in says if not re.search(text, job.output())]
             for turn, together in enumerate(itertools.cycle(victims)):
-                # What is said of a kill is said a moment later.
+                # Messages about a kill come a moment later.
                 with contextlib.suppress(AssertionError):
                     if turn >= len(victims):
                         eventually(lambda: job.over() or not missing(), "what is said of kills", 10)
@@ -100,7 +100,7 @@ class Kills(ClusterTest):
             job = self.start(train(epochs, "--workers", "3"))
             run = self.run_of("lr-1")
             self.wait_for_step(job, run, 700)
-            # Stopped first: none of them goes on while the others are killed, nor writes another checkpoint.
+            # Stopped first, so that none continues while the others are killed, or writes another checkpoint.
             roles = job.roles().values()
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in roles:
@@ -126,7 +126,7 @@ class Kills(ClusterTest):
 class Closing(ClusterTest):
     """Killed after the last step, while the leader evaluates and writes."""
 
-    # The evaluation at the end is most of it.
+    # The final evaluation is most of the run.
     TRAIN = ["train", "lenet", "--dataset", "synthetic", "--train-limit", "300", "--test-limit", "2000", "--threads",
              "1", "--epochs", "1", "--batch", "20", "--strategy", "allreduce", "--eval-batch", "1", "--workers", "3"]
 
@@ -134,12 +134,12 @@ class Closing(ClusterTest):
 
     @staticmethod
     def used(pid):
-        """Ticks of processor time."""
+        """Returns the ticks of processor time."""
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
 
     def wait_for_closing(self, job):
-        """Until only the leader computes. Should that be missed, what is claimed holds all the same."""
+        """Waits until only the leader computes. If the moment is missed, the checks hold anyway."""
         roles = eventually(lambda: job.over() or len(job.roles()) == 3, "three roles") and job.roles()
         while job.process.poll() is None:
             try:

@@ -1,5 +1,5 @@
 """All-reduce over a network that is lost and heals: a worker in a network namespace of its own, behind a link that goes
-down for longer than the deadline. Only the side goes on that is more than half, and all meet again."""
+down for longer than the deadline. Only the side with more than half continues, and all join again."""
 
 import contextlib
 import os
@@ -17,10 +17,10 @@ TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES)
 
 
 class ElasticNetwork(network_test.Network):
-    test_in_sync = test_in_async = None  # of those whose network this is
+    test_in_sync = test_in_async = None  # inherited tests for parameter servers
 
     def begin(self, addresses):
-        """Those at 10.87.0.2 are beyond the link. Two machines have no file system in common."""
+        """Roles at 10.87.0.2 are beyond the link. Two machines share no file system."""
         with open(os.path.join(self.folder, "cluster.yaml"), "w", encoding="utf-8") as file:
             file.write("worker:\n" + "".join(f"  - {address}\n" for address in addresses))
         self.jobs = []
@@ -35,7 +35,7 @@ class ElasticNetwork(network_test.Network):
         self.wait_for_step(self.jobs[0], self.runs[0], 200)
 
     def cut_off(self, alone, leader):
-        """One is alone for longer than the deadline; another one leads the rest."""
+        """One member is alone for longer than the deadline; another one leads the rest."""
         ip("-n", self.there, "link", "set", self.link, "down")
         down = time.monotonic()
         self.jobs[leader].wait_for(f"{self.names[alone]}: no heartbeat for")
@@ -56,7 +56,7 @@ class ElasticNetwork(network_test.Network):
         eventually(lambda: self.step(0) > before + 500, "all go on")
         for job in self.jobs:
             for pid in job.roles().values():
-                with contextlib.suppress(ProcessLookupError):  # another one's interrupt ends all
+                with contextlib.suppress(ProcessLookupError):  # another member's interrupt ends all
                     os.kill(pid, signal.SIGINT)
         for job in self.jobs:
             self.assertEqual(job.finish(), 130, job.told())

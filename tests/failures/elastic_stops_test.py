@@ -1,5 +1,5 @@
 """All-reduce: SIGSTOP and SIGCONT of workers. A short stop disturbs nothing; a long one is noticed by its silence and
-named, the others go on where they are enough, and whoever is continued joins them again."""
+named, the others continue if they are enough, and a continued worker rejoins."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ class UnderALauncher(ClusterTest):
         self.expect_accounted(self.run, EXAMPLES)
 
     def stop_shortly(self):
-        """Whether all stops were short."""
+        """Returns true if all stops were short."""
         self.begin()
         short = True
         for victim in ("worker:1", "worker:0"):
@@ -54,7 +54,7 @@ class UnderALauncher(ClusterTest):
 
 
 class StartedByHand(ClusterTest):
-    """Nobody restarts anyone here: what the members themselves notice."""
+    """Without a launcher: the members themselves notice silence."""
 
     def begin(self, workers, *more):
         addresses = [f"127.0.0.1:{free_port()}" for _ in range(workers)]
@@ -118,7 +118,7 @@ class StartedByHand(ClusterTest):
         self.finish()
 
     def leave_behind(self):
-        """The leader is stopped, and the other one goes on without it. No checkpoint tells of that."""
+        """Stops the leader; the other member continues without it, and no checkpoint shows it."""
         self.begin(2, "--min-workers", "1", "--checkpoint-every", "0", "--steps-per-epoch", "1000000000",
                    "--eval-every", "0")
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""How a cluster ends other than well, and how it goes on: Ctrl-C, a killed launcher, everything killed at once; from one
+"""Abnormal ends of a cluster and resuming: Ctrl-C, a killed launcher, everything killed at once; from one
 size of cluster to another, from one process to a cluster and back."""
 
 import os
@@ -10,14 +10,14 @@ EXAMPLES = 3000
 
 
 def train(*more):
-    """Without an end of its own."""
+    """A run without a stop rule of its own."""
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
             "1", "--epochs", "1000000", "--batch", "10", "--log-every", "1", "--lr", "0.01", *more]
 
 
 class Endings(ClusterTest):
     def interrupt(self, *more):
-        """A run that was interrupted after its first checkpoint."""
+        """Returns a run interrupted after its first checkpoint."""
         job = self.start(train(*more))
         self.wait_for_step(job, self.run_of("lr-1"), 700)
         job.process.send_signal(signal.SIGINT)
@@ -26,10 +26,10 @@ class Endings(ClusterTest):
         return self.run_of("lr-1")
 
     def resume(self, *more):
-        """To an end; from the step of the newest checkpoint on, with each line once."""
+        """Resumes to the end; checks that it starts at the newest checkpoint's step and logs each line once."""
         run = self.run_of("lr-1")
         header, _ = run.checkpoint()
-        epochs = 30 + 2 * (header["state"]["examples"] // EXAMPLES)  # the servers may know more than the checkpoint
+        epochs = 30 + 2 * (header["state"]["examples"] // EXAMPLES)  # the servers may be ahead of the checkpoint
         self.expect_success(self.start(["train", "--resume", "lr-1", "--epochs", str(epochs), *more]))
         summary = run.summary()
         self.assertEqual(summary["examples"], epochs * EXAMPLES, summary)
@@ -79,7 +79,7 @@ class Endings(ClusterTest):
         job.process.kill()
         job.finish()
         self.expect_nobody_left(job)
-        with open(self.run_of("lr-1").file("ps-0/state"), "r+b") as file:  # as after another start of the machine
+        with open(self.run_of("lr-1").file("ps-0/state"), "r+b") as file:  # looks like a reboot
             file.seek(64)
             file.write(b"another")
         self.resume()

@@ -1,5 +1,5 @@
 """Synchronous training with parameter servers killed at random moments: step for step the same losses, and at the end
-the same parameters, bit for bit, as a run that nobody disturbed."""
+the same parameters, bit for bit, as an undisturbed run."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def train(name, epochs, *more):
 
 
 def kill(pid):
-    """Whether there was such a process."""
+    """Returns true if there was such a process."""
     try:
         if pid:
             os.kill(pid, signal.SIGKILL)
@@ -84,7 +84,7 @@ class Exactness(ClusterTest):
                                   text=True, check=True).stdout
         expected = {int(version): float(loss) for version, loss in map(str.split, replayed.splitlines())}
         self.assertEqual(len(expected), len(lines))
-        # What the workers found, by the record; and by the chief's log, which has gaps where the chief was away.
+        # The workers' results by the record, and by the chief's log, which has gaps while the chief was away.
         found = {version: sum(one[2] for one in made) / sum(one[1] for one in made)
                  for version, made in run.contributions() if any(one[1] for one in made)}
         self.assertEqual(set(found), set(expected))

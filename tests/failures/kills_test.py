@@ -1,4 +1,4 @@
-"""Kill -9 of every role at random moments, under the local launcher: training goes on and ends well."""
+"""Kill -9 of every role at random moments, under the local launcher: training continues and ends well."""
 
 import signal
 import time
@@ -81,7 +81,7 @@ class Kills(ClusterTest):
         run = self.run_of("lr-1")
         for _ in range(6):
             self.wait_for_step(job, run, run.last_step() + 20)
-            # The one takes the others' answers with it, the other makes a new plan, of which these answers tell.
+            # ps:1 loses the others' answers; worker:2 causes a new plan, which these answers contain.
             for victim in ("ps:1", "worker:2"):
                 job.signal(victim, signal.SIGKILL)
         self.wait_for_step(job, run, run.last_step() + 20)

@@ -1,5 +1,5 @@
 """Ranks of an MPI job: our launcher restarts mpirun from the newest checkpoint; under the user's own mpirun a rank that is
-silent ends the job, with the command that goes on."""
+silent ends the job, with the command that resumes it."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ class Mpi(ClusterTest):
         os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 
     def rank(self, job, number):
-        """The process of that rank."""
+        """Returns the process of that rank."""
         wanted = f"OMPI_COMM_WORLD_RANK={number}".encode()
 
         def find():

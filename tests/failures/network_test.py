@@ -1,5 +1,5 @@
 """A network that is lost and heals: a worker in a network namespace of its own, behind a link that goes down for longer
-than the deadline. The others go on without it; when the link is up again it takes part again."""
+than the deadline. The others continue without it; when the link is up again it rejoins."""
 
 import json
 import os
@@ -48,7 +48,7 @@ class Network(ClusterTest):
         jobs = {}
         for task in ("ps:0", "worker:0", "worker:1", "worker:2"):
             where = self.there if task == "worker:2" else self.here
-            # Two machines have no file system in common.
+            # Two machines share no file system.
             folder = "run-there" if task == "worker:2" else "run"
             jobs[task] = self.start(TRAIN + [mode, "--epochs", str(epochs), "--task=" + task, "--run-dir", folder],
                                     ["ip", "netns", "exec", where])

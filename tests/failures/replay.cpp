@@ -1,6 +1,6 @@
-// Computes a run again, in this process, from the record of what its updates were made of:
-//   replay CONFIG.yaml < UPDATES
-// A line of UPDATES is a version and its batches as contributions.csv writes them; "VERSION LOSS" is printed for each.
+// Computes a run again, in this process, from the record of its updates:
+//    replay CONFIG.yaml < UPDATES A line of UPDATES is a version and its batches as in contributions.csv; prints
+// "VERSION LOSS" for each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Replay {
   explicit Replay(train::Setup& setup)
       : setup_(setup), parts_(setup.parts()), sum_(parts_.parameters->gradients().size()) {}
 
-  /// The mean loss of an update's batches, which it then makes.
+  /// Makes an update from its batches and returns their mean loss.
   double update(std::istream& batches) {
     exchange::BatchReport report;
     int64_t first = 0;
@@ -63,7 +63,7 @@ class Replay {
   }
 
  private:
-  /// Exactly those examples, as a plan of their own.
+  /// Loads exactly those examples, through a plan of their own.
   const data::Batch& load(const data::PassPart& part) {
     data::Plan plan = parts_.loader->plan();
     ++plan.id;

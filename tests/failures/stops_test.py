@@ -1,5 +1,5 @@
 """SIGSTOP and SIGCONT of every role. A short stop disturbs nothing; a long one is noticed by its silence, named with
-role, address and what was awaited, and training goes on; whoever is continued takes part again."""
+role, address and what was awaited, and training continues; a continued role rejoins."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES)
 
 class UnderALauncher(ClusterTest):
     def stop_shortly(self, victim):
-        """The job once it has ended, where the stop was short."""
+        """Returns the ended job if the stop was short."""
         def attempt(epochs):
             job = self.start(TRAIN + ["--workers", "3", "--ps", "1", "--evaluator", "--sync", "--epochs", str(epochs)])
             run = self.run_of("lr-1")
@@ -55,7 +55,7 @@ class UnderALauncher(ClusterTest):
 
 
 class StartedByHand(ClusterTest):
-    """Nobody restarts anyone here: what the roles themselves notice."""
+    """Without a launcher: the roles themselves notice silence."""
 
     def start_roles(self, mode, *more):
         self.addresses = {task: f"127.0.0.1:{free_port()}" for task in ("worker:0", "worker:1", "worker:2", "ps:0")}
@@ -77,11 +77,11 @@ class StartedByHand(ClusterTest):
     def stopped_worker(self, mode):
         jobs = self.start_roles(mode)
         self.wait_for_step(jobs["worker:0"], self.run_folder(), 20)
-        # Whom the servers have not heard of yet, nobody misses.
+        # Members that have not joined yet are not missed.
         self.wait_for_step(jobs["worker:1"], Run(os.path.join(self.folder, "run", "worker-1")), 1)
         pid = jobs["worker:1"].signal("worker:1", signal.SIGSTOP)
         before = self.run_folder().last_step()
-        # Within the deadline: who it is, where, and what of it is missing.
+        # Within the deadline, the message names the worker, its address and what is missing.
         name = f"worker:1 at {self.addresses['worker:1']}: no heartbeat for "
         jobs["ps:0"].wait_for(name)
         if mode == "--sync":
@@ -106,7 +106,7 @@ class StartedByHand(ClusterTest):
         jobs["worker:1"].wait_for("waiting for its answer to push")
         os.kill(pid, signal.SIGCONT)
         self.expect_all_succeed()
-        self.assertNotIn("no heartbeat", jobs["ps:0"].told())  # it was away itself
+        self.assertNotIn("no heartbeat", jobs["ps:0"].told())  # it was suspended itself
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Reads event files back, for tests: whole records with right checksums, up to the first that is not.
+// Reads event files back, for tests: whole records with valid checksums, up to the first broken one.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace lockstep::observe::testing {
 
-/// Bit by bit, as the definition has it.
+/// Computes the checksum bit by bit, following the definition.
 inline uint32_t plain_crc32c(std::string_view bytes) {
   uint32_t crc = ~0U;
   for (const char byte : bytes) {
@@ -28,7 +28,7 @@ inline uint32_t plain_mask(uint32_t crc) { return ((crc >> 15U) | (crc << 17U)) 
 
 struct Contents {
   std::vector<tensorboard::Event> events;
-  std::vector<size_t> ends;  ///< of each record, in bytes
+  std::vector<size_t> ends;  ///< end of each record, in bytes
   size_t left_over = 0;      ///< bytes after the last whole record
 };
 
@@ -58,7 +58,7 @@ inline Contents parse_events(std::string_view bytes) {
   return contents;
 }
 
-/// The event files of a folder in the order in which readers take them.
+/// Returns the event files of a folder in the order in which readers take them.
 inline std::vector<std::string> event_files(const std::string& folder) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -70,7 +70,7 @@ inline std::vector<std::string> event_files(const std::string& folder) {
 
 inline Contents read_events(const std::string& path) { return parse_events(lockstep::testing::get_file(path)); }
 
-/// The events of all files of a folder.
+/// Returns the events of all files of a folder.
 inline std::vector<tensorboard::Event> events_of(const std::string& folder) {
   std::vector<tensorboard::Event> events;
   for (const std::string& path : event_files(folder)) {

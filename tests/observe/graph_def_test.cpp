@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 using Nodes = std::map<std::string, tensorboard::NodeDef>;
 
-/// By name; none may be there twice.
+/// Returns the nodes by name; checks that names are unique.
 Nodes nodes_of(const tensorboard::GraphDef& def) {
   Nodes nodes;
   for (const tensorboard::NodeDef& node : def.node()) {

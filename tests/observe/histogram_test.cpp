@@ -23,7 +23,7 @@ std::vector<float> normal(size_t count) {
   return values;
 }
 
-/// How many values lie in (-inf, limit) minus what the buckets up to there say, at its worst.
+/// Returns the largest difference between the values in (-inf, limit) and the buckets up to there.
 double worst_difference(std::vector<float> values, const Histogram& histogram) {
   std::sort(values.begin(), values.end());
   double worst = 0;

@@ -1,4 +1,4 @@
-"""Real TensorBoard reads what is written here: tensorboard_test.py WRITE_EVENTS LOCKSTEP
+"""Reads the written event files with the real TensorBoard: tensorboard_test.py WRITE_EVENTS LOCKSTEP
 
 Its loader must give every tag and value, its server must answer for every tab; `lockstep tensorboard` starts the server.
 """
@@ -67,7 +67,7 @@ class Server:
         return json.loads(self.get(path, body, **query))
 
     def wait_until(self, ready, path, body=None, **query):
-        """The server reads files in the background: asks until it knows what there is."""
+        """The server reads files in the background: asks until it has them."""
         deadline = time.monotonic() + PATIENCE
         while not ready(answer := self.json(path, body, **query)):
             assert time.monotonic() < deadline, answer
@@ -75,7 +75,7 @@ class Server:
         return answer
 
     def points(self, count, path, **query):
-        """Of a tag, which is known before all of its points are."""
+        """Returns the points of a tag, which is known before all of its points are."""
         return self.wait_until(lambda answer: len(answer) >= count, path, **query)
 
     def close(self):
@@ -121,7 +121,7 @@ class TensorBoardTest(unittest.TestCase):
         self.assertLess(len(backward), len(nodes))
 
     def check_histogram(self, buckets, values):
-        """Rows of left, right, count."""
+        """Returns rows of left, right, count."""
         buckets = numpy.array(buckets)
         values = numpy.array(values, numpy.float32)
         self.assertAlmostEqual(buckets[:, 2].sum(), len(values), places=3)
@@ -249,7 +249,7 @@ class TensorBoardTest(unittest.TestCase):
 
 
 class RealRunsTest(unittest.TestCase):
-    """What trainings write, of one process, of a cluster and of an autoencoder, in the real server."""
+    """Event files of trainings in the real server: one process, a cluster and an autoencoder."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-// Writes event files of every kind, and what is in them as JSON, for tensorboard_test.py: write_events FOLDER
+// Writes event files of every kind, and their content as JSON, for tensorboard_test.py: write_events FOLDER
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -24,7 +24,7 @@ std::vector<float> normal(size_t count, float deviation, uint32_t seed) {
   return values;
 }
 
-/// Scalars that a run may well have; gives them as they must be read.
+/// Writes scalars as a run would; adds the values that a reader must find to `expected`.
 void write_scalars(SummaryWriter& writer, uint64_t first, uint64_t last, double offset, Json& expected) {
   for (uint64_t step = first; step <= last; ++step) {
     for (const char* tag : {"train/loss", "train/accuracy", "eval/accuracy", "monitor/cpu_percent"}) {

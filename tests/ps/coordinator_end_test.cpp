@@ -1,4 +1,4 @@
-// The coordinator's rules, one by one: how a job ends, and what is written down of it.
+// The coordinator's rules, one by one: how a job ends, and its ledger.
 #include <gmock/gmock.h>
 
 #include "lockstep/error.h"
@@ -87,7 +87,7 @@ TEST(End, AnAsyncWorkerEndsWithItsOwnShareAndItsTimeIsKept) {
   EXPECT_EQ(play.coordinator->record(1).finished_seconds, 9);
 }
 
-// What is written down.
+// The ledger.
 
 TEST(Ledger, KeepsWhatWasAppliedAndWhatIsLeft) {
   CoordinatorOptions options = job(false, 3, 100, 4);
@@ -95,7 +95,7 @@ TEST(Ledger, KeepsWhatWasAppliedAndWhatIsLeft) {
   play.come_all();
   play.step(0);
   play.compute(play.player(2));
-  play.die(1);  // a new plan, with a batch of worker 2 reserved
+  play.die(1);  // makes a new plan while a batch of worker 2 is reserved
   play.step(0);
   const data::Remainder left = play.coordinator->remaining();
   wire::Ledger ledger;

@@ -1,5 +1,5 @@
-// The coordinator against random histories: whatever workers and the coordinator itself go through, each position of
-// the data is applied exactly once, and the job ends.
+// The coordinator against random histories: whatever happens to workers and the coordinator, each position of the data
+// is applied exactly once, and the job ends.
 #include <fmt/format.h>
 
 #include <random>
@@ -12,10 +12,10 @@ namespace {
 using State = Player::State;
 
 struct Chances {
-  int death = 0;           ///< of 100 moves
-  int restart = 0;         ///< of the coordinator
-  int lost_answer = 0;     ///< a push is sent again
-  bool all_return = true;  ///< else some stay away
+  int death = 0;           ///< probability in percent per move
+  int restart = 0;         ///< the same for restarts of the coordinator
+  int lost_answer = 0;     ///< the same for repeated pushes
+  bool all_return = true;  ///< false: some dead workers stay away
 };
 
 class History {
@@ -57,7 +57,7 @@ class History {
     const int number = pick(play.options().members);
     Player& p = play.player(number);
     if (p.state == State::away) {
-      // The launcher starts it again, or not.
+      // The launcher restarts it, or not.
       if (chances_.all_return || present() == 0 || number % 2 == 0) {
         if (pick(4) == 0) play.come(number);
       }

@@ -1,5 +1,5 @@
-// Played workers for tests of the coordinator: they follow its plans and push as real ones do, without a network, and
-// keep books of which positions of the data were applied.
+// Simulated workers for tests of the coordinator: they follow its plans and push as real ones do, without a network,
+// and count the data positions that were applied.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,12 +38,12 @@ struct Player {
   State state = State::away;
   data::Plan plan;
   int64_t per_update = 1;
-  int64_t next = 0;    ///< round of the plan
-  int64_t rounds = 0;  ///< of the plan since the last push
+  int64_t next = 0;    ///< next round of the plan
+  int64_t rounds = 0;  ///< rounds of the plan since the last push
   uint64_t sequence = 0;
   uint64_t version = 0;
   Push push;
-  std::vector<data::PassPart> batch;  ///< of the push under way
+  std::vector<data::PassPart> batch;  ///< batch of the push in flight
 };
 
 class Play {
@@ -57,7 +57,7 @@ class Play {
   [[nodiscard]] const CoordinatorOptions& options() const { return coordinator->options(); }
   Player& player(int number) { return players[static_cast<size_t>(number)]; }
 
-  /// A new process of the worker asks to take part.
+  /// Starts a new process of the worker, which asks to join.
   void come(int number) {
     Player& p = player(number);
     p.incarnation = ++processes_;
@@ -74,7 +74,7 @@ class Play {
     p.state = Player::State::away;
     settle();
   }
-  /// ps:0 is killed and comes back with its ledger; those who live connect again and ask anew.
+  /// Kills ps:0 and restarts it with its ledger; live workers reconnect and ask again.
   void restart_coordinator() {
     wire::Ledger ledger;
     coordinator->save(ledger, now);
@@ -82,7 +82,7 @@ class Play {
     coordinator = std::make_unique<Coordinator>(options, ledger, now);
     for (Player& p : players) {
       if (p.state == Player::State::computing || p.state == Player::State::waiting) {
-        p.state = Player::State::computing;  // sends its push again
+        p.state = Player::State::computing;  // will send its push again
       } else if (p.state != Player::State::away && p.state != Player::State::finished) {
         ask(p);
       } else if (p.state == Player::State::finished) {
@@ -125,7 +125,7 @@ class Play {
       return;
     }
   }
-  /// Sends what was computed (again).
+  /// Sends the computed push, for the first time or again.
   Verdict send(Player& p) {
     const Verdict verdict = coordinator->offer(p.push);
     switch (verdict) {
@@ -171,7 +171,7 @@ class Play {
     settle();
   }
 
-  /// Makes versions that can be made and answers whoever can be answered.
+  /// Makes all versions that can be made and answers all workers that can be answered.
   void settle() {
     while (const std::optional<Decision> decision = coordinator->decide()) {
       for (const Contributor& c : decision->contributors) enter(books, player(c.member).batch);
@@ -193,7 +193,7 @@ class Play {
     }
   }
 
-  /// Wakes those who finished and are needed for what others left; false where nobody is.
+  /// Wakes finished workers that are needed for work of others; returns false if none is.
   bool wake() {
     for (Player& p : players) {
       if (p.state != Player::State::finished || !coordinator->needed_again(p.number)) continue;
@@ -214,7 +214,7 @@ class Play {
   void say_finished(Player& p) {
     coordinator->finish(p.number, p.incarnation, finish_reason_[p.number], p.rounds, now);
   }
-  /// Sync: the answer to a push, if there is one yet.
+  /// Sync: delivers the answer to a push, if there is one yet.
   void answer(Player& p) {
     const bool stop = coordinator->stopped() != StopReason::none;
     const bool here = coordinator->takes_part(p.number, p.incarnation);
@@ -232,7 +232,7 @@ class Play {
     }
     listen(p, p.push.plan);
   }
-  /// `known`: the plan of its push; 0: it joins.
+  /// Takes the news for a worker. `known` is the plan of its push; 0: it joins.
   void listen(Player& p, uint64_t known) {
     p.state = Player::State::computing;
     p.version = coordinator->version();
@@ -249,7 +249,7 @@ class Play {
   std::map<int, StopReason> finish_reason_;
 };
 
-/// Every position of every pass exactly once.
+/// Expects every position of every pass exactly once.
 inline void expect_exactly_once(const Books& books, int64_t passes, int64_t examples) {
   ASSERT_EQ(books.size(), static_cast<size_t>(passes * examples));
   for (const auto& [position, times] : books) {
@@ -268,7 +268,7 @@ inline CoordinatorOptions job(bool sync, int members, int64_t examples = 40, int
   return options;
 }
 
-/// Each in turn until nobody has anything left.
+/// Runs the workers in turn until none has work left.
 inline void run_in_turn(Play& play) {
   for (int moves = 0; moves < 10000 && !play.coordinator->all_done(); ++moves) {
     if (play.wake()) continue;

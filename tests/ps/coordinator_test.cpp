@@ -1,4 +1,4 @@
-// The coordinator's rules, one by one: how versions are made, who takes part, how far ahead one may be.
+// The coordinator's rules, one by one: how versions are made, membership, bounded staleness.
 #include "ps/coordinator.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ TEST(Sync, AStragglerThatIsAlwaysLateCannotKeepBackupsFromEnding) {
   Play play(options);
   play.come_all();
   for (int i = 0; i < 10000 && !play.coordinator->all_done(); ++i) {
-    // Worker 0 only where the others can do nothing without it.
+    // Worker 0 moves only if the others can do nothing without it.
     const auto ready = [&](int n) { return play.player(n).state == State::computing; };
     const int number = ready(1) ? 1 : ready(2) ? 2 : 0;
     if (ready(number)) play.step(number);
@@ -83,7 +83,7 @@ TEST(Sync, AStragglerThatIsAlwaysLateCannotKeepBackupsFromEnding) {
   }
   EXPECT_TRUE(play.coordinator->all_done());
   expect_exactly_once(play.books, 2, 41);
-  // Of its share of 28 the others took over what they could.
+  // The others took over as much of its share of 28 as they could.
   EXPECT_LE(play.coordinator->record(0).examples, 16U);
 }
 
@@ -124,7 +124,7 @@ TEST(Sync, AWorkerWithNothingInTheLastRoundAddsNothing) {
 }
 
 TEST(Sync, BackupsWithoutDataDoNotMakeAVersionByThemselves) {
-  CoordinatorOptions options = job(true, 3, 13);  // a round of 12, then one position: worker 0's
+  CoordinatorOptions options = job(true, 3, 13);  // a round of 12, then one position for worker 0
   options.aggregate = 2;
   Play play(options);
   play.come_all();
@@ -174,10 +174,10 @@ TEST(Sync, AVersionWaitsUntilEveryServerHasThePush) {
   EXPECT_EQ(coordinator.offer({0, 7, 1, 0, plan.id, 1, {1, 0, 4}}), Verdict::accepted);
   coordinator.received(1, 0, 7, 1);
   EXPECT_FALSE(coordinator.decide());
-  coordinator.forget(1);  // it was restarted and lost the gradient
+  coordinator.forget(1);  // the server was restarted and lost the gradient
   coordinator.received(2, 0, 7, 1);
   EXPECT_FALSE(coordinator.decide());
-  coordinator.received(1, 0, 6, 1);  // of another process of the worker
+  coordinator.received(1, 0, 6, 1);  // from another process of the worker
   EXPECT_FALSE(coordinator.decide());
   coordinator.received(1, 0, 7, 1);
   EXPECT_TRUE(coordinator.decide());
@@ -207,7 +207,7 @@ TEST(Sync, APlanWhoseAnswerWasLostIsToldAgain) {
   coordinator.committed(*coordinator.decide());
   const uint64_t after = coordinator.news(0, before)->id;
   ASSERT_NE(after, before);
-  // Its connection broke before it heard that, so it pushes again.
+  // Its connection broke before the answer arrived, so it pushes again.
   ASSERT_EQ(coordinator.offer(push), Verdict::repeated);
   const std::optional<data::Plan> again = coordinator.news(0, before);
   ASSERT_TRUE(again);
@@ -224,11 +224,11 @@ TEST(Sync, WhoDoesNotKnowThePlanOfTheNextVersionJoinsAnew) {
   ASSERT_EQ(coordinator.offer({0, 7, 1, 0, before, 1, {1, 0, 4}}), Verdict::accepted);
   coordinator.depart(1, 8);
   coordinator.committed(*coordinator.decide());
-  // The other servers would wait for the version that waits for it.
+  // The other servers would wait for a version that itself waits for this push.
   EXPECT_EQ(coordinator.offer({0, 7, 2, 1, before, 1, {1, 0, 4}}), Verdict::rejoin);
 }
 
-// Who takes part.
+// Membership.
 
 TEST(Membership, AnExpectedMemberTakesTheShareThatWaitsForIt) {
   Play play(job(true, 2));
@@ -247,7 +247,7 @@ TEST(Membership, WhoDoesNotComeInTimeIsNotWaitedFor) {
   CoordinatorOptions options = job(true, 3);
   options.start_wait = 60;
   Play play(options);
-  EXPECT_THAT(play.coordinator->expire(100, false), IsEmpty());  // nobody is here to be held up
+  EXPECT_THAT(play.coordinator->expire(100, false), IsEmpty());  // no active member waits
   play.come(0);
   play.come(2);
   play.step(0);
@@ -314,7 +314,7 @@ TEST(Membership, APushOfADeadProcessOrOneThatNeverJoinedCountsForNothing) {
   EXPECT_EQ(play.coordinator->offer(late), Verdict::rejoin);
   play.come(1);
   EXPECT_EQ(play.coordinator->offer(late), Verdict::rejoin);
-  EXPECT_FALSE(play.coordinator->depart(1, late.incarnation));  // its death is old news
+  EXPECT_FALSE(play.coordinator->depart(1, late.incarnation));  // its earlier process's death is reported late
   EXPECT_TRUE(play.coordinator->takes_part(1, play.player(1).incarnation));
 }
 
@@ -324,7 +324,7 @@ TEST(Membership, WhatADeadWorkerWasComputingIsGivenToOthersAtOnceInAsync) {
   play.compute(play.player(0));
   play.compute(play.player(1));
   play.die(1);
-  EXPECT_EQ(play.send(play.player(0)), Verdict::accepted);  // of the plan before: it stays its own
+  EXPECT_EQ(play.send(play.player(0)), Verdict::accepted);  // a batch of the earlier plan stays its own
   EXPECT_EQ(play.player(0).plan.shard.count, 1);
   run_in_turn(play);
   expect_exactly_once(play.books, 1, 40);
@@ -335,7 +335,7 @@ TEST(Membership, WhoFinishedIsNeededAgainForWhatADeadOneLeft) {
   play.come_all();
   while (play.player(0).state == State::computing) play.step(0);
   ASSERT_EQ(play.player(0).state, State::finished);
-  EXPECT_FALSE(play.coordinator->needed_again(0));  // worker 1 is still at it
+  EXPECT_FALSE(play.coordinator->needed_again(0));  // worker 1 still works on it
   EXPECT_FALSE(play.coordinator->all_done());
   play.die(1);
   EXPECT_FALSE(play.coordinator->all_done());
@@ -346,7 +346,7 @@ TEST(Membership, WhoFinishedIsNeededAgainForWhatADeadOneLeft) {
 }
 
 TEST(Membership, EmptyRoundsOfAnOldPlanAreNotCountedInANewOne) {
-  // Worker 1 has nothing in the last round and says so when it leaves, after worker 0 died and there is a new plan.
+  // Worker 1 has no data in the last round and says so when it leaves, after worker 0 died and there is a new plan.
   Play play(job(false, 2, 9));
   play.come_all();
   play.step(1);
@@ -412,7 +412,7 @@ TEST(Async, AccumulationThatEndsWithThePassLosesNothingWhenThePlanChanges) {
   Play play(options);
   play.come_all();
   play.step(0);
-  play.compute(play.player(0));  // the last of the pass, alone
+  play.compute(play.player(0));  // the last batch of the pass, alone
   play.die(1);
   play.send(play.player(0));
   run_in_turn(play);
@@ -421,7 +421,7 @@ TEST(Async, AccumulationThatEndsWithThePassLosesNothingWhenThePlanChanges) {
 
 // Bounded staleness.
 
-/// Batches applied of each while the fastest goes as far as it may.
+/// Runs until the end while the fastest worker goes as far ahead as it may.
 void expect_bound(int64_t bound, int members) {
   CoordinatorOptions options = job(false, members, 400, 4);
   options.max_staleness = bound;
@@ -433,7 +433,7 @@ void expect_bound(int64_t bound, int members) {
   for (int i = 0; i < 3000 && !play.coordinator->all_done(); ++i) {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
     const int number = static_cast<int>((state >> 33U) % static_cast<uint64_t>(members));
-    // Worker 0 is fast: it goes wherever it may.
+    // Worker 0 is fast: it moves whenever it may.
     for (const int n : {0, 0, 0, number}) {
       if (play.player(n).state != State::computing) continue;
       int64_t slowest = INT64_MAX;
@@ -446,7 +446,7 @@ void expect_bound(int64_t bound, int members) {
     }
   }
   EXPECT_TRUE(play.coordinator->all_done());
-  EXPECT_EQ(furthest, bound);  // and it does go that far
+  EXPECT_EQ(furthest, bound);  // the bound is reached
   expect_exactly_once(play.books, 1, 400);
 }
 
@@ -509,11 +509,11 @@ TEST(BoundedStaleness, WhoIsHeldBackWhileThePlanChangesGetsTheNewOne) {
   EXPECT_EQ(play.player(0).plan.shard.count, 2);
   run_in_turn(play);
   expect_exactly_once(play.books, 1, 41);
-  // Nothing was set aside for it that it would not compute: nobody had to come again.
+  // Nothing was reserved for it that it would not compute, so no worker had to join again.
   EXPECT_EQ(play.coordinator->record(0).joins + play.coordinator->record(2).joins, 2U);
 }
 
-// Data that is not sharded.
+// Unsharded data.
 
 TEST(NotSharded, EveryMemberSeesAllOfTheDataWhoeverElseDies) {
   for (const bool sync : {true, false}) {
@@ -530,7 +530,7 @@ TEST(NotSharded, EveryMemberSeesAllOfTheDataWhoeverElseDies) {
     EXPECT_EQ(play.coordinator->record(0).examples, 40U) << sync;
     EXPECT_TRUE(play.coordinator->all_done());
     EXPECT_FALSE(play.coordinator->needed_again(0));
-    // It comes back and goes on where it was.
+    // It returns and continues at its position.
     play.come(1);
     while (play.player(1).state == State::computing) play.step(1);
     EXPECT_EQ(play.coordinator->record(1).examples, 40U) << sync;

@@ -45,7 +45,7 @@ View apply_numbered(ParameterShard& shard, uint64_t number) {
   return shard.apply({&one, 1}, 1, numbered_update(number), bytes_of("update " + std::to_string(number)));
 }
 
-/// A file whose newest version is `version`.
+/// Makes a file whose newest version is `version`.
 void make_state(const ParameterShardOptions& options, uint64_t version) {
   ParameterShard shard(options);
   shard.initialise(0, numbered_values(1000000, kCount), {}, {});
@@ -64,7 +64,7 @@ std::string refusal(const ParameterShardOptions& options) {
   return message_of<DataError>([&] { const ParameterShard shard(options); });
 }
 
-/// The file's bytes, for damaging.
+/// The file's bytes, to be damaged.
 class Bytes {
  public:
   explicit Bytes(std::string path) : path_(std::move(path)), bytes_(get_file(path_)) {}
@@ -79,7 +79,7 @@ class Bytes {
   void flip(size_t at) { bytes_.at(at) ^= 0x10; }
   void resize(size_t size) { bytes_.resize(size); }
   [[nodiscard]] size_t size() const { return bytes_.size(); }
-  /// Makes the header's checksum right again.
+  /// Makes the header's checksum valid again.
   void seal_header() {
     const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes_.data()), kHeaderCrc));
     std::memcpy(&bytes_[kHeaderCrc], &crc, sizeof(crc));
@@ -93,7 +93,7 @@ class Bytes {
   static constexpr size_t kIdentity = 16;
   static constexpr size_t kBoot = 48;
   static constexpr size_t kHeaderCrc = 92;
-  static constexpr size_t kVersion = 8;  // in a record
+  static constexpr size_t kVersion = 8;  // position in a record
 
  private:
   std::string path_;
@@ -241,7 +241,7 @@ TEST(Durability, AStateHasOneOwner) {
   EXPECT_THAT(message_of<IoError>([&] { const ParameterShard second(options); }), HasSubstr(options.file));
 }
 
-/// A file system of a few bytes; skips the test where it may not be made.
+/// A file system of a few bytes; skips the test if it cannot be made.
 class SmallDisk : public ::testing::Test {
  protected:
   void mount(size_t bytes) {
@@ -255,7 +255,7 @@ class SmallDisk : public ::testing::Test {
   void TearDown() override {
     if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
   }
-  /// Fills what is left.
+  /// Fills the remaining space.
   void fill() const {
     std::ofstream out(folder_ / "filler", std::ios::binary);
     const std::string block(4096, 'x');

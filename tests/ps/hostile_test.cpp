@@ -1,5 +1,5 @@
-// Peers that speak the transport and send what makes no sense, in every state, while a real worker trains: the server
-// answers or hangs up, and the run is the same bit for bit as one that nobody disturbed.
+// Peers that speak the transport and send nonsense, in every state, while a real worker trains: the server answers or
+// hangs up, and the run is bit-identical to an undisturbed one.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -82,7 +82,7 @@ PsOptions worker_options(const Host& host, program::ParameterStore& parameters, 
   return options;
 }
 
-/// Gradients that depend on the parameters and on which examples they are of.
+/// Computes gradients that depend on the parameters and on the examples.
 void compute(const program::ParameterStore& parameters, const data::Round& round) {
   float seed = static_cast<float>(round.pass);
   for (const base::Range& range : round.ranges) seed += static_cast<float>(range.begin) * 0.01F;
@@ -93,7 +93,7 @@ void compute(const program::ParameterStore& parameters, const data::Round& round
   }
 }
 
-/// A whole training; the final parameters.
+/// Runs a whole training; returns the final parameters.
 std::vector<float> train(const Host& host, bool sync, std::atomic<bool>* started = nullptr,
                          base::TrafficMeter* meter = nullptr) {
   program::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
@@ -136,7 +136,7 @@ wire::Hello hello_of(const std::string& role, int member, uint64_t incarnation =
   return hello;
 }
 
-/// Says hello, on a control stream or a data stream, and gives what was answered.
+/// Says hello, on a control stream or a data stream, and returns the answer.
 std::string greet(Stream& stream, const wire::Hello& hello, bool control = false) {
   Header first = header(Kind::hello);
   first.flags = control ? kControl : 0;
@@ -148,7 +148,7 @@ std::string greet(Stream& stream, const wire::Hello& hello, bool control = false
 
 std::unique_ptr<Stream> connect(const Host& host) { return transport::testing::connected(host.address()); }
 
-/// What a broken or hostile program may send.
+/// Frames that a broken or hostile program may send.
 class Garbage {
  public:
   explicit Garbage(unsigned seed) : random_(seed) {}
@@ -170,7 +170,7 @@ class Garbage {
     h.extra = number();
     return h;
   }
-  /// A message of some kind, cut or changed somewhere, or plain noise.
+  /// Returns a message of some kind, cut or changed somewhere, or plain noise.
   std::string payload() {
     std::string bytes;
     switch (pick(6)) {
@@ -241,7 +241,7 @@ bool send_garbage(Stream& stream, Garbage& garbage, Kind kind) {
   return stream.write(garbage.frame_header(kind), std::as_bytes(std::span(*payload)), payload).ok();
 }
 
-/// All kinds there are and some that are not, but those with which the chief or the evaluator rightly ends the job.
+/// Returns any kind, known or not, except those with which the chief or the evaluator may end the job.
 Kind any_kind(Garbage& garbage) {
   for (;;) {
     const auto kind = static_cast<Kind>(garbage.pick(30));
@@ -258,7 +258,7 @@ void attack(const Host& host, Garbage& garbage, const std::string& role, int mem
   switch (garbage.pick(6)) {
     case 0:
       static_cast<void>(send_garbage(stream, garbage, any_kind(garbage)));
-      break;  // no hello at all
+      break;  // sends no hello
     case 1:
       static_cast<void>(send_garbage(stream, garbage, Kind::hello));
       break;
@@ -289,7 +289,7 @@ void expect_undisturbed(const std::string& role, int member, bool sync, unsigned
         attack(host, garbage, role, member);
         ++visits;
       }
-      // As the worker itself: some visits, between which it has time to come back.
+      // Some visits in the worker's name, with time in between for the worker to reconnect.
       while (!done) {
         attack(host, garbage, role, member);
         ++visits;
@@ -318,7 +318,7 @@ TEST(PsTraffic, MetersOfBothSidesCountWhatTheyExchange) {
   EXPECT_GE(here.sent_bytes, kSteps * kFrame);
   EXPECT_GE(here.received_bytes, kSteps * kFrame);
   EXPECT_GE(here.sent_messages, kSteps);
-  // What was on its way when one side ended is missing on the other, or here, where it was being sent.
+  // Traffic in flight when one side ended is missing on the other side, or here if it was being sent.
   constexpr uint64_t kStreams = 2;
   EXPECT_LE(there.received_messages, here.sent_messages + kStreams) << "heartbeats count, too";
   EXPECT_LE(here.received_messages, there.sent_messages + kStreams);
@@ -349,7 +349,7 @@ TEST(HostilePeers, TheKeyOfOneRoleGetsNothingAsAnother) {
   }
 }
 
-/// Idle connections leave a place for the worker, and the server ends none of its threads' work for them.
+/// Idle connections leave a place for the worker, and the server ends none of its handlers for them.
 TEST(HostilePeers, ACrowdThatSaysNothingDoesNotKeepTheWorkerOut) {
   const Host host;
   std::vector<std::unique_ptr<Stream>> silent;
@@ -447,7 +447,7 @@ TEST(HostilePeers, AWorkerWithoutHeartbeatsHoldsNobodyUpForLong) {
   const auto frozen = connect(host);
   EXPECT_EQ(greet(*frozen, hello_of("worker:1", 1)), "");
   EXPECT_TRUE(frozen->write(header(Kind::join)).ok());
-  // It waits for worker:1's push, and then no longer.
+  // It waits for worker:1's push up to the limit.
   EXPECT_EQ(train(host, true).size(), static_cast<size_t>(kParameters));
 }
 

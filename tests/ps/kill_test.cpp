@@ -46,7 +46,7 @@ ParameterShardOptions options_of(const Case& c, const std::string& file) {
 
 std::string ledger_of(uint64_t version) { return "ledger of version " + std::to_string(version); }
 
-/// What the child does until it is killed: goes on where the file ends and tells every version it has made.
+/// Runs in the child until it is killed: continues at the file's version and reports every version it makes.
 [[noreturn]] void update_for_ever(const Case& c, const std::string& file, int acknowledged) {
   ParameterShard shard(options_of(c, file));
   if (!shard.initialised()) shard.initialise(0, numbered_values(1000000, c.count), {}, bytes_of(ledger_of(0)));
@@ -61,8 +61,8 @@ std::string ledger_of(uint64_t version) { return "ledger of version " + std::to_
   }
 }
 
-/// Starts a child, kills it `delay` after its start, or after its first update where `working`, and gives the last
-/// version that it acknowledged.
+/// Starts a child, kills it `delay` after its start, or after its first update if `working`, and returns the last
+/// version that it reported.
 uint64_t run_and_kill(const Case& c, const std::string& file, bool working, std::chrono::microseconds delay) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
@@ -78,7 +78,7 @@ uint64_t run_and_kill(const Case& c, const std::string& file, bool working, std:
     ::_exit(1);
   }
   write_end.reset();
-  // The pipe holds less than the child may write while we sleep, so it is drained on a thread of its own.
+  // The pipe holds less than the child may write meanwhile, so it is drained on its own thread.
   uint64_t last = 0;
   std::promise<void> first;
   std::thread drain([&] {
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kills,
                                   (tested.param.durability == Durability::machine ? "_machine" : "_process");
                          });
 
-/// What the stepped child does: one update between two stops.
+/// Runs in the single-stepped child: one update between two stops.
 [[noreturn]] void update_between_stops(const Case& c, const std::string& file) {
   ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
   ParameterShard shard(options_of(c, file));
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kills,
   ::_exit(0);
 }
 
-/// Lets the child execute one instruction; false at its next SIGSTOP.
+/// Lets the child execute one instruction; returns false at its next SIGSTOP.
 bool step(pid_t child) {
   int status = 0;
   if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) throw std::runtime_error("cannot step");
@@ -161,7 +161,7 @@ bool step(pid_t child) {
   return WSTOPSIG(status) == SIGTRAP;
 }
 
-/// Stops the child at every instruction of its update; calls `look` with the file as it is then whenever it changed.
+/// Stops the child at every instruction of its update; calls `look` with the file's content whenever it changed.
 template <class Look>
 void step_through(pid_t child, const std::string& file, const Look& look) {
   std::string before = lockstep::testing::get_file(file);

@@ -1,4 +1,4 @@
-// Where the time of pushes goes: at the workers, and at the server that tells them what it waited for.
+// Times of pushes: at the workers, and at the server, which tells them how long it waited for others.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// What one worker spent in all, with `pause` for each push, after the first.
+  /// Returns the total time that one worker spent, with `pause` for each push, after the first.
   exchange::Spent work(int index, std::chrono::milliseconds pause) {
     program::ParameterStore parameters({{"weights", {kParameters}, {}, {}}}, 1);
     PsExchange exchange(parameters, worker_options(index, parameters));
@@ -105,7 +105,7 @@ std::vector<exchange::Spent> spent_by_two(Cluster& cluster, std::chrono::millise
 
 using Holds = std::function<bool(const std::vector<exchange::Spent>&)>;
 
-/// What else runs on this machine takes time as well: the second worker is slowed down until it outweighs that.
+/// Other programs on this machine take time as well: the second worker is slowed down until its share outweighs theirs.
 std::vector<exchange::Spent> spent_with_a_slow_one(bool sync, int64_t max_staleness, const Holds& holds) {
   std::vector<exchange::Spent> spent;
   for (const int pause : {20, 80, 320, 1280}) {

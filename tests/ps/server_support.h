@@ -1,5 +1,5 @@
-// ps:0 in this process, which a test can kill and start again with its folder, and peers that a test plays frame by
-// frame. The server is not run(): nobody is given up for being silent, so a test may take its time.
+// ps:0 in this process, which a test can kill and restart with its folder, and peers that a test plays frame by frame.
+// The server is not run(): nobody is given up for silence, so a test may take its time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Ps0 {
   }
 
   void start() { server_ = std::make_unique<Server>(options_); }
-  /// What is not in its folder is gone.
+  /// Drops everything outside its folder.
   void kill() { server_.reset(); }
 
   [[nodiscard]] const cluster::Spec& spec() const { return options_.spec; }
@@ -55,7 +55,7 @@ class Ps0 {
   std::unique_ptr<Server> server_;
 };
 
-/// One stream of a process, welcomed.
+/// One stream of a process, already welcomed.
 class Peer {
  public:
   Peer(const Ps0& ps, const std::string& role, int member, bool control = false)
@@ -74,7 +74,7 @@ class Peer {
 
   [[nodiscard]] transport::Stream& stream() { return *stream_; }
   void say(transport::Header header) { EXPECT_TRUE(stream_->write(header).ok()); }
-  /// The chief: sets the parameters (anew), of this generation.
+  /// The chief: sets the parameters of this generation, for the first time or again.
   void initialise(uint64_t generation) {
     CoordinatorOptions rules;
     rules.members = static_cast<int>(ps_.spec().workers.size());
@@ -93,24 +93,24 @@ class Peer {
     EXPECT_TRUE(send(*stream_, header(Kind::init_end), wire::Ledger()).ok());
     EXPECT_EQ(kind_of(stream_->read().value_or_throw()), Kind::ok);
   }
-  /// Joins, and gives what was answered.
+  /// Joins, and returns the answer.
   wire::Reply join() {
     say(header(Kind::join));
     return parse<wire::Reply>(stream_->read().value_or_throw());
   }
-  /// Whether parameters are answered.
+  /// Returns true if a pull is answered with parameters.
   bool pulls() {
     if (!stream_->write(header(Kind::pull))) return false;
     const base::Result<transport::Frame> answer = stream_->read();
     return answer && kind_of(answer.value()) == Kind::parameters;
   }
-  /// Waits for the end of all.
+  /// Waits for the end of training.
   void wait_end() {
     say(header(Kind::wait_end));
     const base::Result<transport::Frame> answer = stream_->read();
     EXPECT_TRUE(answer && kind_of(answer.value()) == Kind::snapshot_end);
   }
-  /// Ends the stream and waits until the server has done with it.
+  /// Ends the stream and waits until the server has finished with it.
   void close() {
     stream_->close_writes();
     while (stream_->read()) {

@@ -1,4 +1,4 @@
-// Tests of a server when peers come again, parameters are set anew, or it dies at the wrong moment.
+// A server when peers reconnect, parameters are set again, or it dies at the wrong moment.
 #include <gmock/gmock.h>
 
 #include "server_support.h"
@@ -30,7 +30,7 @@ TEST(Generations, ALaterOneEndsTheConnectionsOfThoseWhoWaitedForTheFirst) {
   EXPECT_FALSE(worker.pulls()) << "its gradients are of other parameters";
 }
 
-/// It alone can set the parameters: a server that was started again at this moment must not let it wait.
+/// Only the chief can set them, so a server restarted at this moment must not make it wait.
 TEST(FirstParameters, TheChiefDoesNotWaitForThemWhateverItAsks) {
   for (const Kind kind : {Kind::join, Kind::pull, Kind::hold, Kind::leave, Kind::wait_end}) {
     Ps0 ps(2, Durability::checkpoint);
@@ -70,7 +70,7 @@ TEST(EvaluatorsStop, IsKeptByAServerThatDies) {
     chief.initialise(1);
     Peer evaluator(ps, "evaluator:0", -1);
     evaluator.say(stop_for(StopReason::accuracy));
-    chief.wait_end();  // it has come
+    chief.wait_end();  // the stop has arrived
   }
   ps.kill();
   ps.start();

@@ -1,4 +1,4 @@
-// A shard fed with numbered updates whose gradients follow from the number, and what it must then hold.
+// A shard that gets numbered updates, with gradients computed from the number, and the state it must then have.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-/// Parameters and slots after updates 0 .. of one process, by the optimizer itself.
+/// Parameters and slots after updates 0 .. of one process, made by the optimizer itself.
 class Undisturbed {
  public:
   Undisturbed(const optim::OptimizerSettings& settings, size_t count)

@@ -56,7 +56,7 @@ TEST(ParameterShard, UpdatesEqualTheOptimizersBitForBit) {
   }
 }
 
-/// As Trainer::accumulated_step sums micro-batches.
+/// Sums as Trainer::accumulated_step sums micro-batches.
 std::vector<float> accumulated(std::span<const Contribution> parts, float mean_scale) {
   std::vector<float> sum(parts[0].gradient.begin(), parts[0].gradient.end());
   for (size_t i = 1; i < parts.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a person sees of a cluster, on a terminal and in a file, whatever the roles print.
+// The display of a cluster, on a terminal and in a file, for any output of the roles.
 #include "display/cluster_display.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ const Task kServer{Role::ps, 0};
 const Task kFirst{Role::worker, 0};
 const Task kSecond{Role::worker, 1};
 
-/// The lines that a terminal shows after it was sent a text: knows what the display uses.
+/// Returns the lines that a terminal shows after a text; knows the control codes of the display.
 std::vector<std::string> screen(const std::string& text) {
   std::vector<std::string> lines{""};
   size_t row = 0;
@@ -57,7 +57,7 @@ std::vector<std::string> screen(const std::string& text) {
 
 class Display : public ::testing::Test {
  protected:
-  /// What is printed for these events.
+  /// Returns the output for these events.
   static std::string shown(const std::vector<RoleEvent>& events, bool interactive, bool finish = false) {
     ::testing::internal::CaptureStdout();
     terminal::Terminal terminal;

@@ -1,5 +1,5 @@
-// Replicas that meet by all-reduce compute what one process computes over the same micro-batches: for every model of
-// the zoo, and for everything that could count examples or randomness otherwise.
+// Replicas that train by all-reduce compute the same as one process over the same micro-batches: for every model of the
+// zoo, and every setting that could count examples or randomness differently.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Flags operator+(Flags flags, const Flags& more) {
 
 struct Trained {
   std::vector<float> losses;
-  std::vector<int64_t> examples;  ///< of each step
+  std::vector<int64_t> examples;  ///< examples of each step
   std::vector<float> values;      ///< parameters and optimizer state at the end
   std::vector<EvalEvent> evals;
   Outcome outcome;
@@ -45,7 +45,7 @@ Trained train_on(const data::Dataset& dataset, const Flags& flags) {
   return trained;
 }
 
-/// The largest difference of two elements, relative to the largest element.
+/// Returns the largest difference of two elements, relative to the largest element.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return 1e9;
   double most = 0;
@@ -79,7 +79,7 @@ struct ZooCase {
 
 class Zoo : public ::testing::TestWithParam<ZooCase> {};
 
-/// The last round of each pass is short, and not all have a part in it.
+/// The last round of each pass is short, and some replicas have no data in it.
 TEST_P(Zoo, ThreeReplicasHaveTheLossesOfOneProcessThatAccumulatesThree) {
   const ZooCase& zoo = GetParam();
   const int64_t odd = zoo.even ? 0 : 2;
@@ -104,11 +104,11 @@ const std::vector<ZooCase> kZoo{
     {"autoencoder", kSum},
     {"autoencoder", kSum + Flags{{"options", "kind=gaussian"}}},
     {"autoencoder", kSum + Flags{{"options", "kind=masking"}}},
-    // Its loss is a sum over the batch plus a mean: how a batch is cut is part of it.
+    // Its loss is a sum over the batch plus a mean, so it depends on how a batch is cut.
     {"autoencoder", kSum + Flags{{"options", "kind=variational"}}, 4, {1, 28, 28}, true},
     {"autoencoder-large", kSum + Flags{{"options", "kind=masking"}}},
-    // A sample point that rounding moves over a pixel's border changes the gradient: short steps keep that from
-    // growing.
+    // A sample point that rounding moves over a pixel's border changes the gradient: a small learning rate limits the
+    // growth of the difference.
     {"stn", {{"lr", "1e-5"}}, 4, {1, 40, 40}},
     {"stn-large", {{"lr", "1e-5"}}, 4, {1, 40, 40}},
 };
@@ -128,7 +128,7 @@ TEST(ZooOfModels, HasNoModelThatIsNotComparedHere) {
   }
 }
 
-// Every way to count.
+// Every way of counting.
 
 struct Way {
   std::string name;
@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Replicas, ThatAccumulateAcrossShortRoundsCountEveryExampleOnce) {
-  // 62 = 3 x 20 + 2: every other round has nothing for the third replica, and begins an update in its turn.
+  // 62 = 3 x 20 + 2: every other round has no data for the third replica, and in turn begins an update.
   const Flags flags{{"model", "dropout"}, {"batch", "20"}, {"steps-per-epoch", "4"}, {"epochs", "3"}, {"lr", "0.05"}};
   const Trained alone = train_on(small_data(62), flags + Flags{{"batch", "60"}, {"accumulate", "3"}});
   const Trained together = train_on(small_data(62), flags + Flags{{"replicas", "3"}, {"accumulate", "3"}});

@@ -1,4 +1,4 @@
-// A program of its own, because it counts every allocation of the process.
+// A separate program, because it counts every allocation of the process.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -32,8 +32,8 @@ class Counter : public Hooks {
 };
 
 size_t count(const Flags& more) {
-  // Ten steps per epoch; one epoch's end lies within what is counted, but evaluation and checkpoints do not. The
-  // monitor looks at times of its own, and allocates.
+  // Ten steps per epoch. One epoch's end lies within the counted part, but evaluation and checkpoints do not. The
+  // monitor is off, because it samples at its own times, and allocates.
   const TempDir dir;
   Request request;
   request.settings = {{"dataset", "synthetic"}, {"train-limit", "600"}, {"test-limit", "100"},
@@ -54,7 +54,7 @@ TEST(Allocation, AStepMakesNoneAfterEachBatchSizeWasSeen) {
   EXPECT_EQ(count({{"model", "lenet"}, {"threads", "1"}}), 0U);
 }
 
-/// Threads of this process after the first steps, and which of them were there at the last one.
+/// Records the threads of this process after the first steps, and those still present at the last one.
 class Threads : public Hooks {
  public:
   void on_step(const StepEvent& event) override {

@@ -1,4 +1,4 @@
-// How the evaluator follows checkpoints of parameter servers, where these die.
+// How the evaluator follows checkpoints of parameter servers that die.
 #include "role/checkpoint_source.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   {
     Peer chief(ps, "worker:0", 0);
     chief.initialise(1);
-    chief.wait_end();  // the stop has come
+    chief.wait_end();  // the stop has arrived
   }
   ps.kill();
   ps.start();
@@ -49,7 +49,7 @@ TEST(EvaluatorsStop, IsSaidAgainToAServerThatHasForgottenIt) {
   });
   const bool told = eventually([&] { return ended.load(); });
   EXPECT_TRUE(told);
-  if (!told) {  // wakes those who wait
+  if (!told) {  // wakes waiting threads
     interrupt = true;
     ps.kill();
   }

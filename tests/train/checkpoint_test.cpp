@@ -80,14 +80,14 @@ std::string parse_error(std::span<const uint8_t> file) {
   return message_of<DataError>([&] { checkpoint::parse_checkpoint(file, "x.ckpt"); });
 }
 
-/// Puts the checksum right, so that the parts behind it are what is tested.
+/// Makes the checksum valid, so that the checks behind it are tested.
 std::vector<uint8_t> with_right_checksum(std::vector<uint8_t> file) {
   const auto sum = static_cast<uint32_t>(crc32_z(0, file.data(), file.size() - 4));
   std::memcpy(file.data() + file.size() - 4, &sum, 4);
   return file;
 }
 
-/// The sample file with another header text.
+/// Returns the sample file with another header text.
 std::vector<uint8_t> with_header(const std::string& json) {
   std::vector<uint8_t> file = sample_file();
   uint32_t old_bytes = 0;
@@ -119,7 +119,7 @@ TEST(Checkpoint, ReadsBackExactlyWhatWasWritten) {
   EXPECT_EQ(read.header.parameters, sample_header().parameters);
 }
 
-/// The header of a program that wrote the number of a batch instead of what is left.
+/// Returns the header of an older program, which wrote the number of a batch instead of the remaining data.
 std::string header_with_position(const std::string& pass, const std::string& batch) {
   std::string json = checkpoint::header_to_json(sample_header());
   const size_t begin = json.find("\"remainder\"");
@@ -309,7 +309,7 @@ TEST(CheckpointStore, WithNoIntactOneSaysSo) {
               AllOf(HasSubstr("is empty"), HasSubstr("no older one is intact")));
 }
 
-/// No file of this process may grow beyond a size while this lives: a full disk.
+/// Limits the size of this process's files while it lives: a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -140,7 +140,7 @@ TEST(Describe, CountsLayersParametersAndArithmeticOfLeNet) {
   EXPECT_EQ(layer("conv1").output, (Shape{2, 6, 28, 28}));
   // 25 multiplications and additions per output, and its bias.
   EXPECT_EQ(layer("conv1").forward_flops, 2U * 6 * 28 * 28 * (2 * 25 + 1));
-  // Only the weights have a gradient: nobody asks for the images'.
+  // Only the weights have a gradient, not the images.
   EXPECT_EQ(layer("conv1").backward_flops, layer("conv1").forward_flops);
   EXPECT_EQ(layer("fc1").parameters, 400U * 120 + 120);
   EXPECT_EQ(layer("fc1").forward_flops, 2U * 120 * (2 * 400 + 1));

@@ -1,4 +1,4 @@
-// Where the time of steps goes, as hooks are told.
+// Times of steps per phase, as hooks see them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ constexpr double kRounding = 1e-6;
 double all(const PhaseSeconds& phases) { return std::accumulate(phases.begin(), phases.end(), 0.0); }
 double of(const StepEvent& step, Phase phase) { return step.phases[static_cast<size_t>(phase)]; }
 
-/// Notes when it is told of steps, and may take its time.
+/// Records when it is told of steps, and can be slow.
 class Watch : public Hooks {
  public:
   void on_step(const StepEvent& event) override {
@@ -38,8 +38,8 @@ class Watch : public Hooks {
   std::chrono::milliseconds pause{0};
   std::chrono::milliseconds evaluation{0};
   std::vector<double> told;
-  std::vector<double> left;         ///< when it was done with the step
-  std::vector<double> evaluations;  ///< how long it took over them
+  std::vector<double> left;         ///< when it returned from each step
+  std::vector<double> evaluations;  ///< how long it took at evaluations
   std::vector<StepEvent> steps;
 };
 
@@ -72,7 +72,7 @@ TEST(Phases, AddUpToTheTimeBetweenTheEndsOfSteps) {
     watched.run();
     const auto& [steps, told] = std::pair(watched.watch.steps, watched.watch.told);
     ASSERT_GT(steps.size(), 8U);
-    // A step ends before hooks are told of it, and after they were told of the one before.
+    // A step ends before hooks are told of it, and after they were told of the previous one.
     double since_first = 0;
     double since_second = 0;
     for (size_t i = 1; i < steps.size(); ++i) {
@@ -116,7 +116,7 @@ TEST(Phases, AnEvaluationBelongsToTheStepAfterIt) {
   EXPECT_EQ(of(watched.watch.steps[6], Phase::evaluation), 0.0);
 }
 
-/// Drops every other gradient, for which it says it waited.
+/// Drops every other gradient, and reports a wait for it.
 class Dropping final : public exchange::Exchange {
  public:
   explicit Dropping(exchange::Exchange& other) : other_(other) {}

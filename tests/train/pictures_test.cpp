@@ -42,7 +42,7 @@ data::Examples decoded(const Taken& taken, const TempDir& dir) {
   return data::read_png(dir / "taken.png", 3);
 }
 
-/// Of the cells of a picture of 8 columns, how many have pixels of that colour.
+/// Returns how many cells of a picture with 8 columns have pixels of that colour.
 int cells_with(const data::Examples& picture, const std::array<int, 3>& colour, int rows) {
   const int width = picture.shape.width;
   const int height = picture.shape.height;

@@ -1,4 +1,4 @@
-// Training with precision bf16: it learns as float32 does, and what it leaves behind is float32.
+// Training with precision bf16: it learns as float32 does, and its results are float32.
 #include <gtest/gtest.h>
 
 #include "backend/cpu/isa.h"

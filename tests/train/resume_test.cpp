@@ -60,7 +60,7 @@ checkpoint::Checkpoint newest(const std::string& run_dir) {
   return checkpoint::CheckpointStore(run_dir + "/checkpoints").load_newest(path);
 }
 
-/// The CSV without the columns that hold times.
+/// Returns the CSV without the columns that hold times.
 std::string without_times(const std::string& path, const std::vector<size_t>& time_columns) {
   std::istringstream in(get_file(path));
   std::string result;
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Flags{{"model", "lr"}, {"steps-per-epoch", "7"}, {"optimizer", "adam"}, {"clip-norm", "0.5"}},
                       Flags{{"model", "dropout"}, {"batch", "64"}}));
 
-/// The checkpoint as an older program would have written it: with the number of the next batch.
+/// Rewrites the checkpoint as an older program would have written it: with the number of the next batch.
 void make_older(const std::string& path, const std::string& position) {
   std::string file = get_file(path);
   uint32_t bytes = 0;
@@ -172,7 +172,7 @@ TEST(ResumeAfterACrash, DropsWhatTheLogsHoldBeyondTheCheckpoint) {
   const Flags flags = base_flags(dir, {{"model", "lr"}, {"checkpoint-every", "6"}});
   const Result whole = run(flags);
   const Result crashed = run(flags, 14);
-  // As if killed: the checkpoint of the interrupt never happened, a half-written one lies about.
+  // Looks like a kill: the checkpoint of the interrupt is missing, and there is a half-written one.
   const checkpoint::CheckpointStore store(crashed.outcome.run_dir + "/checkpoints");
   std::filesystem::remove(store.path_of(14));
   std::filesystem::remove(crashed.outcome.run_dir + "/summary.json");

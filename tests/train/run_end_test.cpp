@@ -1,4 +1,4 @@
-// What a run's folder says of its end, to one who looks there.
+// The end of a run, as read from its folder.
 #include "run/run_end.h"
 
 #include <fmt/format.h>

@@ -204,7 +204,7 @@ TEST(Session, TheBestEvaluationHasACheckpointWhereverItFalls) {
   const Outcome outcome = train(request(dir, {{"checkpoint-every", "4"}, {"keep", "1"}, {"epochs", "3"}}));
   ASSERT_TRUE(outcome.best_eval);
   EXPECT_TRUE(checkpoint::CheckpointStore(outcome.run_dir + "/checkpoints").has(outcome.best_eval->step));
-  // An epoch has 5 steps, so none of the first two evaluations is at a multiple of 4.
+  // An epoch has 5 steps, so neither of the first two evaluations is at a multiple of 4.
   Recorder recorder;
   Request watched = request(dir, {{"checkpoint-every", "4"}});
   watched.hooks = {&recorder};
@@ -291,7 +291,7 @@ TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_GE(outcome.aside_seconds, 4 * kPause) << "two evaluations and two checkpoints";
   EXPECT_LT(outcome.aside_seconds, outcome.seconds);
   EXPECT_DOUBLE_EQ(outcome.examples_per_second, 600 / (outcome.seconds - outcome.aside_seconds));
-  // Step 6 comes after those of epoch 1.
+  // Step 6 is the first one after epoch 1.
   const std::string line = lines_of(outcome.run_dir + "/steps.csv")[6];
   const std::string before = lines_of(outcome.run_dir + "/steps.csv")[5];
   const auto seconds = [](const std::string& text) { return std::stod(text.substr(text.find(',', 2) + 1)); };
@@ -300,7 +300,7 @@ TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_LE(std::stod(line.substr(line.rfind(',') + 1)), passed - 2 * kPause + 1e-3);
 
   wanted.settings = {{"resume", outcome.run_dir}, {"epochs", "3"}};
-  // The checkpoint it goes on from does not know yet what writing it took.
+  // The checkpoint it resumes from does not contain the time of its own writing.
   EXPECT_GE(train(wanted).aside_seconds, 5 * kPause) << "three before and two since";
 }
 
@@ -324,7 +324,7 @@ TEST(Session, AFullDiskStopsTheRunWithAClearMessageAndNoHalfFiles) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit limit{20000, before.rlim_max};  // too little for a checkpoint of 33 kB, enough for the rest
+  const rlimit limit{20000, before.rlim_max};  // too little for a checkpoint of 33 kB, enough for the other files
   setrlimit(RLIMIT_FSIZE, &limit);
   const std::string message = message_of<IoError>([&] { train(request(dir)); });
   setrlimit(RLIMIT_FSIZE, &before);

@@ -207,7 +207,7 @@ TEST(ToYaml, ReadsBackAsTheSameSettings) {
   EXPECT_EQ(second.resolve().backend, "null");
 }
 
-/// The names of a choice are in the order of its enum.
+/// Checks that the names of a choice are in the order of its enum.
 TEST(Choices, AreWhatTheirNamesSay) {
   const auto set = [](const char* name, const char* text) {
     settings::Settings settings;

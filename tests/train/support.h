@@ -1,4 +1,4 @@
-// What the tests of training share: small data, hooks that remember, and models that misbehave.
+// Shared by the tests of training: small data, recording hooks, and models that misbehave.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ inline settings::Settings settings_from(const Flags& flags, std::span<const nn::
   return configuration.resolve();
 }
 
-/// Remembers everything, and sets the interrupt flag after a given step.
+/// Records all events, and sets the interrupt flag after a given step.
 class Recorder : public Hooks {
  public:
   void on_start(const StartEvent& event) override { start = event; }
@@ -82,7 +82,7 @@ inline Outcome train_session(const Flags& flags, Recorder& recorder, std::span<c
   return role::Session(configuration, options).run();
 }
 
-/// Trains without a run directory; the setup stays for looking at.
+/// Trains without a run directory; the setup stays available.
 struct Training {
   explicit Training(const Flags& flags, data::Dataset dataset = small_data(), std::vector<nn::ModelDef> extra = {})
       : models(std::move(extra)),
@@ -112,7 +112,7 @@ struct Training {
   checkpoint::TrainingState state;
 };
 
-/// Its loss falls without bound, faster and faster, until it is infinite.
+/// A model whose loss falls without bound, faster and faster, until it is infinite.
 inline nn::ModelDef exploding_model() {
   nn::ModelDef model;
   model.name = "exploding";

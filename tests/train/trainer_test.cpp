@@ -137,7 +137,7 @@ TEST(Accumulate, AnEpochsLastUpdateMayHaveFewerMicroBatches) {
 }
 
 TEST(Accumulate, RandomOpsAreKeyedByTheRowOfTheWholeBatch) {
-  // Batches of a whole and of its parts hold the same rows, so dropout must make the same masks.
+  // A whole batch and its parts hold the same rows, so dropout must make the same masks.
   Training whole({{"model", "dropout"}, {"batch", "40"}, {"epochs", "2"}}, small_data(120), {dropout_model()});
   Training parts({{"model", "dropout"}, {"batch", "10"}, {"accumulate", "4"}, {"epochs", "2"}}, small_data(120),
                  {dropout_model()});

@@ -16,7 +16,7 @@ constexpr http::Limits kLimits{
 
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPage =
-    "<!DOCTYPE html><title>Lockstep</title><p>Figures of this process, for Prometheus: "
+    "<!DOCTYPE html><title>Lockstep</title><p>Metrics of this process, for Prometheus:"
     "<a href=\"/metrics\">/metrics</a></p>\n";
 
 base::Address metrics_address(const std::string& address) {

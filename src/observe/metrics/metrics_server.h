@@ -1,7 +1,6 @@
-// A small web server (http/server.h) that answers GET /metrics with figures in Prometheus' text format. It has one
-// thread of its own, which asks for the figures when someone asks. Nobody who connects can hold it up: a request is at
-// most 8 kB and must be there within 5 s, its answer must be taken within 5 s, and the oldest goes when there are too
-// many.
+// A small web server (http/server.h) that answers GET /metrics with figures in Prometheus' text format. It has its own
+// thread, which asks for the figures at each request. No client can block it: a request is at most 8 kB and must arrive
+// within 5 s, its answer must be read within 5 s, and with too many connections the oldest is closed.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +26,16 @@ struct Metric {
   double value = 0;
 };
 
-/// The text format: metrics of one name follow each other, with one HELP and one TYPE line. What a name may not hold
-/// becomes an underscore.
+/// Returns the text format: metrics of one name follow each other, with one HELP and one TYPE line. Characters not
+/// allowed in names become underscores.
 std::string prometheus_text(const std::vector<Metric>& metrics);
 
 class MetricsServer {
  public:
   using Figures = std::function<std::vector<Metric>()>;
 
-  /// Listens at "host:port" (port 0: any free one). Throws UsageError for what is no address, IoError naming the
-  /// address where it cannot listen. `figures` is called by the server's thread; what it throws the asker gets as
-  /// status 500.
+  /// Listens at "host:port" (port 0: any free one). Throws UsageError for an invalid address, IoError naming the
+  /// address if it cannot listen. The server's thread calls `figures`; an exception is answered with status 500.
   MetricsServer(const std::string& address, Figures figures);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;

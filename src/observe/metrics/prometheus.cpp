@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "lockstep_";
 
-/// What a name may not hold becomes an underscore.
+/// Returns a valid name: characters not allowed become underscores.
 std::string name_of(std::string_view text, std::string_view prefix) {
   std::string name(prefix);
   for (const char c : text) {

@@ -1,5 +1,5 @@
-// Mean, quantiles and maximum of a column over any number of samples, in bounded memory: a histogram whose steps are
-// 1 %. Each sample counts by the seconds that it stands for. For one thread.
+// Mean, quantiles and maximum of a column over any number of samples, in bounded memory: a histogram with steps of 1 %.
+// Each sample is weighted by its seconds. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace lockstep::observe {
 
 class ColumnStatistics {
  public:
-  /// NaN does not count. What is seen for too short a time to be a peak (`brief`) is no maximum either.
+  /// Ignores NaN. A sample too short to be a peak (`brief`) does not count for the maximum.
   void add(double value, double seconds, bool brief);
 
-  /// NaN where there was no value.
+  /// NaN if there was no value.
   [[nodiscard]] double mean() const;
   /// q from 0 to 1.
   [[nodiscard]] double quantile(double q) const;
@@ -25,7 +25,7 @@ class ColumnStatistics {
   double largest_ = 0;
   double peak_ = 0;
   bool has_peak_ = false;
-  std::map<int16_t, double> places_;  ///< seconds by size
+  std::map<int16_t, double> places_;  ///< seconds by histogram step
 };
 
 }  // namespace lockstep::observe

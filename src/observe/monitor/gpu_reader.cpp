@@ -21,7 +21,7 @@ struct Memory {
 
 }  // namespace
 
-/// The few functions that are needed; each gives 0 where it worked.
+/// The library's functions in use; each returns 0 on success.
 struct GpuReader::Library {
   void* handle = nullptr;
   bool begun = false;
@@ -49,7 +49,7 @@ struct GpuReader::Library {
     if (!begun || device_count(&count) != 0) return;
     for (unsigned i = 0; i < count && i < kMostGpus; ++i) {
       Device found = nullptr;
-      devices.push_back(device(i, &found) == 0 ? found : nullptr);  // the number stays the GPU's
+      devices.push_back(device(i, &found) == 0 ? found : nullptr);  // keeps the GPU's number
     }
   }
   Library(const Library&) = delete;

@@ -1,4 +1,4 @@
-// GPUs by NVIDIA's management library, which comes with the driver and is looked for when the program runs: without it
+// Readings of GPUs from NVIDIA's management library, which comes with the driver and is loaded at run time: without it
 // there are no GPUs. For one thread.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace lockstep::observe {
 
-/// NaN: not to be had.
+/// NaN: not available.
 struct GpuReading {
-  double percent = std::numeric_limits<double>::quiet_NaN();      ///< of the time since the driver looked last
+  double percent = std::numeric_limits<double>::quiet_NaN();      ///< busy percent since the driver's last sample
   double memory_used = std::numeric_limits<double>::quiet_NaN();  ///< bytes
   double power = std::numeric_limits<double>::quiet_NaN();        ///< watts
 };
@@ -28,7 +28,7 @@ class GpuReader {
 
  private:
   struct Library;
-  std::unique_ptr<Library> library_;  ///< null: none
+  std::unique_ptr<Library> library_;  ///< null: not loaded
 };
 
 }  // namespace lockstep::observe

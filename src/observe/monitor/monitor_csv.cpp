@@ -21,7 +21,7 @@ std::string numbered(const std::string& path, int number) {
       .string();
 }
 
-/// Large ones are bytes, and whole.
+/// Appends a number; large ones are bytes, printed as whole numbers.
 void append(std::string& line, double value) {
   constexpr double kLarge = 1e6;
   const auto out = std::back_inserter(line);

@@ -1,5 +1,4 @@
-// The CSV file of a monitor. It never throws: what fails is said once, and from then on nothing is written. For one
-// thread.
+// The CSV file of a monitor. It never throws: the first failure is reported once, and writing stops. For one thread.
 #pragma once
 
 #include <functional>
@@ -16,12 +15,12 @@ class MonitorCsv {
  public:
   using Warn = std::function<void(const std::string& text)>;
 
-  /// A file that is there is gone on with; where its columns are others (other interfaces), "monitor-2.csv" and so on
-  /// beside it is. An empty path: none.
+  /// Appends to an existing file. If its columns differ (other network interfaces), writes "monitor-2.csv" and so on
+  /// beside it. An empty path: no file.
   MonitorCsv(const std::string& path, const std::vector<std::string>& columns, Warn warn);
 
   void add(double time, double seconds, std::span<const double> values);
-  /// Where it is; empty: nowhere.
+  /// Path of the file; empty: none.
   [[nodiscard]] std::string path() const { return file_ ? file_->path() : ""; }
 
  private:

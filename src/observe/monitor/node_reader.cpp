@@ -8,7 +8,7 @@
 namespace lockstep::observe {
 namespace {
 
-/// Of the version of control groups that there is.
+/// Returns the file of the version of control groups in use.
 std::string first_or(const std::string& folder, const char* first, const char* second) {
   std::error_code ignored;
   return folder.empty() ? "" : folder + "/" + (std::filesystem::exists(folder + "/" + first, ignored) ? first : second);
@@ -22,7 +22,7 @@ std::optional<uint64_t> leading_number(std::string_view text) {
   return value;
 }
 
-/// The number after a key that begins a line.
+/// Returns the number after a key at the start of a line.
 std::optional<uint64_t> number_after(std::string_view text, std::string_view key) {
   for (size_t at = 0; at < text.size();) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
@@ -62,7 +62,8 @@ std::optional<NodeStat> GroupReader::stat() {
   if (!used) return std::nullopt;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const double had = cores_ * std::chrono::duration<double, std::nano>(now).count();
-  // The whole is exact; its parts are sampled by the timer, in step with a quota's periods: they only divide it.
+  // The total is exact. The parts are sampled by the timer, in step with a quota's periods, so they only give the
+  // ratio.
   const auto user = static_cast<double>(used->user - before_.user);
   const auto system = static_cast<double>(used->system - before_.system);
   const double more = static_cast<double>(used->all - before_.all) * (user + system > 0 ? user / (user + system) : 1);
@@ -81,7 +82,7 @@ std::optional<uint64_t> GroupReader::memory_used() {
   const std::string_view text = memory_stat_.read();
   std::optional<uint64_t> cache = number_after(text, "total_inactive_file ");
   if (!cache) cache = number_after(text, "inactive_file ");
-  return *all - std::min(*all, cache.value_or(0));  // files that it has read are given up for others
+  return *all - std::min(*all, cache.value_or(0));  // cached files are dropped when memory is needed
 }
 
 NodeReader::NodeReader() {

@@ -1,4 +1,4 @@
-// What a node has used so far, all its processes together. For one thread.
+// Resources that a node has used so far, all its processes together. For one thread.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace lockstep::observe {
 
 struct NodeTotals {
   std::optional<NodeStat> stat;
-  bool emulated = false;  ///< of a part of the machine: what only the whole has is not known
+  bool emulated = false;  ///< a part of the machine: figures known only for the whole machine are missing
   std::optional<uint64_t> memory_used;
   std::optional<DiskBytes> disks;
   std::vector<InterfaceCounters> interfaces;
 };
 
-/// An emulated node, by its control group.
+/// Reads an emulated node through its control group.
 class GroupReader {
  public:
   explicit GroupReader(const base::OwnNode& node);
 
-  [[nodiscard]] std::optional<NodeStat> stat();  ///< in nanoseconds; what was not used of its cores was idle
+  [[nodiscard]] std::optional<NodeStat> stat();  ///< in nanoseconds; the unused time of its cores is idle time
   [[nodiscard]] std::optional<uint64_t> memory_used();
 
  private:
@@ -37,7 +37,7 @@ class GroupReader {
 
   double cores_;
   Used before_;
-  uint64_t user_part_ = 0;  ///< of `before_.all`
+  uint64_t user_part_ = 0;  ///< part of `before_.all`
   ProcFile usage_;
   ProcFile user_;
   ProcFile system_;
@@ -52,11 +52,11 @@ class NodeReader {
   NodeTotals read();
 
  private:
-  std::optional<GroupReader> group_;  ///< where this process is on an emulated node
+  std::optional<GroupReader> group_;  ///< if this process is on an emulated node
   ProcFile stat_{"/proc/stat"};
   ProcFile memory_{"/proc/meminfo"};
   ProcFile disks_{"/proc/diskstats"};
-  ProcFile network_{"/proc/self/net/dev"};  ///< of the namespace that this process is in
+  ProcFile network_{"/proc/self/net/dev"};  ///< counters of this process's network namespace
 };
 
 }  // namespace lockstep::observe

@@ -1,5 +1,5 @@
-// A file of /proc that is read again and again: it stays open, and a look is one pread into a buffer that is kept. For
-// one thread.
+// A file of /proc that is read repeatedly: it stays open, and each read is one pread into the same buffer. For one
+// thread.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace lockstep::observe {
 
 class ProcFile {
  public:
-  /// One that is not there reads as nothing.
+  /// A missing file reads as empty.
   explicit ProcFile(const std::string& path);
 
-  /// What it says now; empty where it cannot be read. Until the next call.
+  /// Returns the current content, empty if it cannot be read. Valid until the next call.
   std::string_view read();
 
  private:

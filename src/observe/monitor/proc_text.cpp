@@ -8,11 +8,11 @@
 namespace lockstep::observe {
 namespace {
 
-constexpr uint64_t kKilobyte = 1024;    // as /proc counts
-constexpr uint64_t kSectorBytes = 512;  // whatever the disk's own are
+constexpr uint64_t kKilobyte = 1024;    // unit of /proc
+constexpr uint64_t kSectorBytes = 512;  // unit of /proc, whatever the disk's sectors are
 constexpr size_t kMostFields = 64;
 
-/// The next line, without its end; `text` is what follows.
+/// Takes the next line, without its end, off the front of `text`.
 std::string_view take_line(std::string_view& text) {
   const size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -35,7 +35,7 @@ std::optional<uint64_t> number(std::string_view word) {
   return value;
 }
 
-/// As many numbers as there are, up to the first word that is none.
+/// Reads numbers up to the first word that is not one.
 class Numbers {
  public:
   explicit Numbers(std::string_view text) {
@@ -53,7 +53,7 @@ class Numbers {
   size_t count_ = 0;
 };
 
-/// The number after "Name:" where the line is that one's.
+/// Reads the number after "Name:" if the line has that name.
 bool take_field(std::string_view line, std::string_view name, std::optional<uint64_t>& value) {
   if (!line.starts_with(name)) return false;
   line.remove_prefix(name.size());
@@ -66,13 +66,13 @@ struct Disk {
   DiskBytes bytes;
 };
 
-/// Loops, RAM disks, and what is made of other disks, whose bytes those count already.
+/// Returns true for loop devices, RAM disks, and devices made of other disks, which already count the bytes.
 bool is_virtual(std::string_view name) {
   constexpr std::array<std::string_view, 7> kVirtual = {"loop", "ram", "zram", "dm-", "md", "fd", "nbd"};
   return std::any_of(kVirtual.begin(), kVirtual.end(), [&](std::string_view kind) { return name.starts_with(kind); });
 }
 
-/// sda1 of sda, nvme0n1p2 of nvme0n1.
+/// Returns true for sda1 of sda, nvme0n1p2 of nvme0n1.
 bool is_partition_of(std::string_view name, std::string_view disk) {
   if (name.size() <= disk.size() || disk.empty() || !name.starts_with(disk)) return false;
   std::string_view rest = name.substr(disk.size());
@@ -86,7 +86,7 @@ bool is_partition_of(std::string_view name, std::string_view disk) {
 }  // namespace
 
 std::optional<ProcessStat> parse_process_stat(std::string_view text) {
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may contain any character
   if (name_end == std::string_view::npos) return std::nullopt;
   text.remove_prefix(name_end + 1);
   const std::string_view state = take_word(text);
@@ -110,7 +110,7 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text) {
   stat.system = counts[5];
   stat.waited_user = counts[6];
   stat.waited_system = counts[7];
-  for (size_t skipped = 0; skipped < kBeforePriority + 2; ++skipped) take_word(rest);  // priority and nice as well
+  for (size_t skipped = 0; skipped < kBeforePriority + 2; ++skipped) take_word(rest);  // skips priority and nice, too
   const Numbers later(rest);
   constexpr size_t kRss = 4;
   if (later.count() <= kRss) return std::nullopt;
@@ -178,7 +178,7 @@ std::vector<InterfaceCounters> parse_interfaces(std::string_view text) {
   std::vector<InterfaceCounters> interfaces;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
-    const size_t colon = line.rfind(':');  // a name may hold one ("eth0:1")
+    const size_t colon = line.rfind(':');  // a name may contain one ("eth0:1")
     if (colon == std::string_view::npos) continue;
     std::string_view name = line.substr(0, colon);
     name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));

@@ -1,5 +1,5 @@
-// What the files of /proc say, as numbers. Pure functions over texts: whatever is in them, a field that is not there or
-// is no number is simply missing. Any thread.
+// Parsers of the files of /proc. Pure functions over any text: a field that is missing or not a number is left out. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep::observe {
 
-/// /proc/PID/stat. Times are in clock ticks; `waited` are those of children that have ended and were waited for.
+/// /proc/PID/stat. Times are in clock ticks; `waited` holds those of children that have ended and were waited for.
 struct ProcessStat {
   char state = '?';
   int64_t parent = 0;
@@ -23,7 +23,7 @@ struct ProcessStat {
   uint64_t waited_user = 0;
   uint64_t waited_system = 0;
   uint64_t threads = 0;
-  uint64_t begun = 0;  ///< ticks after the machine started: with the number it names a process for good
+  uint64_t begun = 0;  ///< start in ticks after boot: identifies a process together with its number
   uint64_t rss_pages = 0;
 };
 std::optional<ProcessStat> parse_process_stat(std::string_view text);
@@ -36,7 +36,7 @@ struct ProcessStatus {
 };
 ProcessStatus parse_process_status(std::string_view text);
 
-/// /proc/PID/io: what went to and came from disks, with that of children that were waited for.
+/// /proc/PID/io: bytes read from and written to disks, including children that were waited for.
 struct ProcessIo {
   std::optional<uint64_t> read_bytes;
   std::optional<uint64_t> written_bytes;
@@ -45,8 +45,8 @@ ProcessIo parse_process_io(std::string_view text);
 
 /// /proc/stat, of all cores together, in clock ticks.
 struct NodeStat {
-  uint64_t user = 0;    ///< with nice
-  uint64_t system = 0;  ///< with interrupts
+  uint64_t user = 0;    ///< includes nice
+  uint64_t system = 0;  ///< includes interrupts
   uint64_t idle = 0;
   uint64_t iowait = 0;
   uint64_t steal = 0;
@@ -56,7 +56,7 @@ struct NodeStat {
 };
 std::optional<NodeStat> parse_node_stat(std::string_view text);
 
-/// /proc/meminfo: what is not to be had any more.
+/// Parses /proc/meminfo: returns the memory that is not available.
 std::optional<uint64_t> parse_memory_used(std::string_view text);
 
 /// /proc/net/dev.
@@ -69,7 +69,7 @@ struct InterfaceCounters {
 };
 std::vector<InterfaceCounters> parse_interfaces(std::string_view text);
 
-/// /proc/diskstats: all disks together. Partitions are not added to their disks, nor what is made of disks or memory.
+/// /proc/diskstats: all disks together, without partitions and without devices made of disks or memory.
 struct DiskBytes {
   uint64_t read = 0;
   uint64_t written = 0;

@@ -60,7 +60,7 @@ class SelfReader final : public ProcessReader {
   ProcFile io_{"/proc/self/io"};
 };
 
-/// The names in a folder of /proc that are numbers.
+/// Returns the names in a folder of /proc that are numbers.
 std::vector<pid_t> numbers_in(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), [](DIR* dir) { return closedir(dir); });
   std::vector<pid_t> found;
@@ -97,7 +97,7 @@ class AnyReader final : public ProcessReader {
       const ProcessIo io = parse_process_io(ProcFile(fmt::format("/proc/{}/io", pid)).read());
       knows_io = knows_io || io.read_bytes;
       entries.push_back(entry_of(pid, *stat, io));
-      if (stat->state != 'Z') {  // one that has ended but was not waited for yet has no memory any more
+      if (stat->state != 'Z') {  // a process that has ended but was not waited for has no memory
         add(totals.rss_bytes, static_cast<double>(stat->rss_pages) * page_);
         add(totals.threads, static_cast<double>(stat->threads));
       }
@@ -119,7 +119,7 @@ class AnyReader final : public ProcessReader {
 
   static void add(double& sum, double value) { sum = std::isnan(sum) ? value : sum + value; }
 
-  /// So that parents are looked at before their children.
+  /// Lists parents before their children.
   [[nodiscard]] std::vector<std::pair<uint64_t, pid_t>> oldest_first() const {
     std::vector<std::pair<uint64_t, pid_t>> order;
     for (const auto& [pid, begun] : members_) order.emplace_back(begun, pid);
@@ -135,7 +135,7 @@ class AnyReader final : public ProcessReader {
     if (descendants_) {
       entry.waited = {stat.waited_user, stat.waited_system, stat.waited_minor_faults, stat.waited_major_faults, 0, 0};
     }
-    // The system does not tell a process's own from its children's.
+    // The system does not separate a process's own bytes from its children's.
     entry.waited[TreeLedger::read_bytes] = io.read_bytes.value_or(0);
     entry.waited[TreeLedger::written_bytes] = io.written_bytes.value_or(0);
     return entry;
@@ -167,12 +167,13 @@ class AnyReader final : public ProcessReader {
     }
   }
 
-  /// The system keeps them by thread, and forgets those that ended.
+  /// The system counts switches per thread, and forgets threads that ended.
   void add_switches(pid_t thread, const ProcessStatus& status) {
     if (!status.voluntary_switches || !status.involuntary_switches) return;
     Switches& before = threads_[thread];
     const Switches now{*status.voluntary_switches, *status.involuntary_switches};
-    if (now.voluntary < before.voluntary || now.involuntary < before.involuntary) before = {};  // the number's next one
+    // a new thread has the same number
+    if (now.voluntary < before.voluntary || now.involuntary < before.involuntary) before = {};
     voluntary_ += static_cast<double>(now.voluntary - before.voluntary);
     involuntary_ += static_cast<double>(now.involuntary - before.involuntary);
     before = now;
@@ -183,7 +184,7 @@ class AnyReader final : public ProcessReader {
     for (auto& [thread, switches] : threads_) switches.seen = false;
   }
 
-  /// A process is a descendant from its birth on or never: only new ones need a look.
+  /// A process is a descendant from its birth or never, so only new ones are checked.
   void find_descendants() {
     std::map<pid_t, ProcessStat> fresh;
     std::set<pid_t> strangers;
@@ -211,8 +212,8 @@ class AnyReader final : public ProcessReader {
   const bool descendants_;
   const double ticks_ = static_cast<double>(sysconf(_SC_CLK_TCK));
   const double page_ = static_cast<double>(sysconf(_SC_PAGESIZE));
-  std::map<pid_t, uint64_t> members_;  ///< and when they began
-  std::set<pid_t> strangers_;          ///< known not to be
+  std::map<pid_t, uint64_t> members_;  ///< start time by process
+  std::set<pid_t> strangers_;          ///< processes known not to be descendants
   std::map<pid_t, Switches> threads_;
   TreeLedger ledger_;
   double voluntary_ = 0;

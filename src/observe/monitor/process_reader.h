@@ -1,8 +1,8 @@
-// What a process has used so far, alone or with its descendants. For one thread.
+// Resources that a process has used so far, alone or with its descendants. For one thread.
 //
-// Descendants are known from the first look that finds them on, also when their parent ends. What children used that
-// ended and were waited for is in their parents' figures, so totals do not go back; a process that is born, leaves its
-// tree (its parent ends) and ends between two looks is never seen.
+// A descendant stays known from the first reading that finds it, even after its parent ends. The use of children that
+// ended and were waited for is part of their parents' figures, so totals do not decrease. A process that starts, leaves
+// its tree (its parent ends) and ends between two readings is missed.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace lockstep::observe {
 
-/// Totals since it began; NaN: not to be had.
+/// Totals since the process began; NaN: not available.
 struct ProcessTotals {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -35,9 +35,9 @@ class ProcessReader {
   virtual ProcessTotals read() = 0;
 };
 
-/// This process, by the finer clocks that the system keeps for it.
+/// Reads this process, using the finer clocks that the system keeps for it.
 std::unique_ptr<ProcessReader> read_self();
-/// Any process, with its descendants or alone.
+/// Reads any process, with its descendants or alone.
 std::unique_ptr<ProcessReader> read_process(pid_t pid, bool descendants);
 
 }  // namespace lockstep::observe

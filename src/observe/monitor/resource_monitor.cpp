@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kBriefShare = 0.1;  ///< of the time between two looks
+constexpr double kBriefShare = 0.1;  ///< share of the interval between samples
 constexpr double kShortestEvery = 0.001;
 constexpr double kLongestEvery = 86400;
 
@@ -62,7 +62,7 @@ class ResourceMonitor::Impl {
   void warn_once(const std::string& text);
 
   const MonitorOptions options_;
-  bool warned_ = false;  ///< before csv_, which may warn as soon as it is made
+  bool warned_ = false;  ///< declared before csv_, which may warn while it is made
   std::unique_ptr<ProcessReader> process_;
   NodeReader node_;
   GpuReader gpus_;
@@ -117,7 +117,7 @@ void ResourceMonitor::Impl::run() {
     } catch (const std::exception& error) {
       warn_once(fmt::format("monitor: {}", error.what()));
     }
-    // After a pause of the whole machine it goes on from here; looks are not made up for.
+    // After a pause of the whole machine sampling continues from here; missed samples are not made up.
     next = std::max(next + every, Clock::now());
   }
 }

@@ -1,6 +1,7 @@
-// What a process and its node use: CPU, memory, network, disk, GPUs. A ResourceMonitor looks every so often on a thread
-// of its own, writes a line to a CSV file and keeps averages, peaks and percentiles. It never throws after construction
-// and never disturbs what it watches: a file that cannot be written is said once (`warn`) and left alone.
+// Records the resources that a process and its node use: CPU, memory, network, disk, GPUs. A ResourceMonitor takes
+// samples at an interval on its own thread, writes each as a line to a CSV file and keeps averages, peaks and
+// percentiles. After construction it never throws and never disturbs the process: a failure to write is reported once
+// (`warn`).
 #pragma once
 
 #include <sys/types.h>
@@ -17,14 +18,14 @@
 
 namespace lockstep::observe {
 
-/// One look. Rates are over the time since the look before. The names are the CSV's columns.
+/// One sample. Rates are averages since the previous sample. The names are the CSV's columns.
 struct Sample {
   double time = 0;             ///< seconds since 1970
-  double seconds = 0;          ///< since the monitor began
-  std::vector<double> values;  ///< by column; NaN: not to be had
+  double seconds = 0;          ///< seconds since the monitor began
+  std::vector<double> values;  ///< values by column; NaN: not available
 };
 
-/// A column over all samples.
+/// The statistics of a column over all samples.
 struct ColumnSummary {
   std::string name;
   double mean = 0;
@@ -42,17 +43,17 @@ struct ResourceSummary {
 
 struct MonitorOptions {
   std::chrono::duration<double> every{0.5};
-  std::string csv_file;                                      ///< empty: none; one that is there is gone on with
-  pid_t pid = 0;                                             ///< whose process; 0: this one
-  bool descendants = false;                                  ///< its children and theirs, too
-  const base::TrafficMeter* traffic = nullptr;               ///< what the process sends to other roles; borrowed
-  std::function<void(const Sample& sample)> on_sample = {};  ///< on the monitor's thread
+  std::string csv_file;                         ///< empty: none; an existing file is continued
+  pid_t pid = 0;                                ///< process to watch; 0: this one
+  bool descendants = false;                     ///< include its descendants
+  const base::TrafficMeter* traffic = nullptr;  ///< bytes that the process exchanges with other roles; borrowed
+  std::function<void(const Sample& sample)> on_sample = {};  ///< called on the monitor's thread
   std::function<void(const std::string& text)> warn = {};
 };
 
 class ResourceMonitor {
  public:
-  /// Begins at once.
+  /// Starts at once.
   explicit ResourceMonitor(MonitorOptions options);
   ~ResourceMonitor();
   ResourceMonitor(const ResourceMonitor&) = delete;
@@ -60,7 +61,7 @@ class ResourceMonitor {
 
   /// Names of Sample::values.
   [[nodiscard]] const std::vector<std::string>& columns() const;
-  /// Of all samples so far; any thread.
+  /// Returns the summary of all samples so far; any thread.
   [[nodiscard]] ResourceSummary summary() const;
   [[nodiscard]] Sample latest() const;
   /// Takes a last sample and ends.

@@ -41,7 +41,7 @@ constexpr std::array kFixedColumns = {"cpu_percent",
 
 void add_interface_columns(const std::string& name, std::vector<std::string>& columns) {
   std::string plain = name;
-  // A name may hold nearly anything; a CSV's header may not.
+  // A name may contain almost any character, but a CSV's header may not.
   for (char& c : plain) {
     if (c == ',' || c == '"' || static_cast<unsigned char>(c) <= ' ') c = '_';
   }

@@ -1,5 +1,5 @@
-// Turns readings into samples: the names of the columns, and what they hold between two readings. The columns are those
-// of the node as it is when the sampler is made; an interface that comes later counts in the sum alone. For one thread.
+// Turns readings into samples: the names of the columns, and their values between two readings. The columns are those
+// of the node when the sampler is made; an interface that appears later counts only in the sum. For one thread.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace lockstep::observe {
 
-/// Everything at one moment.
+/// All readings of one moment.
 struct Reading {
   std::chrono::steady_clock::time_point when;
   ProcessTotals process;
@@ -24,20 +24,20 @@ struct Reading {
   std::vector<GpuReading> gpus;
 };
 
-/// The columns that every machine has; interfaces and GPUs have theirs besides.
+/// Returns the columns that every machine has; interfaces and GPUs add theirs.
 std::span<const char* const> fixed_columns();
 
 class Sampler {
  public:
-  /// `first` says which interfaces and GPUs there are.
+  /// The interfaces and GPUs in `first` get columns.
   explicit Sampler(Reading first);
 
   [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
-  /// The values of the columns, over the time since the reading before; NaN: not to be had.
+  /// Returns the values of the columns, averaged since the previous reading; NaN: not available.
   const std::vector<double>& advance(Reading now);
-  /// That time.
+  /// Seconds between the last two readings.
   [[nodiscard]] double interval() const { return interval_; }
-  /// From the first reading to the latest.
+  /// Seconds from the first reading to the latest.
   [[nodiscard]] double seconds() const { return std::chrono::duration<double>(before_.when - begun_).count(); }
 
  private:
@@ -46,12 +46,12 @@ class Sampler {
   void add_network(const Reading& now);
   void add_gpus(const Reading& now);
   void put(double value) { values_.push_back(value); }
-  /// Per second; a total that went back counts as one that stayed.
+  /// Returns the rate per second; 0 if the total decreased.
   [[nodiscard]] double rate(double before, double now) const;
 
   Reading before_;
   std::chrono::steady_clock::time_point begun_;
-  std::vector<std::string> interfaces_;  ///< with columns of their own
+  std::vector<std::string> interfaces_;  ///< interfaces with their own columns
   std::vector<std::string> columns_;
   std::vector<double> values_;
   double interval_ = 0;

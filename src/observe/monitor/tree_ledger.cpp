@@ -25,7 +25,7 @@ void TreeLedger::look(std::span<const Entry> living) {
   for (const Entry& entry : living) count(members_[entry.pid], entry);
 }
 
-/// Those that were not seen any more: the youngest first, so that what a child leaves goes on with its parent.
+/// Removes processes that were not seen any more, the youngest first, so that a child's use moves to its parent.
 void TreeLedger::bury() {
   std::vector<Member> gone;
   for (auto member = members_.begin(); member != members_.end();) {

@@ -1,5 +1,6 @@
-// Adds up what the processes of a tree use while they come and go, so that nothing counts twice and no total goes back:
-// when a process ends, the system adds what it used to what its parent `waited` for. Plain logic; for one thread.
+// Adds up the resources used by the processes of a tree while they start and end, so that nothing counts twice and no
+// total decreases: when a process ends, the system adds its use to the `waited` of its parent. Plain logic; for one
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,26 +18,26 @@ class TreeLedger {
   static constexpr size_t kKinds = 6;
   using Counts = std::array<uint64_t, kKinds>;
 
-  /// One process as it was seen.
+  /// One reading of a process.
   struct Entry {
     pid_t pid = 0;
     pid_t parent = 0;
     Counts own{};
-    Counts waited{};  ///< of children that have ended
+    Counts waited{};  ///< use of children that have ended
   };
 
-  /// All that live now. A parent must have been looked at before its children.
+  /// Takes a reading of all live processes. Parents must come before their children.
   void look(std::span<const Entry> living);
-  /// Of all looks; what they had used at the first one included.
+  /// Totals of all readings, including the use before the first one.
   [[nodiscard]] const Counts& totals() const { return totals_; }
 
  private:
   struct Member {
     Entry last;
-    size_t order = 0;   ///< parents have smaller ones
-    uint64_t look = 0;  ///< the last that saw it
-    /// What children that are gone were counted with; the parent's `waited` will show it again, now or at the next
-    /// look.
+    size_t order = 0;   ///< smaller in parents
+    uint64_t look = 0;  ///< latest reading that saw it
+    /// Use of children that are gone, as counted so far; the parent's `waited` will include it, now or at the next
+    /// reading.
     Counts credit{};
     int credit_looks = 0;
   };

@@ -14,7 +14,7 @@ constexpr size_t kSlices = 8;
 
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
 
-/// Table s says what a byte does to the checksum when s more bytes follow it, so that eight are taken at once.
+/// Table s holds the effect of a byte on the checksum when s more bytes follow it, so that eight are handled at once.
 constexpr Tables make_tables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

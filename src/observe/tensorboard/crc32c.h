@@ -8,7 +8,7 @@ namespace lockstep::observe {
 
 uint32_t crc32c(std::span<const uint8_t> bytes);
 
-/// As it stands in a record, so that a checksum of bytes that hold their own checksum still says something.
+/// Returns the form used in records, so that a checksum over bytes that contain their own checksum stays meaningful.
 constexpr uint32_t masked(uint32_t crc) { return ((crc >> 15U) | (crc << 17U)) + 0xA282EAD8U; }
 
 }  // namespace lockstep::observe

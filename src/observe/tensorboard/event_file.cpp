@@ -29,14 +29,14 @@ constexpr size_t kFirstCapacity = 32UL << 10U;
 constexpr size_t kDigits = 10;
 constexpr int64_t kLastSecond = 9'999'999'999;
 
-/// As a part of a file's name.
+/// Returns the host name as part of a file name.
 std::string host_part() {
   std::string name = base::host_name();
   std::replace(name.begin(), name.end(), '/', '_');
   return name.empty() ? "localhost" : name;
 }
 
-/// The seconds in the name of an event file; 0: it is none.
+/// Returns the seconds in the name of an event file; 0 for any other name.
 int64_t seconds_of(const std::string& name) {
   if (!name.starts_with(kFilePrefix) || name.size() < kFilePrefix.size() + kDigits) return 0;
   int64_t seconds = 0;
@@ -45,7 +45,8 @@ int64_t seconds_of(const std::string& name) {
   return error == std::errc() && end == begin + kDigits ? seconds : 0;
 }
 
-/// Now, or later: readers take the files of a folder in the order of their names, whatever the clock did between them.
+/// Returns the current second, or a later one: readers take the files of a folder in the order of their names, even if
+/// the clock was set back.
 int64_t next_second(const std::string& folder) {
   using std::chrono::system_clock;
   auto next = static_cast<int64_t>(system_clock::to_time_t(system_clock::now()));
@@ -145,7 +146,7 @@ void EventFile::cut_back(size_t written) {
   if (size_ == 0) {
     ::unlink(path_.c_str());
   } else if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) {
-    return;  // readers stop at the record that is not whole
+    return;  // readers stop at the incomplete record
   }
 }
 
@@ -153,7 +154,7 @@ void EventFile::give_up(const std::string& reason) {
   file_.reset();
   buffer_ = {};
   const Warn warn = std::exchange(warn_, nullptr);
-  if (warn) warn(reason + "; TensorBoard gets no more from here");
+  if (warn) warn(reason + "; no more is written for TensorBoard");
 }
 
 }  // namespace lockstep::observe

@@ -1,7 +1,7 @@
 // A file of framed records: u64 length | u32 masked CRC-32C of the length | data | u32 masked CRC-32C of the data, all
-// little-endian. The file is new (O_EXCL) and sorts after those that are in the folder. Records gather in memory and
-// reach the file in single writes of whole records. What cannot be written is said once, by `warn`; the file is cut
-// back to its last whole record, and everything after that does nothing. For one thread at a time.
+// little-endian. The file is new (O_EXCL) and its name sorts after the others in the folder. Records gather in memory
+// and reach the file in single writes of whole records. A failure to write is reported once, by `warn`; the file is cut
+// back to its last whole record, and later calls do nothing. For one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +17,41 @@ class MessageLite;
 
 namespace lockstep::observe {
 
-/// Whether a folder, or one below it, holds event files.
+/// Returns true if a folder, or one below it, holds event files.
 bool has_event_files(const std::string& folder);
 
 class EventFile {
  public:
   using Warn = std::function<void(const std::string& text)>;
 
-  /// Makes the folder where it is not there. Nothing is thrown.
+  /// Makes the folder if needed. Throws nothing.
   EventFile(const std::string& folder, Warn warn);
-  /// Writes what is left.
+  /// Writes the remaining records.
   ~EventFile() { flush(); }
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// False once something could not be written.
+  /// False after a failed write.
   [[nodiscard]] bool working() const { return file_.open(); }
-  /// Bytes that are not in the file yet.
+  /// Bytes not yet written to the file.
   [[nodiscard]] size_t waiting() const { return buffer_.size(); }
 
   void append(const google::protobuf::MessageLite& record);
   void flush();
-  /// Ends it for a reason that is not the file's.
+  /// Ends writing for a reason outside of the file.
   void give_up(const std::string& reason);
 
  private:
   void create(const std::string& folder);
-  /// Bytes written; fewer than there are with the system's reason in `error`.
+  /// Returns the bytes written; if fewer than wanted, `error` has the system's reason.
   size_t write(int& error);
   void cut_back(size_t written);
 
   std::string path_;
   Warn warn_;
   base::FileHandle file_;
-  uint64_t size_ = 0;  ///< of the file, without what waits
+  uint64_t size_ = 0;  ///< size of the file, without waiting bytes
   std::vector<uint8_t> buffer_;
 };
 

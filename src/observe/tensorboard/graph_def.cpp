@@ -11,11 +11,12 @@ using graph::Node;
 using graph::Op;
 
 constexpr std::string_view kBackward = "gradients/";
-constexpr int kProducer = 27;  ///< the version of the format of graphs
+constexpr int kProducer = 27;  ///< version of the graph format
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-/// With a letter or digit in front: "_" and "^" mean something there, and empty scopes nothing.
+/// Returns a name with a letter or digit in front: "_" and "^" have a special meaning there, and empty scopes are
+/// invalid.
 std::string clean_name(const Node& node) {
   std::string name;
   for (const char c : node.name) {
@@ -59,7 +60,7 @@ tensorboard::DataType type_of(DType dtype) {
 }
 
 std::string op_text(Op op) {
-  // TensorBoard draws a constant small, beside the node that uses it, when it knows it for one.
+  // TensorBoard draws a constant small, beside the node that uses it, if its op is "Const".
   return op == Op::constant ? "Const" : std::string(ops::name(op));
 }
 

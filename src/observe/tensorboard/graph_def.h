@@ -1,4 +1,4 @@
-// A graph as TensorBoard's Graphs tab reads it.
+// Conversion of a graph for TensorBoard's Graphs tab.
 #pragma once
 
 #include "observe/tensorboard/summary_writer.h"
@@ -6,9 +6,9 @@
 
 namespace lockstep::observe {
 
-/// Every node with its inputs, scopes in its name, its device, and the shapes and types of its outputs. Names are those
-/// of the graph with other characters than letters, digits and "_.-/" replaced; nodes of the backward pass lie under
-/// gradients/.
+/// Converts every node with its inputs, scopes in its name, its device, and the shapes and types of its outputs. Names
+/// are those of the graph, with characters other than letters, digits and "_.-/" replaced; nodes of the backward pass
+/// are under gradients/.
 tensorboard::GraphDef graph_def(const Graph& graph, const Devices& devices);
 
 }  // namespace lockstep::observe

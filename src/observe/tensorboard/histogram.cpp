@@ -12,10 +12,10 @@ namespace {
 constexpr size_t kMostSeen = 65536;
 constexpr float kMost = std::numeric_limits<float>::max();
 
-// A bucket is what shares sign, exponent and the first three bits of the fraction.
+// Values in a bucket share sign, exponent and the first three bits of the fraction.
 constexpr uint32_t kShift = 20;
 constexpr uint32_t bucket_bits(float magnitude) { return std::bit_cast<uint32_t>(magnitude) >> kShift; }
-constexpr uint32_t kLow = bucket_bits(0x1p-40F);  ///< the first beyond the one around zero
+constexpr uint32_t kLow = bucket_bits(0x1p-40F);  ///< first bucket beyond the one around zero
 constexpr uint32_t kSide = bucket_bits(kMost) - kLow + 1;
 constexpr size_t kZero = kSide;
 constexpr size_t kBuckets = 2UL * kSide + 1;
@@ -26,7 +26,7 @@ size_t bucket_of(float value) {
   return value < 0 ? kZero - 1 - (bits - kLow) : kZero + 1 + (bits - kLow);
 }
 
-/// Where the bucket of these bits begins.
+/// Returns the lower limit of the bucket of these bits.
 double lower(uint32_t bits) {
   const int exponent = static_cast<int>(bits >> 3U) - 127;
   return std::ldexp(1.0 + (bits & 7U) / 8.0, exponent);
@@ -38,7 +38,7 @@ double upper_limit(size_t bucket) {
   return lower(kLow + place - static_cast<uint32_t>(kZero));
 }
 
-/// Of all values; what is not a number never wins a comparison.
+/// Finds the range of all values; NaN never wins a comparison.
 void find_range(std::span<const float> values, Histogram& histogram) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> low;
@@ -77,7 +77,7 @@ void fill_buckets(const std::array<uint32_t, kBuckets>& counts, double each, His
 }  // namespace
 
 Histogram histogram_of(std::span<const float> values) {
-  // An odd stride does not keep to one column of a matrix whose rows are of an even length.
+  // An odd stride covers all columns of a matrix whose rows have an even length.
   const size_t stride = values.size() <= kMostSeen ? 1 : ((values.size() + kMostSeen - 1) / kMostSeen) | 1U;
   std::array<uint32_t, kBuckets> counts{};
   uint64_t seen = 0;

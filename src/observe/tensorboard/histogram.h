@@ -1,4 +1,4 @@
-// Histograms as TensorBoard shows them: buckets whose limits grow by an eighth to a sixteenth, mirrored for negative
+// Histograms in TensorBoard's form: buckets whose limits grow by an eighth to a sixteenth, mirrored for negative
 // values, with one bucket around zero. Free functions, any thread.
 #pragma once
 
@@ -11,15 +11,15 @@ namespace lockstep::observe {
 struct Histogram {
   double min = 0;
   double max = 0;
-  double num = 0;  ///< values that are numbers; what is not one is left out
+  double num = 0;  ///< number of values, without NaN
   double sum = 0;
   double sum_squares = 0;
-  std::vector<double> limits;  ///< upper ones, ascending; a run of empty buckets is one
-  std::vector<double> counts;  ///< add up to num
+  std::vector<double> limits;  ///< upper limits, ascending; a run of empty buckets is one bucket
+  std::vector<double> counts;  ///< sum is num
 };
 
-/// Of more than 64k values every n-th is looked at and stands for n; minimum and maximum are those of all. Infinite
-/// values count as the largest finite ones.
+/// Makes a histogram. With more than 64k values it takes every n-th, with weight n; minimum and maximum are those of
+/// all values. Infinite values count as the largest finite ones.
 Histogram histogram_of(std::span<const float> values);
 
 }  // namespace lockstep::observe

@@ -18,8 +18,8 @@ using tensorboard::SessionLog;
 using tensorboard::Summary;
 using tensorboard::SummaryMetadata;
 
-constexpr size_t kEnough = 8192;   ///< bytes that are worth a write
-constexpr double kPatience = 2.0;  ///< seconds that a record waits, as long as others follow
+constexpr size_t kEnough = 8192;   ///< bytes worth a write
+constexpr double kPatience = 2.0;  ///< seconds that a record may wait while others follow
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -42,7 +42,7 @@ tensorboard::HistogramProto as_message(const Histogram& histogram) {
   return message;
 }
 
-/// A value of the HParams tab: what it says lies in the metadata, its tensor is empty.
+/// Adds a value for the HParams tab: its content is in the metadata, its tensor is empty.
 void add_hparams(Summary& summary, const std::string& tag, const tensorboard::HParamsPluginData& data) {
   Summary::Value& value = *summary.add_value();
   value.set_tag("_hparams_/" + tag);
@@ -96,7 +96,7 @@ class SummaryWriter::Impl {
     scalar_.mutable_summary()->add_value();
   }
 
-  /// Runs `add` on the file; what it throws (there is no memory) ends the writing as a full disk does.
+  /// Runs `add` on the file; an exception (out of memory) ends the writing as a full disk does.
   template <class Add>
   void guarded(Add add) {
     const base::MutexLock lock(mutex_);
@@ -163,7 +163,7 @@ class SummaryWriter::Impl {
 
   base::Mutex mutex_;
   EventFile file_ LOCKSTEP_GUARDED_BY(mutex_);
-  Event scalar_ LOCKSTEP_GUARDED_BY(mutex_);  ///< used again and again, so that a scalar allocates nothing
+  Event scalar_ LOCKSTEP_GUARDED_BY(mutex_);  ///< reused, so that a scalar allocates nothing
   double flushed_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
 };
 

@@ -20,26 +20,26 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr size_t kLongestLine = size_t{1} << 20;
-constexpr double kMostTime = 1e15;                      ///< of a time in an event or between clocks, in microseconds
-constexpr int64_t kLatest = 4'000'000'000'000'000'000;  ///< in nanoseconds since 1970; half of what fits
+constexpr double kMostTime = 1e15;  ///< limit of a time in an event or between clocks, in microseconds
+constexpr int64_t kLatest = 4'000'000'000'000'000'000;  ///< limit in nanoseconds since 1970; half of the type's range
 
-/// One role's trace, open behind its first line.
+/// One role's trace, open after its first line.
 struct Part {
   std::string path;
   std::string role;
   std::string host;
   std::ifstream file;
   int64_t began = 0;                     ///< nanoseconds since 1970 by its clock
-  int64_t ended = 0;                     ///< likewise: when it wrote this
-  std::map<std::string, double> clocks;  ///< of other roles: what to add to its own, in nanoseconds
-  double offset = 0;                     ///< to the clock of all
+  int64_t ended = 0;                     ///< likewise, when it wrote this
+  std::map<std::string, double> clocks;  ///< nanoseconds to add to its own clock, by other role
+  double offset = 0;                     ///< nanoseconds to add for the common clock
   int number = 0;
 
   [[nodiscard]] int64_t start() const { return began + static_cast<int64_t>(offset); }
   [[nodiscard]] int64_t end() const { return ended + static_cast<int64_t>(offset); }
 };
 
-/// False at the end, or where there is a line that nobody of us wrote.
+/// Reads a line; returns false at the end, or at a line too long to be one of ours.
 bool next_line(std::ifstream& file, std::string& line) {
   return std::getline(file, line) && line.size() <= kLongestLine;
 }
@@ -55,14 +55,14 @@ std::string text(const json& from, const char* key) {
   return found != from.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// Nanoseconds since 1970; 0 where it does not say.
+/// Returns nanoseconds since 1970; 0 if missing.
 int64_t moment(const json& from, const char* key) {
   const auto found = from.find(key);
   const int64_t value = found != from.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
   return value > 0 && value <= kLatest ? value : 0;
 }
 
-/// A DataError where it is not the beginning of a trace of ours.
+/// Throws DataError unless the file begins as one of our traces.
 Part open_part(const std::string& path) {
   Part part;
   part.path = path;
@@ -99,8 +99,8 @@ std::vector<std::string> find_parts(const std::string& run_folder) {
   return paths;
 }
 
-/// Each role has estimated what to add to its clock for another's: from the one that most know, over all that know each
-/// other. Who is not to be reached keeps its own clock.
+/// Each role has estimated the offset of its clock from others'. The reference is the clock that most roles know;
+/// offsets are added along chains of roles that know each other. A role without a chain keeps its own clock.
 void find_offsets(std::vector<Part>& parts) {
   std::map<std::string, int> known;
   for (const Part& part : parts) {
@@ -130,8 +130,8 @@ void find_offsets(std::vector<Part>& parts) {
   }
 }
 
-/// Those who train together are there at the same time, if not everyone with everyone. What had ended before any of the
-/// newest began was left behind when the run was started before.
+/// Roles that train together overlap in time, if only in chains. A part that ended before any part of the newest start
+/// began is left over from an earlier start.
 void leave_out_earlier(std::vector<Part>& parts, std::vector<std::string>& problems) {
   std::vector<const Part*> newest_first;
   for (const Part& part : parts) newest_first.push_back(&part);
@@ -144,7 +144,7 @@ void leave_out_earlier(std::vector<Part>& parts, std::vector<std::string>& probl
     const bool earlier = part.end() < began;
     if (earlier) {
       problems.push_back(
-          fmt::format("{} is left out of the trace: it ended before the others began, so it is of an "
+          fmt::format("{} is left out of the trace: it ended before the others began, so it belongs to an "
                       "earlier start of the run",
                       part.path));
     }
@@ -152,8 +152,8 @@ void leave_out_earlier(std::vector<Part>& parts, std::vector<std::string>& probl
   });
 }
 
-/// The events of a part, moved by `shift` microseconds. Gives how many lines were read before one that is damaged;
-/// nothing: all of them were fine.
+/// Copies the events of a part, moved by `shift` microseconds. Returns the number of lines before a damaged one;
+/// nothing if all lines are fine.
 std::optional<size_t> copy(Part& part, double shift, bool& first, base::WholeFile& to) {
   std::string line;
   std::string out;
@@ -196,7 +196,7 @@ MergedTrace merge_traces(const std::string& run_folder) {
   find_offsets(parts);
   leave_out_earlier(parts, merged.problems);
   find_offsets(parts);
-  // Since the first one began, so that times have few digits: who reads them counts in doubles.
+  // Times count from the first beginning, so that they have few digits: readers use doubles.
   int64_t earliest = parts.front().start();
   for (Part& part : parts) {
     part.number = static_cast<int>(&part - parts.data()) + 1;

@@ -1,4 +1,4 @@
-// The traces of all roles of a run as one, on one clock. Free functions; any thread.
+// Merging the traces of a run's roles onto one clock. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -6,23 +6,23 @@
 
 namespace lockstep::observe {
 
-constexpr const char* kTraceFile = "trace.json";  ///< of a role in its folder, and of the whole run in the run's
-/// The chief's own, whose folder is the run's.
+/// name of a role's trace in its folder, and of the whole run's trace in the run's folder
+constexpr const char* kTraceFile = "trace.json";
+/// The chief's own trace, because its folder is the run's.
 constexpr const char* kChiefTraceFile = "trace-chief.json";
 
 struct MergedTrace {
   std::string path;                   ///< empty: no role has left a trace
-  size_t roles = 0;                   ///< that are in it
-  std::vector<std::string> problems;  ///< a line each: what is missing and why
+  size_t roles = 0;                   ///< number of roles in the trace
+  std::vector<std::string> problems;  ///< one line for each missing part and the reason
 };
 
-/// Makes RUN/trace.json of the roles' traces; one that is damaged is taken as far as it can be read, one that an
-/// earlier start of the run has left behind is not. Throws IoError where it cannot be written. Nothing is written where
-/// no role has left a trace.
+/// Makes RUN/trace.json of the roles' traces. A damaged one is read up to the damage; one left by an earlier start of
+/// the run is ignored. Throws IoError if it cannot be written. Writes nothing if no role has left a trace.
 MergedTrace merge_traces(const std::string& run_folder);
 
-/// Before the roles of a run are started again: all that it would be made of, and what was. What cannot be removed
-/// stays.
+/// Removes the traces of a run's roles, and their merged trace, before the roles are restarted. Files that cannot be
+/// removed stay.
 void remove_traces(const std::string& run_folder);
 
 }  // namespace lockstep::observe

@@ -21,13 +21,13 @@ std::string quoted(const std::string& text) {
   return ordered_json(text).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-/// Microseconds with all digits that there are.
+/// Formats microseconds with all their digits.
 std::string time(int64_t nanoseconds) {
   const int64_t rest = nanoseconds < 0 ? -nanoseconds : nanoseconds;
   return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", rest / 1000, rest % 1000);
 }
 
-/// Lines of events, each with a comma before it but the first.
+/// Writes lines of events, with a comma before each except the first.
 class Lines {
  public:
   explicit Lines(base::WholeFile& file) : file_(file) { text_.reserve(kBuffer); }
@@ -81,7 +81,7 @@ std::string metadata(size_t track, std::string_view what, const std::string& nam
                      quoted(name));
 }
 
-/// About the file, as its first line has it.
+/// Returns the description of the file in its first line.
 ordered_json about(const base::Tracer& tracer, const std::string& role, const std::string& host) {
   ordered_json other;
   other["role"] = role;
@@ -92,7 +92,7 @@ ordered_json about(const base::Tracer& tracer, const std::string& role, const st
   ordered_json clocks = ordered_json::object();
   for (const auto& [name, offset] : tracer.offsets()) {
     clocks[name] = static_cast<double>(offset) / kMicrosecond;
-    // Of several the servers' first one is everyone's.
+    // With several servers, the first one is the reference for all.
     if (!other.contains("clock_reference") || name == "ps:0") {
       other["clock_reference"] = name;
       other["clock_offset_us"] = clocks[name];

@@ -1,5 +1,5 @@
-// The trace of one process: its Tracer, and the file that it becomes (docs/trace.md). The session or the server's
-// process owns it; `write` may be called while others still trace: what there is is written.
+// The trace of one process: its Tracer, and the file written from it (docs/trace.md). Owned by the session or the
+// server's process; `write` may be called while other threads still trace, and writes the events so far.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace lockstep::observe {
 
 class RoleTrace {
  public:
-  /// `role` as people know it: "worker:1"; "train" for one that trains alone.
+  /// `role` is the name shown to users: "worker:1"; "train" for a process that trains alone.
   explicit RoleTrace(std::string role) : role_(std::move(role)), training_(tracer_.track("training")) {}
 
   [[nodiscard]] base::Tracer& tracer() { return tracer_; }
   /// The track of the training thread.
   [[nodiscard]] base::TraceTrack& training() { return training_; }
 
-  /// The file appears whole. Gives what went wrong; empty: nothing did.
+  /// Writes the whole file at once. Returns the error; empty: none.
   [[nodiscard]] std::string write(const std::string& path) const;
 
  private:

@@ -46,7 +46,7 @@ TEST(TreeLedger, WhatAnEndedChildUsedCountsOnce) {
   // It used 5 more before it ended; its parent has waited for it.
   ledger.look(std::vector{process(1, 0, 12, 35)});
   EXPECT_EQ(user(ledger), 47U);
-  // One that came and went between two looks.
+  // A process that came and went between two readings.
   ledger.look(std::vector{process(1, 0, 12, 38)});
   EXPECT_EQ(user(ledger), 50U);
 }
@@ -54,7 +54,7 @@ TEST(TreeLedger, WhatAnEndedChildUsedCountsOnce) {
 TEST(TreeLedger, AParentThatWasSeenBeforeItWaitedDoesNotCountTheChildAgain) {
   TreeLedger ledger;
   ledger.look(std::vector{process(1, 0, 1), process(2, 1, 100)});
-  ledger.look(std::vector{process(1, 0, 1)});  // the child went while the looks were under way
+  ledger.look(std::vector{process(1, 0, 1)});  // the child ended during the reading
   EXPECT_EQ(user(ledger), 101U);
   ledger.look(std::vector{process(1, 0, 1, 103)});
   EXPECT_EQ(user(ledger), 104U);
@@ -74,11 +74,12 @@ TEST(TreeLedger, AnOrphansTimeStaysWhenItEndsAndNothingGoesBack) {
   EXPECT_EQ(user(ledger), 131U);
   ledger.look(std::vector{process(1, 0, 4, 10)});
   EXPECT_EQ(user(ledger), 134U);
-  ledger.look(std::vector{process(1, 0, 2, 3)});  // cannot be, and does no harm
+  ledger.look(std::vector{process(1, 0, 2, 3)});  // cannot happen, and does no harm
   EXPECT_EQ(user(ledger), 134U);
 }
 
-/// A made-up machine: processes work, fork, end and are waited for in any order; the ledger looks now and then.
+/// A simulated machine: processes work, fork, end and are waited for in any order; the ledger takes readings in
+/// between.
 TEST(TreeLedger, TheTotalOfRandomTreesIsWhatWasUsed) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -95,7 +96,7 @@ TEST(TreeLedger, TheTotalOfRandomTreesIsWhatWasUsed) {
         const Entry gone = living[which];
         const bool parent =
             std::any_of(living.begin(), living.end(), [&](const Entry& e) { return e.parent == gone.pid; });
-        if (parent) continue;  // this one waits for its children
+        if (parent) continue;  // this process waits for its children
         for (Entry& entry : living) {
           if (entry.pid == gone.parent) {
             entry.waited[TreeLedger::user] += gone.own[TreeLedger::user] + gone.waited[TreeLedger::user];
@@ -172,7 +173,7 @@ TEST(Sampler, RatesAreOverTheTimeBetweenTwoReadings) {
   EXPECT_TRUE(std::isnan(at(sampler, values, "a_b_received"))) << "it is gone";
   EXPECT_DOUBLE_EQ(at(sampler, values, "gpu0_percent"), 50);
   EXPECT_DOUBLE_EQ(at(sampler, values, "gpu0_power"), 300);
-  // One that came later counts in the sum from then on; a counter that began anew gives no huge rate.
+  // An interface that appears later counts in the sum from then on; a counter that started again gives no huge rate.
   Reading later = after;
   later.when += std::chrono::seconds(1);
   later.node.interfaces = {{"lo", 0, 0, 0, 0}, {"eth0", 0, 0, 0, 0}, {"new", 9500, 9, 9000, 9}};
@@ -318,7 +319,7 @@ TEST(GpuReader, WithoutTheLibraryThereAreNone) {
   GpuReader gpus("libno-such-library.so.7");
   EXPECT_EQ(gpus.count(), 0U);
   EXPECT_TRUE(gpus.read().empty());
-  GpuReader another("libz.so.1");  // a library, but not that one
+  GpuReader another("libz.so.1");  // a library, but the wrong one
   EXPECT_EQ(another.count(), 0U);
 }
 

@@ -1,4 +1,4 @@
-// A stand-in for NVIDIA's management library with two GPUs, the second of which does not tell its power.
+// A stand-in for NVIDIA's management library with two GPUs; the second one does not report its power.
 #include <cstdint>
 
 namespace {

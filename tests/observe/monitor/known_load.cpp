@@ -1,6 +1,6 @@
-// A process that uses a known amount of something, and says by its own clocks how much it was:
-//   known_load cpu SHARE SECONDS | memory BYTES | disk BYTES FILE | loopback BYTES | tree SECONDS
-// It says "ready", works after a line on standard input, says what it used, and ends after another one.
+// A process that uses a known amount of a resource, measured by its own clocks:
+//    known_load cpu SHARE SECONDS | memory BYTES | disk BYTES FILE | loopback BYTES | tree SECONDS It says "ready",
+// works after a line on standard input, prints the amount, and ends after another line.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ void wait_for_line() {
   }
 }
 
-/// Until it has burnt that share of `seconds`, which takes longer on a busy machine.
+/// Runs until it has used that share of `seconds`, which takes longer on a busy machine.
 double duty_cycle(double share, double seconds) {
   constexpr double kTurn = 0.02;
   const double before = cpu_now();
@@ -101,7 +101,7 @@ double send_over_loopback(size_t bytes) {
   return static_cast<double>(bytes);
 }
 
-/// Children after and beside each other, one with a child of its own; all end.
+/// Runs children after and beside each other, one with its own child; all end.
 double run_tree(double seconds) {
   const double before = cpu_now();
   for (int round = 0; round < 3; ++round) {

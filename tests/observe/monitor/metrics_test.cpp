@@ -1,4 +1,4 @@
-// Figures for Prometheus: the text by the format's own rules, and where it is served.
+// Metrics for Prometheus: the text, checked by the format's rules, and its server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// Reads the text as strictly as the format says: names, escapes, HELP and TYPE once and before their samples, samples
-/// of a name together, no sample twice. Gives the values by name and labels.
+/// Reads the text as strictly as the format demands: names, escapes, HELP and TYPE once and before their samples,
+/// samples of a name together, no sample twice. Returns the values by name and labels.
 std::map<std::string, double> parse_strictly(const std::string& text) {
   static const std::regex kHelp(R"(# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) ((?:[^\\\n]|\\\\|\\n)*))");
   static const std::regex kType(R"(# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge))");

@@ -1,4 +1,4 @@
-// The monitor against independent readings: processes that use a known amount of something and say so by their own
+// The monitor against independent readings: processes that use a known amount of a resource, measured by their own
 // clocks. The machine is shared, so figures of the node are compared as "at least".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using lockstep::testing::message_of;
 using lockstep::testing::TempDir;
 using ::testing::HasSubstr;
 
-/// Sums over all samples of value times time, by column.
+/// Sums value times time over all samples, by column.
 class Totals {
  public:
   void add(const std::vector<std::string>& columns, const Sample& sample) {
@@ -46,7 +46,7 @@ class Totals {
   double seconds_ = 0;
 };
 
-/// A known_load under a monitor, from before it works to after.
+/// A known_load under a monitor, from before its work to after it.
 class Watched {
  public:
   explicit Watched(const std::vector<std::string>& words, bool descendants = false)
@@ -54,7 +54,7 @@ class Watched {
     EXPECT_EQ(next_line(), "ready");
   }
 
-  /// What it says that it used.
+  /// Returns the amount that it reports.
   double work() {
     MonitorOptions options;
     options.every = std::chrono::milliseconds(50);
@@ -109,13 +109,13 @@ class Watched {
   Totals totals_;
 };
 
-constexpr double kTick = 0.01;  ///< in which the system counts another process's time
+constexpr double kTick = 0.01;  ///< resolution of another process's time
 
 TEST(Monitor, SeesTheShareOfACoreThatAProcessBurns) {
   Watched load({"cpu", "0.3", "1.0"});
   const double used = load.work();
   ASSERT_GE(used, 0.3);
-  // User and system time are each cut to ticks, at both ends.
+  // User and system time are each rounded to ticks, at both ends.
   EXPECT_NEAR(load.total("cpu_percent") / 100, used, 4 * kTick);
   EXPECT_NEAR(load.total("user_percent") + load.total("system_percent"), load.total("cpu_percent"), 1e-6);
   const auto cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
@@ -141,7 +141,7 @@ TEST(Monitor, SeesBytesThatGoOverLoopback) {
   constexpr double kBytes = 100 << 20;
   Watched load({"loopback", std::to_string(100 << 20)});
   EXPECT_EQ(load.work(), kBytes);
-  // Loopback's own counters may be a moment late for the last packet.
+  // Loopback's own counters may lag by the last packet.
   EXPECT_GE(load.total("lo_received"), 0.99 * kBytes);
   EXPECT_GE(load.total("lo_sent"), 0.99 * kBytes);
   EXPECT_GE(load.total("lo_packets_sent"), kBytes / (1 << 17));
@@ -165,7 +165,7 @@ TEST(Monitor, AddsUpATreeOfProcessesThatComeAndGo) {
   Watched load({"tree", "0.07"}, true);
   const double used = load.work();
   ASSERT_GT(used, 9 * 0.07);
-  // Twenty processes' times are cut to ticks.
+  // The times of twenty processes are rounded to ticks.
   EXPECT_NEAR(load.total("cpu_percent") / 100, used, 10 * kTick);
 }
 
@@ -212,7 +212,7 @@ TEST(Monitor, SeesThisProcessAsTheSystemDoes) {
 
 TEST(Monitor, ShowsWhatAMeterCounts) {
   base::TrafficMeter meter;
-  meter.sent(999);  // before it looked
+  meter.sent(999);  // before the first sample
   Totals totals;
   std::vector<Sample> samples;
   MonitorOptions options;
@@ -233,7 +233,7 @@ TEST(Monitor, ShowsWhatAMeterCounts) {
   EXPECT_NEAR(totals["wire_messages_received"], 20, 1e-6);
 }
 
-/// One that waited for its next look would take an hour.
+/// A monitor that waited for its next sample would take an hour.
 TEST(Monitor, EndsAtOnceWithALastSample) {
   const TempDir folder;
   MonitorOptions options;
@@ -292,7 +292,7 @@ TEST(Monitor, AListenerThatThrowsIsSaidOnceAndSamplesGoOn) {
 TEST(Monitor, AProcessThatIsGoneHasNoFigures) {
   MonitorOptions options;
   options.every = std::chrono::hours(1);
-  options.pid = 1 << 22;  // more than there can be
+  options.pid = 1 << 22;  // larger than any process id
   ResourceMonitor monitor(options);
   monitor.stop();
   const Sample sample = monitor.latest();

@@ -1,4 +1,4 @@
-// What the files of /proc say, read from given texts: whatever is in them, nothing breaks and nothing is made up.
+// Parsing of /proc files from given texts: no text breaks the parsers, and nothing is invented.
 #include "observe/monitor/proc_text.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ TEST(ProcText, TheNodesTimeIsThatOfAllCores) {
   EXPECT_EQ(stat->idle, 4000U);
   EXPECT_EQ(stat->iowait, 50U);
   EXPECT_EQ(stat->steal, 8U);
-  EXPECT_EQ(stat->all(), 100U + 20 + 30 + 4000 + 50 + 6 + 7 + 8);  // guests' time is in user time already
+  EXPECT_EQ(stat->all(), 100U + 20 + 30 + 4000 + 50 + 6 + 7 + 8);  // guests' time is part of user time already
   EXPECT_EQ(stat->context_switches, 12345U);
   EXPECT_FALSE(parse_node_stat("cpu0 1 2 3 4\n"));
   EXPECT_FALSE(parse_node_stat("cpu 1 2 x\n"));

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kNow = 1'800'000'000'000'000'000;
 
-/// Requests and answers between two clocks of which the other is `ahead`, each way at least `delay` and jittery.
+/// Exchanges requests and answers between two clocks; the other one is `ahead`, and each way takes at least `delay`
+/// plus jitter.
 ClockOffset after_messages(int64_t ahead, int64_t delay, int64_t jitter, int messages) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<int64_t> more(0, jitter);
@@ -34,7 +35,7 @@ TEST(ClockOffset, IsKnownToWithinTheQuickestMessages) {
 }
 
 TEST(ClockOffset, ContradictsNoMessage) {
-  // All that was sent took long, answers were quick: what was sent came after it was sent all the same.
+  // All requests were slow and answers quick: a request still arrives after it was sent.
   ClockOffset offset;
   offset.sent(kNow, kNow + 1'000'000 + 900'000);
   offset.came(kNow + 2'500'000, kNow + 1'500'000 + 10'000);
@@ -49,7 +50,7 @@ TEST(ClockOffset, OfOneMachineIsNoneWhateverBothSaw) {
   ClockOffset offset = after_messages(0, 20'000, 100'000, 10);
   for (int64_t i = 0; i < 21; ++i) offset.saw(kNow + i, kNow + i + 12'000);
   EXPECT_EQ(offset.nanoseconds(true), 0);
-  offset.came(kNow + 1'000'000, kNow + 995'000);  // the clocks differ all the same: one was set
+  offset.came(kNow + 1'000'000, kNow + 995'000);  // the clocks differ anyway, because one was set
   ASSERT_TRUE(offset.nanoseconds(true).has_value());
   EXPECT_GE(*offset.nanoseconds(true), 5'000);
 }

@@ -19,7 +19,7 @@ class ClusterTrace : public ProgramTest {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return json::parse(get_file(folder / "run/trace.json"));
   }
-  /// The role of each process.
+  /// Returns the role of each process.
   static std::map<int, std::string> roles(const json& trace) {
     std::map<int, std::string> roles;
     for (const auto& [track, name] : names_of(trace)) {

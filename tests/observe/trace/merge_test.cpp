@@ -1,4 +1,4 @@
-// Traces of roles whose clocks differ become one.
+// Merging of traces of roles with different clocks.
 #include "observe/trace/merge.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ constexpr int64_t kEpoch = 1'800'000'000'000'000'000;
 
 constexpr int64_t kMinute = 60'000'000'000;
 
-/// A role with one event `at` microseconds after it began, which was there for a minute; `clocks` as JSON.
+/// Makes a role's trace with one event `at` microseconds after its beginning; it lasts a minute. `clocks` is JSON.
 std::string role_trace(const std::string& role, int64_t began, double at, const std::string& clocks) {
   return fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"role\":\"{}\",\"host\":\"h\",\"began_ns\":{},\"ended_ns\":{},"
@@ -36,7 +36,7 @@ std::string role_trace(const std::string& role, int64_t began, double at, const 
       role, began, began + kMinute, clocks, role, at, role);
 }
 
-/// When each role's event was, by its name.
+/// Returns the time of each role's event, by its name.
 std::map<std::string, double> times(const json& trace) {
   std::map<std::string, double> found;
   for (const json& event : trace["traceEvents"]) {
@@ -57,8 +57,8 @@ class MergeTraces : public ::testing::Test {
 };
 
 TEST_F(MergeTraces, PutsAllRolesOnOneClock) {
-  // The same moment in all: 1000 us after the server began. worker:0's clock is 3 s behind, worker:1's 2 s ahead;
-  // ps:1, which nobody but worker:1 knows, is an hour ahead.
+  // The same moment in all: 1000 us after the server began. worker:0's clock is 3 s behind, worker:1's 2 s ahead. ps:1,
+  // known only to worker:1, is an hour ahead.
   put("ps-0", role_trace("ps:0", kEpoch, 1000, "{}"));
   put_file(folder / "trace-chief.json", role_trace("worker:0", kEpoch - 3'000'000'000, 1000, "{\"ps:0\": 3e6}"));
   put("worker-1", role_trace("worker:1", kEpoch + 2'000'000'000, 1000, "{\"ps:0\": -2e6, \"ps:1\": 3598e6}"));
@@ -111,8 +111,8 @@ TEST_F(MergeTraces, LeavesOutWhatIsNoTrace) {
 }
 
 TEST_F(MergeTraces, LeavesOutWhatAnEarlierStartHasLeftBehind) {
-  // Now: a server and its first worker, and one that came when the other had gone. Their clocks are an hour ahead of
-  // that of worker:2, which is of an earlier start, as is worker:3.
+  // The current start has a server and its first worker, and a worker that joined after the other had left. Their
+  // clocks are an hour ahead of worker:2's, which belongs to an earlier start, as does worker:3.
   constexpr int64_t kHour = 60 * kMinute;
   put("ps-0", role_trace("ps:0", kEpoch + kHour, 1000, "{}"));
   put("worker-1", role_trace("worker:1", kEpoch + kHour - kMinute / 2, 1000, "{\"ps:0\": 0}"));

@@ -1,4 +1,4 @@
-// What the tests of real traces share.
+// Shared by the tests of real traces.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace lockstep::testing {
 
 using nlohmann::json;
-using TrackId = std::pair<int, int>;  ///< process and thread
+using TrackId = std::pair<int, int>;  ///< numbers of process and thread
 
 struct Span {
   std::string name;
@@ -22,7 +22,7 @@ struct Span {
   json arguments;
 };
 
-constexpr double kResolution = 0.0015;  ///< of times in a trace, in microseconds
+constexpr double kResolution = 0.0015;  ///< resolution of times in a trace, in microseconds
 
 inline std::map<TrackId, std::vector<Span>> spans_of(const json& trace) {
   std::map<TrackId, std::vector<Span>> tracks;
@@ -35,7 +35,7 @@ inline std::map<TrackId, std::vector<Span>> spans_of(const json& trace) {
   return tracks;
 }
 
-/// "training", "updates", ... by track, or the processes' names with thread 0.
+/// Returns "training", "updates", ... by track, or the processes' names with thread 0.
 inline std::map<TrackId, std::string> names_of(const json& trace) {
   std::map<TrackId, std::string> names;
   for (const json& event : trace["traceEvents"]) {
@@ -44,7 +44,7 @@ inline std::map<TrackId, std::string> names_of(const json& trace) {
   return names;
 }
 
-/// Any two either lie one in the other or have nothing in common.
+/// Expects that any two spans are nested or disjoint.
 inline void expect_nested(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end(),
             [](const Span& a, const Span& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
@@ -63,7 +63,7 @@ inline bool lies_in(const Span& inner, const Span& outer) {
   return inner.begin >= outer.begin - kResolution && inner.end <= outer.end + kResolution;
 }
 
-/// The names of the innermost spans that arrows begin or end in.
+/// Counts, by name, the innermost spans that arrows begin or end in.
 inline std::map<std::string, int> spans_with_arrows(const json& trace) {
   const std::map<TrackId, std::vector<Span>> tracks = spans_of(trace);
   std::map<std::string, int> found;

@@ -95,7 +95,7 @@ TEST(Trace, NestsKernelsInPhasesInSteps) {
 TEST(Trace, OfAllStepsBeginsAfterTheFirstTen) {
   Traced traced(Flags{{"trace-steps", "0"}, {"model", "lr"}, {"train-limit", "4000"}});
   EXPECT_EQ(traced.of("training", "step").size(), 390U);
-  // The loader is ahead, but not by all of the data.
+  // The loader is ahead, but not by the whole data.
   EXPECT_FALSE(traced.of("data (training)", "data").empty());
 }
 
