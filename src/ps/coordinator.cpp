@@ -82,12 +82,12 @@ bool Coordinator::join(int number, uint64_t incarnation) {
   member.wants_in = true;
   plan_is_old_ = true;
   if (!options_.sync) replan();
-  let_in();
+  admit_waiting();
   return takes_part(number, incarnation);
 }
 
 /// Synchronous: waiting workers join as soon as nobody works on the next version.
-void Coordinator::let_in() {
+void Coordinator::admit_waiting() {
   const auto any = [this](auto which) { return std::any_of(members_.begin(), members_.end(), which); };
   if (any([](const Member& m) { return m.wants_in; }) && !any([&](const Member& m) { return computes(m); })) replan();
 }
@@ -106,7 +106,7 @@ bool Coordinator::depart(int number, uint64_t incarnation) {
   if (member.finished) return true;
   plan_is_old_ = true;
   if (!options_.sync) replan();
-  let_in();
+  admit_waiting();
   return true;
 }
 
@@ -120,7 +120,7 @@ void Coordinator::finish(int number, uint64_t incarnation, train::StopReason rea
   member.answered = false;
   member.pending.reset();
   member.record.finished_seconds = now - start_;
-  let_in();
+  admit_waiting();
 }
 
 bool Coordinator::needed_again(int number) const {
@@ -144,7 +144,7 @@ std::vector<int> Coordinator::expire(double now, bool someone_here) {
   if (late.empty()) return late;
   plan_is_old_ = true;
   if (!options_.sync) replan();
-  let_in();
+  admit_waiting();
   return late;
 }
 

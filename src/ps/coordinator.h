@@ -135,7 +135,7 @@ class Coordinator {
   // Data.
   /// Returns the plan if the member does not know it yet, and marks it as sent. `known` is the plan of the member's
   /// push, 0 for a joiner: an earlier answer with a newer plan may have been lost.
-  std::optional<data::Plan> news(int member, uint64_t known);
+  std::optional<data::Plan> unseen_plan(int member, uint64_t known);
   [[nodiscard]] int64_t batches_per_update(int member) const;
   [[nodiscard]] data::Remainder remaining() const;
 
@@ -223,7 +223,7 @@ class Coordinator {
   [[nodiscard]] bool holds(int member, int64_t rounds, uint64_t examples) const;
   [[nodiscard]] bool is_due(const Push& push) const;
   void replan();
-  void let_in();
+  void admit_waiting();
   void reserve_current_batches();
   void reserve(Member& member, int64_t most);
   /// Sync with backup workers: true if some members have finished their share of a pass and others have not.

@@ -113,7 +113,7 @@ void Coordinator::replan() {
   plan_is_old_ = false;
 }
 
-std::optional<data::Plan> Coordinator::news(int number, uint64_t known) {
+std::optional<data::Plan> Coordinator::unseen_plan(int number, uint64_t known) {
   Member& member = at(number);
   member.answered = true;
   const bool told = member.told_plan == plan_.id;

@@ -20,7 +20,7 @@ using exchange::StepInfo;
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 /// patience for the transport to release the gradients of a broken connection
-constexpr std::chrono::seconds kLetGo{10};
+constexpr std::chrono::seconds kReleaseWait{10};
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -83,7 +83,7 @@ void PsExchange::begin(const exchange::StepStart& start) {
   bucket_ = {};
   traced_ = options_.trace != nullptr && start.traced;
   // After a broken connection the transport may still hold the gradients of the previous push.
-  const Clock::time_point patience = Clock::now() + kLetGo;
+  const Clock::time_point patience = Clock::now() + kReleaseWait;
   while (hold_.use_count() > 1) {
     if (Clock::now() > patience) throw Error("the transport still holds the memory of a broken connection");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -247,7 +247,7 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
   rejoined_ = false;
   base::Result<StepInfo> answered = await_answers();
   if (!answered && !ended()) return answered;
-  StepInfo info = answered ? std::move(answered.value()) : miss_the_end();
+  StepInfo info = answered ? std::move(answered.value()) : end_after_others();
   info.entered = entered;
   if (rejoined_) {
     spent_.others = seconds_between(pushed_, Clock::now());
@@ -304,7 +304,7 @@ std::optional<exchange::Ending> PsExchange::look_for_ending() const {
   return options_.look_for_ending ? options_.look_for_ending() : std::nullopt;
 }
 
-StepInfo PsExchange::miss_the_end() {
+StepInfo PsExchange::end_after_others() {
   over_ = rejoined_ = true;
   StepInfo info;
   info.step = parts_.front()->version;

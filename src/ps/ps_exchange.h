@@ -115,7 +115,7 @@ class PsExchange final : public exchange::Exchange {
   /// Returns true if training has ended for all.
   [[nodiscard]] bool ended() const;
   /// Ends training here because it has ended without this process.
-  exchange::StepInfo miss_the_end();
+  exchange::StepInfo end_after_others();
   void clip();
   void note(const base::Failure& failure);
   base::Result<wire::Ledger> hold();

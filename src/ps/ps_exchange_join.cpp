@@ -98,7 +98,7 @@ base::Result<std::optional<StepInfo>> PsExchange::join() {
     base::Result<StepInfo> joined = try_to_join();
     if (joined) return std::optional<StepInfo>(joined.value());
     if (interrupted()) return base::Failure{base::FailureKind::interrupted, "interrupted"};
-    if (ended()) return std::optional<StepInfo>(miss_the_end());
+    if (ended()) return std::optional<StepInfo>(end_after_others());
     if (given_up_) return joined.failure();
     note(joined.failure());
   }

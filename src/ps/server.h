@@ -192,7 +192,7 @@ class Server {
   [[nodiscard]] CoordinatorOptions rules_of(const wire::JobConfig& job) const;
   void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
   void take_over_state();
-  void leave_state(const std::string& why);
+  void drop_state(const std::string& why);
   [[nodiscard]] std::string state_file() const { return options_.folder + "/state"; }
   [[nodiscard]] std::string job_file() const { return options_.folder + "/job"; }
 

@@ -5,7 +5,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kWorthALine = 5;                 ///< seconds of waiting that are worth a line
+constexpr double kLogAfter = 5;                   ///< seconds of waiting that are worth a line
 constexpr std::chrono::seconds kRetryControl{1};  ///< delay after keys were refused
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -100,7 +100,7 @@ base::Result<transport::Stream*> ServerLink::stream(const std::string& awaited) 
     }
     if (leaving() && failure.kind == base::FailureKind::usage) failure.kind = base::FailureKind::interrupted;
     if (leaving() || failure.kind == base::FailureKind::usage || waited > options_.patience) return failure;
-    if (!told && waited > kWorthALine) {
+    if (!told && waited > kLogAfter) {
       options_.log("warning", fmt::format("{}; retrying for {:.0f} s", failure.message(), options_.patience));
       told = true;
     }

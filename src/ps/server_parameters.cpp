@@ -67,7 +67,7 @@ void Server::adopt(const wire::JobConfig& job) {
 }
 
 /// Drops the state of a run that is resumed; the newest checkpoint replaces it.
-void Server::leave_state(const std::string& why) {
+void Server::drop_state(const std::string& why) {
   log("warning",
       fmt::format("ps:{} cannot resume from its state: {}; training resumes from a checkpoint", options_.index, why));
   std::filesystem::remove(state_file());
@@ -83,7 +83,7 @@ void Server::take_over_state() {
   if (!job.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw DataError(job_file() + ": is not the description of a job");
   }
-  if (job.job() != options_.job && options_.resumed) return leave_state("its settings differ");
+  if (job.job() != options_.job && options_.resumed) return drop_state("its settings differ");
   if (job.job() != options_.job) {
     throw UsageError(
         fmt::format("{}: the state in it belongs to other settings; give another --run-dir", options_.folder));
@@ -93,7 +93,7 @@ void Server::take_over_state() {
   } catch (const DataError& error) {
     if (!options_.resumed) throw;
     job_.reset();
-    return leave_state(error.what());
+    return drop_state(error.what());
   }
   if (!shard_->initialised()) {
     shard_.reset();

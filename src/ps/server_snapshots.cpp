@@ -7,7 +7,7 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kPushOnItsWay = 5;  ///< seconds to wait for a push that another server has
+constexpr double kPushWait = 5;  ///< seconds to wait for a push that another server has
 // Limits of the snapshots kept for an evaluator that is slower than the checkpoints.
 constexpr size_t kMostSnapshots = 64;
 constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
@@ -66,7 +66,7 @@ void Server::on_snapshot(const SessionPtr& session, const transport::Frame& fram
     changed_.notify_all();
     // A push that another server has is on its way here, unless its worker has just died.
     const bool stopped = coordinator_ && coordinator_->stopped() != train::StopReason::none;
-    const double patience = now() + (stopped ? 0 : kPushOnItsWay);  // after a stop no push is accepted
+    const double patience = now() + (stopped ? 0 : kPushWait);  // after a stop no push is accepted
     const auto have_all = [&] {
       mutex_.assert_held();
       const auto applied = applied_here();

@@ -89,7 +89,7 @@ wire::Reply Server::reply_for(int member, uint64_t known_plan) {
   reply.set_correct(latest.correct);
   reply.set_examples_total(coordinator_->examples());
   reply.set_staleness(coordinator_->latest_staleness(member));
-  if (const std::optional<data::Plan> plan = coordinator_->news(member, known_plan)) {
+  if (const std::optional<data::Plan> plan = coordinator_->unseen_plan(member, known_plan)) {
     to_wire(*plan, *reply.mutable_plan());
     reply.mutable_plan()->set_batches_per_update(coordinator_->batches_per_update(member));
   }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kStraggler = 5;      ///< seconds of waiting for a straggler that are worth a line
 constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
-constexpr double kFarewell = 20;      ///< seconds for the evaluator to take the last snapshot, and for others to leave
-constexpr double kReborn = 10;        ///< seconds for a worker lost shortly before the end to return
-constexpr double kStarting = 10;      ///< seconds that the evaluator may start later than this server
+constexpr double kLeaveWait = 20;     ///< seconds for the evaluator to take the last snapshot, and for others to leave
+constexpr double kRejoinWait = 10;    ///< seconds for a worker lost shortly before the end to return
+constexpr double kLateEvaluatorWait = 10;  ///< seconds that the evaluator may start later than this server
 
 }  // namespace
 
@@ -67,12 +67,12 @@ bool Server::may_come() {
     if (coordinator_->presence(member) == Coordinator::Presence::absent) return true;
     // Training may have waited for its last gradient before the end.
     const auto lost = lost_at_.find(member);
-    const bool lately = lost != lost_at_.end() && finishing_since_ - lost->second < kReborn + kLostGradient;
-    if (lately && now() - std::max(lost->second, finishing_since_) < kReborn) return true;
+    const bool lately = lost != lost_at_.end() && finishing_since_ - lost->second < kRejoinWait + kLostGradient;
+    if (lately && now() - std::max(lost->second, finishing_since_) < kRejoinWait) return true;
   }
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
   const bool evaluator = !options_.spec.evaluator.empty() && !evaluator_knows_end_ && (coordinates() || behind);
-  return evaluator && now() - evaluator_heard_ < kStarting;
+  return evaluator && now() - evaluator_heard_ < kLateEvaluatorWait;
 }
 
 bool Server::alone_after_the_end() {
@@ -91,7 +91,7 @@ bool Server::alone_after_the_end() {
   const base::MutexLock lock(mutex_);
   const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
   const bool wait = (coordinates() && others) || may_come() || unaware || (evaluator && behind);
-  return !wait || now() - finishing_since_ > kFarewell;
+  return !wait || now() - finishing_since_ > kLeaveWait;
 }
 
 void Server::monitor() {

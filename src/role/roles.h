@@ -17,8 +17,8 @@ struct RoleOptions {
   ClusterProcess process;
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
   data::FetchCallback fetch_progress = {};
-  std::function<void(const ps::Server::Progress&)> on_progress;  ///< of a server; called twice a second
-  std::vector<train::Hooks*> hooks;                              ///< of the evaluator; only on_eval is called
+  std::function<void(const ps::Server::Progress&)> on_progress;  ///< for a server; called twice a second
+  std::vector<train::Hooks*> hooks;                              ///< for the evaluator; only on_eval is called
 };
 
 /// Serves until training has ended. Throws Error if it gave up.

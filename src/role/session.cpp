@@ -172,7 +172,7 @@ void Session::Impl::went_back(uint64_t step) {
 bool Session::Impl::is_newest(uint64_t step) const { return !member_ || run::kept_step(whole_run().path()) <= step; }
 
 void Session::Impl::group_breaks_up() {
-  if (leaders_log_) leaders_log_->let_go();
+  if (leaders_log_) leaders_log_->close();
 }
 
 void Session::Impl::bucket_size_found(size_t bytes) {

@@ -15,7 +15,7 @@ RunLog* LeadersLog::log(uint64_t step, uint64_t evaluated) {
   return &*log_;
 }
 
-void LeadersLog::let_go() {
+void LeadersLog::close() {
   if (log_) log_->flush();
   log_.reset();
 }

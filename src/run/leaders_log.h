@@ -16,7 +16,7 @@ class LeadersLog final : public train::Hooks {
   /// As RunLog::go_back, if this process leads.
   void go_back(uint64_t step, uint64_t examples);
   /// Closes the log: another process may write from here on.
-  void let_go();
+  void close();
 
   void on_start(const train::StartEvent& event) override;
   void on_step(const train::StepEvent& event) override;

@@ -15,19 +15,19 @@ class Pace {
   /// Called at an evaluation: returns true if the work is due again.
   bool due(uint64_t step, double seconds) {
     const bool now = !last_ || seconds - *last_ >= kSeconds;
-    left_out_.reset();
+    skipped_.reset();
     if (now) last_ = seconds;
-    if (!now) left_out_ = step;
+    if (!now) skipped_ = step;
     return now;
   }
   /// Called at the end: returns true if the work of that step's evaluation was skipped.
-  [[nodiscard]] bool left_out(uint64_t step) const { return left_out_ == step; }
+  [[nodiscard]] bool skipped(uint64_t step) const { return skipped_ == step; }
 
  private:
   static constexpr double kSeconds = 3;
 
   std::optional<double> last_;
-  std::optional<uint64_t> left_out_;
+  std::optional<uint64_t> skipped_;
 };
 
 }  // namespace lockstep::train

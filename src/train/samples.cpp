@@ -37,7 +37,7 @@ void SampleWriter::on_eval(const EvalEvent& event) {
 }
 
 void SampleWriter::on_end(const Outcome& outcome) {
-  if (pace_.left_out(outcome.steps)) make(outcome.steps);
+  if (pace_.skipped(outcome.steps)) make(outcome.steps);
 }
 
 void SampleWriter::make(uint64_t step) {

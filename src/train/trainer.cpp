@@ -116,14 +116,14 @@ bool Trainer::leave(StopReason reason, const RunClock& clock) {
   return more.has_value();
 }
 
-void Trainer::look_who_leads() {
+void Trainer::notice_leadership() {
   const bool leads_now = leads();
   if (leads_now && !led_) parts_.checkpointer->take_over(state_);
   led_ = leads_now;
 }
 
 StopReason Trainer::close(StopReason reason, const RunClock& clock) {
-  look_who_leads();
+  notice_leadership();
   if (!leads() && !options_.who.empty()) return reason;  // another member writes the final checkpoint
   if (!take_snapshot(Phase::checkpoint)) throw Error("cannot get the final state from the group");
   const bool evaluates = parts_.evaluator != nullptr && !evaluated_here() && reason != StopReason::interrupted;
@@ -304,7 +304,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
 }
 
 StopReason Trainer::between_steps(const StepResult& result, uint64_t step_before, const RunClock& clock) {
-  look_who_leads();
+  notice_leadership();
   StopReason reason = options_.stop.check_step(state_, clock);
   if (result.info.stop) reason = result.info.stop->reason;
   if (reason != StopReason::none) return reason;

@@ -52,7 +52,7 @@ struct TrainerOptions {
   /// interval in steps; 0: at the end of each epoch. Each best evaluation is saved, too
   uint64_t checkpoint_every = 0;
   int threads = 1;
-  bool evaluates_at_the_end_only = false;  ///< of its own share; another process evaluates during training
+  bool evaluates_at_the_end_only = false;  ///< after its own share; others evaluate earlier
   bool epoch_is_pass = true;               ///< otherwise a fixed number of steps
   std::string who;                         ///< " on worker:1", for errors; empty for one process
   std::optional<uint64_t> trace_steps;     ///< number of steps to trace, 0: all; absent: another thread decides
@@ -98,7 +98,7 @@ class Trainer {
   /// Returns true if this process leads: it writes the checkpoints, including the final one.
   [[nodiscard]] bool leads() const;
   /// Takes over if this process has become the leader.
-  void look_who_leads();
+  void notice_leadership();
   /// Tells the exchange that a step begins.
   void begin(uint64_t examples, int64_t batches, double load_seconds);
   /// Returns the dropped batch, or the next one; null if the data has run out.

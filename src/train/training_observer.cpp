@@ -202,7 +202,7 @@ void TrainingObserver::on_checkpoint(const CheckpointEvent& event) {
 
 void TrainingObserver::on_end(const Outcome& outcome) {
   if (observe::SummaryWriter* summaries = observation_.summaries()) {
-    if (pace_.left_out(outcome.steps)) write_histograms(outcome.steps);
+    if (pace_.skipped(outcome.steps)) write_histograms(outcome.steps);
     const bool broken = outcome.reason == StopReason::error || outcome.reason == StopReason::not_finite;
     const bool over = outcome.reason != StopReason::interrupted;  // an interrupted run will probably be resumed
     if (shown_.compares_runs && over) summaries->ended(!broken);

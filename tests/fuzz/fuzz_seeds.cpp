@@ -241,7 +241,7 @@ void write_ps_messages(const std::string& folder) {
   coordinator.save(ledger, 1);
   put("ledger", 1, ledger.SerializeAsString());
   wire::Plan plan;
-  wire::to_wire(*coordinator.news(1, 0), plan);
+  wire::to_wire(*coordinator.unseen_plan(1, 0), plan);
   put("plan", 2, plan.SerializeAsString());
   wire::Commit commit;
   ps::to_wire(ps::Decision{1, {{0, 1, 1, 1}, {2, 1, 1, 0.5F}}, 0.5F}, commit);

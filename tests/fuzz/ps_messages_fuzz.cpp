@@ -26,7 +26,7 @@ void play(const wire::JobConfig& job, const data::Remainder& data) {
   ps::Coordinator coordinator(options, 0, data, 0);
   for (int member = 0; member < options.members; ++member) {
     coordinator.join(member, 1);
-    const auto plan = coordinator.news(member, 0);
+    const auto plan = coordinator.unseen_plan(member, 0);
     if (!plan) continue;
     const data::Round round = plan->round(0);
     const ps::Push push{member, 1, 1, 0, plan->id, 1, {1, 0, static_cast<uint64_t>(round.count)}};
@@ -90,7 +90,7 @@ void take(uint8_t kind, const std::string& bytes) {
       options.sync = end.rounds() % 2 == 0;
       ps::Coordinator coordinator(options, 0, {}, 0);
       coordinator.join(0, 1);
-      static_cast<void>(coordinator.news(0, 0));
+      static_cast<void>(coordinator.unseen_plan(0, 0));
       const ps::Push push{0, 1, 1, 0, end.plan(), end.rounds(), {end.loss_sum(), end.correct(), end.examples()}};
       const bool accepted = coordinator.offer(push) == ps::Verdict::accepted;
       if (accepted && (end.rounds() != 1 || end.examples() != 4)) std::abort();

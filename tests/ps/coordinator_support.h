@@ -232,11 +232,11 @@ class Play {
     }
     listen(p, p.push.plan);
   }
-  /// Takes the news for a worker. `known` is the plan of its push; 0: it joins.
+  /// Takes a plan that the worker has not seen. `known` is the plan of its push; 0: it joins.
   void listen(Player& p, uint64_t known) {
     p.state = Player::State::computing;
     p.version = coordinator->version();
-    if (const std::optional<data::Plan> plan = coordinator->news(p.number, known)) {
+    if (const std::optional<data::Plan> plan = coordinator->unseen_plan(p.number, known)) {
       p.plan = *plan;
       p.per_update = coordinator->batches_per_update(p.number);
       p.next = p.rounds = 0;

@@ -170,7 +170,7 @@ TEST(Sync, AVersionWaitsUntilEveryServerHasThePush) {
   options.servers = 3;
   Coordinator coordinator(options, 0, {}, 0);
   coordinator.join(0, 7);
-  const data::Plan plan = *coordinator.news(0, 0);
+  const data::Plan plan = *coordinator.unseen_plan(0, 0);
   EXPECT_EQ(coordinator.offer({0, 7, 1, 0, plan.id, 1, {1, 0, 4}}), Verdict::accepted);
   coordinator.received(1, 0, 7, 1);
   EXPECT_FALSE(coordinator.decide());
@@ -188,7 +188,7 @@ TEST(Sync, AServerMayHaveAPushBeforeTheCoordinator) {
   options.servers = 2;
   Coordinator coordinator(options, 0, {}, 0);
   coordinator.join(0, 7);
-  const data::Plan plan = *coordinator.news(0, 0);
+  const data::Plan plan = *coordinator.unseen_plan(0, 0);
   coordinator.received(1, 0, 7, 1);
   EXPECT_FALSE(coordinator.decide());
   coordinator.offer({0, 7, 1, 0, plan.id, 1, {1, 0, 4}});
@@ -199,28 +199,28 @@ TEST(Sync, APlanWhoseAnswerWasLostIsToldAgain) {
   Coordinator coordinator(job(true, 2), 0, {}, 0);
   coordinator.join(0, 7);
   coordinator.join(1, 8);
-  const uint64_t before = coordinator.news(0, 0)->id;
-  ASSERT_TRUE(coordinator.news(1, 0));
+  const uint64_t before = coordinator.unseen_plan(0, 0)->id;
+  ASSERT_TRUE(coordinator.unseen_plan(1, 0));
   const Push push{0, 7, 1, 0, before, 1, {1, 0, 4}};
   ASSERT_EQ(coordinator.offer(push), Verdict::accepted);
   coordinator.depart(1, 8);  // the next version comes with a new plan
   coordinator.committed(*coordinator.decide());
-  const uint64_t after = coordinator.news(0, before)->id;
+  const uint64_t after = coordinator.unseen_plan(0, before)->id;
   ASSERT_NE(after, before);
   // Its connection broke before the answer arrived, so it pushes again.
   ASSERT_EQ(coordinator.offer(push), Verdict::repeated);
-  const std::optional<data::Plan> again = coordinator.news(0, before);
+  const std::optional<data::Plan> again = coordinator.unseen_plan(0, before);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->id, after);
   EXPECT_EQ(coordinator.offer({0, 7, 2, 1, after, 1, {1, 0, 4}}), Verdict::accepted);
-  EXPECT_FALSE(coordinator.news(0, after)) << "it knows it";
+  EXPECT_FALSE(coordinator.unseen_plan(0, after)) << "it knows it";
 }
 
 TEST(Sync, WhoDoesNotKnowThePlanOfTheNextVersionJoinsAnew) {
   Coordinator coordinator(job(true, 2), 0, {}, 0);
   coordinator.join(0, 7);
   coordinator.join(1, 8);
-  const uint64_t before = coordinator.news(0, 0)->id;
+  const uint64_t before = coordinator.unseen_plan(0, 0)->id;
   ASSERT_EQ(coordinator.offer({0, 7, 1, 0, before, 1, {1, 0, 4}}), Verdict::accepted);
   coordinator.depart(1, 8);
   coordinator.committed(*coordinator.decide());

@@ -21,12 +21,12 @@ void TreeLedger::look(std::span<const Entry> living) {
     member.order = i;
     member.look = looks_;
   }
-  bury();
+  remove_ended();
   for (const Entry& entry : living) count(members_[entry.pid], entry);
 }
 
 /// Removes processes that were not seen any more, the youngest first, so that a child's use moves to its parent.
-void TreeLedger::bury() {
+void TreeLedger::remove_ended() {
   std::vector<Member> gone;
   for (auto member = members_.begin(); member != members_.end();) {
     const bool ended = member->second.look != looks_;

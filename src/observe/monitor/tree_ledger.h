@@ -42,7 +42,7 @@ class TreeLedger {
     int credit_looks = 0;
   };
 
-  void bury();
+  void remove_ended();
   void count(Member& member, const Entry& now);
 
   std::map<pid_t, Member> members_;

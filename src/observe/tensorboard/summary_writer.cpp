@@ -18,8 +18,8 @@ using tensorboard::SessionLog;
 using tensorboard::Summary;
 using tensorboard::SummaryMetadata;
 
-constexpr size_t kEnough = 8192;   ///< bytes worth a write
-constexpr double kPatience = 2.0;  ///< seconds that a record may wait while others follow
+constexpr size_t kWriteBytes = 8192;  ///< bytes worth a write
+constexpr double kPatience = 2.0;     ///< seconds that a record may wait while others follow
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -156,7 +156,7 @@ class SummaryWriter::Impl {
  private:
   void append(const Event& event) LOCKSTEP_REQUIRES(mutex_) {
     file_.append(event);
-    if (file_.waiting() < kEnough && event.wall_time() < flushed_ + kPatience) return;
+    if (file_.waiting() < kWriteBytes && event.wall_time() < flushed_ + kPatience) return;
     flushed_ = event.wall_time();
     file_.flush();
   }

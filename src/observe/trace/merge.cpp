@@ -106,8 +106,8 @@ void find_offsets(std::vector<Part>& parts) {
   for (const Part& part : parts) {
     for (const auto& [name, offset] : part.clocks) ++known[name];
   }
-  const auto by_fame = [&](const Part& a, const Part& b) { return known[a.role] < known[b.role]; };
-  std::map<std::string, double> found{{std::max_element(parts.begin(), parts.end(), by_fame)->role, 0.0}};
+  const auto by_references = [&](const Part& a, const Part& b) { return known[a.role] < known[b.role]; };
+  std::map<std::string, double> found{{std::max_element(parts.begin(), parts.end(), by_references)->role, 0.0}};
   for (bool more = true; more;) {
     more = false;
     for (const Part& part : parts) {
