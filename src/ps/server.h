@@ -230,7 +230,7 @@ class Server {
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<int, SessionPtr> sessions_ LOCKSTEP_GUARDED_BY(mutex_);  ///< data streams by member
   SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< log lines written about refused roles
+  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< refusals already logged
   int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots in progress, during which nothing may change
   std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes in these snapshots
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();

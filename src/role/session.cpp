@@ -241,8 +241,8 @@ void Session::Impl::open_outputs() {
   const bool alone = !member_ || !member_->leadership_moves();  // in the run's folder
   if (chief() && alone) store_->remove_leftovers();
   base::write_whole_file(directory->config_file(), settings::to_yaml(settings));
-  // A member of a cluster continues at the group's step, which is not before its own log's end. Only the first rank of
-  // an MPI job starts from its own checkpoint, for all.
+  // A member of a cluster continues at the group's step, which comes after all lines of its log, so it keeps them all.
+  // Only the first rank of an MPI job starts from its own checkpoint, for all.
   const bool as_checkpoint = !member_ || (options_.process->mpi && chief());
   const uint64_t kept = as_checkpoint ? start_.step : UINT64_MAX;
   const auto every = static_cast<uint64_t>(settings.log_every);
