@@ -292,7 +292,7 @@ TEST(CheckpointStore, ADamagedNewestIsRefusedAndTheIntactOneOfferedByName) {
     put_file(store.path_of(step), {reinterpret_cast<const uint8_t*>(content.data()), content.size()});
   }
   EXPECT_THAT(message_of<DataError>([&] { (void)store.load_newest(path); }),
-              AllOf(HasSubstr("step-000000040.ckpt: is truncated"), HasSubstr("the one of step 20 is intact"),
+              AllOf(HasSubstr("step-000000040.ckpt: is truncated"), HasSubstr("the checkpoint of step 20 is intact"),
                     HasSubstr("--checkpoint " + store.path_of(20))));
   store.abandon_after(20);
   EXPECT_EQ(store.load_newest(path).header.state.step, 20U);
