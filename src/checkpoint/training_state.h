@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "data/plan.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 
 namespace lockstep::checkpoint {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "display/phase_shares.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "terminal/terminal.h"
 #include "terminal/ticker.h"
 

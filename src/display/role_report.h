@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 
 namespace lockstep::display {
 

@@ -1,7 +1,7 @@
 // What `lockstep train` says before and after training.
 #pragma once
 
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "settings/settings.h"
 #include "terminal/terminal.h"
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <limits>
 
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "ps/server.h"
 #include "run/observation.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "data/fetch.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "ps/server.h"
 #include "role/ps_member.h"
 #include "settings/configuration.h"

@@ -10,7 +10,7 @@
 
 #include "data/dataset.h"
 #include "data/fetch.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "settings/configuration.h"
 
 namespace lockstep::role {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/csv_file.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "run/run_directory.h"
 
 namespace lockstep::run {

@@ -9,7 +9,7 @@
 
 #include "base/durations.h"
 #include "checkpoint/training_state.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "observe/monitor/resource_monitor.h"
 #include "settings/settings.h"
 

@@ -10,7 +10,7 @@
 
 #include "data/dataset.h"
 #include "data/pixel_scaling.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "train/programs.h"
 
 namespace lockstep::train {

@@ -8,7 +8,7 @@
 
 #include "base/tracer.h"
 #include "exchange/exchange.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "program/program.h"
 
 namespace lockstep::train {

@@ -13,7 +13,7 @@
 #include "data/loader.h"
 #include "exchange/exchange.h"
 #include "lockstep/error.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "program/parameters.h"
 #include "train/evaluator.h"
 #include "train/programs.h"

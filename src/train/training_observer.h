@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/csv_file.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "observe/phases.h"
 #include "program/parameters.h"
 #include "run/observation.h"

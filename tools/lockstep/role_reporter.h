@@ -9,7 +9,7 @@
 #include "cluster/spec.h"
 #include "display/phase_shares.h"
 #include "launch/role_failure.h"
-#include "lockstep/train.h"
+#include "lockstep/train_events.h"
 #include "ps/server.h"
 #include "settings/settings.h"
 #include "terminal/ticker.h"
