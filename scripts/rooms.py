@@ -72,10 +72,8 @@ class Room:
         self.generated = set()  # headers that are made from .proto files
 
     def rooms(self, *kinds):
-        return {d[len("lockstep::"):] for k in kinds or ("PUBLIC", "PRIVATE") for d in self.declared[k] if d.startswith("lockstep::")}
-
-    def libraries(self, *kinds):
-        return {d for k in kinds or ("PUBLIC", "PRIVATE") for d in self.declared[k] if not d.startswith("lockstep::")}
+        declared = (d for kind in kinds or ("PUBLIC", "PRIVATE") for d in self.declared[kind])
+        return {d.removeprefix("lockstep::") for d in declared if d.startswith("lockstep::")}
 
 
 def calls(text, name):
@@ -123,6 +121,14 @@ def read_rooms(root):
     return rooms
 
 
+def library_of(header):
+    """Returns the library of another project that has this header."""
+    for library, starts in LIBRARIES.items():
+        if any(header.startswith(start) if start.endswith("/") else header == start for start in starts):
+            return library
+    return None
+
+
 class Tree:
     """The rooms and their files."""
 
@@ -137,11 +143,13 @@ class Tree:
         for top in ("src", "tools"):
             for path in sorted((self.root / top).rglob("*")):
                 if path.suffix in (".h", ".cpp"):
-                    self.files[path] = listed.get(path) or stems.get(path.with_suffix("")) or self._room_above(path, by_folder)
+                    named = listed.get(path) or stems.get(path.with_suffix(""))
+                    self.files[path] = named or self._room_above(path, by_folder)
         for path in sorted((self.root / "include" / "lockstep").glob("*.h")):
             self.files[path] = PUBLIC_HEADERS.get(path.name)
             if not self.files[path]:
-                self.problems.append(f"{self._name(path)}: no room; name the room that defines its functions in PUBLIC_HEADERS of scripts/rooms.py")
+                self.problems.append(f"{self._name(path)}: no room; name the room that defines its functions in PUBLIC_HEADERS "
+                                     "of scripts/rooms.py")
         self.includes = {path: self._read_includes(path) for path, room in self.files.items() if room}
         self.exported = self._exported_headers()
 
@@ -162,7 +170,8 @@ class Tree:
         for quote, name in INCLUDE.findall(path.read_text()):
             if quote == "<" and ("/" not in name and "." not in name or name.startswith(SYSTEM)):
                 continue
-            found = next((p for p in (self.root / "src" / name, self.root / "include" / name, (path.parent / name).resolve()) if p in self.files), None)
+            places = (self.root / "src" / name, self.root / "include" / name, (path.parent / name).resolve())
+            found = next((place for place in places if place in self.files), None)
             if not found:
                 found = next((room.name for room in self.rooms.values() if name in room.generated), None)
             if not found and (path.parent / (name + ".in")).exists():
@@ -195,9 +204,9 @@ class Tree:
                 if used and used != room:
                     result[room]["PRIVATE" if inside else "PUBLIC"].setdefault(f"lockstep::{used}", (path, name))
                 if isinstance(found, str):
-                    used, name = "protobuf::libprotobuf-lite", name
+                    used = "protobuf::libprotobuf-lite"
                 elif not used:
-                    used = next((library for library, starts in LIBRARIES.items() if any(name == s or s.endswith("/") and name.startswith(s) for s in starts)), None)
+                    used = library_of(name)
                     if not used and quote == '"':
                         self.problems.append(f'{self._name(path)}: #include "{name}" is no header of the tree')
                 if used and "::" in used or used in LIBRARIES:
@@ -220,14 +229,16 @@ class Tree:
                     allowed = room.declared["PUBLIC"] + (room.declared["PRIVATE"] if kind == "PRIVATE" else [])
                     if used not in allowed:
                         below = "PUBLIC" if kind == "PUBLIC" else "PUBLIC or PRIVATE"
-                        self.problems.append(f"{self._name(path)}: includes {header} of {used}, which {listing} does not name under {below} of {name}")
+                        self.problems.append(f"{self._name(path)}: includes {header} of {used}, which {listing} does not name "
+                                             f"under {below} of {name}")
                 for declared in sorted(set(room.declared[kind])):
                     if declared.startswith("lockstep::") and declared[10:] not in self.rooms:
                         self.problems.append(f"{listing}: {name} names {declared}, which is no room")
                     elif declared in LINKED_ONLY or declared in needed[kind]:
                         continue
                     elif kind == "PUBLIC" and declared in needed["PRIVATE"]:
-                        self.problems.append(f"{listing}: {name} names {declared} under PUBLIC, but only sources use it: PRIVATE")
+                        self.problems.append(f"{listing}: {name} names {declared} under PUBLIC, but only sources use it: "
+                                             "PRIVATE")
                     elif declared not in needed["PUBLIC"]:
                         self.problems.append(f"{listing}: {name} names {declared}, but includes nothing of it")
             for declared in set(room.declared["PUBLIC"]) & set(room.declared["PRIVATE"]):

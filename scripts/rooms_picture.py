@@ -85,6 +85,11 @@ def crossings(rows, down):
     return count
 
 
+def mean_place(node, near, place):
+    """Returns the mean place of a node's neighbours; its own where it has none."""
+    return sum(place[other] for other in near[node]) / len(near[node]) if near.get(node) else place[node]
+
+
 def sort_rows(rows, edges):
     """Sorts each row by the mean place of its neighbours, up and down in turn; keeps the order with the fewest crossings."""
     up, down = neighbours(edges)
@@ -93,8 +98,9 @@ def sort_rows(rows, edges):
         near = up if turn % 2 else down
         order = range(len(rows) - 2, -1, -1) if turn % 2 else range(1, len(rows))
         for i in order:
-            place = {node: j / max(1, len(row) - 1) for row in (rows[i + (1 if turn % 2 else -1)], rows[i]) for j, node in enumerate(row)}
-            rows[i].sort(key=lambda n: sum(place[m] for m in near[n]) / len(near[n]) if near.get(n) else place[n])
+            both = (rows[i + (1 if turn % 2 else -1)], rows[i])
+            place = {node: j / max(1, len(row) - 1) for row in both for j, node in enumerate(row)}
+            rows[i].sort(key=lambda node: mean_place(node, near, place))
         count = crossings(rows, down)
         if count < fewest:
             best, fewest = [list(row) for row in rows], count
@@ -106,7 +112,7 @@ def width(node):
 
 
 def push_apart(row, wanted):
-    """Places a row's nodes near the wanted places, in their order and without overlap: blocks of nodes that touch move together."""
+    """Places a row's nodes near the wanted places, in order and without overlap: nodes that touch move together."""
     blocks = []  # [nodes, mean wanted place of the first node, weight]
     for node in row:
         weight = 1 if isinstance(node, str) else 3
@@ -138,11 +144,10 @@ def places(rows, edges):
     for turn in range(60):
         near = up if turn % 2 else down
         for row in reversed(rows) if turn % 2 else rows:
-            wanted = {n: sum(place[m] for m in near[n]) / len(near[n]) if near.get(n) else place[n] for n in row}
-            place.update(push_apart(row, wanted))
+            place.update(push_apart(row, {node: mean_place(node, near, place) for node in row}))
     for row in rows:  # last, the mean of both sides, so that neither end of an edge is far off
         both = {n: up.get(n, []) + down.get(n, []) for n in row}
-        place.update(push_apart(row, {n: sum(place[m] for m in both[n]) / len(both[n]) if both[n] else place[n] for n in row}))
+        place.update(push_apart(row, {node: mean_place(node, both, place) for node in row}))
     return place
 
 
@@ -177,6 +182,7 @@ def draw(rooms):
         lines.append(f'<path d="{path}"/>')
     for name in sorted(rooms):
         kind = ' class="top"' if rooms[name].folder.startswith("tools") else ""
-        lines.append(f'<rect{kind} x="{x(name) - width(name) / 2:.0f}" y="{top(name)}" width="{width(name):.0f}" height="{BOX_HEIGHT}" rx="5"/>')
+        lines.append(f'<rect{kind} x="{x(name) - width(name) / 2:.0f}" y="{top(name)}" width="{width(name):.0f}" '
+                     f'height="{BOX_HEIGHT}" rx="5"/>')
         lines.append(f'<text x="{x(name):.0f}" y="{top(name) + 18}">{name}</text>')
     return "\n".join(lines + ["</svg>", ""])

@@ -145,4 +145,13 @@ void CheckpointStore::remove_leftovers() const {
   }
 }
 
+std::optional<uint64_t> newest_step(const std::string& run_dir) {
+  try {
+    const auto files = CheckpointStore(run_dir + "/checkpoints").list();
+    if (!files.empty()) return files.back().step;
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a folder that cannot be read shows none
+  }
+  return std::nullopt;
+}
+
 }  // namespace lockstep::checkpoint

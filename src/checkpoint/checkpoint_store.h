@@ -58,4 +58,7 @@ class CheckpointStore {
   int64_t keep_;
 };
 
+/// Returns the step of the newest checkpoint of a run; none where the folder has none or cannot be read.
+std::optional<uint64_t> newest_step(const std::string& run_dir);
+
 }  // namespace lockstep::checkpoint

@@ -182,4 +182,13 @@ ModelDescription describe(const DescribeRequest& request) {
   return description;
 }
 
+size_t parameter_count(const nn::ModelDef& model) {
+  graph::Graph graph;
+  nn::BuildRequest request;
+  request.image = model.image;
+  request.classes = model.classes;
+  nn::build(graph, model, request);
+  return graph.parameter_count();
+}
+
 }  // namespace lockstep::inspect

@@ -57,6 +57,9 @@ struct ModelDescription {
   std::vector<program::KernelInfo> kernels;  ///< kernels of a training step, in order
 };
 
+/// Counts a model's parameters, with its options' defaults and the images that it is made for.
+size_t parameter_count(const nn::ModelDef& model);
+
 /// Returns the floating-point operations of one node of a graph; a multiplication and an addition are two.
 uint64_t flops(const graph::Graph& graph, const graph::Node& node);
 

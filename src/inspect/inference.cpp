@@ -84,6 +84,14 @@ TrainedModel load_model(const ModelSource& source) {
   return model;
 }
 
+TrainedModel load_best_model(ModelSource source) {
+  const bool named = !source.checkpoint.empty();
+  TrainedModel model = load_model(source);
+  if (named || !model.header.state.best_checkpoint) return model;
+  source.checkpoint = "best";
+  return load_model(source);
+}
+
 data::Dataset load_data(const TrainedModel& model, const DataRequest& request) {
   const settings::Settings run = train::settings_of(model.header);
   const bool same = request.dataset.empty() || request.dataset == run.dataset;

@@ -35,6 +35,9 @@ struct TrainedModel {
 /// Throws UsageError if there is no such run or checkpoint, DataError if it is damaged or belongs to another model.
 TrainedModel load_model(const ModelSource& source);
 
+/// Loads the named checkpoint; without a name the best of the run, or the newest of a run without evaluations.
+TrainedModel load_best_model(ModelSource source);
+
 struct DataRequest {
   std::string dataset = {};  ///< empty: the run's, with the run's splits
   std::string data = {};     ///< folder; empty: the run's

@@ -2,7 +2,10 @@
 """Adds one of each thing that people add (additions/*.add) to a copy of the sources, and checks that it works.
 
   extend.py quick BUILD     every addition applies, touches the files that docs/architecture.md lists, and compiles
-  extend.py build FOLDER    all additions together are built in a copy of the tree in FOLDER, and used
+  extend.py build BUILD     all additions together are built in a copy of the tree, and used
+
+The copy is in BUILD/extend. Rooms that no addition touches, not even through a header, are not compiled there: they
+consist of the objects of BUILD.
 
 An addition is a text file: `name: NAME`, then for each file `=== PATH`, then edits of it, each with the lines to insert:
   --- new                          the whole file is new
@@ -21,6 +24,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import rooms  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -106,8 +112,9 @@ def compare_lists(all_additions):
     for addition in all_additions:
         listed, touched = listed_files(addition.kind), addition.documented_files()
         if listed != touched:
-            wrong.append(f"docs/architecture.md, {addition.kind.replace('_', ' ')}: it lists {', '.join(sorted(set(listed) - set(touched))) or 'nothing'} "
-                         f"too much and lacks {', '.join(sorted(set(touched) - set(listed))) or 'nothing'}")
+            too_many = ", ".join(sorted(set(listed) - set(touched))) or "nothing"
+            lacking = ", ".join(sorted(set(touched) - set(listed))) or "nothing"
+            wrong.append(f"docs/architecture.md, {addition.kind.replace('_', ' ')}: {too_many} too much, {lacking} missing")
     if wrong:
         sys.exit("\n".join(wrong))
 
@@ -148,9 +155,26 @@ def compile_sources(build, overlay, sources):
             sys.exit(f"the additions to {', '.join(members)} do not compile")
 
 
+def check_refusals():
+    """Tries an edit without a place, one with two places, and a file that the documentation does not list."""
+    def refused(call, *arguments):
+        try:
+            call(*arguments)
+        except SystemExit:
+            return
+        sys.exit(f"{call.__name__} accepts {arguments[1:]}")
+
+    refused(find_line, "op", "a.h", ["a", "b"], "c", None)
+    refused(find_line, "op", "a.h", ["a", "b", "a"], "a", None)
+    setting = Addition(HERE / "additions/setting.add")
+    setting.edits.append(("src/base/file.h", "after", "", None, None, []))
+    refused(compare_lists, [setting])
+
+
 def quick(build):
     """Checks lists, places and syntax. Sources of tests compile in the full check of the tree alone."""
     every = additions()
+    check_refusals()
     compare_lists(every)
     overlay = build / "extend_quick"
     shutil.rmtree(overlay, ignore_errors=True)
@@ -161,7 +185,38 @@ def quick(build):
     print(f"{len(every)} additions apply, and their {len(sources)} sources compile")
 
 
-def copy_tree(tree):
+def untouched_rooms(tree, changed):
+    """Returns the rooms without a file that is changed or includes a changed one, directly or not."""
+    touched = {ROOT / file for file in changed}
+    while True:
+        more = {path for path, includes in tree.includes.items() if any(found in touched for _, _, found in includes)}
+        if more <= touched:
+            break
+        touched |= more
+    rooms_touched = {tree.files[path] for path in touched if path in tree.files}
+    rooms_touched |= {room.name for room in tree.rooms.values() if ROOT / room.folder / "CMakeLists.txt" in touched}
+    return [room for name, room in tree.rooms.items() if name not in rooms_touched]
+
+
+def use_objects(room, build, listing):
+    """Replaces the list of a room by one that takes the room's objects from another build."""
+    own = f"{room.folder}/CMakeFiles/lockstep_{room.name}.dir/"
+    outputs = {word for entry in json.loads((build / "compile_commands.json").read_text())
+               for word in entry["command"].split() if own in word and word.endswith(".o")}
+    objects = sorted(build / output for output in outputs)
+    missing = [path for path in objects if not path.exists()]
+    if missing or not objects:
+        sys.exit(f"{build} lacks objects of the room {room.name}; build lockstep_{room.name} first")
+    optional = {name: f"$<TARGET_NAME_IF_EXISTS:{name}>" for name in ("gloo", "PkgConfig::OPEN_MPI")}
+    lines = [f"lockstep_room({room.name}", "  SOURCES"] + [f"    {path}" for path in objects]
+    lines += [f"  {kind} {' '.join(optional.get(name, name) for name in names)}"
+              for kind, names in room.declared.items() if names]
+    lines += [")", f"set_target_properties(lockstep_{room.name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD OFF)",
+              f"target_include_directories(lockstep_{room.name} SYSTEM PUBLIC $<BUILD_INTERFACE:{build / room.folder}>)"]
+    listing.write_text("\n".join(lines) + "\n")
+
+
+def copy_tree(tree, build):
     """Brings the copy up to date. Files that stay as they were keep their times, so that only changes are built."""
     fresh = tree.parent / "fresh"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -171,6 +226,9 @@ def copy_tree(tree):
         copy(ROOT / name, fresh / name)
     for addition in additions():
         addition.apply(ROOT, fresh)
+    untouched = untouched_rooms(rooms.Tree(ROOT), {file for addition in additions() for file in addition.files()})
+    for room in untouched:
+        use_objects(room, build, fresh / room.folder / "CMakeLists.txt")
     shutil.copy2(HERE / "use_additions.cpp", fresh / "use_additions.cpp")
     with (fresh / "CMakeLists.txt").open("a") as listing:
         listing.write("add_executable(use_additions use_additions.cpp)\n"
@@ -200,12 +258,14 @@ def expect(text, part):
         sys.exit(f"'{part}' is not in:\n{text[-2000:]}")
 
 
-def build_and_use(folder):
+def build_and_use(ready):
+    folder = ready / "extend"
     tree, build, runs = folder / "tree", folder / "build", folder / "runs"
-    copy_tree(tree)
+    copy_tree(tree, ready)
     run("cmake", "-G", "Ninja", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DLOCKSTEP_TESTS=OFF",
         "-DLOCKSTEP_BENCH=OFF", "-DLOCKSTEP_TOGETHER=ON")
-    run("ninja", "-C", build, "-j", os.environ.get("LOCKSTEP_EXTEND_JOBS", os.cpu_count()), "lockstep_tool", "use_additions")
+    run("ninja", "-C", build, "-j", os.environ.get("LOCKSTEP_EXTEND_JOBS", os.cpu_count()), "lockstep_tool",
+        "use_additions")
     shutil.rmtree(runs, ignore_errors=True)
     runs.mkdir()
     print(run(build / "use_additions", cwd=runs), end="")

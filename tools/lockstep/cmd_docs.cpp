@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "command_line.h"
+#include "inspect/describe.h"
 #include "interchange/layer_kinds.h"
 #include "lab/fields.h"
 #include "lockstep/error.h"
@@ -112,7 +113,7 @@ void print_zoo() {
   terminal::print("| model | what it is | parameters | image | trains with | options |\n|---|---|---|---|---|---|\n");
   for (const nn::ModelDef& model : nn::zoo()) {
     terminal::print("| `{}` | {} | {} | {} | {} | {} |\n", model.name, cell(model.description),
-                    terminal::grouped(parameter_count(model)), model.image.str(), training_text(model),
+                    terminal::grouped(inspect::parameter_count(model)), model.image.str(), training_text(model),
                     cell(options_text(model)));
   }
 }

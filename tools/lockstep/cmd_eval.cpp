@@ -6,9 +6,9 @@
 #include "command.h"
 #include "command_line.h"
 #include "display/fetch_display.h"
+#include "inspect/inference.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
-#include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
@@ -36,7 +36,9 @@ void print_json(const inspect::TrainedModel& model, const inspect::EvaluateReque
 
 int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> models) {
   const terminal::Terminal terminal = terminal::Terminal::detect();
-  const inspect::TrainedModel model = load_trained(arguments.source, models);
+  inspect::ModelSource source = arguments.source;
+  source.models.assign(models.begin(), models.end());
+  const inspect::TrainedModel model = inspect::load_best_model(source);
   inspect::EvaluateRequest request = arguments.request;
   request.threads = static_cast<int>(arguments.threads);
   request.fetch_progress = display::fetch_display(terminal, arguments.json);

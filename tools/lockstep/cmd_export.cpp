@@ -7,11 +7,11 @@
 #include "base/file.h"
 #include "command.h"
 #include "command_line.h"
+#include "inspect/inference.h"
 #include "interchange/onnx_export.h"
 #include "lockstep/error.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
-#include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
@@ -40,7 +40,9 @@ int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> m
   if (!arguments.file.ends_with(".onnx")) {
     throw UsageError("export: '" + arguments.file + "' must end in .onnx");
   }
-  const inspect::TrainedModel model = load_trained(arguments.source, models);
+  inspect::ModelSource source = arguments.source;
+  source.models.assign(models.begin(), models.end());
+  const inspect::TrainedModel model = inspect::load_best_model(source);
   nn::BuildRequest request{.batch = arguments.batch,
                            .training = false,
                            .image = model.spec.image,

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "command_line.h"
+#include "inspect/describe.h"
 #include "lockstep/nn.h"
 #include "model_facts.h"
 #include "terminal/output.h"
@@ -15,7 +16,7 @@ namespace {
 
 void add_row(terminal::Table& table, const nn::ModelDef& model) {
   const Shape& image = model.image;
-  table.add({model.name, terminal::grouped(parameter_count(model)),
+  table.add({model.name, terminal::grouped(inspect::parameter_count(model)),
              fmt::format("{}x{}x{}", image[0], image[1], image[2]), training_text(model), model.description});
 }
 

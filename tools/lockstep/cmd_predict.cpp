@@ -10,12 +10,12 @@
 #include "command_line.h"
 #include "data/images.h"
 #include "display/fetch_display.h"
+#include "inspect/inference.h"
 #include "lockstep/error.h"
 #include "terminal/output.h"
 #include "terminal/picture.h"
 #include "terminal/table.h"
 #include "terminal/text.h"
-#include "trained_model.h"
 
 namespace lockstep::tools {
 namespace {
@@ -197,7 +197,9 @@ void check(const PredictArguments& arguments) {
 int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef> models) {
   check(arguments);
   const terminal::Terminal terminal = terminal::Terminal::detect();
-  const inspect::TrainedModel model = load_trained(arguments.source, models);
+  inspect::ModelSource source = arguments.source;
+  source.models.assign(models.begin(), models.end());
+  const inspect::TrainedModel model = inspect::load_best_model(source);
   inspect::require_classes(model);  // before data is loaded
   const ClassNames names(model.header.class_names);
   const bool test = arguments.files.empty();

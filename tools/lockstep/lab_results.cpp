@@ -1,41 +1,17 @@
 #include "lab_results.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
-#include <sys/utsname.h>
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
-#include "base/host.h"
-#include "base/parallel.h"
 #include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 #include "terminal/text.h"
-#include "version.h"
 
 namespace lockstep::tools {
 namespace {
-
-std::string first_value(const char* file, const std::string& key, char separator) {
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with(key)) continue;
-    std::string value = line.substr(std::min(line.find(separator) + 1, line.size()));
-    std::erase(value, '"');
-    return value.substr(std::min(value.find_first_not_of(' '), value.size()));
-  }
-  return "";
-}
-
-std::string system_text() {
-  utsname system{};
-  const std::string kernel = uname(&system) == 0 ? fmt::format("{} {}", system.sysname, system.release) : "";
-  const std::string name = first_value("/etc/os-release", "PRETTY_NAME=", '=');
-  return name.empty() ? kernel : name + ", " + kernel;
-}
 
 /// Its label where that is enough, else its key.
 std::string short_name(const lab::Results& results, const lab::RunResult& run) {
@@ -64,19 +40,6 @@ void print_failures(const lab::Results& results, const terminal::Terminal& termi
 }
 
 }  // namespace
-
-lab::Environment environment() {
-  lab::Environment e;
-  e.program = std::string("lockstep ") + kVersion;
-  e.host = base::host_name();
-  e.system = system_text();
-  e.processor = first_value("/proc/cpuinfo", "model name", ':');
-  e.cores = base::available_cores();
-  struct sysinfo memory {};
-  if (sysinfo(&memory) == 0) e.memory_bytes = static_cast<double>(memory.totalram) * memory.mem_unit;
-  e.compiler = fmt::format("{}, {}", kCompiler, kBuildType);
-  return e;
-}
 
 std::string field_text(const lab::Measured& values, std::string_view field) {
   const auto found = values.find(field);

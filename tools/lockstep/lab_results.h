@@ -12,8 +12,6 @@ std::string result_text(const lab::Measured& values);
 /// A measured value with its unit, or "" where it is not known.
 std::string field_text(const lab::Measured& values, std::string_view field);
 void print_results(const lab::Results& results);
-/// Where this is: the program, the system, the machine.
-lab::Environment environment();
 
 /// One row per run, or per role of each: what was set, tags, what was measured.
 std::string results_csv(const lab::Results& results, bool per_role);

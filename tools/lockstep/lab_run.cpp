@@ -9,6 +9,7 @@
 #include "data/own_data.h"
 #include "display/fetch_display.h"
 #include "lab/database.h"
+#include "lab/environment.h"
 #include "lab/runner.h"
 #include "lab_commands.h"
 #include "lab_display.h"
@@ -17,6 +18,7 @@
 #include "lab_results.h"
 #include "lockstep/error.h"
 #include "terminal/text.h"
+#include "version.h"
 
 namespace lockstep::tools {
 namespace {
@@ -134,7 +136,8 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   for (const lab::RunPlan* plan : chosen) options.keys.push_back(plan->key);
   options.again = arguments.again;
   options.command = command_text(arguments, experiment);
-  options.environment = environment();
+  options.environment =
+      lab::environment(fmt::format("lockstep {}", kVersion), fmt::format("{}, {}", kCompiler, kBuildType));
   options.models = invocation.models;
   LabDisplay display(experiment, chosen.size(), terminal::Terminal::detect(), arguments.json);
   const lab::RunnerOutcome outcome =

@@ -1,15 +1,12 @@
 // What is told about a model in tables: by `lockstep models` and in docs/models.md.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "lockstep/nn.h"
 
 namespace lockstep::tools {
 
-/// With the options' defaults and the images that it is made for.
-size_t parameter_count(const nn::ModelDef& model);
 /// "adam 0.001, batch 64, 20 epochs".
 std::string training_text(const nn::ModelDef& model);
 

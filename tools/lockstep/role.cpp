@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <optional>
 
 #include "base/wait_policy.h"
 #include "checkpoint/checkpoint_store.h"
@@ -52,17 +51,6 @@ int train_as_member(const settings::Configuration& configuration, const settings
   // Another member's interrupt ended all: training has not come to its end here either.
   const int code = interrupt_exit_code();
   return code != 0 ? code : 128 + SIGINT;
-}
-
-/// The step of the newest checkpoint in the run's folder, as far as this role can see it.
-std::optional<uint64_t> newest_checkpoint(const settings::Settings& settings) {
-  const std::string& run = settings.resume.empty() ? settings.run_dir : settings.resume;
-  try {
-    const auto files = checkpoint::CheckpointStore(run + "/checkpoints").list();
-    if (!files.empty()) return files.back().step;
-  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a folder that cannot be read shows none
-  }
-  return std::nullopt;
 }
 
 cluster::Engine wanted_engine(const settings::Settings& settings) {
@@ -129,7 +117,7 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
     return live(configuration, settings, group, reporter);
   } catch (const std::exception& error) {
     launch::RoleFailure failure = launch::failure_of(error);
-    failure.saved = newest_checkpoint(settings);
+    failure.saved = checkpoint::newest_step(settings.resume.empty() ? settings.run_dir : settings.resume);
     reporter.failure(failure);
     throw;
   }
