@@ -277,9 +277,9 @@ def build_and_use(ready):
     expect(run(program, "data", "list"), "stripes")
     run(program, "train", "two-layers", "--dataset", "stripes", "--optimizer", "sign", "--lr", "0.001", "--pulse", "3", "--steps", "5",
         "--runs-dir", runs, "--name", "all", cwd=runs)
-    expect((runs / "all/config.yaml").read_text(), "pulse: 3")
-    (runs / "leaky.yaml").write_text("model: leaky-one\nimage: [1, 28, 28]\nlayers:\n  - flatten\n  - dense: 16\n  - leaky: 0.1\n"
-                                     "  - dense: classes\n")
+    expect((runs / "all-1/config.yaml").read_text(), "pulse: 3")
+    (runs / "leaky.yaml").write_text("name: leaky-one\nimage: [1, 28, 28]\nlayers:\n  - flatten\n  - dense: 16\n  - leaky: 0.1\n"
+                                     "  - dense: 10\n")
     expect(run(program, "describe", runs / "leaky.yaml"), "leaky")
     print("every addition works")
 
