@@ -1,6 +1,6 @@
 // Events of a training run, its outcome, and the hooks that are told of them: plain values that every room from
-// checkpoints up to the command line shares. `lockstep/train.h` includes them. Hooks are called on the training thread, in
-// the order given, and are borrowed: they must outlive the run. An exception of a hook ends the run.
+// checkpoints up to the command line shares. `lockstep/train.h` includes them. Hooks are called on the training thread,
+// in the order given, and are borrowed: they must outlive the run. An exception of a hook ends the run.
 #pragma once
 
 #include <chrono>

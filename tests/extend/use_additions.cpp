@@ -26,10 +26,14 @@ nn::ModelGraph build_cubed(nn::Graph& graph, const nn::BuildRequest& request) {
 
 bool trains() {
   train::Request request;
-  request.models = {{.name = "cubed", .description = "uses the new op", .image = {1, 28, 28}, .defaults = {},
-                     .options = {}, .build = build_cubed}};
-  request.settings = {{"model", "cubed"}, {"dataset", "stripes"}, {"optimizer", "sign"}, {"lr", "0.001"},
-                      {"steps", "20"},    {"quiet", "true"}};
+  request.models = {{.name = "cubed",
+                     .description = "uses the new op",
+                     .image = {1, 28, 28},
+                     .defaults = {},
+                     .options = {},
+                     .build = build_cubed}};
+  request.settings = {{"model", "cubed"}, {"dataset", "stripes"}, {"optimizer", "sign"},
+                      {"lr", "0.001"},    {"steps", "20"},        {"quiet", "true"}};
   const train::Outcome outcome = train::train(request);
   return check(outcome.steps == 20, "20 steps") && check(outcome.train_loss > 0, "a loss") &&
          check(outcome.last_eval && outcome.last_eval->accuracy > 0.9, "stripes are learnt");
@@ -46,7 +50,8 @@ bool talks() {
 }
 
 bool draws() {
-  const std::string json = chart::to_json({.id = "a", .title = "A", .kind = chart::Kind::points, .x = {}, .y = {}, .series = {}});
+  const std::string json =
+      chart::to_json({.id = "a", .title = "A", .kind = chart::Kind::points, .x = {}, .y = {}, .series = {}});
   return check(json.find("\"kind\":\"points\"") != std::string::npos, "the kind's name") &&
          check(chart::asset("chart.js").find("draw.points(view)") != std::string::npos, "the script");
 }
