@@ -1,4 +1,4 @@
-#include "data/png_write.h"
+#include "picture/png_write.h"
 
 #include <fmt/format.h>
 #include <png.h>
@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kMaxWrittenSide = 65500;
@@ -48,4 +48,4 @@ std::vector<uint8_t> encode_png(const Bitmap& bitmap) {
 
 void write_png(const std::string& path, const Bitmap& bitmap) { base::write_whole_file(path, encode_png(bitmap)); }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/png_write.h"
-#include "data/text_drawing.h"
+#include "picture/png_write.h"
+#include "picture/text_drawing.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 
 struct PictureGridOptions {
   int columns = 8;
@@ -33,7 +33,7 @@ struct Caption {
 class PictureGrid {
  public:
   /// UsageError unless images have 1 or 3 channels and the options make sense.
-  explicit PictureGrid(const ImageShape& shape, const PictureGridOptions& options = {});
+  explicit PictureGrid(const data::ImageShape& shape, const PictureGridOptions& options = {});
 
   /// An image of `shape` in the order channels, height, width. What is not a number is black.
   void add(const float* image, Caption caption = {});
@@ -54,10 +54,10 @@ class PictureGrid {
   /// Besides one per image, to the left of a column.
   [[nodiscard]] int64_t gaps_before(int64_t column) const;
 
-  ImageShape shape_;
+  data::ImageShape shape_;
   PictureGridOptions options_;
   std::vector<uint8_t> bytes_;  ///< the images, channels last
   std::vector<Caption> captions_;
 };
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

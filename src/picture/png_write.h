@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::data {
+namespace lockstep::picture {
 
 /// Rows of pixels, `channels` bytes each: 1 is gray, 3 is red, green, blue.
 struct Bitmap {
@@ -21,4 +21,4 @@ std::vector<uint8_t> encode_png(const Bitmap& bitmap);
 /// IoError when it cannot be written.
 void write_png(const std::string& path, const Bitmap& bitmap);
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -1,4 +1,4 @@
-#include "data/picture_grid.h"
+#include "picture/picture_grid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,12 @@
 #include "data/images.h"
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
+using data::Examples;
+using data::ImageShape;
+using data::read_png;
 using lockstep::testing::message_of;
 using lockstep::testing::TempDir;
 using ::testing::ElementsAre;
@@ -149,4 +152,4 @@ TEST(PictureGrid, AFolderThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/png_write.h"
+#include "picture/png_write.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 
 using Colour = std::array<uint8_t, 3>;  ///< red, green, blue
 
@@ -22,4 +22,4 @@ int text_width(std::string_view text);
 /// bytes once. On gray pictures the colour's green counts.
 void draw_text(Bitmap& bitmap, int left, int top, std::string_view text, const Colour& colour, int scale);
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

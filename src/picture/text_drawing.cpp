@@ -1,10 +1,10 @@
-#include "data/text_drawing.h"
+#include "picture/text_drawing.h"
 
 #include <algorithm>
 
 #include "base/utf8.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kLetterWidth = 5;
@@ -114,4 +114,4 @@ void draw_text(Bitmap& bitmap, int left, int top, std::string_view text, const C
   });
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

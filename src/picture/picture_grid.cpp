@@ -1,4 +1,4 @@
-#include "data/picture_grid.h"
+#include "picture/picture_grid.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kPleasantSide = 96;
@@ -19,14 +19,14 @@ constexpr int kMostTextScale = 2;
 constexpr int kLineHeight = (kTextHeight + 3) * kMostTextScale;  ///< pixels
 constexpr int kCaptionMargin = 2 * kMostTextScale;
 
-int pleasant_factor(const ImageShape& shape) {
+int pleasant_factor(const data::ImageShape& shape) {
   const int side = std::max(shape.height, shape.width);
   return std::clamp((kPleasantSide + side - 1) / side, 1, kMostFactor);
 }
 
 }  // namespace
 
-PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& options)
+PictureGrid::PictureGrid(const data::ImageShape& shape, const PictureGridOptions& options)
     : shape_(shape), options_(options) {
   if ((shape.channels != 1 && shape.channels != 3) || shape.height < 1 || shape.width < 1) {
     throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
@@ -141,4 +141,4 @@ void PictureGrid::draw_caption(const Caption& caption, int left, int top, Bitmap
   }
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture
