@@ -30,7 +30,7 @@ std::optional<size_t> ChunkRing::acquire(uint64_t generation) {
   return published_.load(std::memory_order_relaxed) % chunks_;
 }
 
-/// Sleeps until enough chunks are free, learning the consumer's pace on the way.
+/// Sleeps until enough chunks are free; measures the consumer's pace meanwhile.
 void ChunkRing::nap(uint64_t generation) {
   constexpr std::chrono::nanoseconds kShortest{20'000};
   constexpr std::chrono::nanoseconds kLongest{100'000'000};
@@ -87,7 +87,7 @@ void ChunkRing::stop() {
   space_.notify_one();
 }
 
-/// True when a chunk came within a few microseconds.
+/// Returns true if a chunk arrives within a few microseconds.
 bool ChunkRing::spin() const {
   constexpr int kTurns = 100;
   for (int turn = 0; turn < kTurns; ++turn) {

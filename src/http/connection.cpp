@@ -8,10 +8,11 @@
 namespace lockstep::http {
 namespace {
 
-constexpr size_t kMostUnsent = size_t{256} << 10;  ///< events that a stream has not taken
+constexpr size_t kMostUnsent = size_t{256} << 10;  ///< bytes of events that a stream has not read
 constexpr size_t kReadBytes = 16384;
 constexpr std::chrono::seconds kLongestDraining{2};
-constexpr std::chrono::seconds kBeat{15};  ///< streams get a sign of life, so that those who are gone are found
+constexpr std::chrono::seconds kBeat{
+    15};  ///< interval of comments sent to streams, so that vanished clients are noticed
 
 bool try_again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -23,7 +24,7 @@ Connection::Connection(uint64_t number, base::FileHandle socket, const Limits& l
 pollfd Connection::polled() const {
   const bool reads = stage_ == Stage::receiving || stage_ == Stage::draining || stage_ == Stage::streaming;
   const int wanted = (reads ? POLLIN : 0) | (unsent_.empty() ? 0 : POLLOUT);
-  const bool ignored = stage_ == Stage::waiting;  // a client that is gone would be reported again and again
+  const bool ignored = stage_ == Stage::waiting;  // a vanished client would otherwise be reported again and again
   return {ignored ? -1 : socket_.get(), static_cast<short>(wanted), 0};
 }
 

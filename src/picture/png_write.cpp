@@ -34,7 +34,7 @@ std::vector<uint8_t> encode_png(const Bitmap& bitmap) {
   image.width = static_cast<png_uint_32>(bitmap.width);
   image.height = static_cast<png_uint_32>(bitmap.height);
   image.format = bitmap.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  image.flags = PNG_IMAGE_FLAG_FAST;  // half the time for files that are half as large again
+  image.flags = PNG_IMAGE_FLAG_FAST;  // half the time, for files that are half as large again
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::vector<uint8_t> file(size);
   if (png_image_write_to_memory(&image, file.data(), &size, 0, bitmap.pixels.data(), 0, nullptr) == 0) {

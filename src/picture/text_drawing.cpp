@@ -71,7 +71,7 @@ const Letter& letter_for(char character) {
   return found != std::end(kLetters) ? *found : *std::find_if(std::begin(kLetters), std::end(kLetters), is('?'));
 }
 
-/// Calls `each` with the first byte of every character and its place in the text.
+/// Calls `each` with the first byte of every character and the character's index.
 template <class Each>
 int for_each_character(std::string_view text, Each each) {
   int count = 0;

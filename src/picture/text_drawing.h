@@ -1,5 +1,5 @@
-// Short texts on pictures: capital letters, digits and a few signs of 5 x 7 points, for captions. Free functions, any
-// thread.
+// Draws short texts on pictures, for captions: capital letters, digits and a few signs of 5 x 7 points. Free functions,
+// any thread.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ using Colour = std::array<uint8_t, 3>;  ///< red, green, blue
 
 constexpr int kTextHeight = 7;  ///< points
 
-/// Points from the first to the last column of a text.
+/// Returns the points from the first to the last column of a text.
 int text_width(std::string_view text);
 
-/// Draws a text with its upper left corner at (left, top), a point `scale` pixels a side; what lies beyond the picture
-/// is not drawn. Small letters become capital ones; a character that there is none for is '?', one that takes several
-/// bytes once. On gray pictures the colour's green counts.
+/// Draws a text with its upper left corner at (left, top); a point is `scale` pixels a side. Parts outside the picture
+/// are not drawn. Small letters become capitals. A character without a letter here becomes one '?', however many bytes
+/// it has. On gray pictures the colour's green is used.
 void draw_text(Bitmap& bitmap, int left, int top, std::string_view text, const Colour& colour, int scale);
 
 }  // namespace lockstep::picture

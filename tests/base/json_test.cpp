@@ -34,13 +34,13 @@ TEST(Json, BracketsInStringsAreText) {
   std::string wide = "[";
   for (int i = 0; i < 1000; ++i) wide += "[],{},";
   EXPECT_EQ(parse_json(wide + "0]", "f").size(), 2001U);
-  EXPECT_THAT(message_of<DataError>([&] { parse_json(list, "f"); }), HasSubstr("f: is not valid JSON: wrong at byte"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_json(list, "f"); }), HasSubstr("f: is not valid JSON: error at byte"));
 }
 
 TEST(Json, ErrorsNameTheFileAndThePlace) {
   EXPECT_EQ(message_of<DataError>([] { parse_json("", "f"); }), "f: is not valid JSON: it is empty");
   EXPECT_EQ(message_of<DataError>([] { parse_json("[1,}", "f"); }),
-            R"(f: is not valid JSON: wrong at byte 4, in "[1,}")");
+            R"(f: is not valid JSON: error at byte 4, in "[1,}")");
   EXPECT_EQ(message_of<DataError>([] { parse_json("[1e999]", "f"); }), "f: has a number that is too large");
 }
 

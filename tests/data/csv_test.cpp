@@ -90,13 +90,13 @@ TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
   EXPECT_THAT(error_of("a,y\n\"1\"2,0\n"), HasSubstr("t.csv:2: column 1: '2' follows a closing quote"));
   EXPECT_EQ(error_of(" \n"), "t.csv: no examples: the file is empty");
   EXPECT_EQ(error_of("a,y\n"), "t.csv: no examples after the line of names");
-  EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, and it is the labels; commas are between values");
+  EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, which holds the labels; values must be separated by commas");
 }
 
 TEST(Csv, ManyDifferentTextsAreNotLabels) {
   std::string text;
   for (int i = 0; i < 10002; ++i) text += "1,0." + std::to_string(i) + "5\n";
-  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one different label too many"));
+  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one distinct label too many"));
 }
 
 TEST(Csv, ReadsFilesPlainAndPacked) {

@@ -49,7 +49,7 @@ TEST(HoldOut, OfNothingLeavesValidationEmpty) {
 TEST(HoldOut, MustLeaveSomethingToTrainOn) {
   Dataset dataset = five_examples();
   EXPECT_EQ(message_of<UsageError>([&] { hold_out(dataset, 5); }),
-            "holdout 5: five has 5 training examples; 0 to 4 can be held out");
+            "holdout 5: five has 5 training examples; 0 to 4 are allowed");
   EXPECT_THAT(message_of<UsageError>([&] { hold_out(dataset, -1); }), HasSubstr("holdout -1"));
 }
 

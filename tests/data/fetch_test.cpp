@@ -161,7 +161,7 @@ TEST_F(Fetch, RefusesCutOffContentWhateverTheServerPromised) {
                                     return true;
                                   });
   });
-  EXPECT_THAT(error({dropping.url("/data/")}), HasSubstr("the connection broke or nothing came in time"));
+  EXPECT_THAT(error({dropping.url("/data/")}), HasSubstr("the connection broke or timed out"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/a.gz"));
 }
 
@@ -206,7 +206,7 @@ struct Listener {
 TEST_F(Fetch, ASilentServerRunsIntoTheReadLimit) {
   const Listener listener;
   limits_.read = 200ms;
-  EXPECT_THAT(error({listener.url()}), HasSubstr("the connection broke or nothing came in time"));
+  EXPECT_THAT(error({listener.url()}), HasSubstr("the connection broke or timed out"));
 }
 
 TEST_F(Fetch, ASlowServerRunsIntoTheLimitOfAFile) {
@@ -264,7 +264,7 @@ TEST_F(Fetch, HeadersWithoutEndRunIntoTheLimitOfAFile) {
     ::close(peer);
   });
   limits_.whole_file = 300ms;
-  EXPECT_THAT(error({listener.url()}), HasSubstr("not finished after 0.3 s (0 bytes came)"));
+  EXPECT_THAT(error({listener.url()}), HasSubstr("not finished after 0.3 s (0 bytes received)"));
   server.join();
 }
 

@@ -64,16 +64,15 @@ TEST(Idx, RefusesWhatIsNoIdxFile) {
 
 TEST(Idx, RefusesPlainDataThatIsTooShortOrTooLong) {
   EXPECT_EQ(data_error(make_idx({100}, ramp(60))),
-            "f: cut off or damaged: its header promises 100 bytes of data, the file has 68 bytes");
-  EXPECT_EQ(data_error(make_idx({100}, ramp(95))), "f: cut off: 95 bytes of data, its header promises 100");
-  EXPECT_EQ(data_error(make_idx({100}, ramp(101))),
-            "f: more data follows after the 100 bytes that its header promises");
+            "f: cut off or damaged: its header declares 100 bytes of data, the file has 68 bytes");
+  EXPECT_EQ(data_error(make_idx({100}, ramp(95))), "f: cut off: 95 bytes of data, its header declares 100");
+  EXPECT_EQ(data_error(make_idx({100}, ramp(101))), "f: data follows after the 100 bytes that its header declares");
 }
 
 TEST(Idx, RefusesGzipDataThatIsTooShortOrTooLong) {
-  EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(99)))), "f: cut off: 99 bytes of data, its header promises 100");
+  EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(99)))), "f: cut off: 99 bytes of data, its header declares 100");
   EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(101)))),
-            "f: more data follows after the 100 bytes that its header promises");
+            "f: data follows after the 100 bytes that its header declares");
 }
 
 TEST(Idx, RefusesDamagedGzipAtEveryCut) {
@@ -94,7 +93,7 @@ TEST(Idx, RefusesDamagedGzipAtEveryCut) {
 TEST(Idx, DoesNotBelieveAbsurdSizes) {
   EXPECT_EQ(
       data_error(make_idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ramp(50))),
-      "f: cut off or damaged: its header promises 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
+      "f: cut off or damaged: its header declares 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
       "the file has 70 bytes");
   EXPECT_THAT(data_error(gzip(make_idx({60000, 4000, 4000}, ramp(50)))),
               AllOf(HasSubstr("60000 x 4000 x 4000"), HasSubstr("bytes of gzip data")));

@@ -118,7 +118,7 @@ TEST_F(ReadImages, RefusesUnknownFormats) {
   EXPECT_EQ(message_of<DataError>([&] {
               read({'h', 'e', 'l', 'l', 'o'});
             }),
-            path_ + ": not a file of images that is known; idx (plain or gzip), npz, npy and PNG are");
+            path_ + ": unknown image format; idx (plain or gzip), npz, npy and PNG are allowed");
 }
 
 TEST_F(ReadImages, RefusesOtherSizesThanExpected) {

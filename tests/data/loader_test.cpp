@@ -404,7 +404,7 @@ TEST(Loader, RefusesWhatMakesNoSense) {
             "a plan for 99 examples, but there are 100");
   loader.restart(Plan{.shard = {0, 2}, .batch = 10, .examples = 100});
   EXPECT_EQ(message_of<UsageError>([&] { (void)loader.remainder(); }),
-            "a loader of 2 members cannot know what is left");
+            "a loader of 2 members does not know the remaining data");
   EXPECT_THAT(message_of<UsageError>([] { Loader(Examples{}, {}); }), HasSubstr("the data set is empty"));
 }
 

@@ -115,7 +115,7 @@ TEST_P(ServerTest, OnlyGetAndHeadAreServed) {
 TEST_P(ServerTest, WhatIsNoRequestIsAnsweredAndForgotten) {
   const Pages pages(GetParam());
   EXPECT_THAT(ask(pages.port(), "hello\r\n\r\n"),
-              AllOf(StartsWith("HTTP/1.1 400 "), EndsWith("this is no HTTP request\n")));
+              AllOf(StartsWith("HTTP/1.1 400 "), EndsWith("not an HTTP request\n")));
   EXPECT_EQ(status_of(get(pages.port(), "/../x")), 404);
   { const Client gone(pages.port()); }
   EXPECT_EQ(status_of(get(pages.port(), "/a")), 200);

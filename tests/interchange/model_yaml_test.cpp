@@ -287,8 +287,8 @@ TEST(YamlModelErrors, UnknownThingsSuggestTheNearest) {
 
 TEST(YamlModelErrors, KeysAndTypes) {
   EXPECT_THAT(layer_error("  - conv: {channels: 3, channels: 4}\n"),
-              HasSubstr("m.yaml:3:25: key 'channels' is there twice"));
-  EXPECT_THAT(layer_error("  - dense: 3\n    units: 4\n"), HasSubstr("is there twice"));
+              HasSubstr("m.yaml:3:25: key 'channels' is repeated"));
+  EXPECT_THAT(layer_error("  - dense: 3\n    units: 4\n"), HasSubstr("is given twice"));
   EXPECT_THAT(layer_error("  - conv: {kernel: 3}\n"), HasSubstr("channels: is missing"));
   EXPECT_THAT(layer_error("  - conv: {channels: six, kernel: 3}\n"), HasSubstr("'six' is not a whole number"));
   EXPECT_THAT(layer_error("  - conv: {channels: 0, kernel: 3}\n"), HasSubstr("'0' is not a whole number from 1"));

@@ -138,7 +138,7 @@ TEST(PictureGrid, CaptionsLieBeneathTheirImagesInColour) {
 TEST(PictureGrid, RefusesWhatCannotBeDrawn) {
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({2, 4, 4}); }), HasSubstr("images 2x4x4"));
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({1, 4, 4}, {.columns = 0}); }), HasSubstr("0 columns"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)PictureGrid({1, 4, 4}).picture(); }), HasSubstr("no images"));
+  EXPECT_THAT(message_of<UsageError>([] { (void)PictureGrid({1, 4, 4}).picture(); }), HasSubstr("without images"));
   PictureGrid huge({1, 4096, 4096}, {.factor = 8});
   huge.add(std::vector<float>(4096 * 4096).data());
   EXPECT_THAT(message_of<UsageError>([&] { (void)huge.picture(); }), HasSubstr("at most 16384"));

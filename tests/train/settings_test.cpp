@@ -120,9 +120,9 @@ TEST(Yaml, WrongTypesAndRangesNameFileLineKeyAndWhatIsAllowed) {
 }
 
 TEST(Yaml, RepeatedKeysAreRefusedInEitherSpelling) {
-  EXPECT_EQ(yaml_error("lr: 1\nlr: 2\n"), "my.yaml:2:1: key 'lr' is there twice");
+  EXPECT_EQ(yaml_error("lr: 1\nlr: 2\n"), "my.yaml:2:1: key 'lr' is repeated");
   EXPECT_EQ(yaml_error("eval-every: 1\neval_every: 2\n"), "my.yaml:2:1: eval-every: is given twice");
-  EXPECT_THAT(yaml_error("options: {pool: avg, pool: max}\n"), HasSubstr("'pool' is there twice"));
+  EXPECT_THAT(yaml_error("options: {pool: avg, pool: max}\n"), HasSubstr("'pool' is repeated"));
 }
 
 TEST(Yaml, SyntaxErrorsNameFileLineAndColumn) {
