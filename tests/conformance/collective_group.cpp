@@ -22,7 +22,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The job of which this process is a rank: one group for all tests.
+/// The job that this process is a rank of: one group for all tests.
 class Job : public ::testing::Environment {
  public:
   void TearDown() override { member_.reset(); }

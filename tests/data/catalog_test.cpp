@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kNowhere = "http://127.0.0.1:1/";
 
-/// The four files of a tiny data set, whose first label is `mark`.
+/// Writes the four files of a tiny data set, whose first label is `mark`.
 void put_tiny(const std::string& folder, uint8_t mark, const char* suffix = "") {
   std::filesystem::create_directories(folder);
   put_file(folder + "/train-images-idx3-ubyte" + suffix, make_idx({4, 2, 2}, ramp(16)));
@@ -225,7 +225,7 @@ TEST_F(RealData, FashionMnistIsRead) {
   expect_sixty_thousand(load("fashion-mnist", options_));
 }
 
-/// The two data sets have files of the same names; only a folder's name or its content tells which is which.
+/// The two data sets have files of the same names; only a folder's name or its content tells them apart.
 TEST_F(RealData, OneDataSetIsNotTakenForTheOther) {
   options_.source.data_dir = root_ + "/mnist";
   expect_sixty_thousand(load("mnist", options_));

@@ -67,7 +67,7 @@ TEST(Csv, WholeNumbersThatPandasWroteAsFloatsAreLabels) {
 }
 
 TEST(Csv, FindsOutWhetherTheFirstLineNamesTheColumns) {
-  EXPECT_EQ(parse("1,2,red\n3,4,blue\n").labels.size(), 2U);    // text only where the next line has text
+  EXPECT_EQ(parse("1,2,red\n3,4,blue\n").labels.size(), 2U);    // text in the first line only if the next line has text
   EXPECT_EQ(parse("1,2,label\n3,4,blue\n").labels.size(), 1U);  // names that are numbers
   EXPECT_EQ(parse("w,h,kind\n3,4,blue\n").labels.size(), 1U);   // text above numbers
   EXPECT_EQ(parse("5,6,colour\n3,4,blue\n", "colour").labels.size(), 1U);
@@ -108,7 +108,7 @@ TEST(Csv, ReadsFilesPlainAndPacked) {
   EXPECT_THAT(message_of<IoError>([&] { read_csv(dir / "b.csv"); }), HasSubstr("b.csv"));
 }
 
-/// Lines that lie across the reader's buffers.
+/// Lines that cross the reader's buffers.
 TEST(Csv, LongFilesComeWhole) {
   std::string text = "a,b,label\n";
   for (int i = 0; i < 100000; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i % 7) + "\n";

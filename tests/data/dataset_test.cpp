@@ -135,7 +135,7 @@ TEST(Synthetic, HasTheShapeAskedFor) {
   EXPECT_THAT(message_of<UsageError>([] { synthetic({.classes = 1}); }), HasSubstr("2 to 1000"));
 }
 
-/// Nearest class mean, a linear model: what any model trained on it should beat.
+/// Nearest class mean, a linear model: the accuracy that any trained model should beat.
 TEST(Synthetic, IsLearnable) {
   const Dataset dataset = synthetic({.train = 2000, .test = 500});
   const size_t pixels = dataset.shape().size();

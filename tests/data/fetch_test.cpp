@@ -181,7 +181,7 @@ TEST_F(Fetch, RemovesWhatAKilledProcessLeft) {
   EXPECT_THAT(names_in_folder(), UnorderedElementsAre(".lock", "a.gz", "b.gz"));
 }
 
-/// A socket on loopback that connections are made to, for a test to answer or not.
+/// A listening socket on loopback; the test decides whether it answers connections.
 struct Listener {
   Listener() : fd(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
@@ -365,7 +365,7 @@ TEST_F(Fetch, AKilledFetcherDoesNotBlockTheNext) {
   EXPECT_EQ(get_file(folder_ + "/b.gz"), content_);
 }
 
-/// A certificate for localhost, signed by itself.
+/// A self-signed certificate for localhost.
 class Certificate {
  public:
   explicit Certificate(const TempDir& dir)

@@ -89,7 +89,7 @@ TEST(Idx, RefusesDamagedGzipAtEveryCut) {
   EXPECT_EQ(data_error(trailing), "f: bytes that are not gzip data follow after 1016 unpacked bytes");
 }
 
-/// Allocating what these headers promise would fail or take the machine down.
+/// Allocating the sizes in these headers would fail or exhaust the machine.
 TEST(Idx, DoesNotBelieveAbsurdSizes) {
   EXPECT_EQ(
       data_error(make_idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ramp(50))),
@@ -99,7 +99,7 @@ TEST(Idx, DoesNotBelieveAbsurdSizes) {
               AllOf(HasSubstr("60000 x 4000 x 4000"), HasSubstr("bytes of gzip data")));
 }
 
-/// A gzip file large enough that its header could be true: memory must grow with the data only.
+/// A gzip file large enough for its header to be true: memory must grow only with the data.
 TEST(Idx, GrowsOnlyAsDataArrives) {
   const Bytes packed = gzip(make_idx({2'000'000'000}, Bytes(3'000'000)));
   rusage before{};

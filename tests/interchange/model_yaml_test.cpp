@@ -1,4 +1,4 @@
-// Models in YAML: what a student writes is built as meant, and what is wrong is one line with its place.
+// Models in YAML: valid ones are built as written, and each error is one line with its position.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,12 +42,12 @@ std::unique_ptr<Built> build(const std::string& text, const Options& options = {
   return build(parse_yaml_model(text, "m.yaml"), options, 4, training);
 }
 
-/// The layers with a small head, so that tests can be about one layer.
+/// Adds a small head to the layers, so that a test can be about one layer.
 std::string with_head(const std::string& layers) {
   return "image: [2, 8, 8]\nlayers:\n" + layers + "  - flatten: {name: flat}\n  - dense: $classes\n";
 }
 
-/// The shape of the value before the head.
+/// Returns the shape of the value before the head.
 std::string shape_of(const std::string& layers, bool training = true) {
   const nn::ModelDef def =
       parse_yaml_model("image: [2, 8, 8]\ndefaults: {batch: 4}\nloss: l2\nlayers:\n" + layers, "m.yaml");
@@ -138,7 +138,7 @@ TEST(YamlModel, BranchesGoThroughNames) {
   const auto built =
       build(with_head("  - conv: {name: a, channels: 2, kernel: 3, padding: 1}\n"
                       "  - relu: {inputs: a}\n"
-                      "  - add: a\n"  // the layer before, plus a
+                      "  - add: a\n"  // the previous layer, plus a
                       "  - maximum: [images, add1]\n"));
   const auto& nodes = built->graph.nodes();
   const auto add = std::find_if(nodes.begin(), nodes.end(), [](const auto& n) { return n.op == graph::Op::add; });

@@ -1,4 +1,4 @@
-// ONNX files of others, and our own again: what comes in gives the same numbers, and what cannot come in says why.
+// ONNX files from other programs, and our own: imports give the same numbers, and refusals give the reason.
 #include "interchange/onnx_import.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::string refusal(const OnnxMaker& maker) {
   return message_of<DataError>([&] { (void)parse(maker); });
 }
 
-/// Of the largest expected value.
+/// Returns the largest difference, relative to the largest expected value.
 double difference(const std::vector<float>& actual, const std::vector<float>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double worst = 0;
@@ -200,7 +200,7 @@ TEST(OnnxImport, WhatNobodyNeedsIsNotRead) {
   EXPECT_EQ(graph.parameters().size(), 2U);
 }
 
-// One line each, whatever is wrong.
+// Each error is one line.
 
 TEST(OnnxImport, FilesThatAreNoneOrCutShort) {
   const std::string whole = get_file(data("lenet.onnx"));

@@ -20,7 +20,7 @@ using lockstep::testing::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// The pixel of a picture that was read back.
+/// Returns a pixel of a picture that was read back.
 int at(const Examples& picture, int row, int column, int channel = 0) {
   const auto plane = picture.shape.size() / static_cast<size_t>(picture.shape.channels);
   return picture.bytes.at(static_cast<size_t>(channel) * plane +
@@ -81,7 +81,7 @@ TEST(PictureGrid, SmallImagesAreEnlarged) {
   EXPECT_EQ(large.picture().width, 224);
 }
 
-/// The picture of a text, a line of points each.
+/// Returns the picture of a text, one line per row of points.
 std::vector<std::string> drawn(std::string_view text, int width, int height, int left = 0, int top = 0, int scale = 1) {
   Bitmap bitmap{width, height, 1, std::vector<uint8_t>(static_cast<size_t>(width * height))};
   draw_text(bitmap, left, top, text, {1, 255, 3}, scale);
