@@ -26,13 +26,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// More memory was asked for than the machine has.
+/// A request for more memory than the machine has.
 class MemoryError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A file or message whose content is not what its format promises.
+/// A file or message whose content violates its format.
 class DataError : public Error {
  public:
   using Error::Error;

@@ -75,7 +75,7 @@ Value softmax(Value logits);
 Value cross_entropy(Value probabilities, Value labels);
 /// cross_entropy(softmax(logits), labels) computed together, stable for any logits.
 Value softmax_cross_entropy(Value logits, Value labels);
-/// 1 where the largest score of a row is its label's (the first of equals), else 0; float32 [N].
+/// 1 if the largest score of a row is its label's (the first of equals), else 0; float32 [N].
 Value correct(Value scores, Value labels);
 
 /// Reductions over the given axes (all when empty); negative axes count from the end.

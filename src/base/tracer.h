@@ -92,7 +92,7 @@ class Tracer {
   /// Stores the difference to another role's clock: the nanoseconds to add to this one's.
   void set_offset(const std::string& role, int64_t nanoseconds);
 
-  /// Returns the nanoseconds since the tracer was made. `epoch` is that moment, since 1970 by the machine's clock.
+  /// Return nanoseconds: from the tracer's creation to `at`; from 1970 to the creation, by the machine's clock.
   [[nodiscard]] int64_t since_made(Clock::time_point at) const;
   [[nodiscard]] int64_t made_epoch() const { return made_epoch_; }
   [[nodiscard]] int64_t since_epoch(Clock::time_point at) const { return made_epoch_ + since_made(at); }

@@ -37,8 +37,8 @@ void ChunkRing::nap(uint64_t generation) {
   producer_sleeps_ = true;
   const auto begin = Clock::now();
   const uint64_t released_before = released_;
-  while (!outdated(generation) && chunks_ - ready() < enough_) {
-    const auto missing = static_cast<int64_t>(enough_ - (chunks_ - ready()));
+  while (!outdated(generation) && chunks_ - ready() < resume_at_free_) {
+    const auto missing = static_cast<int64_t>(resume_at_free_ - (chunks_ - ready()));
     space_.wait_for(mutex_, std::clamp(pace_ * missing, kShortest, kLongest));
     if (outdated(generation)) break;
     const auto used = static_cast<int64_t>(released_ - released_before);
@@ -115,7 +115,7 @@ void ChunkRing::release() {
   {
     const base::MutexLock lock(mutex_);
     ++released_;
-    wake = producer_sleeps_ && ready() <= little_;
+    wake = producer_sleeps_ && ready() <= wake_at_ready_;
     if (wake) producer_sleeps_ = false;
   }
   if (wake) space_.notify_one();

@@ -21,7 +21,7 @@ namespace lockstep::data {
 
 class ChunkRing {
  public:
-  explicit ChunkRing(size_t chunks) : chunks_(chunks), enough_((chunks + 1) / 2), little_(chunks / 4) {}
+  explicit ChunkRing(size_t chunks) : chunks_(chunks), resume_at_free_((chunks + 1) / 2), wake_at_ready_(chunks / 4) {}
 
   // For the producer.
 
@@ -64,8 +64,8 @@ class ChunkRing {
   [[nodiscard]] bool spin() const;
 
   const size_t chunks_;
-  const size_t enough_;  ///< free chunks at which a sleeping producer continues
-  const size_t little_;  ///< ready chunks at which the consumer wakes the producer
+  const size_t resume_at_free_;  ///< free chunks at which a sleeping producer continues
+  const size_t wake_at_ready_;   ///< ready chunks at which the consumer wakes the producer
 
   base::Mutex mutex_;
   base::Condition space_;               ///< the producer sleeps here

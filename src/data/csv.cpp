@@ -151,8 +151,8 @@ class Reader {
   [[nodiscard]] std::string place() const { return fmt::format("{}:{}", name_, line_); }
   [[nodiscard]] bool labelled() const { return label_ < first_.size(); }
 
-  /// Returns true if the first line names the columns. It names a column that is numeric in the second line, unless the
-  /// first line has a number there too.
+  /// Returns true if the first line names the columns: it has the label's name, or text above a number of the second
+  /// line. Without a second line any text counts.
   [[nodiscard]] bool is_header(const std::vector<std::string_view>* second) const {
     const auto named = [&](const std::string& field) {
       return is_label_name(field) || (!wanted_.empty() && !to_number(wanted_) && lower(field) == lower(wanted_));

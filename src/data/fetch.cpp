@@ -228,7 +228,7 @@ struct Fetcher {
   std::optional<std::string> try_mirror(const std::string& mirror, const RemoteFile& file) const {
     base::WholeFile out(path_of(file));
     const std::string url = file_url(mirror, file.name);
-    if (auto reason = Download(url, file.most(), out, limits, progress).run(proxy)) return reason;
+    if (auto reason = Download(url, file.max_download(), out, limits, progress).run(proxy)) return reason;
     if (auto reason = verify(out.temporary_path(), file)) return reason;
     out.commit();
     if (progress) progress({FetchProgress::Phase::kDone, file.name, url, 0, 0});

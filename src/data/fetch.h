@@ -15,11 +15,11 @@ namespace lockstep::data {
 
 struct RemoteFile {
   std::string name;  ///< name under the mirror and in the folder
-  std::string md5;   ///< of the unpacked content, in hex
+  std::string md5;   ///< md5 of the unpacked content, in hex
   uint64_t size;     ///< unpacked size in bytes
 
   /// Returns the most bytes of a download: data that gzip cannot shrink grows by less than 1/1000.
-  [[nodiscard]] uint64_t most() const { return size + size / 100 + 4096; }
+  [[nodiscard]] uint64_t max_download() const { return size + size / 100 + 4096; }
 };
 
 struct FetchProgress {

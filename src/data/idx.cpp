@@ -78,7 +78,7 @@ uint64_t checked_size(const Unpacker& file, const std::vector<uint32_t>& dims) {
     absurd = absurd || (dim != 0 && size > std::numeric_limits<uint64_t>::max() / dim);
     size *= dim;
   }
-  if (absurd || size > file.most()) {
+  if (absurd || size > file.max_size()) {
     throw DataError(fmt::format("{}: cut off or damaged: its header declares {} bytes of data, the file has {} bytes{}",
                                 file.name(), fmt::join(dims, " x "), file.file_size(),
                                 file.is_gzip() ? " of gzip data" : ""));
@@ -96,7 +96,7 @@ void prefer_large_pages(std::vector<uint8_t>& data) {
 
 std::vector<uint8_t> read_content(Unpacker& file, uint64_t size) {
   std::vector<uint8_t> data;
-  data.reserve(std::min({size, file.most(), kReserveAtMost}));
+  data.reserve(std::min({size, file.max_size(), kReserveAtMost}));
   prefer_large_pages(data);
   while (data.size() < size) {
     const size_t begin = data.size();

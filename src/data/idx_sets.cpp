@@ -32,7 +32,7 @@ struct Known {
   const char* name;
   const char* title;
   const char* description;
-  std::array<const char*, kFiles> md5;  ///< of the unpacked files
+  std::array<const char*, kFiles> md5;  ///< md5 of the unpacked files
   std::array<const char*, kClasses> class_names;
   std::array<const char*, 2> mirrors;
   const char* package;  ///< Debian package; empty: fetched from the mirrors

@@ -33,7 +33,7 @@ class Unpacker {
   [[nodiscard]] uint64_t file_size() const { return file_size_; }
 
   /// Returns an upper bound of the content's size: deflate shrinks at most 1032 to 1.
-  [[nodiscard]] uint64_t most() const { return gzip_ ? file_size_ * 1032 : file_size_; }
+  [[nodiscard]] uint64_t max_size() const { return gzip_ ? file_size_ * 1032 : file_size_; }
 
  private:
   void start();

@@ -32,9 +32,9 @@ class Connection {
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] Stage stage() const { return stage_; }
   /// Returns the time to call `advance` at, even if nothing can be read or written.
-  [[nodiscard]] Clock::time_point until() const { return until_; }
+  [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
   /// Returns the events for poll(2) to wait for.
-  [[nodiscard]] pollfd polled() const;
+  [[nodiscard]] pollfd poll_request() const;
 
   /// Moves bytes; returns false once the connection is over.
   bool advance();
@@ -50,13 +50,13 @@ class Connection {
   bool receive();
   bool send();
   /// Discards incoming bytes; returns false if the client is gone.
-  [[nodiscard]] bool listens() const;
+  [[nodiscard]] bool discard_input() const;
 
   uint64_t number_;
   base::FileHandle socket_;
   const Limits& limits_;
   Stage stage_ = Stage::receiving;
-  Clock::time_point until_;
+  Clock::time_point deadline_;
   std::string request_;
   std::string unsent_;
 };

@@ -192,8 +192,8 @@ void Server::Impl::wait() {
   polled_.assign({{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}});
   int timeout = -1;
   for (const Connection& one : connections_) {
-    polled_.push_back(one.polled());
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(one.until() - Connection::Clock::now());
+    polled_.push_back(one.poll_request());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(one.deadline() - Connection::Clock::now());
     const int most = static_cast<int>(std::max<int64_t>(0, left.count()));
     timeout = timeout < 0 ? most : std::min(timeout, most);
   }

@@ -247,7 +247,7 @@ std::vector<int64_t> squeezed(NodeReader& r, const std::vector<int64_t>& dims) {
   return kept;
 }
 
-NodeImporter find_folder(std::string_view op) {
+NodeImporter find_constant_folder(std::string_view op) {
   const auto found = std::find_if(kFolded.begin(), kFolded.end(), [&](const Folded& entry) { return entry.op == op; });
   return found == kFolded.end() ? nullptr : found->importer;
 }

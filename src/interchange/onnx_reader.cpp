@@ -54,7 +54,7 @@ void OnnxBuilder::run(const NodeProto& node) {
     const auto* known = std::get_if<Known>(&item(name, node));
     all_known = all_known && known != nullptr && !known->is_float;
   }
-  NodeImporter importer = find_folder(node.op_type());
+  NodeImporter importer = find_constant_folder(node.op_type());
   const bool makes_known = node.op_type() == "Shape" || node.input_size() == 0;
   if (importer == nullptr || !(all_known || makes_known)) importer = find_importer(node.op_type());
   if (importer == nullptr) reader.refuse("this op cannot be imported; these can: " + importable_ops());

@@ -94,7 +94,7 @@ using NodeImporter = void (*)(NodeReader&);
 /// Returns the importer for nodes with tensors of the graph; null if the op has none.
 NodeImporter find_importer(std::string_view op);
 /// Returns the importer for nodes that have only known integers as inputs, and for nodes that make them.
-NodeImporter find_folder(std::string_view op);
+NodeImporter find_constant_folder(std::string_view op);
 /// Returns "Abs, Add, ...".
 std::string importable_ops();
 

@@ -30,7 +30,7 @@ Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, const std::vector<
 /// Sums `x` down to `shape`, undoing a broadcast.
 Value reduce_to(Value x, const Shape& shape);
 
-/// Builders of backward ops, for gradient rules only: they take true gradients, which are zero where a layout pads the
+/// Build backward ops, for gradient rules only. They take true gradients, which are zero in a layout's pad rows of the
 /// batch. bias_grad sums over every axis but axis 1.
 Value bias_grad(Value dy);
 Value conv2d_grad_input(Value dy, Value weights, const Shape& input, const Window& window);

@@ -103,8 +103,8 @@ class Fusion {
     return true;
   }
 
-  /// Drops a bias_grad that comes before its partner; it is mapped when the partner is met. Returns false if a node in
-  /// between needs it.
+  /// Returns true if a bias_grad that comes before its partner may be dropped here, to be mapped when the partner is
+  /// met: no other node needs it.
   [[nodiscard]] bool defer(int32_t i) const {
     for (const graph::Node& node : work_.graph.nodes()) {
       if (std::find(node.inputs.begin(), node.inputs.end(), graph::ValueId{i, 0}) != node.inputs.end()) return false;

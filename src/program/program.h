@@ -101,7 +101,7 @@ class Program {
   std::vector<KernelInfo> infos_;
   std::vector<Step> once_;
   std::vector<Step> steps_;
-  std::vector<Stretch> stretches_;       // of steps_; mostly two
+  std::vector<Stretch> stretches_;       // stretches of steps_; mostly two
   std::unique_ptr<std::byte*[]> bases_;  // arena, parameters, gradients, inputs...
   Buffer arena_;
   RunTimes times_;

@@ -18,7 +18,7 @@ namespace {
 using Members = std::vector<std::unique_ptr<Collective>>;
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets it
   return value == nullptr ? "" : value;
 }
 

@@ -82,7 +82,7 @@ std::string_view name(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
 void limit_isa_from_environment() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const char* text = std::getenv("LOCKSTEP_MAX_ISA");  // NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile
+    const char* text = std::getenv("LOCKSTEP_MAX_ISA");  // NOLINT(concurrency-mt-unsafe): no thread sets it
     if (text == nullptr || *text == '\0') return;
     try {
       limit_isa(parse_isa(text));

@@ -17,7 +17,7 @@ struct UnfoldedPlan {
   Shape weights;  ///< unfolded
   int64_t batch = 1;
   int64_t out_channels = 1;
-  Shape dst;  ///< of the whole batch
+  Shape dst;  ///< shape for the whole batch
   graph::Layout layout;
   bool winograd = false;  ///< true if Winograd's algorithm should compute it
 };

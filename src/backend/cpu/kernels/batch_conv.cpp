@@ -24,8 +24,8 @@ constexpr int kColumns = kRegisters == 32 ? 4 : 2;
 
 struct Tile {
   const float* src;      // channel 0, first valid row, position 0
-  const float* weights;  // of the tile's first channel, source channel 0, first valid row, tap 0
-  const float* bias;     // of the tile's first channel, or null
+  const float* weights;  // weights at the tile's first channel, source channel 0, first valid row, tap 0
+  const float* bias;     // bias at the tile's first channel, or null
   float* dst;
   int64_t rows;     // valid rows of taps
   int64_t columns;  // index of the first output column

@@ -22,7 +22,7 @@ struct WeightsJob {
   int64_t kernel_height = 0;
   int64_t kernel_width = 0;
   int64_t stride_rows = 1;
-  int64_t stride = 1;  ///< of columns
+  int64_t stride = 1;  ///< stride of columns
   int64_t pad_top = 0;
   int64_t pad_left = 0;
   int64_t group = 1;  ///< blocks processed together

@@ -169,7 +169,7 @@ struct ColumnTile {
   float* c;
   int64_t c_row;
   int64_t k;
-  int64_t rows;  // of this tile, at most kStrip * kLanes
+  int64_t rows;  // rows of this tile, at most kStrip * kLanes
   bool relu;
 };
 

@@ -15,7 +15,7 @@ struct RandomRows {
   int64_t width = 0;
 };
 
-/// src * kept where the element's uniform number is at least `rate`, else 0. dst may be src.
+/// src * kept if the element's uniform number is at least `rate`, else 0. dst may be src.
 void dropout(const RandomRows& shape, float rate, float kept, const float* src, float* dst, int threads);
 /// low + span * uniform.
 void random_uniform(const RandomRows& shape, float low, float span, float* dst, int threads);

@@ -15,13 +15,13 @@ namespace lockstep::backend::cpu {
 
 /// The unfolding of one axis.
 struct UnfoldedAxis {
-  int64_t size = 1;      ///< of the image
-  int64_t kernel = 1;    ///< of the original convolution
-  int64_t stride = 1;    ///< of the original convolution
+  int64_t size = 1;      ///< size of the image
+  int64_t kernel = 1;    ///< size of the original convolution's kernel
+  int64_t stride = 1;    ///< stride of the original convolution
   int64_t padding = 0;   ///< padding before the image
-  int64_t groups = 1;    ///< of taps
+  int64_t groups = 1;    ///< groups of taps
   int64_t step = 0;      ///< taps between groups
-  int64_t taps = 1;      ///< of the new convolution
+  int64_t taps = 1;      ///< taps of the new convolution
   int64_t unfolded = 1;  ///< size of the unfolded image
 };
 
@@ -30,7 +30,7 @@ UnfoldedAxis unfolded_axis(int64_t size, int64_t kernel, int64_t stride, int64_t
 
 struct Unfold {
   UnfoldedAxis h, w;
-  int64_t channels = 1;       ///< of the image
+  int64_t channels = 1;       ///< channels of the image
   bool plain_source = false;  ///< false: the channels fill whole blocks
   int block = 16;
 

@@ -39,7 +39,7 @@ int64_t winograd_scratch(const Winograd& w, int64_t images);
 /// Transforms plain weights [O][C][3][3]. With `backward`, `w` is winograd_backward of the convolution they belong to.
 void winograd_weights(const Winograd& w, bool backward, const float* src, float* dst, int threads);
 
-/// dst = conv(src, weights) + bias, through ReLU if asked for; no bias: null.
+/// dst = conv(src, weights) + bias, through ReLU if requested; no bias: null.
 void winograd_forward(const Winograd& w, int64_t images, const float* src, const float* weights, const float* bias,
                       bool relu, float* dst, float* scratch, int threads);
 
