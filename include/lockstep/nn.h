@@ -48,8 +48,7 @@ struct BuildRequest {
   bool training = true;  ///< false: dropout and noise are off
   Shape image;           ///< [channels, height, width] of the data
   int64_t classes = 10;
-  std::map<std::string, std::string>
-      options;  ///< resolved: checked against the model's own options, defaults filled in
+  std::map<std::string, std::string> options;  ///< resolved: checked, with defaults filled in
 };
 
 struct ModelOption {

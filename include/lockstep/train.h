@@ -106,9 +106,8 @@ struct WorkerRecord {
   uint64_t updates = 0;  ///< updates that contain its gradients
   uint64_t dropped = 0;  ///< gradients that arrived too late
   uint64_t restarts = 0;
-  double finished_seconds = 0;  ///< since the start of training
-  std::vector<uint64_t>
-      staleness;  ///< number of its updates with staleness 0, 1, 2, ...; the last entry counts that staleness or more
+  double finished_seconds = 0;      ///< since the start of training
+  std::vector<uint64_t> staleness;  ///< number of updates with staleness 0, 1, 2, ...; the last entry: that or more
   double staleness_mean = 0;
   uint64_t staleness_max = 0;
   double wait_share = 0;       ///< share of its time spent waiting for parameters or other members

@@ -10,10 +10,9 @@
 namespace lockstep::data {
 
 struct ReadImagesOptions {
-  ImageShape expected;  ///< image shape of the model; other sizes are a DataError that names both; empty: any
-  std::string array;    ///< array of an npz file; empty: the only one, or else the first with a known name
-  std::string
-      label_array;  ///< array of its labels; empty: no labels, unless `array` is empty and the pair has known names
+  ImageShape expected;      ///< image shape of the model; other sizes are a DataError that names both; empty: any
+  std::string array;        ///< array of an npz file; empty: the only one, or else the first with a known name
+  std::string label_array;  ///< array of its labels; empty: none, unless `array` is empty and both are found by name
 };
 
 Examples read_images(const std::string& path, const ReadImagesOptions& options = {});
