@@ -264,7 +264,7 @@ TEST(YamlModelErrors, NamesMustBeEarlierOnes) {
   EXPECT_THAT(layer_error("  - relu: {name: a, inputs: a}\n"), HasSubstr("the layer itself"));
   EXPECT_THAT(layer_error("  - relu: {name: first}\n  - tanh: {inputs: frist}\n"), HasSubstr("did you mean 'first'?"));
   EXPECT_THAT(layer_error("  - relu: {name: a}\n  - tanh: {name: a}\n"), HasSubstr("already the layer on line 3"));
-  EXPECT_THAT(layer_error("  - relu: {name: images}\n"), HasSubstr("is taken"));
+  EXPECT_THAT(layer_error("  - relu: {name: images}\n"), HasSubstr("is reserved"));
   for (const char* name : {"a/", "/a", "a//b", "a b", "''", "[a]", "-a"}) {
     EXPECT_THAT(layer_error("  - relu: {name: " + std::string(name) + "}\n"), HasSubstr("is not a name")) << name;
   }
@@ -304,8 +304,8 @@ TEST(YamlModelErrors, KeysAndTypes) {
   EXPECT_THAT(layer_error("  - []\n"), HasSubstr("not a list"));
   EXPECT_THAT(layer_error("  - {name: a}\n"), HasSubstr("needs an op"));
   EXPECT_THAT(error_of("image: [28, 28]\nlayers: [relu]\n"), HasSubstr("[channels, height, width]"));
-  EXPECT_THAT(error_of("options: {classes: 3}\nlayers: [relu]\n"), HasSubstr("is taken"));
-  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"), HasSubstr("not one of those"));
+  EXPECT_THAT(error_of("options: {classes: 3}\nlayers: [relu]\n"), HasSubstr("is reserved"));
+  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"), HasSubstr("not one of the allowed"));
 }
 
 TEST(YamlModelErrors, HugeSizesAreRefusedWithTheMemoryTheyNeed) {
@@ -330,7 +330,7 @@ TEST(YamlModelErrors, WhatIsNoModelAtAll) {
   EXPECT_THAT(error_of("layers: [}"), AllOf(StartsWith("m.yaml:1:"), HasSubstr("not valid YAML")));
   EXPECT_THAT(error_of("name: x\n"), HasSubstr("has no `layers:`"));
   EXPECT_THAT(error_of("layers: []\n"), HasSubstr("layers: is empty"));
-  EXPECT_THAT(error_of("layers: [relu]\n---\nlayers: [relu]\n"), HasSubstr("goes on after the end"));
+  EXPECT_THAT(error_of("layers: [relu]\n---\nlayers: [relu]\n"), HasSubstr("content after the end"));
   EXPECT_THAT(error_of("layers: &a [relu]\nname: *a\n"), HasSubstr("anchors"));
   EXPECT_THAT(error_of("layers: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested deeper"));
   EXPECT_THAT(error_of("layers: " + std::string(100000, '[')), Not(HasSubstr("no error")));

@@ -130,8 +130,8 @@ TEST(Yaml, SyntaxErrorsNameFileLineAndColumn) {
   EXPECT_THAT(yaml_error("a: b: c\n"), StartsWith("my.yaml:1:5: not valid YAML"));
   EXPECT_THAT(yaml_error("- lr\n- batch\n"), HasSubstr("must hold settings"));
   EXPECT_THAT(yaml_error("just text"), HasSubstr("must hold settings"));
-  EXPECT_THAT(yaml_error("lr: 1\n---\nlr: 2\n"), HasSubstr("goes on after the end"));
-  EXPECT_THAT(yaml_error(", x: [1]}\n"), HasSubstr("goes on after the end")) << "LoadAll would not return";
+  EXPECT_THAT(yaml_error("lr: 1\n---\nlr: 2\n"), HasSubstr("content after the end"));
+  EXPECT_THAT(yaml_error(", x: [1]}\n"), HasSubstr("content after the end")) << "LoadAll would not return";
   EXPECT_THAT(yaml_error("{a: 1}: 2\n"), HasSubstr("a key must be plain text"));
 }
 
