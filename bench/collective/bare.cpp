@@ -36,7 +36,7 @@ void send_all(int socket, const std::byte* bytes, size_t size) {
   }
 }
 
-/// Two ends of a TCP connection over loopback.
+/// Returns the two ends of a TCP connection over loopback.
 std::array<base::FileHandle, 2> loopback_pair() {
   const base::FileHandle listener(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
@@ -62,7 +62,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 }  // namespace
 
-/// Each side writes into its own slots and reads the other's; the counters say how many pieces are there.
+/// Each side writes into its own slots and reads the other's. The counters hold the number of pieces written.
 struct BarePartner::Shared {
   static constexpr size_t kSlots = 2;
   struct Side {
@@ -117,7 +117,7 @@ void BarePartner::serve() {
 }
 
 BareTimes BarePartner::measure(const Command& command) {
-  socket_exchange(1);  // both are there
+  socket_exchange(1);  // waits until both sides are ready
   auto start = Clock::now();
   for (int i = 0; i < command.times; ++i) socket_exchange(command.bytes);
   const double socket = seconds_since(start) / command.times;

@@ -1,6 +1,6 @@
-// What two processes need at least to exchange N bytes: over a socket of loopback, and through shared memory with plain
-// copies. The other process is forked by the constructor, which wants no threads to be running, and does the same calls
-// as this one; it ends with this object. One thread.
+// The least work with which two processes can exchange N bytes: over a loopback socket, and through shared memory with
+// plain copies. The constructor forks the other process, so no threads may be running. The other process makes the same
+// calls as this one and ends with this object. One thread.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,13 @@ struct BareTimes {
 
 class BarePartner {
  public:
-  /// `spin`: how long a wait polls before it sleeps.
+  /// `spin`: duration that a wait polls before it sleeps.
   BarePartner(size_t largest, std::chrono::microseconds spin);
   ~BarePartner();
   BarePartner(const BarePartner&) = delete;
   BarePartner& operator=(const BarePartner&) = delete;
 
-  /// Both send `bytes` to each other and receive as many, `times` times, by each way.
+  /// Sends `bytes` in both directions, `times` times, over the socket and through memory.
   BareTimes exchange(size_t bytes, int times);
 
  private:

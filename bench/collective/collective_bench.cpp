@@ -1,11 +1,11 @@
-// What an all-reduce costs, as a ratio to two processes that exchange as many bytes over a bare socket of loopback, and
-// through shared memory with plain copies; all in one run and in turn.
+// The cost of an all-reduce, as a ratio to two processes that exchange the same number of bytes over a bare loopback
+// socket, and through shared memory with plain copies. All are measured in turn in one run.
 //
 //   collective_bench [--engines inprocess,gloo] [--ranks 2,3,4] [--bytes 4000,250000,...] [--rounds 10] [--spin US]
 //   mpirun -n 3 collective_bench
 //
-// A round is a block of exchanges by each way. Rank 0 measures; a barrier comes before each block, so that nobody's
-// part was there beforehand.
+// A round is a block of exchanges by each way. Rank 0 measures. A barrier precedes each block, so that no rank's part
+// is ready beforehand.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +41,7 @@ struct Times {
   }
 };
 
-/// Enough exchanges in a row that starting together does not matter.
+/// Returns enough exchanges in a row for the common start not to matter.
 int block_of(size_t bytes) { return static_cast<int>(std::clamp<size_t>(20'000'000 / bytes, 1, 200)); }
 
 void check(const base::Status& result) {
@@ -64,7 +64,7 @@ void report(const Collective& group, size_t bytes, Times& engine, Times& socket,
   std::fflush(stdout);
 }
 
-/// What each rank does; the one with a partner measures the bare exchanges too.
+/// Runs on each rank; the rank with a partner also measures the bare exchanges.
 void measure(Collective& group, const Options& options, BarePartner* partner) {
   for (const size_t bytes : options.bytes) {
     std::vector<float> data(bytes / sizeof(float), 0.0F);
@@ -72,7 +72,7 @@ void measure(Collective& group, const Options& options, BarePartner* partner) {
     Times engine;
     Times socket;
     Times copy;
-    for (int round = -1; round < options.rounds; ++round) {  // the first one warms up
+    for (int round = -1; round < options.rounds; ++round) {  // the first round warms up
       if (partner != nullptr) {
         const BareTimes bare = partner->exchange(bytes, times);
         if (round >= 0) socket.seconds.push_back(bare.socket);
@@ -116,7 +116,7 @@ void run(Options options) {
 
 int main(int argc, char** argv) {
   lockstep::bench::Options options;
-  CLI::App app("What an all-reduce costs, as a ratio to a bare exchange of as many bytes between two processes");
+  CLI::App app("Measures the cost of an all-reduce, as a ratio to a bare exchange between two processes");
   app.add_option("--engines", options.engines, "only these")->delimiter(',');
   app.add_option("--ranks", options.ranks, "sizes of groups")->delimiter(',');
   app.add_option("--bytes", options.bytes, "sizes of vectors")->delimiter(',');

@@ -39,7 +39,7 @@ void make_prototypes(std::vector<float>& images, std::vector<int32_t>& labels, i
   }
 }
 
-/// The mean of two uniform numbers has the mean 1/2 and the variance 1/24.
+/// Standardises images: the mean of two uniform numbers has the mean 1/2 and the variance 1/24.
 void standardise(std::vector<float>& images) {
   for (float& pixel : images) pixel = (pixel - 0.5F) * 4.898979F;
 }

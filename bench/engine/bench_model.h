@@ -1,6 +1,6 @@
-// A model ready to train in a benchmark: its programs, parameters, exchange and one batch in memory. The batch is of
-// images that can be learnt (prototypes under noise), standardised for models that want it, and of plain noise for a
-// model of generated images.
+// A model ready to train in a benchmark: its programs, parameters, exchange and one batch in memory. The batch holds
+// learnable images (prototypes under noise), standardised for models that want it, or plain noise for a model of
+// generated images.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ struct BenchOptions {
   int threads = 1;
   bool exact_conv = false;
   bool bf16 = false;
-  settings::Options options = {};  ///< of the model
+  settings::Options options = {};  ///< model options
 };
 
 class BenchModel {
  public:
   explicit BenchModel(const BenchOptions& options);
 
-  /// One whole training step on the given batch: forward, backward, update; gives the loss.
+  /// Runs one whole training step on the given batch (forward, backward, update); returns the loss.
   float step(const float* images, const int32_t* labels, int64_t count);
-  /// The same on the built-in batch.
+  /// Runs one step on the built-in batch.
   float step() { return step(images_.data(), labels_.data(), options_.batch); }
 
   [[nodiscard]] std::span<float> images() { return images_; }

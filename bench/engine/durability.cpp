@@ -1,9 +1,9 @@
-// What the durability of a parameter server costs: updates/s of a shard in each setting, in turns in one run, as ratios
-// to memory alone. No network; one contribution per update.
+// The cost of a parameter server's durability: updates per second of a shard with each setting, measured in turns in
+// one run, as ratios to memory alone. No network; one contribution per update.
 //
 //   durability --folder DIR --seconds 1 --rounds 3
 //
-// The state files lie in DIR, whose disk is what `machine` measures.
+// The state files lie in DIR; its disk is the one that `machine` measures.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -41,7 +41,7 @@ constexpr std::array<Workload, 3> kWorkloads{{{"lr, sgd", 7850, optim::Method::s
 constexpr std::array kDurabilities{ps::Durability::checkpoint, ps::Durability::process, ps::Durability::machine};
 constexpr std::array<const char*, 3> kNames{"checkpoint", "process", "machine"};
 
-/// One shard that is updated for a while, again and again.
+/// A shard that is updated repeatedly for a given time.
 class Contestant {
  public:
   Contestant(const Workload& workload, ps::Durability durability, const Options& options, const std::string& file)
@@ -65,7 +65,7 @@ class Contestant {
     std::filesystem::remove(file_ + ".lock", ignored);
   }
 
-  /// Seconds per update over one turn.
+  /// Returns the seconds per update over one turn.
   double turn(double seconds) {
     const auto start = Clock::now();
     int updates = 0;
@@ -112,11 +112,11 @@ void measure(const Workload& workload, const Options& options) {
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("What the durability of a parameter server costs");
-  app.add_option("--folder", options.folder, "where the state files lie for the while");
+  CLI::App app("Measures the cost of a parameter server's durability");
+  app.add_option("--folder", options.folder, "folder for temporary state files");
   app.add_option("--seconds", options.seconds, "per turn")->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "turns of each setting; the best counts")->check(CLI::PositiveNumber);
-  app.add_option("--threads", options.threads, "of a shard")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads, "threads of a shard")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   for (const Workload& workload : kWorkloads) measure(workload, options);
   return 0;

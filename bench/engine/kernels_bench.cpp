@@ -1,5 +1,5 @@
-// The CPU kernels on the shapes of softmax regression and LeNet, in GFLOP/s or GB/s and as a share of what the same
-// cores do with multiply-adds alone. Arguments: layer, batch, threads. LOCKSTEP_MAX_ISA limits the instruction set.
+// The CPU kernels on the shapes of softmax regression and LeNet, in GFLOP/s or GB/s and as a share of the same cores'
+// peak with multiply-adds alone. Arguments: layer, batch, threads. LOCKSTEP_MAX_ISA limits the instruction set.
 //
 //   kernels_bench --benchmark_filter=conv/.*/64/2
 #include <benchmark/benchmark.h>
@@ -25,7 +25,7 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Operations per second of one core: nothing can be faster.
+/// Returns the operations per second of one core, an upper bound.
 double peak() {
   static const double flops = 1e9 * bench::measure_gflops(1);
   return flops;
@@ -46,7 +46,7 @@ class Floats {
   std::unique_ptr<float, Free> data_;
 };
 
-/// Times body, which does so many operations or moves so many bytes per call.
+/// Times body, which does `flops` operations or moves `bytes` bytes per call.
 template <class Body>
 void run(benchmark::State& state, int threads, double flops, double bytes, Body body) {
   for (auto _ : state) {
@@ -85,7 +85,7 @@ struct ConvCase {
     return conv;
   }
 
-  /// Taps outside the image are not counted: nobody computes them.
+  /// Taps outside the image are not counted, since no kernel computes them.
   [[nodiscard]] double flops() const {
     const double taps = conv.window.pad_top > 0 ? 28 * 5 - 6 : 10 * 5;
     return 2.0 * static_cast<double>(conv.batch * conv.in_channels * conv.out_channels) * taps * taps;

@@ -17,12 +17,12 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Independent chains of multiply-adds, enough to hide the latency; gives the operations done.
+/// Runs independent chains of multiply-adds, enough to hide the latency; returns the number of operations.
 double multiply_add(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999F);
   const auto term = hn::Set(d, 0.001F);
-  // Each begins elsewhere: compilers make one chain of equal ones.
+  // Each chain has its own start value: compilers merge equal ones.
   auto a = hn::Set(d, 1.0F), b = hn::Set(d, 1.1F), c = hn::Set(d, 1.2F), e = hn::Set(d, 1.3F), f = hn::Set(d, 1.4F);
   auto g = hn::Set(d, 1.5F), h = hn::Set(d, 1.6F), i = hn::Set(d, 1.7F), j = hn::Set(d, 1.8F), k = hn::Set(d, 1.9F);
   for (int64_t r = 0; r < rounds; ++r) {
@@ -43,7 +43,7 @@ double multiply_add(int64_t rounds, float* sink) {
   return 2.0 * 10.0 * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
 }
 
-/// Sums an array, which is as fast as memory can be read.
+/// Sums an array, which is as fast as reading memory.
 float read_all(const float* data, int64_t count) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

@@ -1,11 +1,11 @@
-// What the machine can do at most, measured: the distance to it is what a benchmark should show.
+// Measures the machine's limits; a benchmark shows the distance to them.
 #pragma once
 
 namespace lockstep::bench {
 
-/// Float32 operations from registers, in GFLOP/s: a multiply-add is two.
+/// Measures float32 operations from registers, in GFLOP/s; a multiply-add counts as two.
 double measure_gflops(int threads);
-/// Reading arrays far larger than the caches, in GB/s.
+/// Measures reads of arrays far larger than the caches, in GB/s.
 double measure_bandwidth(int threads);
 
 }  // namespace lockstep::bench

@@ -1,6 +1,6 @@
 // Measures the cost of an empty parallel loop, and of changing the number of parts from one loop to the next. The
-// second figure is a ratio to loops of a constant size in the same run: where it is far from 1, the OpenMP runtime ends
-// and creates threads in between.
+// second figure is a ratio to loops of a constant size in the same run. A ratio far from 1 means that the OpenMP
+// runtime ends and creates threads in between.
 //
 //   parallel_regions [THREADS]
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ constexpr int kLoops = 500;  ///< loops of each size in a round
 constexpr int kRounds = 15;
 constexpr double kMicro = 1e6;
 
-/// Loops with these many parts in turn; microseconds for one of them.
+/// Runs loops with these numbers of parts in turn; returns the microseconds of one loop.
 double measure(const std::vector<int>& parts, int team) {
   const Clock::time_point before = Clock::now();
   for (int i = 0; i < kLoops; ++i) {
@@ -46,7 +46,7 @@ int run(int team) {
   for (int parts = team / 2; parts >= 1; parts /= 2) rows.push_back({{parts}});
   for (int parts = team / 2; parts >= 1; parts /= 2) rows.push_back({{team, parts}});
   for (Row& row : rows) measure(row.parts, team);
-  // Interleaved, so that a busy machine disturbs all alike.
+  // Interleaved, so that other load on the machine disturbs all equally.
   for (int round = 0; round < kRounds; ++round) {
     for (Row& row : rows) row.best = std::min(row.best, measure(row.parts, team));
   }

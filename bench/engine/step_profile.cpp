@@ -1,5 +1,5 @@
-// Where the time of a training step goes, by kernel, and each kernel's share of the machine's peak measured in the same
-// run. Winograd's convolutions are counted as the direct sums they stand for, so they may exceed the peak.
+// The time of a training step by kernel, and each kernel's share of the machine's peak measured in the same run.
+// Winograd's convolutions count as the direct sums they replace, so they may exceed the peak.
 //
 //   step_profile [MODEL [BATCH [THREADS [OPTIMIZER]]]] [--exact-conv]
 #include <algorithm>
@@ -31,7 +31,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// The median time of each kernel over many runs, in microseconds.
+/// Returns the median time of each kernel over many runs, in microseconds.
 std::vector<double> kernel_times(program::Program& program, int runs) {
   std::vector<std::vector<double>> samples(program.kernels().size(), std::vector<double>(static_cast<size_t>(runs)));
   for (size_t i = 0; i < static_cast<size_t>(runs); ++i) {
@@ -46,7 +46,7 @@ std::vector<double> kernel_times(program::Program& program, int runs) {
   return times;
 }
 
-/// GFLOP/s of a kernel and its share of the peak; blank for those that are not arithmetic but memory.
+/// Returns the GFLOP/s of a kernel and its share of the peak; blank for kernels bound by memory.
 std::string rate_text(double flops, double us, double peak) {
   constexpr double kWorthSaying = 0.02;
   const double rate = flops / us / 1e3;
@@ -76,7 +76,7 @@ void print_kernels(const program::Program& program, const std::vector<double>& t
               "");
 }
 
-/// Runs for about a second to warm up and says how many runs take the given time, within limits.
+/// Warms up for about a second; returns the number of runs that take the given time, within limits.
 int runs_in(BenchModel& model, double seconds) {
   constexpr int kFewest = 3;
   constexpr int kMost = 200;

@@ -40,13 +40,13 @@ struct Options {
 struct Measured {
   double ms_per_step = 0;
   uint64_t steps = 0;
-  double first_loss = 0;  ///< of the first and last step, or mean of the first and last epoch: it must have fallen
+  double first_loss = 0;  ///< loss of the first and last step, or mean of the first and last epoch; it must have fallen
   double last_loss = 0;
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// A figure of this process from /proc, in MB: VmRSS is what it holds, VmHWM the most that it has held.
+/// Returns a figure of this process from /proc, in MB: VmRSS is the memory held now, VmHWM the peak.
 double memory_mb(const std::string& figure) {
   std::ifstream status("/proc/self/status");
   std::string name;
@@ -86,7 +86,7 @@ Measured time_steps(BenchModel& model, double seconds, uint64_t warm_up) {
   return measured;
 }
 
-/// Trains over the data through the loader with the product's own training loop; the second epoch counts.
+/// Trains over the data through the loader with the product's own training loop; measures the second epoch.
 Measured time_epoch(BenchModel& model, const BenchOptions& options, const std::string& folder) {
   data::LoadOptions load;
   load.source.data_dir = folder;
@@ -120,9 +120,10 @@ void write(std::ofstream& file, std::span<T> values) {
   file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
 }
 
-/// Writes the batch and the initial parameters, from which the peers start too, then prints the first losses.
+/// Writes the batch and the initial parameters, which the peers start from too, then prints the first losses.
 int check(BenchModel& model, const Options& options) {
-  // At its initial parameters AlexNet says the same to all faint images: stronger ones make the losses differ.
+  // With its initial parameters AlexNet gives the same answer for all faint images; stronger ones make the losses
+  // differ.
   if (options.model.model == "alexnet") {
     for (float& pixel : model.images()) pixel *= 20;
   }
@@ -137,7 +138,7 @@ int check(BenchModel& model, const Options& options) {
   return 0;
 }
 
-/// Two programs cannot be compared while each draws masks of its own.
+/// Turns dropout off: programs with different masks cannot be compared.
 void drop_nothing(BenchOptions& options) {
   const std::vector<nn::ModelOption>& known = nn::find_model(options.model).options;
   const auto is_dropout = [](const nn::ModelOption& option) { return option.name == "dropout"; };

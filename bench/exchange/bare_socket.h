@@ -1,4 +1,4 @@
-// A bare TCP connection on loopback, which exchanges are compared with, and times of both.
+// A bare TCP connection on loopback, the baseline of exchanges, and times of both.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,14 @@ namespace lockstep::bench {
 using Clock = std::chrono::steady_clock;
 using Buffer = std::vector<std::byte>;
 
-/// Throws Error with what errno says.
+/// Throws Error with the text of errno.
 [[noreturn]] void fail(const std::string& what);
 
 void send_all(int socket, std::span<const std::byte> bytes);
-/// False where the other side has ended.
+/// Returns false if the other side has ended.
 bool receive_all(int socket, std::span<std::byte> bytes);
 
-/// Listens on a port that was free.
+/// Listens on a free port.
 class Listener {
  public:
   Listener();

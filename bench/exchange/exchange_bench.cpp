@@ -1,11 +1,11 @@
-// What an exchange with a parameter server costs in transport, as a ratio to a bare socket that carries the same bytes.
+// The transport cost of an exchange with a parameter server, as a ratio to a bare socket that carries the same bytes.
 //
 //   exchange_bench [--rounds 30] [--model lr|lenet|alexnet] [--slice BYTES] [--spin MICROSECONDS] [--keys DIR] [--json]
 //
 // Two processes on loopback, all in one run and in turn. Bare: send N bytes, then receive N bytes into a prepared
-// buffer. Exchange: a push of N bytes in frames, copied to its place in the server, which answers with N bytes once it
-// has everything; the client copies those to their place. Pipelined: the server answers every frame as it comes.
-// A second stream stands open and idle meanwhile, as the one for heartbeats does in a cluster.
+// buffer. Exchange: push N bytes in frames; the server copies them to their place and answers with N bytes once it has
+// all of them; the client copies those to their place. Pipelined: the server answers every frame on arrival. A second
+// stream is open and idle meanwhile, like the heartbeats' stream in a cluster.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,8 +42,8 @@ struct Model {
   const char* name;
   size_t floats;
   double target;
-  int rounds;  ///< how many times those asked for
-  int block;   ///< how many exchanges of one kind follow each other
+  int rounds;  ///< multiple of the requested rounds
+  int block;   ///< consecutive exchanges of one kind
 };
 constexpr Model kModels[] = {
     {"lr", 7850, 2.5, 20, 10}, {"lenet", 61706, 2.8, 10, 5}, {"alexnet", 61'000'000, 1.3, 1, 1}};
@@ -55,7 +55,7 @@ struct Ports {
   int stream = 0;
 };
 
-/// Sends back as many bytes as come, after all of them.
+/// Receives all bytes, then sends as many back.
 void serve_bare(const Listener& listener) {
   const base::FileHandle socket = listener.accept();
   Buffer staging;
@@ -73,7 +73,7 @@ bool send_slice(Stream& stream, const Header& header, std::span<const std::byte>
   return result.ok();
 }
 
-/// The frames of a whole buffer.
+/// Sends the frames of a whole buffer.
 bool send_slices(Stream& stream, Header header, std::span<const std::byte> bytes, size_t slice) {
   header.count = bytes.size();
   for (size_t at = 0; at < bytes.size(); at += slice) {
@@ -171,7 +171,7 @@ class Client {
     Header header;
     header.kind = kPushPipelined;
     bool sent = true;
-    const bool one = out.size() <= options_.slice;  // then there is nothing to pipeline
+    const bool one = out.size() <= options_.slice;  // a single slice leaves nothing to pipeline
     std::thread writer;
     if (one) {
       sent = send_slices(*stream_, header, out, options_.slice);
@@ -188,14 +188,14 @@ class Client {
   const Options options_;
   base::FileHandle bare_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Stream> control_;  ///< idle, as the stream is on which heartbeats go
+  std::unique_ptr<Stream> control_;  ///< idle, like the stream of heartbeats
   std::thread control_reader_;
 };
 
 struct Times {
   std::vector<double> seconds;
   void add(double time, int round) {
-    if (round >= 0) seconds.push_back(time);  // those before warm up
+    if (round >= 0) seconds.push_back(time);  // rounds below 0 warm up
   }
   [[nodiscard]] double best() const { return bench::best(seconds); }
   [[nodiscard]] double median() const { return bench::median(seconds); }
@@ -263,12 +263,12 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   lockstep::bench::Options options;
-  CLI::App app("What an exchange costs in transport, as a ratio to a bare socket");
+  CLI::App app("Measures the transport cost of an exchange, as a ratio to a bare socket");
   app.add_option("--rounds", options.rounds, "rounds of the largest model; smaller ones get more");
   app.add_option("--model", options.model, "only this one: lr, lenet, alexnet");
   app.add_option("--slice", options.slice, "bytes per frame");
   app.add_option("--spin", options.spin, "microseconds that a wait polls before it sleeps");
-  app.add_option("--keys", options.keys, "folder of keys: with TLS");
+  app.add_option("--keys", options.keys, "use TLS with the keys in this folder");
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   try {

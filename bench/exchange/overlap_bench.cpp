@@ -1,12 +1,12 @@
-// How much of the communication of a training by all-reduce lies behind its computing: two replicas of one process,
-// each with a training of its own on one thread, over an engine that is as slow as a network of --gbit.
+// The share of all-reduce communication that is hidden behind computing. Two replicas of one process, each with a
+// training of its own on one thread, use an engine as slow as a network of --gbit.
 //
 //   overlap_bench [--model alexnet] [--batch 32] [--steps 6] [--warm-up 2] [--gbit 10] [--bucket-mb 25] [--json]
 //
-// Transfer is the time that a replica's operations take, from the moment when the first of both comes; exposed is the
-// part of it that the training thread waits for, with nothing left to compute. Both hold the time in which one replica
-// has to wait for the other to compute. The link is what the bytes take on the network alone. "share" is
-// 1 - exposed / transfer, "of link" is 1 - exposed / link.
+// Transfer is the duration of a replica's operations, from the moment the first replica arrives. Exposed is the part of
+// it that the training thread waits for with nothing left to compute. Both include the time in which one replica waits
+// for the other to compute. The link time is that of the bytes on the network alone. "share" is 1 - exposed / transfer,
+// "of link" is 1 - exposed / link.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,7 @@ struct Step {
   double seconds = 0;
   double transfer = 0;
   double exposed = 0;
-  double bytes = 0;  ///< that this replica sent
+  double bytes = 0;  ///< bytes sent by this replica
 
   Step& operator+=(const Step& other) {
     seconds += other.seconds;
@@ -59,7 +59,7 @@ struct Step {
   }
 };
 
-/// Takes the times of each step from the exchange.
+/// Reads the times of each step from the exchange.
 class Watch final : public train::Hooks {
  public:
   void on_step(const train::StepEvent& event) override {
@@ -159,7 +159,7 @@ class Crew {
       }
     } catch (const std::exception& error) {
       std::fprintf(stderr, "overlap_bench: %s\n", error.what());
-      std::_Exit(1);  // the other one would wait for ever
+      std::_Exit(1);  // the other replica would wait for ever
     }
   }
 
@@ -173,9 +173,9 @@ class Crew {
 };
 
 struct Result {
-  Step mean;         ///< of the measured steps of both replicas
-  double least = 0;  ///< exposed of the replica that came last: without waiting for the other one to compute
-  double link = 0;   ///< seconds that the bytes of a step take
+  Step mean;         ///< mean of the measured steps of both replicas
+  double least = 0;  ///< exposed time of the replica that arrived last, which does not wait for the other to compute
+  double link = 0;   ///< link time of a step's bytes, in seconds
 
   [[nodiscard]] double share() const { return 1 - mean.exposed / mean.transfer; }
   [[nodiscard]] double share_of_link() const { return 1 - mean.exposed / link; }
@@ -218,7 +218,7 @@ void print_json(const Options& options, const allreduce::Communication& all, con
 void print_text(const Options& options, const allreduce::Communication& all, const Result& result, const Crew& crew) {
   fmt::print("{}, {} replicas of one thread, batch {} each, {} Gbit/s, {} buckets of {:.3g} MB\n", options.model,
              kReplicas, options.batch, options.gbit, all.buckets, options.bucket_mb);
-  fmt::print("step {:.1f} ms, transfer {:.1f} ms, exposed {:.1f} ms ({:.1f} of who came last), link alone {:.1f} ms\n",
+  fmt::print("step {:.1f} ms, transfer {:.1f} ms, exposed {:.1f} ms ({:.1f} of the last), link alone {:.1f} ms\n",
              result.mean.seconds * 1e3, result.mean.transfer * 1e3, result.mean.exposed * 1e3, result.least * 1e3,
              result.link * 1e3);
   fmt::print("share {:.1f} %, of link {:.1f} %\n", result.share() * 100, result.share_of_link() * 100);
@@ -245,9 +245,9 @@ int main(int argc, char** argv) {
   CLI::App app("The overlapped share of the communication of a training by all-reduce.");
   app.add_option("--model", options.model);
   app.add_option("--batch", options.batch);
-  app.add_option("--steps", options.steps, "that are measured");
-  app.add_option("--warm-up", options.warm_up, "steps before");
-  app.add_option("--gbit", options.gbit, "of the network, each way, in Gbit/s");
+  app.add_option("--steps", options.steps, "measured steps");
+  app.add_option("--warm-up", options.warm_up, "steps before the measured ones");
+  app.add_option("--gbit", options.gbit, "speed of the network, each way, in Gbit/s");
   app.add_option("--bucket-mb", options.bucket_mb);
   app.add_option("--wire", options.wire);
   app.add_flag("--json", options.json);

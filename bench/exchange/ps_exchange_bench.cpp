@@ -1,12 +1,12 @@
-// What a whole exchange with a parameter server costs, as a ratio to a bare socket that carries the same bytes.
+// The cost of a whole exchange with a parameter server, as a ratio to a bare socket that carries the same bytes.
 //
 //   ps_exchange_bench [--rounds 30] [--model lr|lenet|alexnet] [--durability process] [--spin MICROSECONDS] [--json]
 //
 // A real server (ps::Server, one worker, synchronous, plain SGD) in one process and a worker's ps::PsExchange in
-// another, on loopback, in turn with the bare socket: the gradients go out as a backward pass would announce them,
-// layer by layer from the last on, and the exchange ends when the new parameters are in their place. The optimizer's
-// time, measured in the same run on a shard of the same kind and size, is taken off. Waits block on both sides
-// unless told to spin.
+// another, on loopback, in turn with the bare socket. The gradients are sent in the order of a backward pass, from the
+// last layer to the first, and the exchange ends when the new parameters are in place. The optimizer's time, measured
+// in the same run on a shard of the same kind and size, is subtracted. Waits block on both sides unless --spin is
+// given.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -45,8 +45,8 @@ struct Model {
   const char* name;
   std::vector<int64_t> tensors;
   double target;
-  int rounds;  ///< how many times those asked for
-  int block;   ///< how many of one kind follow each other
+  int rounds;  ///< multiple of the requested rounds
+  int block;   ///< consecutive exchanges of one kind
 
   [[nodiscard]] size_t count() const {
     size_t count = 0;
@@ -67,7 +67,7 @@ const std::vector<Model>& models() {
   return all;
 }
 
-/// Sends back as many bytes as come, after all of them.
+/// Receives all bytes, then sends as many back.
 void serve_bare(const Listener& listener, size_t bytes) {
   const base::FileHandle socket = listener.accept();
   Buffer staging(bytes);
@@ -90,7 +90,7 @@ int threads_of(const Options& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-/// What the server's process tells the worker's, through memory of both.
+/// Values that the server's process passes to the worker's through shared memory.
 struct Told {
   std::atomic<uint64_t> pushes = 0;
   std::atomic<uint64_t> bytes_copied = 0;
@@ -102,7 +102,7 @@ Told* shared_memory() {
   return new (memory) Told;
 }
 
-/// The server's process: a bare one and ours.
+/// The server's process: a bare server and ours.
 class Host {
  public:
   Host(const Model& model, const Options& options) : folder_(options.folder + "/ps-exchange-bench-XXXXXX") {
@@ -130,7 +130,7 @@ class Host {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] int bare_port() const { return bare_port_; }
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  /// CPU time of this process and the server's, in seconds.
+  /// Returns the CPU time of this process and the server's, in seconds.
   [[nodiscard]] double cpu_seconds() const {
     clockid_t server = 0;
     if (clock_getcpuclockid(process_, &server) != 0) fail("the server's clock");
@@ -142,7 +142,7 @@ class Host {
     }
     return seconds;
   }
-  /// Once the server has been idle for a moment.
+  /// Returns the bytes copied per update; call it once the server has been idle for a moment.
   [[nodiscard]] double copied_per_update() const {
     std::this_thread::sleep_for(4 * kTell);
     return static_cast<double>(told_->bytes_copied) / static_cast<double>(std::max<uint64_t>(told_->pushes, 1));
@@ -235,7 +235,7 @@ class Worker {
     return seconds_since(start);
   }
 
-  /// The update alone, as the server makes it.
+  /// Measures the update alone, as the server makes it.
   double optimizer() {
     const auto start = Clock::now();
     const ps::Contribution one{staging_};
@@ -268,7 +268,7 @@ struct Times {
   std::vector<double> seconds;
   double cpu = 0;
 
-  /// A block of one kind; those of rounds before the first warm up.
+  /// Runs a block of one kind; rounds below 0 warm up.
   template <class Once>
   void add(const Host& host, int count, int round, const Once& once) {
     const double before = host.cpu_seconds();
@@ -352,14 +352,14 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   lockstep::bench::Options options;
-  CLI::App app("What an exchange with a parameter server costs, as a ratio to a bare socket");
+  CLI::App app("Measures the cost of an exchange with a parameter server, as a ratio to a bare socket");
   app.add_option("--rounds", options.rounds, "rounds of the largest model; smaller ones get more");
   app.add_option("--model", options.model, "only this one")->check(CLI::IsMember({"lr", "lenet", "alexnet"}));
-  app.add_option("--folder", options.folder, "where the server's state lies for the while");
+  app.add_option("--folder", options.folder, "folder for the server's temporary state");
   app.add_option("--durability", options.durability)->check(CLI::IsMember({"process", "machine", "checkpoint"}));
-  app.add_option("--threads", options.threads, "of the optimizer; 0: one per core");
+  app.add_option("--threads", options.threads, "threads of the optimizer; 0: one per core");
   app.add_option("--spin", options.spin, "microseconds that a wait polls before it sleeps");
-  app.add_flag("--exchange-only", options.only, "nothing but exchanges: for a profiler");
+  app.add_flag("--exchange-only", options.only, "run only exchanges, for a profiler");
   app.add_flag("--json", options.json);
   CLI11_PARSE(app, argc, argv);
   try {

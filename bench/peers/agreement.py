@@ -1,4 +1,4 @@
-"""Whether the contestants compute the same: the same batch and parameters, no dropout, the losses of three steps."""
+"""Checks that the contestants compute the same: same batch and parameters, no dropout, the losses of three steps."""
 
 import contest
 import environment

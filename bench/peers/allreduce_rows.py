@@ -20,7 +20,7 @@ def ours(bench, engine, work):
 
 
 def contestants(bench, name):
-    """(label, whose, function that measures once); ours come first."""
+    """(label, owner, function that measures once); ours come first."""
     work = allreduce_runs.WORK[name]
     engines = list(allreduce_runs.Ours.ENGINES) + ([EXACT] if name == "alexnet" else [])
     found = [(engine, "ours", lambda engine=engine: ours(bench, engine, work)) for engine in engines]
@@ -30,7 +30,7 @@ def contestants(bench, name):
 
 
 def speed(bench, name):
-    """Rounds in which everyone runs once; a peer that cannot become the fastest any more is left out of later ones."""
+    """Runs rounds in which everyone runs once, leaving out peers that can no longer become the fastest."""
     runs, errors = {}, {}
     everyone = contestants(bench, name)
     peers = [label for label, whose, _ in everyone if whose == "peer"]
@@ -103,7 +103,7 @@ def alexnet(bench):
 def overlap(bench):
     """The overlapped share of communication."""
     program = bench.build / "bench/overlap_bench"
-    lines = [("bucket MB", "step ms", "transfer ms", "exposed ms", "of who came last", "link ms", "share", "of link",
+    lines = [("bucket MB", "step ms", "transfer ms", "exposed ms", "of the last", "link ms", "share", "of link",
               "target")]
     runs = {}
     for _ in range(bench.rounds):
@@ -129,7 +129,7 @@ COMPRESSIONS = {"f32": (), "bf16": ("--wire", "bf16"), "f16": ("--wire", "f16"),
 
 
 def compression(bench):
-    """What compression saves and costs."""
+    """The gain and the cost of compression."""
     lines = [("sent", "kB per step", "of f32", "test accuracy", "test loss", "ms per step")]
     measured = {}
     for name, options in COMPRESSIONS.items():

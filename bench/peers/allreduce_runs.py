@@ -1,4 +1,4 @@
-"""Trainings by all-reduce on ranks of this machine, ours and the peers', and figures from what they leave."""
+"""Trainings by all-reduce on ranks of this machine, ours and the peers', and figures from their output."""
 
 import contextlib
 import csv
@@ -17,22 +17,22 @@ import contest
 import environment
 
 RANKS = 2
-WARM_UP_SHARE = 0.2  # of a run's lines in steps.csv
+WARM_UP_SHARE = 0.2  # share of a run's lines in steps.csv
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is trained, on two ranks of one thread each."""
+    """A training on two ranks of one thread each."""
 
     model: str
-    batch: int  # of each rank
+    batch: int  # per rank
     optimizer: str
     rate: float
-    chunk: int  # steps that are timed together, some 20 ms of ours
-    peer_ms: float  # about, of a step: gives their runs a length
+    chunk: int  # steps timed together, some 20 ms of ours
+    peer_ms: float  # approximate time of a step; sets the length of their runs
     target: float
-    options: tuple = ()  # of ours
-    steps: int = 0  # ours ends by them, not by time
+    options: tuple = ()  # flags of ours
+    steps: int = 0  # if set, ours ends after this many steps, not by time
 
     def chunks(self, seconds):
         return 3 if self.steps else max(10, round(1e3 * seconds / self.peer_ms / self.peer_chunk))
@@ -45,14 +45,14 @@ class Work:
 WORK = {
     "lr": Work("lr", 100, "sgd", 0.01, 100, 2.0, 10.0),
     "lenet": Work("lenet", 64, "adam", 0.001, 10, 10.0, 2.3),
-    # Images that are made at the start, few to be evaluated at the end.
+    # Images made at the start, of which few are evaluated at the end.
     "alexnet": Work("alexnet", 32, "sgd", 0.01, 1, 1700.0, 1.35, steps=6, options=(
         "--dataset", "images", "--generate", "once", "--train-size", "256", "--test-size", "8", "--eval-batch", "8")),
 }
 
 
 class RunFailed(Exception):
-    """Why there is no figure."""
+    """The reason for a missing figure."""
 
 
 class Ours:
@@ -74,7 +74,7 @@ class Ours:
 
     @contextlib.contextmanager
     def trained(self, engine, model, *settings):
-        """Gives the folder of the run, and how many cores others used during it."""
+        """Returns the folder of the run, and the number of cores that other processes used during it."""
         ranks = {"in-process": ("--replicas", str(RANKS)), "Gloo": ("--workers", str(RANKS), "--strategy", "allreduce"),
                  "MPI": ()}[engine]
         launcher = ("mpirun", "-n", str(RANKS), "--oversubscribe") if engine == "MPI" else ()
@@ -88,7 +88,7 @@ class Ours:
 
 
 def run(command, environ, limit=300):
-    """Gives how many cores others used meanwhile."""
+    """Returns the number of cores that other processes used meanwhile."""
     watch = Foreign()
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=limit, check=False)
@@ -102,7 +102,7 @@ def run(command, environ, limit=300):
 
 
 class Foreign:
-    """What other processes of this machine use."""
+    """The CPU time that other processes of this machine use."""
 
     def __init__(self):
         self.start = time.monotonic(), contest.busy_seconds(), contest.children_seconds()

@@ -7,7 +7,7 @@ import environment
 
 TARGETS = {"lr": 8.0, "lenet": 3.0}
 SCALING_TARGETS = {"sync": 2.4, "async": 2.6}
-TF_STEPS_PER_S = {"lr": 450, "lenet": 120}  # about, to give its runs a length
+TF_STEPS_PER_S = {"lr": 450, "lenet": 120}  # approximate; sets the length of its runs
 
 
 def best(results, key):
@@ -53,10 +53,10 @@ def keyed(measured):
 
 
 def ends(bench):
-    """Which runs end by themselves."""
+    """Shows which runs end by themselves."""
     lines = [("run", "TensorFlow", "ours")]
     measured = {}
-    limit = 45 if bench.quick else 240  # its session gives threads that do not end 120 s
+    limit = 45 if bench.quick else 240  # its session waits 120 s for threads that do not end
     for model in ("lr", "lenet"):
         steps = int(TF_STEPS_PER_S[model] * (3 if bench.quick else 10))
         for workers in (1, 2):
@@ -109,7 +109,7 @@ def exchange(bench):
 
 
 def waiting(bench):
-    """Share of a step that is spent in the exchange."""
+    """Share of a step spent in the exchange."""
     lines = [("model", "mode", "1 worker", "2 workers", "3 workers")]
     measured = {}
     for model in ("lr", "lenet"):
@@ -182,7 +182,7 @@ def settings(bench, setting, values, title):
 
 
 def durability(bench):
-    """What each durability costs in a training."""
+    """The cost of each durability in a training."""
     return settings(bench, "durability", ("process", "machine", "checkpoint"),
                     "steps/s in each durability, one asynchronous worker")
 

@@ -1,4 +1,4 @@
-"""Trainings on a cluster of processes on loopback, ours and TensorFlow's, and figures from what they leave."""
+"""Trainings on a cluster of processes on loopback, ours and TensorFlow's, and figures from their output."""
 
 import contextlib
 import csv
@@ -15,7 +15,7 @@ import environment
 
 BATCH = {"lr": 100, "lenet": 64}
 LEARNING_RATE = {"lr": 0.01, "lenet": 0.001}
-WARM_UP_SHARE = 0.2  # of a run's measured time: start-up, caches, thread pools
+WARM_UP_SHARE = 0.2  # share of a run's measured time: start-up, caches, thread pools
 GRACE = 30  # seconds that a run of ours may take beyond its training
 
 
@@ -27,7 +27,7 @@ class Ours:
         self.environ = {**os.environ, "LOCKSTEP_DATA": str(data)}
 
     def train(self, model, seconds, workers, *options, steps=0):
-        """A training by time, or by steps with `seconds` as its limit; the summary with a few figures more."""
+        """A training by time, or by steps with `seconds` as its limit; returns the summary with a few more figures."""
         folder = tempfile.mkdtemp(prefix="lockstep-bench-")
         run_dir = f"{folder}/run"
         end = ["--steps", str(steps)] if steps else ["--seconds", str(seconds)]
@@ -83,7 +83,7 @@ class TensorFlow:
                         "PYTHONDONTWRITEBYTECODE": "1"}
 
     def train(self, model, steps, workers, limit, *options):
-        """What the workers said, None for one that had not ended within `limit` seconds; the ps never ends itself."""
+        """Returns the workers' output, None for one still running after `limit` seconds. The ps never ends."""
         ports = [f"127.0.0.1:{port}" for port in free_ports(1 + workers)]
         common = ["--ps", ports[0], "--workers", ",".join(ports[1:]), "--model", model, "--batch", str(BATCH[model]),
                   "--steps", str(steps), *options]

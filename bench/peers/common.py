@@ -1,4 +1,4 @@
-"""What the Python peers share: arguments, data, timing, and the JSON line they print.
+"""Parts that the Python peers share: arguments, data, timing, and the JSON line they print.
 
 A peer is made from the arguments and the initial parameters (see models.py) and has five members:
 
@@ -40,7 +40,7 @@ CHECKED_STEPS = 3
 
 
 def parse_args(variants=("default",), choices=None):
-    """`choices` are further options of a peer, each with its values, the first of which is the default."""
+    """`choices` are further options of a peer, each with its values; the first is the default."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", choices=models.MODELS, required=True)
     parser.add_argument("--batch", type=int, required=True)
@@ -77,7 +77,7 @@ def training_data(folder):
 
 
 def memory_mb(figure):
-    """A figure of this process: VmRSS is what it holds, VmHWM the most that it has held."""
+    """A figure of this process: VmRSS is the memory held now, VmHWM the peak."""
     with open("/proc/self/status") as file:
         for line in file:
             if line.startswith(figure + ":"):

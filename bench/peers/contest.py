@@ -11,13 +11,13 @@ import environment
 
 FOREIGN_CORES = 0.15  # above this, other processes have disturbed a run
 HOPELESS = 1.3  # a peer this much slower than the fastest one in the first round is not run again
-LOSS_TOLERANCE = 0.2  # of first losses: the same distribution of parameters, other draws
+LOSS_TOLERANCE = 0.2  # relative difference of first losses: same distribution of parameters, other draws
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    seconds: float  # measured in each run
+    seconds: float  # seconds measured in each run
     attempts: int  # runs in a round, if others disturb them
     quiet_wait: float  # seconds to wait for others before a run
 
@@ -28,7 +28,7 @@ QUICK = Effort(rounds=1, seconds=0.5, attempts=1, quiet_wait=5)
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """Contestants of one column are variants of one peer, of which the faster counts."""
+    """Contestants of one column are variants of one peer; the faster one counts."""
 
     name: str
     column: str
@@ -36,7 +36,7 @@ class Contestant:
     unavailable: str | None = None
     models: tuple | None = None  # None: all
     precisions: tuple = ("f32",)
-    same_numbers: bool = True  # false: it does the same work with other results
+    same_numbers: bool = True  # false: the same amount of work, other results
 
     def takes(self, workload):
         return (self.models is None or workload.model in self.models) and workload.precision in self.precisions
@@ -79,7 +79,7 @@ def contestants(root, peers, python, libtorch):
 
 
 class Record:
-    """What one contestant did on one workload."""
+    """The runs of one contestant on one workload."""
 
     def __init__(self, contestant):
         self.contestant = contestant
@@ -88,16 +88,16 @@ class Record:
 
     @property
     def best(self):
-        """The fastest run, None if the contestant failed."""
+        """Returns the fastest run, None if the contestant failed."""
         return None if self.error else min(self.runs, key=lambda run: run["ms_per_step"], default=None)
 
 
 class RunFailed(Exception):
-    """Why a contestant gave no figure."""
+    """The reason for a contestant's missing figure."""
 
 
 def skip_reason(workload, contestant, environ, threads):
-    """Why ours cannot run in the workload's precision here, None if it can: it is asked with a tiny model."""
+    """Tries a tiny model; returns the reason that ours cannot run in this precision here, None if it can."""
     if workload.precision == "f32" or contestant.unavailable:
         return None
     arguments = ["--model", "lr", "--batch", "1", "--optimizer", "sgd", "--threads", str(threads),
@@ -110,7 +110,7 @@ def skip_reason(workload, contestant, environ, threads):
 
 
 def run(workloads, contestants, effort, threads, data, environ):
-    """Returns (workload, records, reason it was skipped) of each; who fails is left out of later rounds."""
+    """Returns (workload, records, reason it was skipped) of each. Later rounds leave out failed contestants."""
     results = []
     for workload in workloads:
         skipped = skip_reason(workload, contestants[0], environ, threads)
@@ -133,7 +133,7 @@ def run_rounds(workload, records, effort, threads, data, environ):
 
 
 def worth_running(records):
-    """Ours, and every peer that may still turn out to be the fastest."""
+    """Returns ours, and every peer that may still become the fastest."""
     bests = [record.best["ms_per_step"] for record in records[1:] if record.best]
     limit = HOPELESS * min(bests, default=float("inf"))
     return [record for record in records if not record.error and
@@ -142,7 +142,7 @@ def worth_running(records):
 
 
 def compare_starts(workload, records):
-    """A peer with other parameters, or another loss at the start, computes something else and has failed."""
+    """Fails a peer with other parameters or another first loss, since it computes something else."""
     own = records[0].best
     if not own:
         return
@@ -212,7 +212,7 @@ def check_result(measured, may_rise):
 
 
 def busy_seconds():
-    """Time that all cores together have spent working since the machine started."""
+    """Returns the time that all cores together have worked since the machine started."""
     with open("/proc/stat") as file:
         user, nice, system, _idle, _wait, irq, soft = map(int, file.readline().split()[1:8])
     return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
@@ -224,7 +224,7 @@ def children_seconds():
 
 
 def wait_for_quiet(seconds):
-    """Gives other processes some time to finish before a run starts."""
+    """Waits some time for other processes to finish before a run."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         start, busy = time.monotonic(), busy_seconds()

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-VENV_GIGABYTES = 14  # the PyPI wheel of torch brings its CUDA libraries along
+VENV_GIGABYTES = 14  # the PyPI wheel of torch includes its CUDA libraries
 
 TORCH_QUERY = """
 import json, os, torch
@@ -27,11 +27,11 @@ AVX2_LIMITS = {
 
 
 class SetupError(Exception):
-    """One line for the user."""
+    """Prints one line for the user."""
 
 
 class Libtorch:
-    """The built program, or the reason why there is none."""
+    """Returns the built program, or the reason for its absence."""
 
     def __init__(self, program=None, error=None):
         self.program = program
@@ -43,14 +43,14 @@ def progress(text):
 
 
 def last_line(text, prefer=""):
-    """The last line that says something, taken from those with `prefer` if there are any."""
+    """Returns the last meaningful line, preferring lines with `prefer`."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     preferred = [line for line in lines if prefer and prefer in line]
     return (preferred or lines or ["it said nothing"])[-1]
 
 
 def child_environment(threads, cache, isa):
-    """The environment of every contestant, limited to an instruction set unless that is the machine's own."""
+    """The environment of every contestant, limited to an instruction set unless it is the machine's own."""
     limits = AVX2_LIMITS if isa == "avx2" else {}
     return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
             "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
@@ -99,7 +99,7 @@ def create_venv(folder):
 
 
 def install(python, requirements):
-    """Shows pip's own steps as progress, without its lines about where it looks."""
+    """Shows pip's own steps as progress, without its lines about package indexes."""
     names = ", ".join(requirements.read_text().split())
     progress(f"installing {names} (about 3 GB to download)")
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check",

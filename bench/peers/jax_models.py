@@ -4,7 +4,7 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 
-SIDE = 40  # of the spatial transformer's images
+SIDE = 40  # side of the spatial transformer's images
 
 
 def linear_regression(parameters, images, _drop):
@@ -73,7 +73,7 @@ def conv(x, weights, bias, stride, padding):
 
 
 def halved(x):
-    """As a reshape and a maximum, which XLA runs faster on the CPU than reduce_window."""
+    """Pools by a reshape and a maximum, which XLA runs faster on the CPU than reduce_window."""
     batch, height, width, channels = x.shape
     return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
 

@@ -6,7 +6,7 @@ import common
 
 ARGS = common.parse_args()
 os.environ["JAX_PLATFORMS"] = "cpu"
-# XLA sizes its thread pool from these when it is loaded.
+# XLA reads the size of its thread pool from these at load time.
 os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(ARGS.threads)
 
 import jax  # noqa: E402

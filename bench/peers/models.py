@@ -45,7 +45,7 @@ THETA_BIAS = {"stn": 3}
 
 
 def initial_parameters(name):
-    """Xavier uniform weights and zero biases, save where the model says otherwise."""
+    """Xavier uniform weights and zero biases, unless the model says otherwise."""
     model = MODELS[name]
     random = np.random.default_rng(2)
     parameters = []
@@ -62,7 +62,7 @@ def initial_parameters(name):
 
 
 def channels_last(name, parameters):
-    """The same for tensors of (n, height, width, channels): convolutions as (height, width, in, out)."""
+    """Converts parameters for tensors of (n, height, width, channels): convolutions as (height, width, in, out)."""
     model = MODELS[name]
     result = [p.transpose(2, 3, 1, 0) if p.ndim == 4 else p for p in parameters]
     if model.flattened:
@@ -73,7 +73,7 @@ def channels_last(name, parameters):
 
 
 def make_batch(name, count):
-    """Images that can be learnt, ten prototypes under noise; for AlexNet noise alone."""
+    """Returns learnable images, ten prototypes under noise; for AlexNet, noise alone."""
     model = MODELS[name]
     random = np.random.default_rng(1)
     shape = (count, *model.image)
@@ -90,7 +90,7 @@ def make_batch(name, count):
 
 
 def read_check(path, name, count):
-    """The batch and parameters that step_time --check wrote."""
+    """Reads the batch and parameters that step_time --check wrote."""
     model = MODELS[name]
     with open(path, "rb") as file:
         images = np.fromfile(file, np.float32, count * math.prod(model.image)).reshape(count, *model.image)

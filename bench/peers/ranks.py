@@ -1,4 +1,4 @@
-"""What peers that train on several ranks share: arguments, each rank's batch, and timing.
+"""Parts that the peers with several ranks share: arguments, each rank's batch, and timing.
 
 A peer gives a function of a number of steps that trains so often on its batch and returns the last loss. Every rank
 makes the same number of steps, so that nobody has to agree on an end.
@@ -13,7 +13,7 @@ import models
 
 
 def parse_args(variants, choices=None):
-    """`choices` are further options of a peer, each with its values, the first of which is the default."""
+    """`choices` are further options of a peer, each with its values; the first is the default."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--addresses", required=True, help="host:port of each rank, with commas")
@@ -41,7 +41,7 @@ def parameters(args):
 
 
 def batch(args):
-    """The rank's part of a batch for all."""
+    """Returns the rank's part of a batch for all ranks."""
     images, labels = models.make_batch(args.model, args.batch * count(args))
     part = slice(args.rank * args.batch, (args.rank + 1) * args.batch)
     return np.ascontiguousarray(images[part]), np.ascontiguousarray(labels[part])

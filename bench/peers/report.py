@@ -6,7 +6,7 @@ import environment
 
 
 def summarize(results, effort, threads, isa):
-    """Everything measured, as plain values ready for JSON."""
+    """Returns all measurements as plain values ready for JSON."""
     return {"machine": machine(), "isa": isa, "threads": threads, "rounds": effort.rounds,
             "seconds": effort.seconds, "versions": versions(results),
             "workloads": [summarize_workload(*result, isa) for result in results]}
@@ -35,7 +35,7 @@ def summarize_workload(workload, records, skipped, isa):
 
 
 def below_torch(records):
-    """Whether ours, at its largest, needed less memory than every PyTorch at its smallest."""
+    """Returns True if ours at its largest needed less memory than every PyTorch at its smallest."""
     peaks = [(record.contestant.column, run["memory_mb"]) for record in records for run in record.runs
              if "memory_mb" in run]
     own = [peak for column, peak in peaks if column == "ours"]
@@ -44,7 +44,7 @@ def below_torch(records):
 
 
 def fastest(records):
-    """The record with a column's best run, None if all failed."""
+    """Returns the record with a column's best run, None if all failed."""
     good = [record for record in records if record.best]
     return min(good, key=lambda record: record.best["ms_per_step"], default=None)
 
@@ -81,7 +81,7 @@ def figure(workload, column):
 
 
 def all_columns(summary):
-    """Those of any workload, in the order of the contestants."""
+    """Returns the columns of any workload, in the order of the contestants."""
     return list(dict.fromkeys(column for workload in summary["workloads"] for column in workload["ms_per_step"]))
 
 
@@ -90,7 +90,7 @@ def yes_or_no(met):
 
 
 def time_table(summary):
-    """The header and the rows, as strings."""
+    """Returns the header and the rows, as strings."""
     columns = all_columns(summary)
     header = ["ms per step", *columns, "fastest peer", "ratio", "target", "met"]
     rows = []
@@ -114,7 +114,7 @@ def memory_table(summary):
 
 
 def failures(summary):
-    """One line for each different failure, with the workloads it concerns."""
+    """Returns one line for each distinct failure, with its workloads."""
     found = {}
     for workload in summary["workloads"]:
         for contestant in workload["contestants"]:
@@ -162,7 +162,7 @@ def markdown(summary):
 
 
 def aligned(lines):
-    """Lines of cells as columns of text."""
+    """Formats lines of cells as columns of text."""
     texts = [[str(cell) for cell in line] for line in lines]
     widths = [max(len(line[i]) for line in texts) for i in range(len(texts[0]))]
     padded = (("  " + cell.ljust(width) for cell, width in zip(line, widths)) for line in texts)

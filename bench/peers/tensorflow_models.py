@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-SIDE = 40  # of the spatial transformer's images
+SIDE = 40  # side of the spatial transformer's images
 
 
 def linear_regression(parameters, images, _dropout):

@@ -68,7 +68,7 @@ class Peer:
         data = data.shuffle(len(images)).batch(self.batch, drop_remainder=True)
         data = data.prefetch(2).with_options(self.pipeline_options())
 
-        # The loop is part of the graph, so that Python is entered once an epoch.
+        # The loop is part of the graph, so that Python runs once per epoch.
         @tf.function
         def loop(dataset):
             steps, loss = 0, 0.0

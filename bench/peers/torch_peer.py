@@ -79,7 +79,7 @@ class Peer:
 def main():
     args = common.parse_args(variants=("eager", "compile"), choices={
         "layout": ("last", "plain"), "sampler": ("gather", "grid"), "precision": ("f32", "bf16")})
-    # Before the thread pool starts, whose threads inherit it.
+    # Set before the thread pool starts, since its threads inherit it.
     torch.set_flush_denormal(True)
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""The rows of the table: what is trained, on how much, and what Lockstep is to reach there."""
+"""The rows of the table: the training, its size, and Lockstep's target."""
 
 import dataclasses
 
@@ -9,11 +9,11 @@ class Workload:
     model: str
     batch: int
     optimizer: str
-    target: float | None  # the fastest peer's time over ours
-    target_avx2: float | None = None  # where it is another without AVX-512
+    target: float | None  # fastest peer's time over ours
+    target_avx2: float | None = None  # if it differs without AVX-512
     epoch: bool = False
     precision: str = "f32"
-    warm_up: int | None = None  # steps, where they are not the usual ones
+    warm_up: int | None = None  # steps, if not the usual number
     may_rise: bool = False  # too few steps under dropout for the loss to fall
     limit: int = 600  # seconds for one run
     below_torch: bool = False  # ours must need less memory than any PyTorch
@@ -60,7 +60,7 @@ WORKLOADS = [
 
 
 def choose(names):
-    """Those with that name, or with that beginning where it is no name; raises KeyError with an unknown one."""
+    """Returns the workloads with that name, or else with that beginning. Raises KeyError for an unknown one."""
     if not names:
         return WORKLOADS
     exact = {workload.name for workload in WORKLOADS}

@@ -1,5 +1,5 @@
-// The errors that Lockstep throws. Each is one readable line that names the place, the value seen and
-// what is allowed; tools/ turns them into an exit code. Network paths return base::Result instead.
+// The errors that Lockstep throws. Each is one readable line that names the place, the value seen and what is allowed.
+// The program's main turns them into an exit code. Network paths return base::Result instead.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// More memory was asked for than the machine has.
+/// A request for more memory than the machine has.
 class MemoryError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A file or message whose content is not what its format promises.
+/// A file or message whose content violates its format.
 class DataError : public Error {
  public:
   using Error::Error;
@@ -43,22 +43,22 @@ class NonFiniteError : public Error {
  public:
   NonFiniteError(const std::string& text, uint64_t step) : Error(text), step_(step) {}
 
-  /// Updates made before it was seen.
+  /// Number of updates made before the error was seen.
   [[nodiscard]] uint64_t step() const { return step_; }
 
  private:
   uint64_t step_;
 };
 
-/// The system refused: cannot open, read, write, create, connect.
+/// A call of the system failed: open, read, write, create, connect.
 class IoError : public Error {
  public:
   explicit IoError(const std::string& text, int error_number = 0, std::string path = {})
       : Error(text), error_number_(error_number), path_(std::move(path)) {}
 
-  /// The system's errno; 0 where it gave none.
+  /// The system's errno; 0 if it gave none.
   [[nodiscard]] int error_number() const { return error_number_; }
-  /// The file or folder; empty where it was about none.
+  /// The file or folder concerned; empty if none.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -66,7 +66,7 @@ class IoError : public Error {
   std::string path_;
 };
 
-/// A limit of this process was reached: open files, threads, memory. Trying again cannot help.
+/// This process reached one of its limits: open files, threads, memory. Trying again does not help.
 class LimitError : public IoError {
  public:
   using IoError::IoError;

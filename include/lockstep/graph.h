@@ -122,7 +122,7 @@ struct ConvAttrs {
 };
 struct PoolAttrs {
   Window window;
-  bool through_relu = false;  ///< max_pool_grad of a ReLU's output: gives the gradient of the ReLU's input
+  bool through_relu = false;  ///< for max_pool_grad of a ReLU's output: returns the gradient of the ReLU's input
   friend bool operator==(const PoolAttrs&, const PoolAttrs&) = default;
 };
 /// Local response normalisation over the `radius` channels on either side; alpha is not divided by the window's size.
@@ -133,11 +133,11 @@ struct LrnAttrs {
   float bias = 2.0F;
   friend bool operator==(const LrnAttrs&, const LrnAttrs&) = default;
 };
-/// How the coordinates -1 to 1 of a sampling grid lie over an image of width W (and likewise height):
-/// study: the grid is linspace(-1, 1), a coordinate x means pixel (x + 1) * W / 2, and corners are clipped to the image
+/// The mapping of a sampling grid's coordinates, -1 to 1, onto an image of width W (height likewise).
+/// study: the grid is linspace(-1, 1). Coordinate x means pixel (x + 1) * W / 2. Corners are clipped to the image
 /// before their weights are computed, which leaves zero beyond the outermost pixels' centres.
-/// half_pixel: the grid is the pixels' centres, x means pixel ((x + 1) * W - 1) / 2, and beyond the image lie zeros
-/// (align_corners=False of other frameworks).
+/// half_pixel: the grid is the pixels' centres. Coordinate x means pixel ((x + 1) * W - 1) / 2. Beyond the image lie
+/// zeros (align_corners=False of other frameworks).
 enum class Sampling : uint8_t { study, half_pixel };
 struct AffineGridAttrs {
   int64_t height = 1, width = 1;
@@ -173,8 +173,8 @@ struct RandomAttrs {
 using Attrs = std::variant<NoAttrs, ParameterAttrs, ScalarAttrs, MatMulAttrs, ConvAttrs, PoolAttrs, LrnAttrs,
                            AffineGridAttrs, SampleAttrs, ReduceAttrs, TransposeAttrs, AxisAttrs, RandomAttrs>;
 
-/// How a tensor lies in memory. `plain` is row-major; `batch_blocked` is [N/b][rest...][b], b examples side by side;
-/// `channel_blocked` is oneDNN's [N][C/b][H][W][b]. Everything outside a Program sees plain.
+/// The order of a tensor's elements in memory. `plain` is row-major; `batch_blocked` is [N/b][rest...][b], b examples
+/// side by side; `channel_blocked` is oneDNN's [N][C/b][H][W][b]. Everything outside a Program sees plain.
 struct Layout {
   enum class Kind : uint8_t { plain, batch_blocked, channel_blocked };
   Kind kind = Kind::plain;
@@ -185,7 +185,7 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// Elements a tensor takes in memory in a layout, padding included.
+/// Returns the number of elements that a tensor takes in memory in a layout, padding included.
 int64_t stored_elements(const Shape& shape, const Layout& layout);
 
 struct ValueId {
@@ -215,7 +215,7 @@ struct Node {
   }
 };
 
-/// How a parameter starts: zeros, a constant, uniform in [-scale, scale], or normal with deviation `scale`.
+/// A parameter's initial values: zeros, a constant, uniform in [-scale, scale], or normal with deviation `scale`.
 struct Initializer {
   enum class Kind : uint8_t { zeros, constant, uniform, normal, list };
   Kind kind = Kind::zeros;
@@ -234,7 +234,7 @@ struct Initializer {
 struct ParameterInfo {
   std::string name;
   Shape shape;
-  size_t offset = 0;  ///< in elements
+  size_t offset = 0;  ///< elements
   Initializer initializer;
 
   [[nodiscard]] size_t count() const { return static_cast<size_t>(shape.elements()); }
@@ -262,13 +262,13 @@ class Value {
 
 class Graph {
  public:
-  /// Adds a node whose rules were already checked (the functions of lockstep/ops.h do); its name is the current
-  /// scope plus `name`, made unique. Inputs must exist.
+  /// Adds a node. The caller has checked the op's rules (the functions of lockstep/ops.h do). The node's name is the
+  /// current scope plus `name`, made unique. Inputs must exist.
   Value add(Op op, std::string_view name, Attrs attrs, std::vector<ValueId> inputs, std::vector<Output> outputs);
 
-  /// A tensor that the caller supplies at every run.
+  /// Adds a tensor that the caller supplies at every run.
   Value input(std::string_view name, TensorType type);
-  /// A trained tensor; its place in the parameter buffer follows the order of creation.
+  /// Adds a trained tensor. Its place in the parameter buffer follows the order of creation.
   Value parameter(std::string_view name, const Shape& shape, Initializer initializer);
 
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
@@ -277,23 +277,23 @@ class Graph {
   [[nodiscard]] const Output& output(ValueId id) const { return node(id).outputs[static_cast<size_t>(id.output)]; }
   [[nodiscard]] Value value(ValueId id) { return {this, id}; }
   [[nodiscard]] const std::vector<ParameterInfo>& parameters() const { return parameters_; }
-  /// The value of parameter `index`.
+  /// Returns the value of parameter `index`.
   [[nodiscard]] Value parameter_value(int index);
-  /// Elements of all parameters together.
+  /// Returns the number of elements of all parameters together.
   [[nodiscard]] size_t parameter_count() const;
 
-  /// A number for a random op's stream, in order of creation.
+  /// Returns the number of a new random stream, in order of creation.
   uint32_t next_stream() { return next_stream_++; }
 
-  /// Nodes added while set are marked as the backward pass.
+  /// Marks nodes added from now on as part of the backward pass, or no longer.
   void set_backward(bool on) { backward_ = on; }
 
   void push_scope(std::string_view name);
   void pop_scope();
 
-  /// For passes: an empty graph with the same parameters and streams.
+  /// Returns an empty graph with the same parameters and streams; for passes.
   [[nodiscard]] Graph shell() const;
-  /// For passes: copies a node of another graph with its inputs replaced, keeping its name.
+  /// Copies a node of another graph, with its inputs replaced and its name kept; for passes.
   int32_t copy(const Node& node, std::vector<ValueId> inputs);
   Node& edit(int32_t index) { return nodes_[static_cast<size_t>(index)]; }
 
@@ -309,7 +309,7 @@ class Graph {
   bool backward_ = false;
 };
 
-/// Names the nodes built while it lives "name/...": `Scope scope(graph, "conv1");`
+/// Prefixes the names of nodes built during its life with "name/": `Scope scope(graph, "conv1");`
 class Scope {
  public:
   Scope(Graph& graph, std::string_view name) : graph_(graph) { graph_.push_scope(name); }

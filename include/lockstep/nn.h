@@ -1,5 +1,5 @@
-// Layers, and models made of them. A layer is a function that creates its parameters under a scope and gives its
-// output; a model is a function that builds the whole training graph for one batch size.
+// Layers, and models made of them. A layer is a function that creates its parameters under a scope and returns its
+// output. A model is a function that builds the whole training graph for one batch size.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ namespace lockstep::nn {
 using graph::Graph;
 using graph::Value;
 
-/// x [N, in] -> x w + b [N, units]; w is Xavier uniform and b zero unless said otherwise.
+/// x [N, in] -> x w + b [N, units]. By default w is Xavier uniform and b zero.
 Value dense(Value x, std::string_view name, int64_t units);
 Value dense(Value x, std::string_view name, int64_t units, graph::Initializer weights,
             graph::Initializer bias = graph::Initializer::zeros());
 /// x [N, C, H, W] -> convolution with a square kernel, plus bias.
 Value conv(Value x, std::string_view name, int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
-/// The same with a window of any form.
+/// The same with a window of any size, stride and padding.
 Value conv(Value x, std::string_view name, int64_t channels, const graph::Window& window);
 
 /// How the loss adds up the examples of a batch: their mean, or their sum (autoencoders). Reports always show the loss
@@ -34,21 +34,21 @@ enum class LossOver : uint8_t { mean, sum };
 struct ModelGraph {
   Value images;   ///< input 0: float32 [N, channels, height, width]
   Value labels;   ///< input 1: int32 [N]
-  Value scores;   ///< what the model is for: logits [N, classes], a reconstruction, features
+  Value scores;   ///< the model's output: logits [N, classes], a reconstruction, features
   Value loss;     ///< scalar
-  Value correct;  ///< scalar: how many of the batch are right
+  Value correct;  ///< scalar: number of right answers in the batch
   LossOver loss_over = LossOver::mean;
-  Value picture = {};             ///< of the images' shape, shown beside them at evaluations; unset: nothing to show
+  Value picture = {};  ///< image of the input's shape, shown beside it at evaluations; unset: nothing to show
   std::string picture_name = {};  ///< "reconstruction", "attention"
 };
 
-/// What a model is built for.
+/// The arguments of a model's build function.
 struct BuildRequest {
   int64_t batch = 1;
   bool training = true;  ///< false: dropout and noise are off
   Shape image;           ///< [channels, height, width] of the data
   int64_t classes = 10;
-  std::map<std::string, std::string> options;  ///< checked against the model's own, defaults filled in
+  std::map<std::string, std::string> options;  ///< resolved: checked, with defaults filled in
 };
 
 struct ModelOption {
@@ -58,10 +58,10 @@ struct ModelOption {
   std::vector<std::string> allowed;  ///< empty: any text
 };
 
-/// What a model trains with unless the user says otherwise.
+/// The model's training settings where the user gives none.
 struct TrainingDefaults {
   std::string dataset = "mnist";
-  std::string pixels = "unit";  ///< or "standard"; see the setting
+  std::string pixels = "unit";  ///< "unit" or "standard"; see the setting
   std::string optimizer = "sgd";
   float learning_rate = 0.01F;
   int64_t batch = 64;
@@ -71,30 +71,30 @@ struct TrainingDefaults {
 struct ModelDef {
   std::string name;
   std::string description;
-  Shape image;  ///< the image shape it is made for; others are tried too
+  Shape image;  ///< image shape the model is made for; others are tried too
   TrainingDefaults defaults;
   std::vector<ModelOption> options;
   std::function<ModelGraph(Graph&, const BuildRequest&)> build;
-  /// Where the defaults depend on the options: changes them.
+  /// Changes the defaults to fit the options; may be empty.
   std::function<void(const std::map<std::string, std::string>& options, TrainingDefaults& defaults)> adjust = {};
-  std::string file = {};  ///< the file it was read from, for a model that is one
-  int64_t classes = 10;   ///< of the data it is made for
+  std::string file = {};  ///< file that defines the model; empty: built in
+  int64_t classes = 10;   ///< classes of the data the model is made for
 };
 
-/// The inputs of a classifier, and the loss and count of right answers from its scores: what most models share.
+/// Parts that most classifiers share: the inputs, and the loss and count of right answers from the scores.
 Value image_input(Graph& graph, const BuildRequest& request);
 ModelGraph classifier(Value images, Value scores);
 
-/// The models that come with Lockstep.
+/// Returns the models that come with Lockstep.
 const std::vector<ModelDef>& zoo();
-/// Throws UsageError that suggests the nearest name.
+/// Returns the model of that name. Throws UsageError with the nearest name as a suggestion.
 const ModelDef& find_model(std::string_view name);
-/// The model's options with defaults filled in; throws UsageError for an unknown option or a value not allowed.
+/// Returns the model's options with defaults filled in. Throws UsageError for an unknown option or a value not allowed.
 std::map<std::string, std::string> resolve_options(const ModelDef& model,
                                                    const std::map<std::string, std::string>& given);
-/// The model's training defaults with those options (resolved).
+/// Returns the model's training defaults for these resolved options.
 TrainingDefaults defaults_for(const ModelDef& model, const std::map<std::string, std::string>& options);
-/// Checks the options, builds the model and checks what was built. Throws UsageError for images that it cannot take.
+/// Checks the options, builds the model and checks the result. Throws UsageError if the model cannot take the images.
 ModelGraph build(Graph& graph, const ModelDef& model, const BuildRequest& request);
 
 }  // namespace lockstep::nn

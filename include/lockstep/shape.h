@@ -1,4 +1,4 @@
-// What a tensor is before it has data: its element type and its shape.
+// The type of a tensor: its element type and its shape.
 #pragma once
 
 #include <array>
@@ -47,7 +47,8 @@ class Shape {
   int rank_ = 0;
 };
 
-/// The shape of an elementwise result by the usual broadcasting rule, or false where the shapes do not fit.
+/// Sets `result` to an elementwise result's shape by the usual broadcasting rule; returns false if the shapes do not
+/// fit.
 bool broadcast(const Shape& a, const Shape& b, Shape& result);
 
 struct TensorType {

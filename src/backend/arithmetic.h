@@ -1,4 +1,4 @@
-// The scalar arithmetic of the elementwise ops: one small function each, the definition that every backend follows.
+// The scalar arithmetic of the elementwise ops: one small function each. Every backend follows this definition.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline float unary_value(graph::Op op, float x, float alpha) {
   }
 }
 
-/// Ops of two arguments; of the gradients, `a` is the saved value and `b` the incoming gradient.
+/// Ops of two arguments. For gradients, `a` is the saved value and `b` the incoming gradient.
 inline float binary_value(graph::Op op, float a, float b) {
   using graph::Op;
   switch (op) {

@@ -1,8 +1,8 @@
-// What a device offers the graph: kernels for nodes, and its rules for memory layouts. A backend is a leaf: nothing
-// above names one directly except where the user chose it (train::make_backend).
+// The interface of a device: kernels for nodes, and rules for memory layouts. A backend is a leaf: no room above names
+// one, except the function that makes the user's choice (train::make_backend).
 //
 // A Kernel is prepared once for one node (shapes, layouts and thread count fixed), bound once to its memory, and then
-// run many times by one thread at a time; run() neither allocates nor looks anything up.
+// run many times by one thread at a time. run() neither allocates nor looks anything up.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace lockstep::backend {
 
-/// Where an operand lies: a base that the program may move between runs, and an offset that it may not.
+/// The place of an operand: a base that the program may move between runs, and a fixed offset.
 struct Location {
   std::byte* const* base = nullptr;
   size_t offset = 0;
@@ -26,11 +26,11 @@ struct Location {
   }
 };
 
-/// What random ops are keyed by besides their stream; see base::Philox.
+/// The key of random ops besides their stream; see base::Philox.
 struct StepContext {
   uint64_t seed = 0;
   uint64_t step = 0;
-  uint64_t first_row = 0;  ///< row of the global batch at which this batch starts
+  uint64_t first_row = 0;  ///< row of the global batch that this batch starts at
 };
 
 /// The memory of a kernel's operands.
@@ -62,15 +62,15 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  /// Bytes of scratch shared with other kernels, and of memory of its own.
+  /// Returns the bytes of scratch shared with other kernels (workspace), or of memory of its own (state).
   [[nodiscard]] virtual size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual size_t state_bytes() const { return 0; }
-  /// What a library chose to run inside this kernel, for display; empty where there is no choice.
+  /// Returns the implementation that a library chose inside this kernel, for display; empty if there is no choice.
   [[nodiscard]] virtual std::string detail() const { return {}; }
 
   void bind(Binding binding) { binding_ = std::move(binding); }
 
-  /// Rebuilds what the kernel derives from parameters (blocked copies); called before run() after each update.
+  /// Rebuilds data derived from parameters (blocked copies). Called before run() after each update.
   virtual void refresh() {}
   virtual void run(const StepContext& context) = 0;
 
@@ -81,7 +81,7 @@ class Kernel {
   Binding binding_;
 };
 
-/// A node with all that a kernel may depend on.
+/// A node with everything that a kernel may depend on.
 struct KernelRequest {
   const graph::Graph& graph;
   const graph::Node& node;
@@ -90,7 +90,7 @@ struct KernelRequest {
   [[nodiscard]] const graph::Output& output(size_t i = 0) const { return node.outputs[i]; }
   [[nodiscard]] const Shape& in_shape(size_t i) const { return input(i).type.shape; }
   [[nodiscard]] const Shape& out_shape(size_t i = 0) const { return output(i).type.shape; }
-  /// Whether input i is a parameter: then it changes only between refresh() calls.
+  /// Returns true if input i is a parameter, which changes only between refresh() calls.
   [[nodiscard]] bool is_parameter(size_t i) const { return graph.node(node.inputs[i]).op == graph::Op::parameter; }
 };
 
@@ -99,13 +99,13 @@ struct NamedKernel {
   std::unique_ptr<Kernel> kernel;
 };
 
-/// Layouts a node wants; inputs that lie differently are reordered.
+/// Layouts that a node wants; inputs in other layouts are reordered.
 struct LayoutChoice {
   std::vector<graph::Layout> inputs;
   std::vector<graph::Layout> outputs;
 };
 
-/// Element types a node wants; inputs of another type are cast.
+/// Element types that a node wants; inputs of another type are cast.
 struct PrecisionChoice {
   std::vector<DType> inputs;
   std::vector<DType> outputs;
@@ -116,11 +116,12 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// The fastest implementation that accepts the node; throws Error where there is none.
+  /// Returns the fastest implementation that accepts the node. Throws Error if there is none.
   [[nodiscard]] virtual NamedKernel make(const KernelRequest& request) const = 0;
-  /// The element types for a node whose inputs have those that the graph says so far; nullopt: as it was built.
+  /// Returns the element types for a node, given the graph's current types of its inputs; nullopt: keep those it was
+  /// built with.
   [[nodiscard]] virtual std::optional<PrecisionChoice> precisions(const KernelRequest&) const { return std::nullopt; }
-  /// The layouts for a node whose inputs lie as the graph says so far; nullopt: plain everywhere.
+  /// Returns the layouts for a node, given the graph's current layouts of its inputs; nullopt: plain everywhere.
   [[nodiscard]] virtual std::optional<LayoutChoice> layouts(const KernelRequest& request) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Which random words a random op uses, on every backend: element j of row r (axis 0) is word j % 4 of Philox block
-// (step; r, j / 4), r counted in the global batch, under a key made of the seed and the op's stream. So it does not
+// The random words of random ops, on every backend: element j of row r (axis 0) is word j % 4 of Philox block (step; r,
+// j / 4), with r counted in the global batch, under a key made of the seed and the op's stream. The result does not
 // depend on the thread or process that computes it.
 #pragma once
 
@@ -19,7 +19,7 @@ inline RandomShape random_rows(const Shape& shape) {
 }
 
 inline base::Philox op_random(const StepContext& context, uint32_t stream) {
-  constexpr uint64_t kOpStreams = 0x6f700000;  // where the streams of ops begin
+  constexpr uint64_t kOpStreams = 0x6f700000;  // first key of the ops' streams
   return {context.seed, kOpStreams + stream};
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kLongestHost = 253;
 constexpr size_t kMostShown = 80;
 constexpr int kLargestPort = 65535;
 
-/// A number of digits alone, or -1.
+/// Returns the number if the text is digits only, else -1.
 int digits_value(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -69,7 +69,7 @@ bool is_host(std::string_view host) {
   if (host.find(':') != std::string_view::npos) return is_ipv6(host);
   const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
   if (!std::all_of(host.begin(), host.end(), allowed) || host.front() == '-' || host.front() == '.') return false;
-  // Names do not end in a number; what does is meant as an IPv4 address.
+  // A name does not end in a number; such a text is meant as an IPv4 address.
   const std::string_view last = host.substr(host.rfind('.') + 1);
   const bool number = host.find('.') != std::string_view::npos && digits_value(last) >= 0;
   return !number || is_ipv4(host);

@@ -1,4 +1,4 @@
-// Network addresses as texts: "host:port", an IPv6 one "[::1]:4000". Nothing here asks the network. Free functions; any
+// Network addresses as texts: "host:port", or "[::1]:4000" for IPv6. Makes no network calls. Free functions; any
 // thread.
 #pragma once
 
@@ -11,17 +11,17 @@ struct Address {
   std::string host;  ///< without the brackets of an IPv6 address
   int port = 0;
 };
-/// Throws UsageError: '10.0.0.1' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT.
-/// A least port of 0 is for those who listen at any free one.
+/// Parses HOST:PORT, or [HOST]:PORT for IPv6. Throws UsageError otherwise. Pass a least port of 0 to allow listening at
+/// any free port.
 Address parse_address(std::string_view text, int least_port = 1);
-/// "host:port", with brackets where the host has colons.
+/// Returns "host:port", with brackets if the host contains colons.
 std::string join_address(std::string_view host, int port);
 
-/// Whether the host is a name or address that a connection can be made to; says nothing of whether it exists.
+/// Returns true if the text has the form of a host name or address. The host need not exist.
 bool is_host(std::string_view host);
-/// Whether it is an IPv4 or IPv6 address, not a name.
+/// Returns true for an IPv4 or IPv6 address, false for a name.
 bool is_ip_address(std::string_view host);
-/// Whether it is a name or address that a machine has for itself alone.
+/// Returns true for a loopback name or address.
 bool is_loopback(std::string_view host);
 
 }  // namespace lockstep::base

@@ -5,7 +5,7 @@
 namespace lockstep::base {
 namespace {
 
-/// What another process says may be anything; half of the range leaves room for a difference.
+/// Another process may send any value. Half of the range leaves room for a difference.
 bool plausible(int64_t time) { return time > 0 && time < std::numeric_limits<int64_t>::max() / 2; }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::optional<int64_t> ClockOffset::nanoseconds(bool one_machine) const {
     std::vector<int64_t> sorted = moments_;
     const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
-    // Clocks that drift apart may contradict themselves after a while.
+    // The bounds of clocks that drift apart may contradict each other after a while.
     return bounded && least_ <= most_ ? std::clamp(*middle, least_, most_) : *middle;
   }
   if (!bounded) return std::nullopt;

@@ -1,7 +1,7 @@
-// How far another clock is ahead of this one's, from messages between the two. Nothing arrives before it was sent: a
-// message there says at most how far, one from there at least; the quicker they were, the closer. What both see at
-// about the same moment narrows it down where messages are slow in one direction. Plain values of nanoseconds; for one
-// thread at a time.
+// Estimates how far another clock is ahead of this one, from messages between the two. No message arrives before it was
+// sent: a message to the other side gives an upper bound of the difference, a message from there a lower bound. Faster
+// messages give tighter bounds. Events that both sides see at about the same moment narrow the range if messages are
+// slow in one direction. Plain values in nanoseconds; for one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace lockstep::base {
 
 class ClockOffset {
  public:
-  /// A message from here: when it was sent by this clock, and came by the other.
+  /// Adds a message from here: its send time by this clock, its arrival by the other.
   void sent(int64_t here, int64_t there);
-  /// A message from there: when it was sent by the other clock, and came by this one.
+  /// Adds a message from there: its send time by the other clock, its arrival by this one.
   void came(int64_t there, int64_t here);
-  /// The same moment by both, more or less.
+  /// Adds an event that both sides saw at about the same moment.
   void saw(int64_t here, int64_t there);
 
-  /// What to add to this clock to have the other's; nothing where too little is known. None at all where that
-  /// contradicts no message, and messages are all there is or both clocks are of one machine, where that is exact.
+  /// Returns the nanoseconds to add to this clock to get the other's; nothing if too little is known. Returns 0 if that
+  /// contradicts no message and either only messages are known or both clocks are on one machine, where 0 is exact.
   [[nodiscard]] std::optional<int64_t> nanoseconds(bool one_machine = false) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace lockstep::base {
 namespace {
 
-/// The header and the lines up to `step`; a last line without an end is dropped.
+/// Returns the header and the lines up to `step`; drops a last line without an end.
 std::string cut(const std::string& content, uint64_t step) {
   std::string kept;
   for (size_t begin = 0; begin < content.size();) {
@@ -49,15 +49,15 @@ CsvFile CsvFile::resume(const std::string& path, std::string_view header, uint64
   const std::vector<uint8_t> bytes = read_file(path);
   const std::string content(bytes.begin(), bytes.end());
   if (!content.starts_with(std::string(header) + "\n")) {
-    throw DataError(path + ": its first line is not '" + std::string(header) + "'");
+    throw DataError(path + ": the first line must be '" + std::string(header) + "'");
   }
   const std::string kept = cut(content, step);
-  write_whole_file(path, kept);  // another file of that name: an earlier writer's late lines do not get into it
+  write_whole_file(path, kept);  // replaces the file, so that an earlier writer's late lines do not get into it
   return {path, open_file(path, O_APPEND), kept.size()};
 }
 
 void CsvFile::add(std::string_view line) {
-  if (line.size() >= kBufferBytes) throw Error(path_ + ": a line of " + std::to_string(line.size()) + " bytes");
+  if (line.size() >= kBufferBytes) throw Error(path_ + ": a line has " + std::to_string(line.size()) + " bytes");
   if (used_ + line.size() + 1 > kBufferBytes) flush();
   std::memcpy(buffer_.get() + used_, line.data(), line.size());
   used_ += line.size();
@@ -72,7 +72,7 @@ void CsvFile::flush() {
     if (got < 0) {
       const int error = errno;
       used_ = 0;
-      // Back to whole lines; if even that fails, the error below is still the one to report.
+      // Cuts back to whole lines. If that fails too, the error below is still the one to report.
       [[maybe_unused]] const int ignored = ::ftruncate(file_.get(), static_cast<off_t>(size_));
       throw_io_error("write", path_, error);
     }

@@ -1,5 +1,5 @@
-// A CSV file that grows line by line through a buffer of its own, allocated once. What reaches the disk is whole lines:
-// when a write fails (full disk) the file is cut back to its last whole line and an IoError says so. For one thread.
+// A CSV file that grows line by line through a buffer of its own, allocated once. Only whole lines stay on disk: if a
+// write fails (full disk), the file is cut back to its last whole line and an IoError is thrown. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace lockstep::base {
 
 class CsvFile {
  public:
-  /// Makes the file with its header line; it must not exist yet.
+  /// Creates the file with its header line. Throws IoError if it exists.
   static CsvFile create(const std::string& path, std::string_view header);
-  /// Opens it to go on, keeping the lines whose first column is at most `step`; made anew where it is missing. The cut
-  /// file appears whole, and another process that had the file open no longer writes to it. Throws DataError where its
-  /// header is another one.
+  /// Opens the file to append, keeping the lines whose first column is at most `step`. Creates the file if it is
+  /// missing. Replaces the file as a whole, so a process that still has the old file open no longer writes to it.
+  /// Throws DataError if the header differs.
   static CsvFile resume(const std::string& path, std::string_view header, uint64_t step);
 
-  /// Adds a line (without its end). Throws IoError.
+  /// Adds a line (without its line end). Throws IoError.
   void add(std::string_view line);
   void flush();
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -32,7 +32,7 @@ class CsvFile {
 
   std::string path_;
   FileHandle file_;
-  uint64_t size_ = 0;  ///< on disk
+  uint64_t size_ = 0;  ///< bytes on disk
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
 };

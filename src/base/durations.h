@@ -1,5 +1,5 @@
-// How long something took, many times over: a few additions and a place in a histogram each time, nothing allocated,
-// quantiles to within 1 %. Not synchronised: one thread at a time.
+// Statistics of many durations. Each one costs a few additions and a place in a histogram, without allocation.
+// Quantiles are exact to within 1 %. Not synchronised: one thread at a time.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class Durations {
   [[nodiscard]] uint64_t count() const { return count_; }
   [[nodiscard]] double seconds() const { return seconds_; }
   [[nodiscard]] double mean() const { return count_ == 0 ? 0 : seconds_ / static_cast<double>(count_); }
-  /// q from 0 to 1; 0 where there is none.
+  /// Returns the quantile q, 0 to 1; 0 if there are no durations.
   [[nodiscard]] double quantile(double q) const;
 
  private:
@@ -30,9 +30,9 @@ class Durations {
   std::array<uint32_t, kPerOctave* kOctaves> places_ = {};
 };
 
-/// What is told of them, in seconds.
+/// Statistics of the durations, in seconds.
 struct DurationRecord {
-  std::string_view name;  ///< lives for ever
+  std::string_view name;  ///< must be a string literal
   uint64_t count = 0;
   double seconds = 0;
   double mean = 0;

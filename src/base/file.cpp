@@ -33,11 +33,11 @@ std::string format_seconds(std::chrono::milliseconds time) {
 void sync_folder(const std::string& path) {
   const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.open()) throw_io_error("open folder", path, errno);
-  // Some file systems cannot sync a folder and say EINVAL; the rename is then as durable as it gets.
+  // Some file systems cannot sync a folder and return EINVAL; the rename is then as durable as possible.
   if (::fsync(folder.get()) != 0 && errno != EINVAL) throw_io_error("sync folder", path, errno);
 }
 
-/// Opens a new file beside `path`: leftovers of dead processes with our number are stepped over.
+/// Opens a new file beside `path`. Skips leftovers of dead processes that had this process's number.
 FileHandle open_beside(const std::string& path, std::string& temporary) {
   const std::string stem = path + kTemporaryMark + std::to_string(::getpid()) + "-";
   for (int attempt = 0;; ++attempt) {
@@ -86,7 +86,7 @@ void throw_io_error(const std::string& what, const std::string& path, int error_
 }
 
 FileHandle open_for_reading(const std::string& path, uint64_t& size) {
-  // O_NONBLOCK: opening a named pipe that nobody writes would hang; regular files do not care.
+  // O_NONBLOCK: opening a named pipe without a writer would hang; regular files ignore the flag.
   FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open()) throw_io_error("open", path, errno);
   struct stat info {};

@@ -1,8 +1,8 @@
 // Files that appear whole or not at all, and a lock between processes.
 //
 // A WholeFile is written beside its final name and takes that name only in `commit` (write, fsync, rename, fsync of the
-// folder); destroyed before that, it leaves nothing behind. A LockFile is an flock: the system drops it when its
-// process dies, so a lock can never be stale. Every failure is an IoError that names the final path and the system's
+// folder). Destroyed before that, it leaves nothing behind. A LockFile is an flock: the system drops it when its
+// process dies, so a lock is never stale. Every failure is an IoError that names the final path and the system's
 // reason.
 // Objects belong to one thread at a time; different objects are independent.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace lockstep::base {
 
-/// An open file descriptor, closed with its owner.
+/// An open file descriptor; the destructor closes it.
 class FileHandle {
  public:
   FileHandle() = default;
@@ -40,20 +40,20 @@ class FileHandle {
   int fd_ = -1;
 };
 
-/// "cannot WHAT PATH: system's reason", with the reason of `error_number`. A LimitError, which also names the limit,
-/// where that is what was reached (limits.h).
+/// Throws IoError "cannot WHAT PATH: system's reason", with the reason of `error_number`. Throws LimitError, which also
+/// names the limit, if a limit was reached (limits.h).
 [[noreturn]] void throw_io_error(const std::string& what, const std::string& path, int error_number);
 
-/// Opens a regular file for reading and says how large it is.
+/// Opens a regular file for reading and sets `size` to its size.
 FileHandle open_for_reading(const std::string& path, uint64_t& size);
 
 /// Reads up to buffer.size() bytes, fewer only at the end of the file.
 size_t read_some(const FileHandle& file, std::span<uint8_t> buffer, const std::string& path);
 
-/// The whole content of a regular file of at most `limit` bytes.
+/// Returns the whole content of a regular file of at most `limit` bytes.
 std::vector<uint8_t> read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 
-/// Makes a folder and those above it; an existing folder is fine.
+/// Creates a folder and its parents; an existing folder is fine.
 void make_directories(const std::string& path);
 
 class WholeFile {
@@ -67,13 +67,14 @@ class WholeFile {
   void write(std::span<const uint8_t> bytes);
   void write(std::string_view text);
 
-  /// Makes the content durable and gives it its final name.
+  /// Makes the content durable and moves it to its final name.
   void commit();
 
-  /// Where the content lies until `commit`.
+  /// Returns the path of the content before `commit`.
   [[nodiscard]] const std::string& temporary_path() const { return temporary_; }
 
-  /// Removes what dead writers of `path` left beside it. Only under a lock that keeps living ones away.
+  /// Removes the temporary files that dead writers of `path` left. Call it only under a lock that excludes live
+  /// writers.
   static void remove_leftovers(const std::string& path);
 
  private:
@@ -87,10 +88,10 @@ void write_whole_file(const std::string& path, std::string_view text);
 
 class LockFile {
  public:
-  /// The lock, or nothing while another holder has it. The file is made when absent and is never removed.
+  /// Takes the lock; returns nothing if another holder has it. Creates the file if absent and never removes it.
   static std::optional<LockFile> try_lock(const std::string& path);
 
-  /// Waits at most `patience`; `on_wait` is called once, before the first wait.
+  /// Waits for the lock for at most `patience`. Calls `on_wait` once, before the first wait.
   static LockFile lock(const std::string& path, std::chrono::milliseconds patience,
                        const std::function<void()>& on_wait = {});
 

@@ -1,5 +1,5 @@
-// FNV-1a: a small hash for telling whether something changed, of no use against those who want it to be the same.
-// Constant expressions; any thread.
+// FNV-1a: a small hash for noticing changes. It does not protect against deliberate collisions. Constant expressions;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace lockstep::base {
 
 constexpr uint64_t kHashStart = 14695981039346656037U;
-/// Start of the digests that lie on disks or are compared between processes, which began with another number.
+/// Initial value of the digests stored on disk or compared between processes. It differs from FNV's own.
 constexpr uint64_t kDigestStart = 1469598103934665603U;
 
-/// A whole number at once.
+/// Hashes a whole number in one step.
 constexpr uint64_t hashed(uint64_t hash, uint64_t value) { return (hash ^ value) * 1099511628211U; }
 
-/// Byte by byte.
+/// Hashes a text byte by byte.
 constexpr uint64_t hashed(uint64_t hash, std::string_view text) {
   for (const char c : text) hash = hashed(hash, static_cast<uint64_t>(static_cast<unsigned char>(c)));
   return hash;

@@ -12,7 +12,7 @@ namespace lockstep::base {
 
 std::optional<OwnNode> own_node() {
   const auto text = [](const char* name) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets them here
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets them
     return std::string(value == nullptr ? "" : value);
   };
   const auto number = [&](const char* name) { return std::strtod(text(name).c_str(), nullptr); };

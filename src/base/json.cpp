@@ -26,7 +26,7 @@ std::string json_error(std::string_view text, size_t byte, const std::string& wh
   const std::string_view near = begin < text.size() ? text.substr(begin, kShown) : std::string_view();
   std::string shown = nlohmann::json(near).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   if (shown.size() > kShown) shown = shown.substr(0, kShown) + "...";
-  return fmt::format("{}: is not valid JSON: wrong at byte {}, in {}", what, byte, shown);
+  return fmt::format("{}: is not valid JSON: error at byte {}, in {}", what, byte, shown);
 }
 
 }  // namespace lockstep::base

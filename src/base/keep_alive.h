@@ -1,5 +1,6 @@
-// TCP keepalive: a peer whose machine has vanished is noticed within a minute, even where nobody writes. The kernels
-// answer for processes that compute or are stopped; pings of HTTP/2 would need a thread that always polls.
+// TCP keepalive: detects within a minute that a peer's machine has vanished, even if neither side writes. The peer's
+// kernel answers, so computing or stopped processes are not mistaken for dead ones. HTTP/2 pings would need a thread
+// that polls all the time.
 #pragma once
 
 #include <netinet/in.h>

@@ -15,14 +15,14 @@ namespace {
 
 using Resource = decltype(RLIMIT_NOFILE);
 
-/// The soft limit; nothing where there is none.
+/// Returns the soft limit; nothing if it is unlimited.
 std::optional<uint64_t> limit_of(Resource resource) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return limit.rlim_cur;
 }
 
-/// The smaller of the two limits that hold memory back, as `ulimit` counts; empty where there is none.
+/// Returns the smaller of the two memory limits, in `ulimit` units; empty if there is none.
 std::string memory_limit() {
   const std::optional<uint64_t> space = limit_of(RLIMIT_AS);
   const std::optional<uint64_t> data = limit_of(RLIMIT_DATA);
@@ -74,7 +74,7 @@ std::string thread_limit_text() {
       threads ? fmt::format("this user may run {} threads and processes (`ulimit -u`)", *threads) : "";
   if (memory.empty() && user.empty()) return text + ": the machine or its control group allows no more";
   text += ": " + memory + (memory.empty() || user.empty() ? "" : ", and ") + user;
-  return text + "; raise what is too low";
+  return text + "; raise the limit that is too low";
 }
 
 bool is_limit(const std::exception& error) {

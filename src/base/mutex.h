@@ -1,5 +1,5 @@
-// A mutex, its lock and a condition that clang's thread-safety analysis understands: members say which mutex guards
-// them, and a build with clang fails where one is touched without it.
+// A mutex, its lock and a condition variable for clang's thread-safety analysis. Members name the mutex that guards
+// them; a clang build fails if one is used without it.
 //
 //   base::Mutex mutex_;
 //   int count_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
@@ -26,7 +26,7 @@ class LOCKSTEP_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() LOCKSTEP_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() LOCKSTEP_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
-  /// Tells the analysis that it is held, in a lambda that is only called then.
+  /// Tells the analysis that the mutex is held, in a lambda that is only called then.
   void assert_held() const LOCKSTEP_THREAD_ANNOTATION(assert_capability(this)) {}
 
  private:
@@ -46,7 +46,8 @@ class LOCKSTEP_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-/// Waits are written as loops around `wait`, so that the analysis sees the guarded members read under the lock.
+/// A condition variable. Write waits as loops around `wait`, so that the analysis sees guarded members read under the
+/// lock.
 class Condition {
  public:
   void wait(Mutex& mutex) LOCKSTEP_REQUIRES(mutex) { condition_.wait(mutex); }

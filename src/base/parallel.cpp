@@ -17,7 +17,7 @@ void parallel(Split split, FunctionRef<void(int, int)> body) {
     body(0, 1);
     return;
   }
-  // The runtime may give fewer threads than asked for (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
+  // The runtime may start fewer threads than requested (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
 #pragma omp parallel num_threads(split.team)
   for (int part = omp_get_thread_num(); part < split.parts; part += omp_get_num_threads()) body(part, split.parts);
 }

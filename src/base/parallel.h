@@ -1,12 +1,12 @@
 // The one thread pool of the process: OpenMP's, shared with oneDNN.
 //
-// `parallel` runs a body once for each part of a loop and returns when all are done. Work is split statically by
-// `share`, so the same number of parts always gives the same split and therefore the same bits.
+// `parallel` runs a body once for each part of a loop and returns when all are done. `share` splits work statically, so
+// the same number of parts always gives the same split and therefore the same bits.
 //
-// Small loops have fewer parts than there are threads. They run on the whole team all the same, and members without a
-// part return at once: GCC's OpenMP ends and creates threads whenever the size of a team changes. Every thread that
-// starts loops (a trainer, a replica, a handler of a parameter server) has a team of its own, and always asks for the
-// same size, which is also what oneDNN's loops on that thread use.
+// Loops with fewer parts than threads still run on the whole team; members without a part return at once. The reason:
+// GCC's OpenMP ends and creates threads whenever the size of a team changes. Every thread that starts loops (a trainer,
+// a replica, a handler of a parameter server) has its own team and always asks for the same size. oneDNN's loops on
+// that thread use the same team.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,18 @@
 
 namespace lockstep::base {
 
-/// Cores this process may run on (its affinity mask), at least 1.
+/// Returns the number of cores this process may run on (its affinity mask), at least 1.
 int available_cores();
 
-/// Parts of a loop, and the threads of the team that runs it: the thread count of the caller, whatever the parts.
+/// The number of parts of a loop and the size of the team that runs it. The team is the caller's thread count, whatever
+/// the parts.
 struct Split {
   int parts = 1;
   int team = 1;
 };
 
-/// Runs body(part, parts) for each part, each on a thread of its own where the team has as many; one part is a plain
-/// call. Bodies must not wait for each other.
+/// Runs body(part, parts) for each part, each on its own thread if the team is large enough. One part is a plain call.
+/// Bodies must not wait for each other.
 void parallel(Split split, FunctionRef<void(int part, int parts)> body);
 
 struct Range {
@@ -37,7 +38,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// Share `part` of `parts` of [0, count): contiguous, sizes differing by at most one grain.
+/// Returns share `part` of `parts` of [0, count): contiguous, with sizes that differ by at most one grain.
 inline Range share(int64_t count, int part, int parts, int64_t grain = 1) {
   const int64_t grains = (count + grain - 1) / grain;
   const int64_t each = grains / parts;
@@ -47,8 +48,8 @@ inline Range share(int64_t count, int part, int parts, int64_t grain = 1) {
   return {std::min(begin * grain, count), std::min(end * grain, count)};
 }
 
-/// Splits `work` units for a team of `threads`: one part per `grain`, since that much pays for a thread, and at most
-/// one per thread.
+/// Splits `work` units for a team of `threads`: one part per `grain`, the least work that pays for a thread, and at
+/// most one part per thread.
 inline Split split_for(int64_t work, int64_t grain, int threads) {
   return {static_cast<int>(std::clamp<int64_t>(work / std::max<int64_t>(grain, 1), 1, threads)), threads};
 }

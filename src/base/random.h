@@ -1,5 +1,5 @@
-// Counter-based randomness (Philox 4x32-10): a value depends only on its key and its counter, never on who
-// asks or in which order. Ops key it by (seed, op) and count by (step, row of the global batch, position).
+// Counter-based randomness (Philox 4x32-10): a value depends only on its key and its counter, never on the thread or
+// process. Ops key it by (seed, op) and count by (step, row of the global batch, position).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
 
-  /// `stream` tells users of one seed apart (an op, the shuffling of an epoch, a parameter).
+  /// `stream` separates the users of one seed (an op, the shuffling of an epoch, a parameter).
   Philox(uint64_t seed, uint64_t stream) : key_{mix(seed, stream)} {}
 
   [[nodiscard]] Block operator()(uint64_t high, uint64_t low) const {
@@ -58,8 +58,8 @@ class Philox {
 /// Uniform in [0, 1) with 24 bits.
 inline float uniform01(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
 
-/// log(x) of a normal positive float, about one unit in the last place. Only additions, products and bits, so that it
-/// has the same value wherever it is computed: with vectors, on another device.
+/// Returns log(x) of a normal positive float, to about one unit in the last place. Uses only additions, products and
+/// bit operations, so that vectors and other devices compute the same value.
 inline float portable_log(float x) {
   constexpr uint32_t kHalfRoot = 0x3f3504f3;  // sqrt(1/2)
   const auto bits = std::bit_cast<uint32_t>(x);
@@ -73,7 +73,8 @@ inline float portable_log(float x) {
   return (f + small) + e * kLog2High;
 }
 
-/// cos and sin of `turns` full circles, 0 <= turns < 1, about one unit in the last place; portable like the logarithm.
+/// Returns cos and sin of `turns` full circles, 0 <= turns < 1, to about one unit in the last place. Portable like the
+/// logarithm.
 inline std::array<float, 2> portable_circle(float turns) {
   const float quarters = std::floor(4.0F * turns + 0.5F);
   const float angle = (turns - 0.25F * quarters) * kTurn;
@@ -92,7 +93,7 @@ inline std::array<float, 2> portable_circle(float turns) {
   }
 }
 
-/// Two independent N(0, 1) values from two words (Box-Muller).
+/// Returns two independent N(0, 1) values from two words (Box-Muller).
 inline std::array<float, 2> normal2(uint32_t a, uint32_t b) {
   const float radius = std::sqrt(-2.0F * portable_log((static_cast<float>(a >> 8) + 1.0F) * 0x1p-24F));
   const auto [c, s] = portable_circle(uniform01(b));
@@ -112,7 +113,7 @@ class Sequence {
     return block_[used_++];
   }
 
-  /// Uniform in [0, bound) without bias; bound must be positive.
+  /// Returns a uniform number in [0, bound) without bias; bound must be positive.
   uint32_t below(uint32_t bound) {
     uint64_t product = uint64_t{next()} * bound;
     if (static_cast<uint32_t>(product) < bound) {

@@ -1,5 +1,5 @@
-// Result<T>: a value or a failure; Status: success or a failure. For paths where failing is ordinary (network, other
-// processes). A failure is data: callers decide by its fields, and only people read its message. Plain values; no
+// Result<T>: a value or a failure. Status: success or a failure. For paths on which failures are ordinary (network,
+// other processes). A failure is data: callers decide by its fields, and only people read its message. Plain values; no
 // threads.
 #pragma once
 
@@ -15,45 +15,45 @@
 
 namespace lockstep::base {
 
-/// What went wrong, as far as a caller may act on it.
+/// The kind of a failure, as far as a caller may act on it.
 enum class FailureKind : uint8_t {
   other,
-  usage,        ///< what the user asked for cannot be; trying again does not help
-  unreachable,  ///< no connection came about
-  refused,      ///< the other side answered something else than was asked for
-  gone,         ///< a connection, process or group that was there has ended
-  timeout,      ///< nothing came within the time that is allowed
-  corrupt,      ///< what came makes no sense
-  io,           ///< a call of the system failed
-  limit,        ///< a size or number beyond what is allowed
-  interrupted   ///< this side gave up, because a user said so or it is no longer needed
+  usage,        ///< the user's request is impossible; trying again does not help
+  unreachable,  ///< no connection could be made
+  refused,      ///< the other side answered with something else
+  gone,         ///< a connection, process or group has ended
+  timeout,      ///< nothing arrived within the time allowed
+  corrupt,      ///< the data received makes no sense
+  io,           ///< a system call failed
+  limit,        ///< a size or number beyond the limit
+  interrupted   ///< this side gave up: the user said so, or the work is no longer needed
 };
-/// "other", "usage", ...
+/// Returns the kind's name: "other", "usage", ...
 std::string_view name(FailureKind kind);
 
 struct Failure {
   FailureKind kind = FailureKind::other;
-  std::string text = {};                  ///< what went wrong, for people
-  std::vector<std::string> roles = {};    ///< whose fault: "worker:1"; empty: unknown
-  std::string address = {};               ///< of that one role
-  std::vector<int> ranks = {};            ///< whose fault within a group, where only ranks are known; see `named`
+  std::string text = {};                  ///< description of the failure, for people
+  std::vector<std::string> roles = {};    ///< roles at fault: "worker:1"; empty: unknown
+  std::string address = {};               ///< address of that one role
+  std::vector<int> ranks = {};            ///< ranks at fault within a group, if only ranks are known; see `named`
   int error_number = 0;                   ///< errno; 0: none
   std::string path = {};                  ///< file or folder; empty: none
-  std::vector<std::string> context = {};  ///< what was being done, innermost first
+  std::vector<std::string> context = {};  ///< actions under way at the failure, innermost first
 
-  /// What an exception says, with its kind.
+  /// Returns an exception's text and kind as a failure.
   static Failure of(const std::exception& error);
-  /// The same failure seen from one layer further out: "outer: inner".
+  /// Returns the failure with one more layer of context: "outer: inner".
   [[nodiscard]] Failure because(std::string outer) &&;
-  /// The ranks as roles; `names` are by rank. Roles that are known already stay.
+  /// Returns the failure with its ranks as roles; `names` are by rank. Keeps roles that are known already.
   [[nodiscard]] Failure named(const std::vector<std::string>& names) &&;
-  /// One line: the context from outside in, whose fault, the text.
+  /// Returns one line: the context from the outermost layer in, the roles at fault, the text.
   [[nodiscard]] std::string message() const;
-  /// Throws it as an Error or UsageError: for callers above the network.
+  /// Throws the failure as an Error or UsageError, for callers above the network.
   [[noreturn]] void raise() const;
 };
 
-/// Success, unless it is made of a failure.
+/// Success, or a failure if constructed from one.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -61,7 +61,7 @@ class [[nodiscard]] Status {
 
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  /// Only where it is no success.
+  /// Returns the failure. Call it only if there is one.
   [[nodiscard]] const Failure& failure() const { return std::get<Failure>(state_); }
 
   void or_throw() const {
@@ -82,12 +82,12 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  /// Only where there is one, as the failure only where there is none.
+  /// Returns the value. Call it only on success, and `failure` only otherwise.
   [[nodiscard]] T& value() { return std::get<0>(state_); }
   [[nodiscard]] const T& value() const { return std::get<0>(state_); }
   [[nodiscard]] const Failure& failure() const { return std::get<1>(state_); }
 
-  /// The value, or the failure thrown.
+  /// Returns the value, or throws the failure.
   T value_or_throw() && {
     if (!ok()) failure().raise();
     return std::move(value());

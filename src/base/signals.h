@@ -1,4 +1,4 @@
-// Keeps signals from threads that do not expect them.
+// Blocks signals in threads that do not expect them.
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 namespace lockstep::base {
 
-/// A thread that is started within its life has all signals blocked: they are for the threads that were there before.
+/// Threads started during its life have all signals blocked. Threads that existed before handle them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,4 +1,4 @@
-// "Did you mean ...?": the nearest of the allowed names to one that is not.
+// "Did you mean ...?": finds the allowed name nearest to an unknown one.
 #pragma once
 
 #include <span>
@@ -7,10 +7,10 @@
 
 namespace lockstep::base {
 
-/// The nearest allowed name within a small edit distance, or empty.
+/// Returns the nearest allowed name within a small edit distance; empty if none is near.
 std::string nearest(std::string_view name, std::span<const std::string> allowed);
 
-/// " (did you mean 'x'?)", or " (allowed: a, b, c)" when nothing is near.
+/// Returns " (did you mean 'x'?)", or " (allowed: a, b, c)" if nothing is near.
 std::string hint(std::string_view name, std::span<const std::string> allowed);
 
 }  // namespace lockstep::base

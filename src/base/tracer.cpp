@@ -35,7 +35,7 @@ Tracer::Tracer() : Tracer(look_at_both_clocks()) {}
 
 Tracer::Tracer(const BothClocks& made) : made_(made.steady), made_epoch_(made.epoch) {}
 
-/// The closest of a few looks: where others are let run between the two, they are of different moments.
+/// Returns the closest of a few looks. If another thread runs between the two reads, they are of different moments.
 Tracer::BothClocks Tracer::look_at_both_clocks() {
   constexpr int kLooks = 5;
   BothClocks closest;

@@ -1,8 +1,8 @@
-// What happened when, on several threads, for a trace: spans of time, and arrows between them. A Tracer owns its tracks
-// and labels, which live as long as it does. Each track has one writer at a time; a span is a few stores into memory
-// that is taken in large pieces; where the memory for a track is used up, what comes later is only counted. Any thread
-// may make tracks and labels, turn the tracer on and off, and read what has been written so far. Off, it costs whoever
-// asks `on` one relaxed load.
+// Records spans of time on several threads, and arrows between them, for a trace. A Tracer owns its tracks and labels,
+// which live as long as it does. Each track has one writer at a time. A span costs a few stores into memory that is
+// allocated in large pieces; once a track's memory is used up, later events are only counted. Any thread may make
+// tracks and labels, turn the tracer on and off, and read the events written so far. Turned off, it costs one relaxed
+// load per check of `on`.
 #pragma once
 
 #include <array>
@@ -21,30 +21,30 @@
 
 namespace lockstep::base {
 
-/// From the ends of a span to where an arrow is surely inside, for whoever reads the trace.
+/// Distance from the ends of a span at which an arrow surely lies inside it, for readers of the trace.
 constexpr std::chrono::nanoseconds kInsideSpan{100};
 
-/// What a span is, for people.
+/// The name of a kind of span, for people.
 struct TraceLabel {
   std::string name;
   std::string category;
   std::vector<std::pair<std::string, std::string>> details = {};
-  std::string number = {};  ///< what the number of its spans counts: "step"; empty: they have none
+  std::string number = {};  ///< meaning of the spans' numbers: "step"; empty: no number
 };
 
 struct TraceEvent {
   enum class Kind : uint8_t { span, flow_begin, flow_end };
 
   const TraceLabel* label = nullptr;
-  uint64_t number = 0;  ///< of a span, as its label says; of a flow, the same at both ends
+  uint64_t number = 0;  ///< span: number with the label's meaning; flow: the same at both ends
   int64_t begin = 0;    ///< nanoseconds since the tracer was made
-  int64_t end = 0;      ///< of a span
+  int64_t end = 0;      ///< nanoseconds; spans only
   Kind kind = Kind::span;
 };
 
 class Tracer;
 
-/// One line of the picture: a thread, or what only one does at a time.
+/// One line of the picture: a thread, or an activity that happens once at a time.
 class TraceTrack {
  public:
   using Clock = std::chrono::steady_clock;
@@ -56,12 +56,12 @@ class TraceTrack {
   [[nodiscard]] bool on() const;
 
   void span(const TraceLabel* label, Clock::time_point begin, Clock::time_point end, uint64_t number = 0);
-  /// An arrow begins or ends here, in the span around `at`.
+  /// Begins or ends an arrow in the span around `at`.
   void flow_begin(const TraceLabel* label, uint64_t id, Clock::time_point at);
   void flow_end(const TraceLabel* label, uint64_t id, Clock::time_point at);
 
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_acquire); }
-  /// i below a size() that was seen.
+  /// Returns event i; i must be below a size() seen before.
   [[nodiscard]] const TraceEvent& operator[](size_t i) const { return pieces_[i / kPiece][i % kPiece]; }
   [[nodiscard]] uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
@@ -89,10 +89,10 @@ class Tracer {
 
   TraceTrack& track(std::string name);
   const TraceLabel* label(TraceLabel label);
-  /// What is known of the clock of another role: what to add to this one's.
+  /// Stores the difference to another role's clock: the nanoseconds to add to this one's.
   void set_offset(const std::string& role, int64_t nanoseconds);
 
-  /// Nanoseconds since the tracer was made, and since 1970 by the machine's clock at that time.
+  /// Return nanoseconds: from the tracer's creation to `at`; from 1970 to the creation, by the machine's clock.
   [[nodiscard]] int64_t since_made(Clock::time_point at) const;
   [[nodiscard]] int64_t made_epoch() const { return made_epoch_; }
   [[nodiscard]] int64_t since_epoch(Clock::time_point at) const { return made_epoch_ + since_made(at); }
@@ -119,7 +119,7 @@ class Tracer {
 
 inline bool TraceTrack::on() const { return tracer_.on(); }
 
-/// The number of an arrow that both ends can make.
+/// Returns the number of an arrow, computed from values that both ends know.
 uint64_t flow_number(std::initializer_list<uint64_t> parts);
 
 }  // namespace lockstep::base

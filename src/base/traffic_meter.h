@@ -1,5 +1,5 @@
-// What a process has sent and received over its connections to other roles, so that roles which share a host can be
-// told apart. Whoever makes connections is lent one; any thread may count and read.
+// Counts the bytes that a process sent and received over its connections to other roles, so that roles on one host can
+// be told apart. Connections borrow a meter; any thread may count and read.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// UTF-8 from outside, which may be none. Free functions, any thread.
+// UTF-8 from outside, possibly invalid. Free functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace lockstep::base {
 
-/// U+FFFD, which stands for what is no character.
+/// U+FFFD, the replacement for invalid bytes.
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Bytes of the character that a text, which is not empty, begins with; 0 where it is none. Overlong forms, surrogates
-/// and what is beyond U+10FFFF are none.
+/// Returns the number of bytes of the first character of a text that is not empty; 0 if it is invalid. Overlong forms,
+/// surrogates and values beyond U+10FFFF are invalid.
 size_t character_length(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// The text with a replacement for each byte that belongs to no character.
+/// Returns the text with a replacement for each invalid byte.
 std::string as_utf8(std::string_view text);
 
 }  // namespace lockstep::base

@@ -23,7 +23,7 @@ void ensure_wait_policy(WaitPolicy policy, bool forced, char** argv) {
   const bool user_chose = std::getenv(kPolicy) != nullptr || std::getenv(kSpins) != nullptr;  // NOLINT
   if (user_chose && !forced) return;
   if (forced) unsetenv(brief ? kPolicy : kSpins);  // NOLINT(concurrency-mt-unsafe)
-  // The new process finds the variable as wanted, so this happens once. If it cannot be done, work is only slower.
+  // The new process finds the variable set, so this happens once. If it fails, the work is only slower.
   if (setenv(variable, wanted, 1) == 0) execv("/proc/self/exe", argv);  // NOLINT(concurrency-mt-unsafe)
 }
 

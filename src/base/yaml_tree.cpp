@@ -15,13 +15,13 @@ namespace {
 constexpr size_t kDeepest = 16;
 constexpr size_t kShown = 60;
 
-/// Grows the tree as the parser reports what it sees.
+/// Builds the tree from the parser's events.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) reject(file_, at(mark), "goes on after the end of its content");
+    if (++documents_ > 1) reject(file_, at(mark), "has content after the end of its document");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(node(mark, anchor)); }
@@ -83,7 +83,7 @@ class TreeBuilder final : public YAML::EventHandler {
     std::set<std::string_view> seen;
     for (const YamlNode& key : map.keys) {
       if (!key.is(YamlNode::Kind::scalar)) reject(file_, key, "a key must be plain text");
-      if (!seen.insert(key.text).second) reject(file_, key, "key '" + shown(key.text) + "' is there twice");
+      if (!seen.insert(key.text).second) reject(file_, key, "key '" + shown(key.text) + "' is repeated");
     }
   }
 
@@ -140,7 +140,8 @@ YamlNode parse_yaml(const std::string& text, const std::string& file) {
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    // The second call meets what comes after the end; YAML::LoadAll would never return for some texts (yaml-cpp 0.7).
+    // The second call finds content after the end of the document. YAML::LoadAll would never return for some texts
+    // (yaml-cpp 0.7).
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& error) {
     const std::string where =

@@ -33,7 +33,8 @@ void check_name(const std::string& name) {
                                base::hint(name, names)));
 }
 
-/// The .npz file of cluttered digits in a folder: the one of the known name, or else the only one. Empty: none.
+/// Returns the .npz file of cluttered digits in a folder: the one with the known name, or else the only one; empty if
+/// none.
 std::string find_npz(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code ignored;
@@ -97,12 +98,13 @@ Dataset make_images(const LoadOptions& options) {
   return random_images(images);
 }
 
-/// Sizes that the data set does not take would be passed over in silence.
+/// Refuses sizes that the data set does not take, which would otherwise be ignored.
 void check_sizes(const std::string& name, const LoadOptions& options) {
   const bool own = is_own_data(name);
   const bool made = name == kSynthetic || name == kImages || name == kClutteredMade;
   const auto reject = [&](const char* setting, int64_t value, const char* instead) {
-    throw UsageError(fmt::format("{} {}: {} is not generated{}", setting, value, name, instead));
+    throw UsageError(
+        fmt::format("{} {}: {} does not take it, since it is not generated{}", setting, value, name, instead));
   };
   if (options.train_size > 0 && !made) reject("train-size", options.train_size, "; train-limit makes it smaller");
   if (options.test_size > 0 && !made && !own) reject("test-size", options.test_size, "; test-limit makes it smaller");

@@ -30,15 +30,15 @@ std::optional<size_t> ChunkRing::acquire(uint64_t generation) {
   return published_.load(std::memory_order_relaxed) % chunks_;
 }
 
-/// Sleeps until enough chunks are free, learning the consumer's pace on the way.
+/// Sleeps until enough chunks are free; measures the consumer's pace meanwhile.
 void ChunkRing::nap(uint64_t generation) {
   constexpr std::chrono::nanoseconds kShortest{20'000};
   constexpr std::chrono::nanoseconds kLongest{100'000'000};
   producer_sleeps_ = true;
   const auto begin = Clock::now();
   const uint64_t released_before = released_;
-  while (!outdated(generation) && chunks_ - ready() < enough_) {
-    const auto missing = static_cast<int64_t>(enough_ - (chunks_ - ready()));
+  while (!outdated(generation) && chunks_ - ready() < resume_at_free_) {
+    const auto missing = static_cast<int64_t>(resume_at_free_ - (chunks_ - ready()));
     space_.wait_for(mutex_, std::clamp(pace_ * missing, kShortest, kLongest));
     if (outdated(generation)) break;
     const auto used = static_cast<int64_t>(released_ - released_before);
@@ -87,7 +87,7 @@ void ChunkRing::stop() {
   space_.notify_one();
 }
 
-/// True when a chunk came within a few microseconds.
+/// Returns true if a chunk arrives within a few microseconds.
 bool ChunkRing::spin() const {
   constexpr int kTurns = 100;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -115,7 +115,7 @@ void ChunkRing::release() {
   {
     const base::MutexLock lock(mutex_);
     ++released_;
-    wake = producer_sleeps_ && ready() <= little_;
+    wake = producer_sleeps_ && ready() <= wake_at_ready_;
     if (wake) producer_sleeps_ = false;
   }
   if (wake) space_.notify_one();

@@ -19,7 +19,7 @@ constexpr uint32_t kLeastPieces = 5;
 constexpr uint32_t kMostPieces = 8;
 constexpr int64_t kValidationShare = 12;
 
-/// Where in one image, and where in another.
+/// Positions in two images.
 struct Spot {
   int row = 0;
   int column = 0;

@@ -17,7 +17,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 20;  ///< floats that are allocated together
+constexpr size_t kBlock = size_t{1} << 20;  ///< floats allocated together
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 constexpr size_t kMostTextClasses = 10000;
 constexpr double kMostClasses = 1e6;
@@ -48,14 +48,14 @@ std::optional<double> to_number(std::string_view text) {
   return value;
 }
 
-/// A whole number from 0, also as pandas writes it ("3.0").
+/// Parses a whole number from 0, also in pandas' form ("3.0").
 std::optional<int32_t> to_label(std::string_view text) {
   const auto value = to_number(text);
   if (!value || *value < 0 || *value >= kMostClasses || *value != std::floor(*value)) return std::nullopt;
   return static_cast<int32_t>(*value);
 }
 
-/// Floats that grow without ever being copied while they grow.
+/// Floats in blocks, which grow without copying.
 class Blocks {
  public:
   void add(float value) {
@@ -67,7 +67,7 @@ class Blocks {
     ++size_;
   }
 
-  /// All of them in one piece; the blocks go as they are copied.
+  /// Returns all floats in one piece; frees each block after copying it.
   std::vector<float> take() {
     std::vector<float> all;
     all.reserve(size_);
@@ -83,7 +83,7 @@ class Blocks {
   size_t size_ = 0;
 };
 
-/// The labels seen, each text once.
+/// The distinct labels seen.
 class Labels {
  public:
   void add(const std::string_view text) {
@@ -114,7 +114,7 @@ class Labels {
   }
 
  private:
-  std::unordered_map<std::string, int32_t> numbers_;  ///< in the order of their first appearance
+  std::unordered_map<std::string, int32_t> numbers_;  ///< in order of first appearance
   std::vector<int32_t> rows_;
   bool whole_ = true;
   std::string last_;
@@ -135,7 +135,8 @@ class Reader {
     if (header) names_ = first_;
     choose_label_column();
     if (first_.size() == (labelled() ? 1U : 0U)) {
-      throw DataError(fmt::format("{}: one column, and it is the labels; commas are between values", place()));
+      throw DataError(
+          fmt::format("{}: one column, which holds the labels; values must be separated by commas", place()));
     }
     if (!header) add({first_.begin(), first_.end()});
     for (bool any = more; any; any = lines_.next()) {
@@ -150,7 +151,8 @@ class Reader {
   [[nodiscard]] std::string place() const { return fmt::format("{}:{}", name_, line_); }
   [[nodiscard]] bool labelled() const { return label_ < first_.size(); }
 
-  /// Where a column is numeric in the second line, the first line names it unless it is a number too.
+  /// Returns true if the first line names the columns: it has the label's name, or text above a number of the second
+  /// line. Without a second line any text counts.
   [[nodiscard]] bool is_header(const std::vector<std::string_view>* second) const {
     const auto named = [&](const std::string& field) {
       return is_label_name(field) || (!wanted_.empty() && !to_number(wanted_) && lower(field) == lower(wanted_));
@@ -210,7 +212,7 @@ class Reader {
     labels_.add(field);
     if (!labels_.too_many()) return;
     throw DataError(
-        fmt::format("{}: {}: '{}' is one different label too many; whole numbers from 0, or up to {} different texts "
+        fmt::format("{}: {}: '{}' is one distinct label too many; whole numbers from 0, or up to {} different texts "
                     "are allowed (label-column says which column it is)",
                     place(), column(label_), shown(field), kMostTextClasses));
   }
@@ -236,11 +238,11 @@ class Reader {
   CsvLines lines_;
   const std::string name_;
   const std::string wanted_;
-  Fields first_;  ///< the first line, whatever it is
+  Fields first_;  ///< the first line, names or values
   int64_t first_line_ = 0;
   int64_t line_ = 0;
-  Fields names_;      ///< empty: the file has none
-  size_t label_ = 0;  ///< the number of columns when there are no labels
+  Fields names_;      ///< empty: the file has no names
+  size_t label_ = 0;  ///< number of columns if there are no labels
   int64_t rows_ = 0;
   Blocks values_;
   Labels labels_;

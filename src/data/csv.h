@@ -1,9 +1,9 @@
 // CSV files of numbers with a label column: one example a line, commas between values.
 //
-// The first line may name the columns. Values may be quoted; quotes within are doubled and a quoted value ends on its
-// line. Blank lines, CRLF and a byte-order mark are passed over, gzip is unpacked. Numbers are finite and taken as they
-// are. The file is read in a stream: what is in memory is the floats, once. A DataError names file, line and column,
-// the value seen and what is allowed; an IoError what the system refuses. Free functions, any thread.
+// The first line may name the columns. Values may be quoted; a quote within is doubled, and a quoted value ends on its
+// line. Skips blank lines, CRLF and a byte-order mark; unpacks gzip. Numbers must be finite and are not scaled. Reads
+// the file as a stream: memory holds only the floats, once. A DataError names file, line and column, the value seen and
+// what is allowed; an IoError names the system's reason. Free functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace lockstep::data {
 
 struct CsvTable {
-  int64_t columns = 0;                   ///< besides the labels
+  int64_t columns = 0;                   ///< without the labels' column
   std::vector<float> values;             ///< rows x columns
   std::vector<int32_t> labels;           ///< one per row; empty without a label column
-  std::vector<std::string> class_names;  ///< of labels that are text, which are numbered in their sorted order
-  std::string label_column;              ///< its name, or "column 5"
+  std::vector<std::string> class_names;  ///< for text labels, which are numbered in sorted order
+  std::string label_column;              ///< name, or "column 5"
 };
 
-/// `label_column`: a name (case matters not), a number from 1, "none", or empty: the column named label, class or y, or
-/// else the last. Labels are whole numbers from 0, or text.
+/// Reads the file. `label_column` is a name (ignoring case), a number from 1, "none", or empty: the column named label,
+/// class or y, or else the last. Labels are whole numbers from 0, or text.
 CsvTable read_csv(const std::string& path, const std::string& label_column = "");
 CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column = "");
 

@@ -51,8 +51,8 @@ bool CsvLines::read_line() {
     line_.append(first, stop);
     begin_ = static_cast<size_t>(stop - buffer_.begin());
     if (line_.size() > kMaxLine) {
-      throw DataError(fmt::format("{}:{}: a line of more than {} MB; is this a CSV file?", content_.name(), number_ + 1,
-                                  kMaxLine >> 20));
+      throw DataError(fmt::format("{}:{}: a line has more than {} MB; is this a CSV file?", content_.name(),
+                                  number_ + 1, kMaxLine >> 20));
     }
     if (stop == last) continue;
     ++begin_;
@@ -78,7 +78,7 @@ void CsvLines::cut() {
   }
 }
 
-/// The field whose opening quote is at `begin`, unquoted within the line; gives where the next one begins.
+/// Cuts the field with the opening quote at `begin`, unquoting it within the line; returns the start of the next field.
 size_t CsvLines::cut_quoted(size_t begin) {
   size_t to = begin + 1;
   size_t at = begin + 1;

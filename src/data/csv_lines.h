@@ -14,12 +14,13 @@ class CsvLines {
  public:
   explicit CsvLines(Unpacker& content) : content_(content) {}
 
-  /// Goes to the next line that is not blank; false at the end. DataError for a broken quote or an endless line.
+  /// Goes to the next line that is not blank; returns false at the end. Throws DataError for a broken quote or an
+  /// endless line.
   bool next();
 
-  /// Of the line: without quotes and the blanks around; valid until `next`.
+  /// Returns the line's fields, without quotes and surrounding blanks; valid until `next`.
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
-  /// "file:17"
+  /// Returns "file:17".
   [[nodiscard]] std::string place() const { return content_.name() + ":" + std::to_string(number_); }
   [[nodiscard]] int64_t number() const { return number_; }
 
@@ -31,7 +32,7 @@ class CsvLines {
 
   Unpacker& content_;
   std::vector<uint8_t> buffer_;
-  size_t begin_ = 0;  ///< of what is not yet used
+  size_t begin_ = 0;  ///< start of the unused part
   size_t end_ = 0;
   std::string line_;
   std::vector<std::string_view> fields_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMostScale = 100;
 
-/// Moves the elements from `from` on to a vector of their own.
+/// Moves the elements from index `from` on into a new vector.
 template <class T>
 std::vector<T> split_off(std::vector<T>& values, size_t from) {
   if (from >= values.size()) return {};
@@ -63,8 +63,8 @@ void copy_image(const Examples& examples, int64_t index, std::span<float> pixels
 void hold_out(Dataset& dataset, int64_t count) {
   const int64_t all = dataset.train.count();
   if (count < 0 || count >= all) {
-    throw UsageError(fmt::format("holdout {}: {} has {} training examples; 0 to {} can be held out", count,
-                                 dataset.name, all, all - 1));
+    throw UsageError(
+        fmt::format("holdout {}: {} has {} training examples; 0 to {} are allowed", count, dataset.name, all, all - 1));
   }
   if (!dataset.validation.empty()) {
     if (count == 0) return;

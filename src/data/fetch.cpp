@@ -27,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
 
-/// A peer that closes its side must be an error here, not the end of the process: OpenSSL writes without MSG_NOSIGNAL.
+/// Blocks SIGPIPE. OpenSSL writes without MSG_NOSIGNAL; a closed connection must be an error, not the end of the
+/// process.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {
@@ -52,7 +53,7 @@ class NoBrokenPipe {
 
 struct Url {
   std::string origin;  ///< scheme://host:port
-  std::string path;    ///< from the first slash on
+  std::string path;    ///< from the first slash
   bool tls = false;
 };
 
@@ -90,9 +91,9 @@ std::string describe(httplib::Error error) {
     case httplib::Error::BindIPAddress:
       return "cannot connect";
     case httplib::Error::ConnectionTimeout:
-      return "no answer in time to the attempt to connect";
+      return "no connection in time";
     case httplib::Error::Read:
-      return "the connection broke or nothing came in time";
+      return "the connection broke or timed out";
     case httplib::Error::Write:
       return "the request could not be sent";
     case httplib::Error::ExceedRedirectCount:
@@ -108,7 +109,7 @@ std::string describe(httplib::Error error) {
   }
 }
 
-/// Stops a client at a deadline, from a thread of its own: a server that sends headers without end is never asked.
+/// Stops a client at a deadline, from its own thread: a server that sends headers without end gives no other chance.
 class Deadline {
  public:
   Deadline(httplib::Client& client, Clock::time_point when)
@@ -124,7 +125,7 @@ class Deadline {
   std::jthread thread_;
 };
 
-/// One file from one mirror, into an open WholeFile.
+/// Downloads one file from one mirror into an open WholeFile.
 class Download {
  public:
   Download(std::string url, uint64_t most, base::WholeFile& out, const FetchLimits& limits,
@@ -134,7 +135,7 @@ class Download {
     report_.file = report_.url.substr(report_.url.rfind('/') + 1);
   }
 
-  /// Why it did not work; nothing when it did. What fails on this machine's side is thrown.
+  /// Returns the reason of a failure at the mirror; nothing on success. Throws failures of this machine.
   std::optional<std::string> run(const std::string& proxy) {
     const Url url = parse_url(report_.url);
     httplib::Client client(url.origin);
@@ -172,7 +173,7 @@ class Download {
   }
 
   void refuse_late() {
-    refusal_ = fmt::format("not finished after {:.1f} s ({} bytes came)",
+    refusal_ = fmt::format("not finished after {:.1f} s ({} bytes received)",
                            std::chrono::duration<double>(limits_.whole_file).count(), report_.bytes);
   }
 
@@ -227,7 +228,7 @@ struct Fetcher {
   std::optional<std::string> try_mirror(const std::string& mirror, const RemoteFile& file) const {
     base::WholeFile out(path_of(file));
     const std::string url = file_url(mirror, file.name);
-    if (auto reason = Download(url, file.most(), out, limits, progress).run(proxy)) return reason;
+    if (auto reason = Download(url, file.max_download(), out, limits, progress).run(proxy)) return reason;
     if (auto reason = verify(out.temporary_path(), file)) return reason;
     out.commit();
     if (progress) progress({FetchProgress::Phase::kDone, file.name, url, 0, 0});

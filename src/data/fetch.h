@@ -1,8 +1,8 @@
 // Fetches files over https or http into a folder, once, however many processes start together.
 //
-// Each file is verified (size and md5 of its unpacked content) before it appears under its name; a lock file in the
-// folder lets one process fetch while the others wait, with a deadline, and then find it done. Every wait has a limit,
-// and no mirror can send more than the file could have.
+// Each file is verified (size and md5 of its unpacked content) before it gets its name. A lock file in the folder lets
+// one process fetch while the others wait, with a deadline, and then find the files. Every wait has a limit, and no
+// mirror can send more bytes than the file can have.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,12 @@
 namespace lockstep::data {
 
 struct RemoteFile {
-  std::string name;  ///< under the mirror and in the folder
-  std::string md5;   ///< of the unpacked content, as hex
+  std::string name;  ///< name under the mirror and in the folder
+  std::string md5;   ///< md5 of the unpacked content, in hex
   uint64_t size;     ///< unpacked size in bytes
 
-  /// Most bytes of a download: data that gzip cannot make smaller grows by less than 1/1000.
-  [[nodiscard]] uint64_t most() const { return size + size / 100 + 4096; }
+  /// Returns the most bytes of a download: data that gzip cannot shrink grows by less than 1/1000.
+  [[nodiscard]] uint64_t max_download() const { return size + size / 100 + 4096; }
 };
 
 struct FetchProgress {
@@ -29,7 +29,7 @@ struct FetchProgress {
   std::string file;
   std::string url;
   uint64_t bytes = 0;
-  uint64_t total = 0;  ///< 0 when the server does not say
+  uint64_t total = 0;  ///< 0: the server does not say
 };
 
 using FetchCallback = std::function<void(const FetchProgress&)>;
@@ -41,9 +41,8 @@ struct FetchLimits {
   std::chrono::milliseconds other_process{900'000};  ///< for the lock
 };
 
-/// Fetches the files that are not in `folder` yet from the first mirror (base URL, "https://host[:port]/path/") that
-/// has each. IoError with the reason of each mirror when none has one. `proxy` ("http://host:port") serves https
-/// mirrors.
+/// Fetches the files missing in `folder`, each from the first mirror (base URL, "https://host[:port]/path/") that has
+/// it. Throws IoError with each mirror's reason if none has it. `proxy` ("http://host:port") serves https mirrors.
 void fetch_files(const std::vector<RemoteFile>& files, const std::string& folder,
                  const std::vector<std::string>& mirrors, const FetchLimits& limits, const std::string& proxy,
                  const FetchCallback& progress);

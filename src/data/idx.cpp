@@ -70,7 +70,7 @@ std::vector<uint32_t> read_dims(Unpacker& file, int count) {
   return dims;
 }
 
-/// The product of the dimensions, when so many bytes can be in the file at all.
+/// Returns the product of the dimensions. Throws DataError if the file cannot hold that many bytes.
 uint64_t checked_size(const Unpacker& file, const std::vector<uint32_t>& dims) {
   uint64_t size = 1;
   bool absurd = false;
@@ -78,16 +78,15 @@ uint64_t checked_size(const Unpacker& file, const std::vector<uint32_t>& dims) {
     absurd = absurd || (dim != 0 && size > std::numeric_limits<uint64_t>::max() / dim);
     size *= dim;
   }
-  if (absurd || size > file.most()) {
-    throw DataError(fmt::format("{}: cut off or damaged: its header promises {} bytes of data, the file has {} bytes{}",
+  if (absurd || size > file.max_size()) {
+    throw DataError(fmt::format("{}: cut off or damaged: its header declares {} bytes of data, the file has {} bytes{}",
                                 file.name(), fmt::join(dims, " x "), file.file_size(),
                                 file.is_gzip() ? " of gzip data" : ""));
   }
   return size;
 }
 
-/// Examples are read in random order for ever after: fewer, larger pages make that a quarter faster where there are
-/// any.
+/// Requests large pages if the system has them: examples are read in random order, which is a quarter faster with them.
 void prefer_large_pages(std::vector<uint8_t>& data) {
   constexpr size_t kPage = size_t{2} << 20;
   void* begin = data.data();
@@ -97,7 +96,7 @@ void prefer_large_pages(std::vector<uint8_t>& data) {
 
 std::vector<uint8_t> read_content(Unpacker& file, uint64_t size) {
   std::vector<uint8_t> data;
-  data.reserve(std::min({size, file.most(), kReserveAtMost}));
+  data.reserve(std::min({size, file.max_size(), kReserveAtMost}));
   prefer_large_pages(data);
   while (data.size() < size) {
     const size_t begin = data.size();
@@ -105,13 +104,12 @@ std::vector<uint8_t> read_content(Unpacker& file, uint64_t size) {
     const size_t got = file.read(std::span(data).subspan(begin));
     if (begin + got < data.size()) {
       throw DataError(
-          fmt::format("{}: cut off: {} bytes of data, its header promises {}", file.name(), begin + got, size));
+          fmt::format("{}: cut off: {} bytes of data, its header declares {}", file.name(), begin + got, size));
     }
   }
   std::array<uint8_t, 1> extra{};
   if (file.read(extra) != 0) {
-    throw DataError(
-        fmt::format("{}: more data follows after the {} bytes that its header promises", file.name(), size));
+    throw DataError(fmt::format("{}: data follows after the {} bytes that its header declares", file.name(), size));
   }
   return data;
 }

@@ -1,8 +1,8 @@
 // idx files, the format of MNIST and Fashion-MNIST: plain or gzip, told apart by their content.
 //
-// Everything a header says is checked before it is believed; memory grows only as data arrives, and gzip data is
-// unpacked straight into its final place. A file that is not as it should be is a DataError of one line that names the
-// file, the value seen and what is allowed; one that cannot be read is an IoError. Free functions, any thread.
+// Every value of a header is checked before use. Memory grows only as data arrives, and gzip data is unpacked straight
+// into its final place. An invalid file is a one-line DataError that names the file, the value seen and what is
+// allowed; an unreadable one is an IoError. Free functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct IdxArray {
 
 IdxArray read_idx(const std::string& path);
 
-/// The same from memory; `name` stands for the file in errors.
+/// Parses the bytes in memory; `name` stands for the file in errors.
 IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name);
 
-/// Images (three dimensions: count, height, width) without labels.
+/// Reads images (three dimensions: count, height, width) without labels.
 Examples read_idx_images(const std::string& path);
 
-/// Images and their labels (one dimension), checked against each other and against 0..classes-1.
+/// Reads images and their labels (one dimension); checks them against each other and against 0..classes-1.
 Examples read_idx_pair(const std::string& images_path, const std::string& labels_path, int classes);
 
 }  // namespace lockstep::data

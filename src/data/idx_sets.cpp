@@ -20,7 +20,7 @@ constexpr int kClasses = 10;
 
 enum File { kTrainImages, kTrainLabels, kTestImages, kTestLabels, kFiles };
 
-/// As the files are published, without ".gz".
+/// Names of the published files, without ".gz".
 constexpr std::array<const char*, kFiles> kFileNames{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                      "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
@@ -32,10 +32,10 @@ struct Known {
   const char* name;
   const char* title;
   const char* description;
-  std::array<const char*, kFiles> md5;  ///< of the unpacked files
+  std::array<const char*, kFiles> md5;  ///< md5 of the unpacked files
   std::array<const char*, kClasses> class_names;
   std::array<const char*, 2> mirrors;
-  const char* package;  ///< of Debian; those without one are fetched from the mirrors
+  const char* package;  ///< Debian package; empty: fetched from the mirrors
 };
 
 constexpr std::array<Known, 2> kKnownSets{
@@ -63,15 +63,15 @@ const Known& find_known(const std::string& name) {
   throw UsageError("unknown data set '" + name + "'");
 }
 
-/// Where a data set lies.
+/// The place of a data set.
 struct Found {
   std::string folder;
   std::array<std::string, kFiles> paths;
 };
 
-/// The file under any of the names it is known by; empty when there is none.
+/// Returns the file under any of its known names; empty if there is none.
 std::string find_file(const std::string& folder, const std::string& name) {
-  std::string dotted = name;  // "train-images.idx3-ubyte", as some archives have it
+  std::string dotted = name;  // "train-images.idx3-ubyte", as in some archives
   dotted[dotted.rfind("-idx")] = '.';
   for (const std::string& spelling : {name, dotted}) {
     for (const char* suffix : {"", ".gz"}) {
@@ -100,7 +100,8 @@ std::optional<Found> look_in(const std::string& folder, Partial partial) {
   return std::nullopt;
 }
 
-/// All data sets of this family have the same file names: a folder not named after one may hold another.
+/// Returns true if the folder holds another data set. All of this family have the same file names, so a folder with a
+/// generic name may hold any of them.
 bool holds_another(const Found& found, const Known& wanted) {
   try {
     const std::optional<std::string> md5 = md5_of_content(found.paths[kTestLabels], kFileSizes[kTestLabels]);
@@ -108,13 +109,13 @@ bool holds_another(const Found& found, const Known& wanted) {
       return md5 == known.md5[kTestLabels] && std::string_view(known.name) != wanted.name;
     });
   } catch (const DataError&) {
-    return false;  // reading it will say what is wrong
+    return false;  // reading it will report the error
   }
 }
 
 std::optional<Found> find(const Known& known, const SourceOptions& options) {
   if (!options.data_dir.empty() && !std::filesystem::is_directory(options.data_dir)) {
-    throw IoError(fmt::format("--data {}: there is no such folder", options.data_dir));
+    throw IoError(fmt::format("--data {}: no such folder", options.data_dir));
   }
   for (const std::string& folder : {options.data_dir, options.env_dir}) {
     if (folder.empty()) continue;
@@ -142,7 +143,7 @@ std::string offline_choice() {
 
 std::string fetch_to_cache(const Known& known, const SourceOptions& options, const FetchCallback& progress) {
   if (!options.may_fetch) throw IoError("fetching is switched off");
-  if (options.cache_dir.empty()) throw IoError("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+  if (options.cache_dir.empty()) throw IoError("no cache folder: neither XDG_CACHE_HOME nor HOME is set");
   std::vector<RemoteFile> files;
   for (size_t i = 0; i < kFiles; ++i)
     files.push_back({std::string(kFileNames[i]) + ".gz", known.md5[i], kFileSizes[i]});
@@ -162,7 +163,7 @@ Found find_or_fetch(const Known& known, const SourceOptions& options, const Fetc
   try {
     const std::string folder = fetch_to_cache(known, options, progress);
     if (auto found = look_in(folder, Partial::kReject)) return *found;
-    throw IoError(folder + ": the fetched files are gone");
+    throw IoError(folder + ": the fetched files have disappeared");
   } catch (const IoError& error) {
     throw IoError(fmt::format("{} is not on this machine and cannot be fetched ({}). To provide it, {}{}", known.title,
                               error.what(), how_to_provide(known, options), offline_choice()));

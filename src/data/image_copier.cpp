@@ -10,7 +10,7 @@ void scale_bytes(const uint8_t* __restrict src, float* __restrict dst, size_t co
   for (size_t i = 0; i < count; ++i) dst[i] = static_cast<float>(src[i]) * scale;
 }
 
-/// With a factor and an offset for each pixel.
+/// Copies with a factor and an offset for each pixel.
 template <class T>
 void scale_each(const T* __restrict src, float* __restrict dst, size_t count, const float* __restrict factor,
                 const float* __restrict offset) {
@@ -26,7 +26,7 @@ void scale_in_place(float* values, size_t count, const float* __restrict factor,
 ImageCopier::ImageCopier(const Examples& examples, float byte_scale, const PixelScaling* pixels)
     : examples_(examples), pixels_(examples.shape.size()), byte_scale_(byte_scale) {
   if (pixels == nullptr || pixels->empty()) return;
-  // Scaling bytes and standardising pixels are one multiplication and one addition.
+  // Combines scaling bytes and standardising pixels into one multiplication and one addition.
   const float scale = examples.bytes.empty() ? 1.0F : byte_scale;
   for (size_t i = 0; i < pixels_; ++i) {
     const float inverse = pixels->inverse_deviation[i];

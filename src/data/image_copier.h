@@ -1,4 +1,4 @@
-// ImageCopier: single images of a split as float32, scaled, wherever they come from (bytes, floats or a maker). Borrows
+// ImageCopier: copies single images of a split as scaled float32, from any source (bytes, floats or a maker). Borrows
 // the examples; allocates only when constructed. Any thread may call a const one.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace lockstep::data {
 
 class ImageCopier {
  public:
-  /// `byte_scale` is for bytes only; `pixels` (may be nullptr or empty) then for all.
+  /// `byte_scale` applies to bytes only; `pixels` (may be nullptr or empty) then applies to all images.
   ImageCopier(const Examples& examples, float byte_scale, const PixelScaling* pixels);
 
-  /// `index` is of the stored examples.
+  /// Copies the stored example `index`.
   void copy(size_t index, float* image) const;
   void prefetch(size_t index) const;
 
@@ -22,7 +22,7 @@ class ImageCopier {
   const Examples& examples_;
   const size_t pixels_;
   const float byte_scale_;
-  std::vector<float> factors_;  ///< of each pixel, where pixels are scaled; else empty
+  std::vector<float> factors_;  ///< one per pixel if pixels are scaled; else empty
   std::vector<float> offsets_;
 };
 

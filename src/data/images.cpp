@@ -27,7 +27,7 @@ std::string first_bytes(const std::string& path) {
   return {head.begin(), head.begin() + static_cast<std::ptrdiff_t>(got)};
 }
 
-/// Fills in which arrays to read when the caller did not say.
+/// Chooses the arrays to read if the caller named none.
 void choose_arrays(const Npz& npz, ReadImagesOptions& options, const std::string& path) {
   if (!options.array.empty()) return;
   const ArrayNames found = arrays_to_predict(npz);
@@ -58,7 +58,7 @@ Examples read_any(const std::string& path, const ReadImagesOptions& options) {
     return images_from_array(parse_npy(base::read_file(path, kMaxNpy), path), options.expected, path);
   }
   if (head.starts_with("\x1f\x8b"sv) || head.starts_with("\0\0"sv)) return read_idx_images(path);
-  throw DataError(path + ": not a file of images that is known; idx (plain or gzip), npz, npy and PNG are");
+  throw DataError(path + ": unknown image format; idx (plain or gzip), npz, npy and PNG are allowed");
 }
 
 }  // namespace

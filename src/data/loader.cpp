@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kChunkBytes = size_t{128} << 10;
 constexpr size_t kRingBytes = size_t{4} << 20;
-constexpr size_t kMostBytes = size_t{64} << 20;  ///< of a ring of large batches, unless two take more
+constexpr size_t kMostBytes = size_t{64} << 20;  ///< size of a ring of large batches; two batches are always allowed
 constexpr size_t kMaxBatchesPerChunk = 256;
 constexpr size_t kMaxChunks = 32;
 
@@ -41,7 +41,7 @@ AlignedArray<T> make_aligned(size_t count) {
   return AlignedArray<T>(static_cast<T*>(::operator new (count * sizeof(T), std::align_val_t{kAlignment})));
 }
 
-/// Rounded up so that what follows is aligned again.
+/// Rounds up so that the next batch is aligned again.
 template <class T>
 size_t aligned_count(size_t count) {
   constexpr size_t kStep = kAlignment / sizeof(T);
@@ -74,7 +74,7 @@ Plan first_plan(const Examples& examples, const LoaderOptions& options) {
   return {0, options.start, options.shard, options.batch, examples.count(), options.rounds_done};
 }
 
-/// That a round of the plan may have.
+/// Returns the most ranges that a round of the plan may have.
 size_t most_ranges(const Plan& plan) {
   size_t most = 1;
   for (const PassPart& part : plan.data.parts) most = std::max(most, part.ranges.size());
@@ -124,7 +124,7 @@ class Loader::Impl {
   [[nodiscard]] size_t batch_bytes() const;
   [[nodiscard]] size_t chunk_count() const;
 
-  // On the background thread.
+  // Runs on the background thread.
   void run();
   void allocate(int64_t batch);
   void produce(const ChunkRing::Request& request);
@@ -135,9 +135,9 @@ class Loader::Impl {
 
   const Examples& examples_;
   const LoaderOptions options_;
-  std::shared_ptr<const Rounds> rounds_;  ///< the consumer's
+  std::shared_ptr<const Rounds> rounds_;  ///< the consumer's plan
   const size_t pixels_;
-  const size_t stored_;  ///< the examples of a pass are these, over and over
+  const size_t stored_;  ///< examples stored; a pass may repeat them
   const ImageCopier copier_;
   const size_t batches_per_chunk_;
   const base::TraceLabel* traced_ = nullptr;
@@ -146,17 +146,17 @@ class Loader::Impl {
   AlignedArray<float> images_;
   AlignedArray<int32_t> labels_;
 
-  // The background thread's own, once it runs.
-  int64_t room_ = 0;         ///< examples that a batch has room for
+  // Used only by the background thread, once it runs.
+  int64_t room_ = 0;         ///< capacity of a batch, in examples
   size_t image_stride_ = 0;  ///< values between the batches of a chunk
   size_t label_stride_ = 0;
   EpochOrder order_;
   Round round_;
 
-  // The consumer's own.
+  // Used only by the consumer.
   const Batch* cursor_ = nullptr;
   const Batch* cursor_end_ = nullptr;
-  int64_t given_ = 0;  ///< rounds of the plan
+  int64_t given_ = 0;  ///< rounds of the plan returned so far
   bool holds_chunk_ = false;
   bool ended_ = false;
 
@@ -240,7 +240,7 @@ void Loader::Impl::restart(std::shared_ptr<const Rounds> rounds) {
 
 Remainder Loader::Impl::remainder() const {
   if (plan().shard.count != 1) {
-    throw UsageError(fmt::format("a loader of {} members cannot know what is left", plan().shard.count));
+    throw UsageError(fmt::format("a loader of {} members does not know the remaining data", plan().shard.count));
   }
   return unapplied(plan(), {&given_, 1});
 }
@@ -256,7 +256,9 @@ void Loader::Impl::run() {
     } catch (...) {
       error = std::current_exception();
     }
-    if (error) ring_.fail(generation, std::move(error));  // out here, so that the consumer holds the last reference
+    if (error)
+      ring_.fail(generation,
+                 std::move(error));  // outside the catch block, so that the consumer holds the last reference
   }
 }
 

@@ -26,8 +26,8 @@ constexpr size_t kLanes = HWY_LANES(float);
 constexpr size_t kMostLanes = 16;
 static_assert(kLanes <= kMostLanes);
 
-/// The four words of as many blocks as there are lanes. Words are kept in lanes of 64 bits, whose upper halves the
-/// multiplication ignores; so they come as two halves that are put together at the end.
+/// The four words of one block per lane. Words are kept in lanes of 64 bits, whose upper halves the multiplication
+/// ignores; so they come as two halves that are joined at the end.
 struct Blocks {
   hn::Vec<Wide> c0, c1, c2, c3;
 };
@@ -61,7 +61,7 @@ HWY_INLINE hn::Vec<Floats> fraction(Floats d, hn::Vec<Words> bits) {
   return hn::ConvertTo(d, hn::BitCast(ints, hn::ShiftRight<8>(bits)));
 }
 
-/// base::normal2, with the deviation in the radius.
+/// base::normal2, with the radius multiplied by the deviation.
 HWY_INLINE void normals(Floats d, float deviation, hn::Vec<Words> a, hn::Vec<Words> b, hn::Vec<Floats>& first,
                         hn::Vec<Floats>& second) {
   const auto u = hn::Mul(hn::Add(fraction(d, a), hn::Set(d, 1.0F)), hn::Set(d, 0x1p-24F));
@@ -71,7 +71,7 @@ HWY_INLINE void normals(Floats d, float deviation, hn::Vec<Words> a, hn::Vec<Wor
   second = hn::Mul(radius, hn::Sin(d, angle));
 }
 
-/// 4 * kLanes values from block `block` on.
+/// Fills 4 * kLanes values from block `block` on.
 HWY_INLINE void fill_group(uint64_t key, uint64_t row, float deviation, uint64_t block, float* out) {
   const Floats d;
   const Wide wide;

@@ -1,4 +1,4 @@
-// Many normal values from a counter, fast: what base/random.h gives one block at a time, in vectors.
+// Many normal values from a counter, in vectors: the values that base/random.h computes one block at a time.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,9 @@
 
 namespace lockstep::data {
 
-/// N(0, deviation): out[4 b + j] is value j of block (row, b) of base::Philox(seed, stream), its words taken in pairs
-/// by base::normal2. Close to it within the rounding of logarithm and sine; the same bits on the same instruction set.
+/// Fills with N(0, deviation): out[4 b + j] is value j of block (row, b) of base::Philox(seed, stream), its words taken
+/// in pairs by base::normal2. Equal to it within the rounding of logarithm and sine; bit-identical on the same
+/// instruction set.
 void fill_normal(uint64_t seed, uint64_t stream, uint64_t row, float deviation, std::span<float> out);
 
 }  // namespace lockstep::data

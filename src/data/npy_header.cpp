@@ -42,7 +42,7 @@ class DictReader {
     skip_blank();
     if (text_.starts_with("[")) fail("structured elements; only plain numbers are allowed");
     const char quote = text_.empty() ? '\0' : text_.front();
-    if (quote != '\'' && quote != '"') fail("a string expected");
+    if (quote != '\'' && quote != '"') fail("a string is expected");
     const size_t end = text_.find(quote, 1);
     if (end == std::string_view::npos) fail("a string without an end");
     std::string value(text_.substr(1, end - 1));
@@ -54,7 +54,7 @@ class DictReader {
     skip_blank();
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-    if (error != std::errc{} || value < 0) fail("a dimension is not a number that is allowed");
+    if (error != std::errc{} || value < 0) fail("a dimension is not a valid number");
     text_.remove_prefix(static_cast<size_t>(end - text_.data()));
     return value;
   }
@@ -119,7 +119,7 @@ void parse_dict(DictReader& reader, NpyHeader& header) {
   if (!typed || !shaped) reader.fail("descr or shape is missing");
 }
 
-/// The text of the dict, and in `size` how many bytes of the file the header takes.
+/// Returns the text of the dict; sets `size` to the bytes of the header.
 std::string_view header_text(std::span<const uint8_t> file, const std::string& name, size_t& size) {
   if (file.size() < 10 || !std::equal(kMagic.begin(), kMagic.end(), file.begin())) {
     throw DataError(name + ": not a npy array: it does not start with \\x93NUMPY");

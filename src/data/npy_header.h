@@ -1,4 +1,4 @@
-// The header of a .npy array: a Python dict of three known keys, read without trusting any of it.
+// The header of a .npy array: a Python dict of three known keys, every one of them checked.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct NpyHeader {
 
 size_t item_size(NpyType type);
 
-/// DataError that names `name` when the header is damaged or describes something not accepted.
+/// Throws DataError that names `name` if the header is damaged or describes an array that is not accepted.
 NpyHeader read_npy_header(std::span<const uint8_t> file, const std::string& name);
 
 }  // namespace lockstep::data

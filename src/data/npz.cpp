@@ -47,7 +47,7 @@ T load(const std::vector<uint8_t>& bytes, int64_t index) {
 
 bool is_float(NpyType type) { return type == NpyType::kF4 || type == NpyType::kF8; }
 
-/// The images' shape by the array's, which must leave something to look at.
+/// Returns the images' shape from the array's. Throws DataError for images without pixels.
 ImageShape image_shape(const NpyArray& array, const ImageShape& expected, const std::string& source) {
   const std::vector<int64_t>& dims = array.shape;
   const bool plausible = std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim > 0 && dim <= (1 << 30); });

@@ -1,8 +1,8 @@
 // numpy files: .npz archives (zip, stored or deflated) and single .npy arrays (format 1 and 2).
 //
-// Accepted: u1, i4, i8, f4, f8, little endian, C order. Sizes are checked against the bytes that are there before
-// anything is allocated, checksums always; zip64 is refused. Errors are a DataError (content) or an IoError (system) of
-// one line. An Npz owns the file's bytes; any thread may read from a const one.
+// Accepted: u1, i4, i8, f4, f8, little endian, C order. Sizes are checked against the bytes present before anything is
+// allocated; checksums are always checked; zip64 is refused. Errors are a one-line DataError (content) or IoError
+// (system). An Npz owns the file's bytes; any thread may read from a const one.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct NpyArray {
   [[nodiscard]] double at(int64_t index) const;
 };
 
-/// A single array, as in a .npy file; `name` stands for the file in errors.
+/// Parses a single array, as in a .npy file; `name` stands for the file in errors.
 NpyArray parse_npy(std::span<const uint8_t> file, const std::string& name);
 
 class Npz {
@@ -34,11 +34,11 @@ class Npz {
   static Npz open(const std::string& path);
   static Npz parse(std::vector<uint8_t> file, std::string name);
 
-  /// The arrays, in the order of the archive, without ".npy".
+  /// Returns the arrays' names, in the order of the archive, without ".npy".
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] bool has(const std::string& array) const;
 
-  /// DataError with the names there are when there is no such array.
+  /// Returns the array. Throws DataError with the names present if there is none of that name.
   [[nodiscard]] NpyArray read(const std::string& array) const;
 
  private:
@@ -48,11 +48,11 @@ class Npz {
   std::vector<std::string> names_;
 };
 
-/// Images from an array of shape (n,c,h,w), (n,h,w), (h,w) or, when `expected` has a size, (n,c*h*w). Bytes and
-/// integers of 0..255 become bytes, floats stay. `source` is named in errors.
+/// Returns images from an array of shape (n,c,h,w), (n,h,w), (h,w) or, if `expected` has a size, (n,c*h*w). Bytes and
+/// integers 0..255 become bytes, floats stay. Errors name `source`.
 Examples images_from_array(const NpyArray& array, const ImageShape& expected, const std::string& source);
 
-/// Labels from an integer array of shape (n) or (n,1).
+/// Returns labels from an integer array of shape (n) or (n,1).
 std::vector<int32_t> labels_from_array(const NpyArray& array, const std::string& source);
 
 }  // namespace lockstep::data

@@ -65,7 +65,7 @@ void EpochOrder::shuffle_all(int64_t pass) {
   for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(static_cast<uint32_t>(i))]);
 }
 
-/// The window holds what has been read but not yet given out; each step gives out one of it and reads the next.
+/// The window holds the examples read but not yet returned. Each step returns one of it and reads the next.
 void EpochOrder::shuffle_buffer(int64_t pass) {
   base::Sequence random(seed_, kShuffleStream, static_cast<uint64_t>(pass));
   std::iota(window_.begin(), window_.end(), 0U);

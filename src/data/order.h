@@ -1,7 +1,7 @@
-// In which order a pass goes through the examples.
+// The order in which a pass visits the examples.
 //
-// The order of pass p is a permutation that depends on (count, shuffle, seed, p) alone, so every worker computes the
-// same one. Which of its positions a worker takes is a Plan's (plan.h).
+// The order of pass p is a permutation that depends only on (count, shuffle, seed, p), so every worker computes the
+// same one. A Plan (plan.h) decides which of its positions a worker takes.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct Shuffle {
   enum class Kind { kAll, kBuffer, kNone };
 
   Kind kind = Kind::kAll;
-  int64_t buffer = 0;  ///< kBuffer: as tf.data's shuffle(buffer)
+  int64_t buffer = 0;  ///< for kBuffer: like tf.data's shuffle(buffer)
 
   static Shuffle all() { return {}; }
   static Shuffle none() { return {Kind::kNone, 0}; }
   static Shuffle of_buffer(int64_t size) { return {Kind::kBuffer, size}; }
 
-  /// "all", "none" or a buffer size; UsageError otherwise.
+  /// Parses "all", "none" or a buffer size; throws UsageError otherwise.
   static Shuffle parse(const std::string& text);
 };
 
@@ -30,7 +30,7 @@ class EpochOrder {
  public:
   EpochOrder(int64_t count, Shuffle shuffle, uint64_t seed);
 
-  /// The indices of pass `pass` in the order they are seen; valid until the next call.
+  /// Returns the indices of pass `pass` in the order they are visited; valid until the next call.
   std::span<const uint32_t> pass(int64_t pass);
 
  private:

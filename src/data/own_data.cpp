@@ -16,7 +16,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr int64_t kTestShare = 6;  ///< one example in so many is for testing
+constexpr int64_t kTestShare = 6;  ///< one example in kTestShare is for testing
 constexpr int32_t kMostOwnClasses = 1'000'000;
 
 std::string lower_case(std::string_view text) {
@@ -60,7 +60,7 @@ Pair find_only_pair(const Npz& npz) {
   return pair;
 }
 
-/// An array of images in one of the shapes of a data set, brought to (n,c,h,w).
+/// Reshapes an array of images from one of the accepted shapes to (n,c,h,w).
 void shape_images(NpyArray& array, const ImageShape& expected, const std::string& source) {
   std::vector<int64_t>& shape = array.shape;
   const std::vector<int64_t> wanted{expected.channels, expected.height, expected.width};
@@ -70,7 +70,7 @@ void shape_images(NpyArray& array, const ImageShape& expected, const std::string
   }
   const bool flat = shape.size() == 2;
   const bool fits = expected.size() > 0 && flat && shape[1] == static_cast<int64_t>(expected.size());
-  // One channel that comes last is the same bytes.
+  // With one channel, channels last means the same bytes.
   const bool channel_last =
       shape.size() == 4 && shape[3] == 1 && expected.channels == 1 && shape[1] == wanted[1] && shape[2] == wanted[2];
   const auto colours = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
@@ -135,7 +135,7 @@ Examples pick(const Examples& all, int64_t count, const Test& is_test, bool want
   return part;
 }
 
-/// Cuts the test split off data that comes without one, and says in the origin which it is.
+/// Cuts the test split from data without one; the origin says which part it is.
 void split(Dataset& dataset, Examples all, int64_t test_size) {
   const int64_t count = all.stored();
   const int64_t test = test_size > 0 ? test_size : std::max<int64_t>(count / kTestShare, 1);
@@ -154,7 +154,7 @@ void split(Dataset& dataset, Examples all, int64_t test_size) {
                            : fmt::format(", the last {} are the test split", test);
 }
 
-/// Agreement of the splits, and the number of classes.
+/// Checks that the splits agree and sets the number of classes.
 void finish(Dataset& dataset, const std::string& path) {
   int32_t largest = 1;
   for (const Examples* part : {&dataset.train, &dataset.validation, &dataset.test}) {
@@ -185,8 +185,8 @@ Dataset from_npz(const Npz& npz, const std::string& path, const OwnDataOptions& 
   const Pair test = find_pair(npz, {"test"});
   const Pair train = test.images.empty() ? find_only_pair(npz) : find_pair(npz, {"train"});
   if (train.images.empty()) {
-    throw DataError(fmt::format("{}: no training examples; X_train, or X, or images are looked for, and it has {}",
-                                path, fmt::join(npz.names(), ", ")));
+    throw DataError(fmt::format("{}: no training examples; X_train, X or images is needed; it has {}", path,
+                                fmt::join(npz.names(), ", ")));
   }
   dataset.validation = read_pair(npz, find_pair(npz, {"valid", "val", "validation"}), path, options);
   if (test.images.empty()) {
@@ -203,7 +203,7 @@ Dataset from_npz(const Npz& npz, const std::string& path, const OwnDataOptions& 
   return dataset;
 }
 
-/// Whether these numbers are the pixels of images as the model takes them.
+/// Returns true if these numbers are the pixels of images for the model.
 bool are_pixels(const std::vector<float>& values, const ImageShape& shape, const ImageShape& expected) {
   if (shape != expected || expected.height < 2) return false;
   float largest = 0;

@@ -13,14 +13,14 @@ namespace {
 
 using base::Range;
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;      ///< rounds; more are as good as endless
-constexpr int64_t kMostExamples = std::numeric_limits<int32_t>::max();  ///< as EpochOrder
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;      ///< most rounds; practically endless
+constexpr int64_t kMostExamples = std::numeric_limits<int32_t>::max();  ///< the limit of EpochOrder
 
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 int64_t global_batch(const Plan& plan) { return plan.batch * plan.shard.count; }
 
-/// All members' part of round `round` among `size` positions laid end to end, and that of one of them.
+/// Returns all members' part of round `round` among `size` positions laid end to end, or one member's part.
 Range cut(const Plan& plan, int64_t size, int64_t round) {
   const int64_t begin = round * global_batch(plan);
   return {begin, std::min(begin + global_batch(plan), size)};
@@ -48,7 +48,7 @@ std::vector<int64_t> ends_of(std::span<const Range> ranges) {
   return ends;
 }
 
-/// Appends what [slice.begin, slice.end) of `ranges`, laid end to end, is in positions.
+/// Appends the positions of [slice.begin, slice.end) of `ranges`, laid end to end.
 void append_slice(std::span<const Range> ranges, std::span<const int64_t> ends, Range slice, std::vector<Range>& to) {
   auto i = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), slice.begin) - ends.begin());
   while (slice.size() > 0) {
@@ -60,7 +60,7 @@ void append_slice(std::span<const Range> ranges, std::span<const int64_t> ends, 
   }
 }
 
-/// What of `ranges` is left when member i has applied its first done[i] rounds of them.
+/// Returns the part of `ranges` left after member i has applied its first done[i] rounds of them.
 std::vector<Range> left_of(const Plan& plan, std::span<const Range> ranges, std::span<const int64_t> done) {
   const std::vector<int64_t> ends = ends_of(ranges);
   const int64_t size = ends.back();
@@ -77,7 +77,7 @@ std::vector<Range> left_of(const Plan& plan, std::span<const Range> ranges, std:
   return left;
 }
 
-/// How many of each member's rounds lie among the `count` from `first` on.
+/// Counts each member's rounds among the `count` from `first` on.
 void clamp_into(std::span<const int64_t> done, int64_t first, int64_t count, std::vector<int64_t>& within) {
   within.clear();
   for (const int64_t rounds : done) within.push_back(std::clamp<int64_t>(rounds - first, 0, count));
@@ -213,7 +213,7 @@ Remainder unapplied(const Plan& plan, std::span<const int64_t> done) {
   left.next_pass = plan.data.next_pass;
   const Range whole{0, plan.examples};
   const int64_t rounds = divide_up(plan.examples, global_batch(plan));
-  // Passes that all have gone through need no look.
+  // Passes that all members have finished need no check.
   const int64_t through = std::max<int64_t>((*std::min_element(done.begin(), done.end()) - first) / rounds, 0);
   left.next_pass += through;
   first += through * rounds;

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMaxPng = uint64_t{256} << 20;
 constexpr uint32_t kMaxPngSide = 4096;
 
-/// libpng's simplified reader: never jumps, keeps its last error as text.
+/// libpng's simplified reader: it never calls longjmp and keeps its last error as text.
 class PngImage {
  public:
   PngImage(std::span<const uint8_t> file, const std::string& name) : name_(name) {
@@ -35,7 +35,7 @@ class PngImage {
 
   std::vector<uint8_t> read_rgba() {
     image_.format = PNG_FORMAT_RGBA;
-    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // keep the values of 16-bit files: no gamma is applied
+    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // keeps the values of 16-bit files: no gamma is applied
     std::vector<uint8_t> pixels(PNG_IMAGE_SIZE(image_));
     if (png_image_finish_read(&image_, nullptr, pixels.data(), 0, nullptr) == 0) fail();
     return pixels;
@@ -61,7 +61,7 @@ uint8_t on_black(uint32_t value, uint32_t alpha) { return static_cast<uint8_t>((
 
 Examples parse_png(std::span<const uint8_t> file, const std::string& name, int channels) {
   if (channels != 1 && channels != 3) {
-    throw UsageError(fmt::format("{}: {} channels asked of a PNG; 1 and 3 are allowed", name, channels));
+    throw UsageError(fmt::format("{}: a PNG cannot be read with {} channels; 1 and 3 are allowed", name, channels));
   }
   PngImage image(file, name);
   Examples examples;

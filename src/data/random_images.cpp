@@ -34,7 +34,7 @@ class NormalImages final : public ImageMaker {
   size_t pixels_;
 };
 
-/// Makes all images now.
+/// Makes and stores all images.
 void store(Examples& examples) {
   const size_t pixels = examples.shape.size();
   try {

@@ -1,7 +1,7 @@
 // Generated images for measuring speed: pixels N(0, 0.1), as float32, and uniformly random labels, all from a seed.
 //
-// Image i depends on (seed, split, i) alone, whether all are made at the start (`fresh` false) or each when it is
-// needed, on the Loader's thread, so that memory does not grow with their number (4 bytes each for the label).
+// Image i depends only on (seed, split, i). Either all images are made at the start (`fresh` false), or each is made
+// when needed on the Loader's thread, so that memory does not grow with their number (4 bytes each for the label).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RandomImagesOptions {
   uint64_t seed = 1;
 };
 
-/// UsageError for sizes that make no sense.
+/// Throws UsageError for invalid sizes.
 Dataset random_images(const RandomImagesOptions& options = {});
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// Where data sets are looked for and whether they may be fetched. A plain value; only `from_environment` reads the
+// The folders to search for data sets, and permission to fetch. A plain value; only `from_environment` reads the
 // environment.
 #pragma once
 
@@ -10,11 +10,11 @@
 namespace lockstep::data {
 
 struct SourceOptions {
-  std::string data_dir;   ///< --data; must exist when given
+  std::string data_dir;   ///< --data; must exist if given
   std::string env_dir;    ///< $LOCKSTEP_DATA
-  std::string cache_dir;  ///< made when something is fetched; empty: there is none
+  std::string cache_dir;  ///< created at the first fetch; empty: none
   std::string system_dir = "/usr/share/datasets";
-  /// Of MNIST; empty: the public ones. $LOCKSTEP_MNIST_MIRROR (commas between several).
+  /// mirrors of MNIST; empty: the public ones. $LOCKSTEP_MNIST_MIRROR (separated by commas).
   std::vector<std::string> mirrors;
   std::string proxy;  ///< $https_proxy
   bool may_fetch = true;

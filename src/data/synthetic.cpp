@@ -23,7 +23,7 @@ constexpr int kMaxShift = 2;
 
 using Plane = std::vector<float>;
 
-/// Random cells of a coarse grid, blurred by bilinear interpolation.
+/// Makes random cells of a coarse grid, blurred by bilinear interpolation.
 Plane make_prototype(const SyntheticOptions& options, base::Sequence& random) {
   std::vector<float> cells((kGrid + 1) * (kGrid + 1));
   for (float& cell : cells) cell = random.below(5) < 2 ? 1.0F : 0.0F;
@@ -46,7 +46,7 @@ Plane make_prototype(const SyntheticOptions& options, base::Sequence& random) {
   return plane;
 }
 
-/// Close to N(0, 1): the sum of four random bytes, so that the bits are the same with any mathematics library.
+/// Returns a value close to N(0, 1): the sum of four random bytes, with the same bits under any mathematics library.
 float rough_normal(base::Sequence& random) {
   const uint32_t word = random.next();
   const uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);

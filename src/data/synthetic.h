@@ -1,5 +1,5 @@
-// A small data set made from a seed: each class is a blurred prototype, each example a shifted, noisy copy of one.
-// Easy to learn (a linear model passes 90 %), needs no file, and the same options give the same bytes everywhere.
+// A small data set made from a seed: each class is a blurred prototype, each example a shifted, noisy copy of one. Easy
+// to learn (a linear model passes 90 %). Needs no file. The same options give the same bytes everywhere.
 #pragma once
 
 #include <cstdint>

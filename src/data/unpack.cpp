@@ -80,7 +80,7 @@ size_t Unpacker::read_gzip(std::span<uint8_t> out) {
   return done;
 }
 
-/// After the end of one gzip stream: true when another follows, as `cat a.gz b.gz` makes them.
+/// Returns true if another gzip stream follows the end of one, as in the output of `cat a.gz b.gz`.
 bool Unpacker::next_member() {
   if (!refill()) return false;
   if (input_[0] != 0x1f) fail("bytes that are not gzip data follow");

@@ -1,8 +1,8 @@
-// Unpacker: the content of a file, or of bytes in memory, unpacked on the way when it is gzip (told by its first
+// Unpacker: reads the content of a file, or of bytes in memory, and unpacks it if it is gzip (recognised by its first
 // bytes).
 //
-// Reads in a stream through a small buffer, so that a large file never lies in memory twice. DataError when gzip data
-// is damaged or cut off, IoError when the file cannot be read; both name it. For one thread; memory is borrowed.
+// Reads as a stream through a small buffer, so that a large file is never in memory twice. Throws DataError if gzip
+// data is damaged or cut off, and IoError if the file cannot be read; both name it. For one thread; memory is borrowed.
 #pragma once
 
 #include <zlib.h>
@@ -25,15 +25,15 @@ class Unpacker {
   Unpacker& operator=(const Unpacker&) = delete;
   ~Unpacker();
 
-  /// Fills `out`, or less only at the end of the content.
+  /// Fills `out`; fills less only at the end of the content.
   size_t read(std::span<uint8_t> out);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool is_gzip() const { return gzip_; }
   [[nodiscard]] uint64_t file_size() const { return file_size_; }
 
-  /// No more content than this can come: deflate shrinks at most 1032 to 1.
-  [[nodiscard]] uint64_t most() const { return gzip_ ? file_size_ * 1032 : file_size_; }
+  /// Returns an upper bound of the content's size: deflate shrinks at most 1032 to 1.
+  [[nodiscard]] uint64_t max_size() const { return gzip_ ? file_size_ * 1032 : file_size_; }
 
  private:
   void start();
@@ -44,7 +44,7 @@ class Unpacker {
   [[noreturn]] void fail(const std::string& reason) const;
 
   std::string name_;
-  uint64_t file_size_ = 0;  ///< before file_, whose opening sets it
+  uint64_t file_size_ = 0;  ///< declared before file_, whose opening sets it
   base::FileHandle file_;
   std::vector<uint8_t> buffer_;
   std::span<const uint8_t> input_;  ///< read but not yet consumed
@@ -54,7 +54,7 @@ class Unpacker {
   z_stream stream_{};
 };
 
-/// md5, as hex, of the unpacked content of a file; nothing if that has more than `most` bytes.
+/// Returns the md5, in hex, of the unpacked content of a file; nothing if the content has more than `most` bytes.
 std::optional<std::string> md5_of_content(const std::string& path, uint64_t most);
 
 }  // namespace lockstep::data

@@ -18,7 +18,7 @@ constexpr size_t kEntrySize = 46;
 constexpr size_t kLocalSize = 30;
 constexpr size_t kMaxComment = 0xffff;
 
-/// Little-endian fields at an offset; the caller has checked that they lie within.
+/// Read little-endian fields at an offset; the caller has checked that they lie inside the file.
 uint32_t u16(std::span<const uint8_t> bytes, size_t at) { return bytes[at] | uint32_t{bytes[at + 1]} << 8; }
 uint32_t u32(std::span<const uint8_t> bytes, size_t at) { return u16(bytes, at) | u16(bytes, at + 2) << 16; }
 
@@ -26,7 +26,7 @@ uint32_t u32(std::span<const uint8_t> bytes, size_t at) { return u16(bytes, at) 
   throw DataError(file_name + ": " + reason);
 }
 
-/// Where the end record starts; behind it lies only its comment.
+/// Returns the position of the end record; only its comment follows.
 size_t find_end(std::span<const uint8_t> file, const std::string& file_name) {
   if (file.size() >= kEndSize) {
     const size_t last = file.size() - kEndSize;
@@ -109,9 +109,9 @@ std::vector<ZipEntry> zip_entries(std::span<const uint8_t> file, const std::stri
   for (uint32_t i = 0; i < directory.entries; ++i) {
     const std::span<const uint8_t> rest = file.subspan(at, directory.end - at);
     if (rest.size() < kEntrySize || u32(rest, 0) != kEntryMark)
-      fail(file_name, fmt::format("damaged: entry {} of its directory", i));
+      fail(file_name, fmt::format("damaged entry {} of its directory", i));
     const size_t size = kEntrySize + u16(rest, 28) + u16(rest, 30) + u16(rest, 32);
-    if (rest.size() < size) fail(file_name, fmt::format("damaged: entry {} of its directory", i));
+    if (rest.size() < size) fail(file_name, fmt::format("damaged entry {} of its directory", i));
     entries.push_back(read_entry(rest.first(size), file_name));
     at += size;
   }

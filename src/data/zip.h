@@ -1,6 +1,6 @@
 // The part of the zip format that numpy writes: entries found through the central directory, stored or deflated.
 //
-// All offsets and sizes are checked against the file before use. Free functions over borrowed bytes, any thread.
+// Checks all offsets and sizes against the file before use. Free functions over borrowed bytes, any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct ZipEntry {
   uint32_t header_offset = 0;
 };
 
-/// DataError when the file is no zip archive, is damaged, or is zip64, encrypted or split.
+/// Returns the entries. Throws DataError if the file is not a zip archive, is damaged, or is zip64, encrypted or split.
 std::vector<ZipEntry> zip_entries(std::span<const uint8_t> file, const std::string& file_name);
 
-/// The unpacked, checksummed content of an entry.
+/// Returns the unpacked content of an entry, after checking its checksum.
 std::vector<uint8_t> zip_unpack(std::span<const uint8_t> file, const ZipEntry& entry, const std::string& file_name);
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// One client of a server: its socket, how far it has come, and until when it must have come further. Moves bytes only
-// as far as that goes without waiting. Belongs to the server's thread.
+// One client of a server: its socket, its progress, and the deadline for its next step. Moves bytes only as far as
+// possible without waiting. Belongs to the server's thread.
 #pragma once
 
 #include <poll.h>
@@ -19,11 +19,11 @@ class Connection {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Stage : uint8_t {
-    receiving,  ///< its request
-    asked,      ///< the request is whole
-    waiting,    ///< for its answer
+    receiving,  ///< the request
+    asked,      ///< the request is complete
+    waiting,    ///< for the answer
     sending,
-    draining,  ///< all is sent; who still speaks would fail at an end now, and not come to read the answer
+    draining,  ///< everything is sent; closing now would make a client that still sends fail before it reads the answer
     streaming,
   };
 
@@ -31,32 +31,32 @@ class Connection {
 
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] Stage stage() const { return stage_; }
-  /// When to call `advance` even if nothing can be read or written.
-  [[nodiscard]] Clock::time_point until() const { return until_; }
-  /// What poll(2) is to look for.
-  [[nodiscard]] pollfd polled() const;
+  /// Returns the time to call `advance` at, even if nothing can be read or written.
+  [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
+  /// Returns the events for poll(2) to wait for.
+  [[nodiscard]] pollfd poll_request() const;
 
-  /// False: it is over.
+  /// Moves bytes; returns false once the connection is over.
   bool advance();
-  /// The text of one that has asked; it waits from then on.
+  /// Returns the text of the complete request. The connection then waits for its answer.
   std::string take_request();
   void answer(const Response& response) { answer(response_text(response, false), false); }
-  /// A response as text; where `stays`, events follow it.
+  /// Sends a response as text; events follow it if `stays`.
   void answer(std::string text, bool stays);
-  /// To a stream.
+  /// Sends an event to a stream.
   void publish(std::string_view event) { unsent_ += event; }
 
  private:
   bool receive();
   bool send();
-  /// Throws away what comes; false: the client is gone.
-  [[nodiscard]] bool listens() const;
+  /// Discards incoming bytes; returns false if the client is gone.
+  [[nodiscard]] bool discard_input() const;
 
   uint64_t number_;
   base::FileHandle socket_;
   const Limits& limits_;
   Stage stage_ = Stage::receiving;
-  Clock::time_point until_;
+  Clock::time_point deadline_;
   std::string request_;
   std::string unsent_;
 };

@@ -1,4 +1,4 @@
-// Sockets that listen for connections. Free functions; any thread.
+// Listening sockets. Free functions; any thread.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace lockstep::http {
 
-/// Listens there; port 0 is any free one. Throws IoError, which `who` begins: "dash: cannot listen at 127.0.0.1:6007:
-/// Address already in use"; where the port is taken, `advice` ends it.
+/// Listens at the address; port 0 means any free port. Throws IoError "dash: cannot listen at 127.0.0.1:6007: Address
+/// already in use", where `who` is "dash". `advice` ends the message if the port is taken.
 base::FileHandle listen_at(const base::Address& address, std::string_view who, std::string_view advice = {});
 
-/// Where it listens.
+/// Returns the port of the listening socket.
 int port_of(const base::FileHandle& listener);
 
 }  // namespace lockstep::http

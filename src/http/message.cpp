@@ -46,7 +46,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Up to the next `end`, which goes with it.
+/// Returns the text up to the next `end`, and removes both from `text`.
 std::string_view take_until(std::string_view& text, char end) {
   const size_t at = text.find(end);
   const std::string_view part = text.substr(0, at);
@@ -62,7 +62,7 @@ std::string_view take_line(std::string_view& text) {
 
 bool is_visible(char c) { return c > ' ' && c <= '~'; }
 
-/// Nothing that could be another folder, or a file that is not meant to be seen.
+/// Returns false for a part that could name another folder or a hidden file.
 bool is_plain_part(std::string_view part) {
   return !part.empty() && part.front() != '.' && std::none_of(part.begin(), part.end(), [](unsigned char c) {
     return c == '/' || c == '\\' || c < ' ' || c == 0x7f;
@@ -77,11 +77,11 @@ bool read_path(std::string_view text, Request& request, Response& refused) {
     text.remove_prefix(encoded.size());
     const std::optional<std::string> part = url_decoded(encoded);
     if (!part) {
-      refused = plain_response(400, "the path is wrongly encoded");
+      refused = plain_response(400, "the path is not valid URL encoding");
       return false;
     }
     if (!is_plain_part(*part)) {
-      refused = plain_response(404, "there is no such page");
+      refused = plain_response(404, "page not found");
       return false;
     }
     request.path.push_back(*part);
@@ -89,7 +89,7 @@ bool read_path(std::string_view text, Request& request, Response& refused) {
   return true;
 }
 
-/// "Host: localhost" into `request`; false where it is no header, or `host` stands twice.
+/// Reads "Host: localhost" into `request`. Returns false for anything but a header, or for a second `host`.
 bool read_header(std::string_view line, Request& request) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
@@ -104,7 +104,7 @@ bool read_header(std::string_view line, Request& request) {
   return added || name != "host";
 }
 
-/// Up to the empty line that ends them.
+/// Reads headers up to the empty line that ends them.
 bool read_headers(std::string_view text, Request& request) {
   while (!text.empty()) {
     const std::string_view line = take_line(text);
@@ -177,7 +177,7 @@ std::optional<Request> parse_request(std::string_view text, Response& refused) {
   Request request;
   std::string_view method;
   std::string_view target;
-  refused = plain_response(400, "this is no HTTP request");
+  refused = plain_response(400, "not an HTTP request");
   if (!read_first_line(take_line(text), method, target)) return std::nullopt;
   if (!read_headers(text, request)) return std::nullopt;
   request.method = method;

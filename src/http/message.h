@@ -1,5 +1,5 @@
-// The HTTP that is spoken here: requests of one header without a body, responses after which the connection ends. Pure
-// functions over texts; any thread.
+// The supported part of HTTP: requests of one header without a body, and responses after which the connection ends.
+// Pure functions over texts; any thread.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ namespace lockstep::http {
 
 struct Request {
   std::string method;
-  std::vector<std::string> path;                            ///< between the slashes, decoded; "/" has none
-  std::map<std::string, std::string, std::less<>> query;    ///< still encoded, for lists are split first
-  std::map<std::string, std::string, std::less<>> headers;  ///< names in small letters
+  std::vector<std::string> path;                            ///< parts between the slashes, decoded; none for "/"
+  std::map<std::string, std::string, std::less<>> query;    ///< still encoded, since lists are split first
+  std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
 
-  /// Decoded; empty where it is not there.
+  /// Returns the decoded parameter; empty if it is absent.
   [[nodiscard]] std::string parameter(std::string_view name) const;
   [[nodiscard]] std::string header(std::string_view name) const;
   [[nodiscard]] std::string cookie(std::string_view name) const;
@@ -28,22 +28,22 @@ struct Response {
   std::string type = "text/plain; charset=utf-8";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};
-  bool events = false;  ///< the connection stays and gets what is published
+  bool events = false;  ///< the connection stays open and receives the published events
 };
 
 Response plain_response(int status, std::string_view line);
 
-/// Whether all of its header is there.
+/// Returns true if the text contains the whole header.
 bool is_whole_request(std::string_view text);
 
-/// Of a whole one. What is no request, or a path that means to leave its folder (`..`, an encoded slash, an empty or a
-/// hidden part), is a response in its place: 400 or 404.
+/// Parses a complete request. If the text is not a request, or its path tries to leave its folder (`..`, an encoded
+/// slash, an empty or a hidden part), sets `refused` to a response with status 400 or 404.
 std::optional<Request> parse_request(std::string_view text, Response& refused);
 
-/// "%41" as "A"; nothing for what is wrongly encoded.
+/// Returns "%41" as "A"; nothing if the text is wrongly encoded.
 std::optional<std::string> url_decoded(std::string_view text);
 
-/// With the security headers, and without its body where `head`.
+/// Returns the response with the security headers, without its body if `head`.
 std::string response_text(const Response& response, bool head);
 
 }  // namespace lockstep::http

@@ -87,14 +87,14 @@ class Server::Impl {
   Answer answer_to(const Job& job);
 
   void run();
-  /// Until something can be done or a connection's time is over.
+  /// Waits until a socket is ready or a connection's deadline has passed.
   void wait();
   void accept_one();
-  /// Closes the oldest connection that is no stream; false where all are streams.
+  /// Closes the oldest connection that is not a stream; returns false if all are streams.
   bool make_room();
-  /// What workers and publishers have left; false: to end.
+  /// Handles the mail of workers and publishers; returns false if the server must end.
   bool take_mail();
-  /// Goes on with one; false: it is over.
+  /// Advances one connection; returns false once it is over.
   bool advance(Connection& connection);
   void understand(Connection& connection);
   void begin_answer(Connection& connection, Answer answer);
@@ -103,11 +103,11 @@ class Server::Impl {
   const FileHandle listener_;
   const ServerOptions options_;
   const Handler handler_;
-  const FileHandle bell_;  ///< there is mail, or an end
+  const FileHandle bell_;  ///< signals mail, or the end
   std::atomic<size_t> streams_{0};
 
-  // Of the thread in `run`.
-  std::list<Connection> connections_;  ///< the oldest first
+  // Used by the thread in `run` only.
+  std::list<Connection> connections_;  ///< oldest first
   std::vector<pollfd> polled_;
   uint64_t next_number_ = 0;
 
@@ -192,8 +192,8 @@ void Server::Impl::wait() {
   polled_.assign({{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}});
   int timeout = -1;
   for (const Connection& one : connections_) {
-    polled_.push_back(one.polled());
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(one.until() - Connection::Clock::now());
+    polled_.push_back(one.poll_request());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(one.deadline() - Connection::Clock::now());
     const int most = static_cast<int>(std::max<int64_t>(0, left.count()));
     timeout = timeout < 0 ? most : std::min(timeout, most);
   }
@@ -204,7 +204,7 @@ void Server::Impl::accept_one() {
   FileHandle socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.open()) {
     const bool used_up = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    // With no older connection to close, the new one would be reported again at once.
+    // Without an older connection to close, poll would report the new one again at once.
     if (used_up && !make_room()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return;
   }

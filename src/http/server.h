@@ -1,8 +1,7 @@
-// A small web server. One thread of its own moves all bytes with poll(2), and a few workers, where it has some, make
-// the answers. So nobody who is slow to ask or to take an answer holds up another, and a stream of events that is open
-// costs a socket: requests, connections and the time that each may take have limits, the connection that has been there
-// longest goes when there are too many, and a stream that does not take its events ends. Connections carry one request
-// each.
+// A small web server. Its own thread moves all bytes with poll(2); worker threads, if configured, make the answers. A
+// client that is slow to send or to receive therefore holds up nobody else, and an open event stream costs one socket.
+// Requests, connections and the time for each have limits. If there are too many connections, the oldest is closed. A
+// stream that does not read its events is closed. A connection carries one request.
 #pragma once
 
 #include <chrono>
@@ -21,13 +20,13 @@ struct Limits {
   size_t request_bytes = 16384;
   size_t connections = 192;  ///< streams included
   size_t streams = 64;
-  std::chrono::milliseconds request{10000};  ///< until it is whole
-  std::chrono::milliseconds answer{60000};   ///< until it is made, and again until it is taken
+  std::chrono::milliseconds request{10000};  ///< for receiving the whole request
+  std::chrono::milliseconds answer{60000};   ///< for making the answer, and again for sending it
 };
 
 struct ServerOptions {
-  std::string name;    ///< of its threads
-  size_t workers = 0;  ///< 0: the thread that moves the bytes makes the answers, which must be quick then
+  std::string name;    ///< name of its threads
+  size_t workers = 0;  ///< 0: the server's thread makes the answers, which must then be quick
   Limits limits = {};
 };
 
@@ -35,17 +34,17 @@ class Server {
  public:
   using Handler = std::function<Response(const Request&)>;
 
-  /// `handler` is called by the server's thread or by several workers at once, only for GET and HEAD; what it throws is
-  /// status 500. Throws IoError where the system has no threads left.
+  /// Calls `handler` on the server's thread or on several workers at once, for GET and HEAD only. An exception from it
+  /// becomes status 500. Throws IoError if the system has no threads left.
   Server(base::FileHandle listener, ServerOptions options, Handler handler);
-  /// Ends all connections; waits for no client, only for answers that are being made.
+  /// Ends all connections. Waits for answers being made, but for no client.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// To all event streams: the text of one event, with the empty line that ends it. Any thread.
+  /// Sends to all event streams: the text of one event, with the empty line that ends it. Any thread.
   void publish(std::string_view event);
-  /// How many there are. Any thread.
+  /// Returns the number of event streams. Any thread.
   [[nodiscard]] size_t streams() const;
 
  private:

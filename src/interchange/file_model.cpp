@@ -15,9 +15,11 @@ constexpr std::array<std::string_view, 6> kSizes{"classes", "channels", "height"
 
 bool matches(const YamlNode& wanted, const std::string& value, const Variables& variables, const std::string& file) {
   if (wanted.is(YamlNode::Kind::scalar)) return expand(wanted, variables, file) == value;
-  if (!wanted.is(YamlNode::Kind::list)) reject(file, wanted, "when: " + describe(wanted) + " is no value of an option");
+  if (!wanted.is(YamlNode::Kind::list))
+    reject(file, wanted, "when: " + describe(wanted) + " is not a value of an option");
   return std::any_of(wanted.items.begin(), wanted.items.end(), [&](const YamlNode& item) {
-    if (!item.is(YamlNode::Kind::scalar)) reject(file, item, "when: " + describe(item) + " is no value of an option");
+    if (!item.is(YamlNode::Kind::scalar))
+      reject(file, item, "when: " + describe(item) + " is not a value of an option");
     return expand(item, variables, file) == value;
   });
 }
@@ -36,7 +38,7 @@ void add_main(LayerCall& call, const LayerSpec& layer, const std::string& file) 
            fmt::format("{}: {} cannot be its value; {}", call.args.subject(), describe(layer.main),
                        kind.keys.empty() ? "it takes none" : "write its keys as {key: value, ...}"));
   }
-  if (call.args.has(key)) call.args.reject(key, "is there twice: after the op and as a key");
+  if (call.args.has(key)) call.args.reject(key, "is given twice: after the op and as a key");
   call.args.add(key, layer.main);
   call.from_previous = key == "inputs" && layer.main.is(YamlNode::Kind::scalar) && !kind.with_labels;
 }

@@ -12,7 +12,7 @@ namespace {
 
 using nn::Value;
 
-/// Builds the layers one after the other, remembering their values by name.
+/// Builds the layers in order and keeps their values by name.
 class GraphBuilder {
  public:
   GraphBuilder(const FileModel& model, nn::Graph& graph, const nn::BuildRequest& request)
@@ -24,21 +24,21 @@ class GraphBuilder {
   nn::ModelGraph build();
 
  private:
-  /// A name's value; unset where the layer is left out by its `when`.
+  /// The value of a name; unset if its `when` leaves the layer out.
   struct Named {
     Value value;
     int line = 0;
-    bool built = false;  ///< not left out
+    bool built = false;  ///< false: left out
   };
 
   void add(const LayerSpec& layer);
-  /// For a layer that is left out: its name stands for its only input, and the layer before stays what it was.
+  /// Skips a layer that is left out: its name stands for its only input, and the previous layer stays the same.
   void leave_out(const std::string& name, const LayerCall& call, const LayerSpec& layer);
   Value run(const LayerSpec& layer, const std::string& name, const LayerCall& call);
   std::string name_of(const LayerSpec& layer, const std::string& op);
   Value find(const std::string& name, const Arguments& user, std::string_view key, const std::string& self = "");
   Value labels();
-  /// The value that a top-level key names.
+  /// Returns the value that a top-level key names.
   Value named(const std::optional<YamlNode>& node, const char* key);
 
   void add_loss(nn::ModelGraph& built);
@@ -46,9 +46,9 @@ class GraphBuilder {
   void add_squares(nn::ModelGraph& built, const Arguments& loss);
   void add_value(nn::ModelGraph& built, const Arguments& loss);
   void add_picture(nn::ModelGraph& built);
-  /// The value that a key of the loss names, which must be a scalar.
+  /// Returns the value that a key of the loss names; it must be a scalar.
   Value scalar(const Arguments& loss, std::string_view key);
-  /// Throws ShapeError at the key.
+  /// Throws ShapeError with the key's position.
   [[noreturn]] void misfit(const Arguments& where, std::string_view key, const std::string& message) const;
 
   const FileModel& model_;
@@ -174,7 +174,7 @@ void GraphBuilder::add_loss(nn::ModelGraph& built) {
   const Arguments loss = section(model_.loss, variables_, model_.file, "loss", "kind");
   loss.check_keys({"kind", "of", "factor", "value", "over", "plus"});
   if (loss.has("value")) {
-    if (loss.has("kind")) loss.reject("value", "is there besides kind; a loss has one of them");
+    if (loss.has("kind")) loss.reject("value", "cannot be combined with kind; give one of them");
     add_value(built, loss);
   } else if (loss.choice("kind", {"cross_entropy", "l2"}) == "l2") {
     add_squares(built, loss);
@@ -182,7 +182,7 @@ void GraphBuilder::add_loss(nn::ModelGraph& built) {
     add_cross_entropy(built, loss);
   }
   for (const char* key : {"of", "factor"}) {
-    if (loss.has(key) && loss.text("kind", "") != "l2") loss.reject(key, "is for kind l2");
+    if (loss.has(key) && loss.text("kind", "") != "l2") loss.reject(key, "applies only to kind l2");
   }
   if (loss.has("plus")) built.loss = ops::add(built.loss, scalar(loss, "plus"));
   const bool counts = labels_.valid() && built.scores.shape() == Shape{request_.batch, request_.classes};

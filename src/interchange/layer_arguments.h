@@ -1,5 +1,5 @@
-// The keys of one layer (or of another part of a model file), read with types, defaults and limits. Values may hold the
-// model's options: ${name} anywhere in a text, $name where it is the whole value. What is wrong is a UsageError
+// The keys of one layer (or of another part of a model file), read with types, defaults and limits. Values may contain
+// the model's options: ${name} anywhere in a text, or $name as the whole value. Errors are UsageError
 // "file:line:column: layer 'fc1' (dense): units: 'x' ...". Borrows the file's tree; for one thread.
 #pragma once
 
@@ -22,10 +22,10 @@ using base::YamlNode;
 
 using Variables = std::map<std::string, std::string>;
 
-/// The text with its options put in; throws UsageError for one that the model does not have.
+/// Returns the text with options filled in. Throws UsageError for an option that the model does not have.
 std::string expand(const YamlNode& scalar, const Variables& variables, const std::string& file);
 
-/// A whole number without more, or nothing.
+/// Returns the whole number; nothing for any other text.
 std::optional<int64_t> to_integer(std::string_view text);
 
 class Arguments {
@@ -42,7 +42,7 @@ class Arguments {
   void add(const std::string& key, const YamlNode& value) { entries_[key] = {&value, &value}; }
   [[nodiscard]] bool has(std::string_view key) const { return entries_.contains(key); }
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
-  /// Throws for a key that is none of those allowed.
+  /// Throws UsageError for a key that is not allowed.
   void check_keys(const std::vector<std::string>& allowed) const;
 
   [[nodiscard]] std::string text(std::string_view key, const std::string& fallback) const;
@@ -54,12 +54,13 @@ class Arguments {
                                 int64_t most) const;
   /// A list, one number, or a text with commas (an option that is a list).
   [[nodiscard]] std::vector<int64_t> integers(std::string_view key, int64_t least, int64_t most) const;
-  /// One number for both, or a list [vertical, horizontal].
+  /// Returns one number for both directions, or a list [vertical, horizontal].
   [[nodiscard]] std::pair<int64_t, int64_t> pair(std::string_view key, std::optional<int64_t> fallback, int64_t least,
                                                  int64_t most) const;
-  /// Names of values: one, or a list.
+  /// Returns names of values: one, or a list.
   [[nodiscard]] std::vector<std::string> names(std::string_view key) const;
-  /// zeros, ones, xavier, he, normal(deviation), uniform(limit), constant(value), a number, or a list of all values.
+  /// Accepts zeros, ones, xavier, he, normal(deviation), uniform(limit), constant(value), a number, or a list of all
+  /// values.
   [[nodiscard]] graph::Initializer initializer(std::string_view key, const std::string& fallback, int64_t fan_in,
                                                int64_t fan_out) const;
 
@@ -73,9 +74,9 @@ class Arguments {
     const YamlNode* value = nullptr;
   };
 
-  /// The expanded text of a scalar; throws for a list or map.
+  /// Returns the expanded text of a scalar; throws for a list or map.
   [[nodiscard]] std::string scalar(std::string_view key, const YamlNode& node, std::string_view takes) const;
-  /// The texts of a list, of one scalar, or of a scalar with commas.
+  /// Returns the texts of a list, of one scalar, or of a scalar with commas.
   [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::string_view takes) const;
   [[nodiscard]] double to_number(std::string_view key, const std::string& text) const;
   [[nodiscard]] int64_t to_limited(std::string_view key, const std::string& text, int64_t least, int64_t most) const;

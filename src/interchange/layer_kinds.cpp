@@ -154,7 +154,7 @@ std::vector<LayerKind> window_kinds() {
        1,
        1,
        "",
-       "where to sample, [batch, height, width, 2]: theta [batch, 6], a 2x3 matrix, times (x, y, 1)",
+       "sampling points, [batch, height, width, 2]: theta [batch, 6], a 2x3 matrix, times (x, y, 1)",
        {{"height", kWhole, "the images'"}, {"width", kWhole, "the images'"}, {"sampling", kSampling, "study"}},
        build_affine_grid},
       {"bilinear_sample",

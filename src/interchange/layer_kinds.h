@@ -1,5 +1,5 @@
-// The kinds of layers that a model file may have, in one visible table: their keys, defaults and how each is built from
-// the ops. `lockstep docs layers` prints the table. Constant data and free functions; any thread, one graph per thread.
+// The kinds of layers in model files, in one table: their keys, their defaults, and their construction from ops.
+// `lockstep docs layers` prints the table. Constant data and free functions; any thread, one graph per thread.
 #pragma once
 
 #include <span>
@@ -15,10 +15,11 @@ namespace lockstep::interchange {
 struct LayerKey {
   std::string_view name;
   std::string_view takes;     ///< "a whole number"
-  std::string_view fallback;  ///< what holds without it; empty: it must be there
+  std::string_view fallback;  ///< default value; empty: required
 };
 
-/// What a layer is built from. Shapes that do not fit are a ShapeError without file and layer: the caller adds them.
+/// The parts that a layer is built from. Shapes that do not fit are a ShapeError without file and layer; the caller
+/// adds them.
 struct LayerContext {
   nn::Graph& graph;
   const nn::BuildRequest& request;
@@ -27,14 +28,14 @@ struct LayerContext {
   const Arguments& args;
 
   [[nodiscard]] nn::Value x() const { return inputs[0]; }
-  /// A trained tensor, refused with the memory it would take where that is more than the machine has.
+  /// Adds a trained tensor. Throws an error with the memory it needs if the machine has less.
   nn::Value parameter(std::string_view parameter_name, const std::vector<int64_t>& dims,
                       graph::Initializer start) const;
 };
 
 using LayerBuild = nn::Value (*)(const LayerContext&);
 
-/// What stands for the nodes of a layer: its name as a scope where the user gave one, always, or never.
+/// The scope of a layer's nodes: its name if the user gave one, always its name, or none.
 enum class Scoping : uint8_t { named, always, never };
 
 struct LayerKind {
@@ -42,21 +43,21 @@ struct LayerKind {
   std::string_view group;
   int least_inputs;
   int most_inputs;        ///< -1: any number
-  std::string_view main;  ///< what `kind: VALUE` sets: a key, "inputs" or nothing
+  std::string_view main;  ///< target of `kind: VALUE`: a key, "inputs" or nothing
   std::string_view help;
   std::vector<LayerKey> keys;
   LayerBuild build;
   Scoping scoping = Scoping::named;
-  bool with_labels = false;  ///< the last input is `labels` unless given
+  bool with_labels = false;  ///< true: the last input defaults to `labels`
 };
 
-/// In the order of the documentation.
+/// Returns the kinds in the order of the documentation.
 const std::vector<LayerKind>& layer_kinds();
-/// nullptr where there is none.
+/// Returns nullptr for an unknown name.
 const LayerKind* find_layer_kind(std::string_view name);
 std::vector<std::string> layer_kind_names();
 
-/// Throws ShapeError with the memory it would need for a tensor that this machine cannot hold. Safe for any sizes.
+/// Throws ShapeError with the memory needed if this machine cannot hold the tensor. Safe for any sizes.
 void check_size(const std::string& what, std::span<const int64_t> dims, size_t copies = 1);
 
 // Builders, by file.

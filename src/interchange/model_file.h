@@ -1,4 +1,4 @@
-// Models as files, by the ending of their name. Free functions; any thread.
+// Models from files; the ending of the name decides the format. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace lockstep::interchange {
 
-/// Whether a model's name is that of a file: it ends in .yaml, .yml or .onnx.
+/// Returns true if the model's name is that of a file: it ends in .yaml, .yml or .onnx.
 bool is_model_file(std::string_view name);
 
-/// Reads the file. Throws IoError where it cannot be read, and for what is wrong in it as its reader does. A model
-/// without a name of its own is called as its file, or as `original` where this file is a copy of that.
+/// Reads the file. Throws IoError if it cannot be read, and the reader's errors for its content. A model without a name
+/// of its own is named after its file, or after `original` if this file is a copy of that one.
 nn::ModelDef load_model(const std::string& path, const std::string& original = "");
 
 }  // namespace lockstep::interchange

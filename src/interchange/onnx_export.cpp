@@ -11,7 +11,7 @@ namespace lockstep::interchange {
 namespace {
 
 constexpr int64_t kIrVersion = 8;
-// Two batches that share no factor with each other; see TwoBuilds.
+// Two batches without a common factor; see TwoBuilds.
 constexpr int64_t kFirstBatch = 2;
 constexpr int64_t kSecondBatch = 3;
 
@@ -32,7 +32,7 @@ Build build(const nn::ModelDef& model, nn::BuildRequest request, int64_t batch) 
   return result;
 }
 
-/// Protocol buffers end at 2 GB.
+/// Protocol buffers hold at most 2 GB.
 void check_file_size(const graph::Graph& graph, std::span<const float> parameters) {
   if (parameters.size() != graph.parameter_count()) {
     throw UsageError("export: the model has " + std::to_string(graph.parameter_count()) + " parameters, not " +

@@ -8,7 +8,7 @@ namespace {
 using graph::Sampling;
 using Ints = std::vector<int64_t>;
 
-/// Coordinate of cell i of `size`; see graph::Sampling.
+/// Returns the coordinate of cell i of `size`; see graph::Sampling.
 float grid_coordinate(Sampling sampling, int64_t i, int64_t size) {
   const auto at = static_cast<double>(i);
   const auto of = static_cast<double>(size);
@@ -22,7 +22,7 @@ struct Corners {
   std::array<std::string, 2> weight;
 };
 
-/// As graph::Sampling::study says: corners are clipped, and weights come from the clipped corners.
+/// Follows graph::Sampling::study: corners are clipped, and weights come from the clipped corners.
 Corners clipped_corners(NodeWriter& w, const std::string& grid, int64_t coordinate, int64_t size) {
   const std::string x = w.step(
       "Squeeze", {w.step("Slice", {grid, w.ints({coordinate}), w.ints({coordinate + 1}), w.ints({3})}), w.ints({3})});
@@ -35,7 +35,7 @@ Corners clipped_corners(NodeWriter& w, const std::string& grid, int64_t coordina
   return {{first, second}, {w.step("Sub", {second, pixel}), w.step("Sub", {pixel, first})}};
 }
 
-/// The pixels at (row, column) times their weights, [N, C, points].
+/// Returns the pixels at (row, column) times their weights, [N, C, points].
 std::string corner(NodeWriter& w, const std::string& pixels, const Corners& rows, const Corners& columns, size_t row,
                    size_t column) {
   const Shape& image = w.in_shape(0);
@@ -55,7 +55,7 @@ std::string corner(NodeWriter& w, const std::string& pixels, const Corners& rows
 void export_lrn(NodeWriter& w) {
   const auto& attrs = w.node().as<graph::LrnAttrs>();
   const int64_t size = 2 * attrs.radius + 1;
-  // ONNX divides alpha by the window's size, we do not.
+  // ONNX divides alpha by the window's size; this library does not.
   w.result(
       "LRN", {w.in(0)},
       {{"size", size}, {"alpha", attrs.alpha * static_cast<float>(size)}, {"beta", attrs.beta}, {"bias", attrs.bias}});

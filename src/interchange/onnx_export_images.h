@@ -1,4 +1,4 @@
-// Exporters of the ops over images that ONNX words otherwise; their lines are in onnx_export_ops.cpp. Private to this
+// Exporters of the image ops that ONNX expresses differently; their lines are in onnx_export_ops.cpp. Private to this
 // room.
 #pragma once
 

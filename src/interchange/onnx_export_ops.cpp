@@ -1,4 +1,4 @@
-// How each op is written in ONNX. The table at the end has one line per op that can be exported.
+// Conversions of our ops to ONNX. The table at the end has one line per op that can be exported.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -21,7 +21,7 @@ void rename(NodeWriter& w, std::string_view op) {
   w.result(op, inputs);
 }
 
-/// For ops that ONNX has under another name, with the same inputs and no attributes.
+/// Exports ops that ONNX has under another name, with the same inputs and no attributes.
 template <const char* kName>
 void same(NodeWriter& w) {
   rename(w, kName);
@@ -50,7 +50,7 @@ std::vector<OnnxAttribute> window_attributes(const Window& window) {
           {"pads", Ints{window.pad_top, window.pad_left, window.pad_bottom, window.pad_right}}};
 }
 
-/// Writes the node `product` (a matmul or conv2d), with a bias where one is given, as the result of `w`.
+/// Writes the node `product` (a matmul or conv2d), with its bias if given, as the result of `w`.
 void write_product(NodeWriter& w, const Node& product, const std::string& bias) {
   std::vector<std::string> inputs{w.writer().name(product.inputs[0]), w.writer().name(product.inputs[1])};
   if (!bias.empty()) inputs.push_back(bias);
@@ -115,7 +115,7 @@ Ints reduced_axes(NodeWriter& w) {
 void reduce(NodeWriter& w) {
   const OnnxAttribute keep{"keepdims", int64_t{w.node().as<graph::ReduceAttrs>().keep_dims}};
   const Ints axes = reduced_axes(w);
-  if (axes.empty()) {  // of a scalar; ONNX would take no axes for all
+  if (axes.empty()) {  // for a scalar; ONNX would read no axes as all axes
     w.result("Identity", {w.in(0)});
   } else if (w.node().op == Op::reduce_sum) {
     w.result("ReduceSum", {w.in(0), w.ints(axes)}, {keep});
@@ -127,7 +127,7 @@ void reduce(NodeWriter& w) {
 void broadcast_to(NodeWriter& w) {
   std::vector<Dim> to = w.out_dims();
   const std::vector<Dim> from = w.in_dims(0);
-  // Expand keeps a dimension where 1 is asked: no need to compute one that the tensor has already.
+  // Expand keeps a dimension where 1 is requested, so sizes that the tensor already has need not be computed.
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[from.size() - 1 - i].batch) to[to.size() - 1 - i] = {};
   }

@@ -11,7 +11,7 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-/// Older operators broadcast by other rules.
+/// Oldest accepted operator set; older operators broadcast by other rules.
 constexpr int64_t kOldestOpset = 7;
 
 void read_opset(OnnxFile& file) {
@@ -29,7 +29,7 @@ void read_initializers(OnnxFile& file) {
     const std::string fault = tensor_fault(tensor);
     if (!fault.empty()) file.refuse("initializer '" + printable(tensor.name()) + "' " + fault);
     if (!file.initializers.emplace(tensor.name(), &tensor).second) {
-      file.refuse("two initializers are called '" + printable(tensor.name()) + "'");
+      file.refuse("two initializers have the name '" + printable(tensor.name()) + "'");
     }
   }
 }
@@ -67,10 +67,10 @@ void read_input_shape(OnnxFile& file, const onnx::ValueInfoProto& input) {
 void read_input(OnnxFile& file) {
   const onnx::ValueInfoProto* only = nullptr;
   for (const auto& input : file.model.graph().input()) {
-    if (file.initializers.contains(input.name())) continue;  // older files list them among the inputs too
+    if (file.initializers.contains(input.name())) continue;  // older files list initializers among the inputs too
     if (only != nullptr) {
       file.refuse("it has several inputs ('" + printable(only->name()) + "', '" + printable(input.name()) +
-                  "'); one, the images, can be imported");
+                  "'); only one, the images, can be imported");
     }
     only = &input;
   }
@@ -79,7 +79,7 @@ void read_input(OnnxFile& file) {
   read_input_shape(file, *only);
 }
 
-/// Which node makes each name.
+/// Maps each name to the node that makes it.
 std::map<std::string, int> find_makers(OnnxFile& file) {
   std::map<std::string, int> makers;
   const GraphProto& graph = file.model.graph();
@@ -88,7 +88,7 @@ std::map<std::string, int> find_makers(OnnxFile& file) {
       if (name.empty()) continue;
       const bool fresh = makers.emplace(name, i).second;
       if (!fresh || name == file.input || file.initializers.contains(name)) {
-        file.refuse(title(graph.node(i)) + " gives '" + printable(name) + "', which is there already");
+        file.refuse(title(graph.node(i)) + " makes '" + printable(name) + "', which another node or input has made");
       }
       file.made.insert(name);
     }
@@ -96,7 +96,7 @@ std::map<std::string, int> find_makers(OnnxFile& file) {
   return makers;
 }
 
-/// The first output, before a softmax at its end: the loss has its own.
+/// Returns the first output, before a softmax at its end, since the loss has its own.
 std::string find_scores(const OnnxFile& file, const std::map<std::string, int>& makers) {
   const GraphProto& graph = file.model.graph();
   std::string name = graph.output(0).name();
@@ -132,7 +132,7 @@ std::shared_ptr<const OnnxFile> read_onnx(const std::string& bytes, const std::s
   result->file = file;
   const bool small = bytes.size() <= static_cast<size_t>(std::numeric_limits<int32_t>::max());
   if (!small || !result->model.ParseFromString(bytes) || !result->model.has_graph()) {
-    result->refuse("it is no ONNX file, or a damaged one (" + std::to_string(bytes.size()) + " bytes)");
+    result->refuse("it is not an ONNX file, or is damaged (" + std::to_string(bytes.size()) + " bytes)");
   }
   read_opset(*result);
   read_initializers(*result);
@@ -141,7 +141,7 @@ std::shared_ptr<const OnnxFile> read_onnx(const std::string& bytes, const std::s
   if (result->model.graph().output_size() == 0) result->refuse("it has no output");
   result->scores = find_scores(*result, makers);
   find_needed(*result, makers);
-  if (result->needed.empty()) result->refuse("its output '" + printable(result->scores) + "' is made by no node");
+  if (result->needed.empty()) result->refuse("its output '" + printable(result->scores) + "' is not made by any node");
   return result;
 }
 

@@ -1,5 +1,5 @@
-// An ONNX file, taken apart and checked as far as no graph is needed for it: tensors that are as large as they claim,
-// one input, names made once. Constant once read; private to this room.
+// An ONNX file, parsed and checked as far as possible without a graph: tensors have the size they claim, there is one
+// input, and every name is made once. Constant once read; private to this room.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@
 
 namespace lockstep::interchange {
 
-/// A tensor whose elements are known while a graph is built: integers, or one float everywhere.
+/// A tensor whose elements are known while a graph is built: integers, or one float for all elements.
 struct Known {
   std::vector<int64_t> dims;
   std::vector<int64_t> ints;
   float value = 0;
   bool is_float = false;
 };
-/// More integers than any shape or list of axes has.
+/// Limit of known integers; no shape or list of axes has as many.
 constexpr size_t kMostKnown = 4096;
-/// The most elements that a tensor of an imported graph may have.
+/// Most elements of a tensor of an imported graph.
 constexpr int64_t kMostElements = int64_t{1} << 36;
 
 struct OnnxFile {
@@ -31,35 +31,35 @@ struct OnnxFile {
   onnx::ModelProto model;
   int64_t opset = 0;
   std::map<std::string, const onnx::TensorProto*> initializers;
-  std::set<std::string> made;       ///< every name that a node gives
-  std::string input;                ///< the one that is no initializer
+  std::set<std::string> made;       ///< every name that a node makes
+  std::string input;                ///< the one input that is not an initializer
   std::vector<int64_t> input_dims;  ///< without the batch
-  int64_t batch = 0;                ///< of the input where it is fixed, else 0
-  std::string scores;               ///< the name of the first output without softmax
-  std::set<int> needed;             ///< the nodes that the scores depend on
+  int64_t batch = 0;                ///< fixed batch of the input; 0: open
+  std::string scores;               ///< name of the first output before softmax
+  std::set<int> needed;             ///< nodes that the scores depend on
 
-  /// Throws DataError of the file.
+  /// Throws DataError with the file's name.
   [[noreturn]] void refuse(const std::string& why) const;
 };
 
-/// Throws DataError. Shared, since the file points into itself.
+/// Reads and checks the file; throws DataError. Shared, since the result points into itself.
 std::shared_ptr<const OnnxFile> read_onnx(const std::string& bytes, const std::string& file);
 
-/// A name from a file as it can be shown in one line.
+/// Returns a name from a file in a form that fits one line.
 std::string printable(std::string_view name);
-/// "[3, 4]".
+/// Returns "[3, 4]".
 std::string dims_text(std::span<const int64_t> dims);
-/// The product, or -1 where it is negative or beyond kMostElements.
+/// Returns the product; -1 if it is negative or beyond kMostElements.
 int64_t checked_elements(std::span<const int64_t> dims);
-/// "node 'conv1' (Conv)".
+/// Returns "node 'conv1' (Conv)".
 std::string title(const onnx::NodeProto& node);
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name);
 
-/// The elements of a float32 tensor that read_onnx has checked.
+/// Returns the elements of a float32 tensor that read_onnx has checked.
 std::vector<float> float_values(const onnx::TensorProto& tensor);
-/// A small tensor of integers, or one float everywhere; `why_not` says why it is neither.
+/// Reads a small tensor of integers, or one float for all elements; otherwise sets `why_not` to the reason.
 bool to_known(const onnx::TensorProto& tensor, Known& known, std::string& why_not);
-/// What is wrong with a tensor's sizes and bytes; empty: nothing.
+/// Returns the fault in a tensor's sizes and bytes; empty if there is none.
 std::string tensor_fault(const onnx::TensorProto& tensor);
 
 }  // namespace lockstep::interchange

@@ -1,5 +1,5 @@
-// What ONNX files compute from shapes: integers, known while the graph is built. The table at the end has one line per
-// op.
+// Integers that ONNX files compute from shapes, evaluated while the graph is built. The table at the end has one line
+// per op.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -74,9 +74,9 @@ void constant_of_shape(NodeReader& r) {
   }
   known.dims = r.ints(0);
   const int64_t elements = checked_elements(known.dims);
-  if (elements < 0) r.refuse("cannot have the sizes " + dims_text(known.dims));
+  if (elements < 0) r.refuse("has invalid sizes " + dims_text(known.dims));
   if (!known.is_float) {
-    if (elements > static_cast<int64_t>(kMostKnown) || known.ints.size() != 1) r.refuse("its integers are too many");
+    if (elements > static_cast<int64_t>(kMostKnown) || known.ints.size() != 1) r.refuse("it has too many integers");
     known.ints.assign(static_cast<size_t>(elements), known.ints.front());
   }
   r.result(std::move(known));
@@ -84,7 +84,7 @@ void constant_of_shape(NodeReader& r) {
 
 void gather(NodeReader& r) {
   const Ints& data = r.ints(0);
-  if (r.known(0)->dims.size() != 1) r.refuse("from integers of several dimensions it cannot be imported");
+  if (r.known(0)->dims.size() != 1) r.refuse("integers of several dimensions cannot be imported");
   r.require("axis", 0);
   Known known;
   known.dims = r.known(1) == nullptr ? Ints{} : r.known(1)->dims;
@@ -104,7 +104,7 @@ void concat(NodeReader& r) {
     const Ints& part = r.ints(i);
     if (r.known(i)->dims.size() != 1) r.refuse("integers of several dimensions cannot be imported");
     all.insert(all.end(), part.begin(), part.end());
-    if (all.size() > kMostKnown) r.refuse("it gives more integers than any shape has");
+    if (all.size() > kMostKnown) r.refuse("it has more integers than any shape");
   }
   r.result(list_of(std::move(all)));
 }
@@ -114,7 +114,7 @@ void slice(NodeReader& r) {
   const auto starts = r.input_or_list(1, "starts");
   const auto ends = r.input_or_list(2, "ends");
   const bool plain = r.known(0)->dims.size() == 1 && starts && ends && starts->size() == 1 && ends->size() == 1;
-  if (!plain) r.refuse("of integers, one axis alone can be sliced");
+  if (!plain) r.refuse("integers can only be sliced along one axis");
   if (r.has(4) && r.ints(4) != Ints{1}) r.refuse("steps other than 1 cannot be imported");
   const auto size = static_cast<int64_t>(data.size());
   const int64_t from = clamp_index(std::max(starts->front(), -size), size);
@@ -158,7 +158,7 @@ void reshape(NodeReader& r) {
   }
 }
 
-/// Elementwise; false where the result is no int64.
+/// Computes one element; returns false if the result does not fit an int64.
 using Arithmetic = bool (*)(int64_t, int64_t, int64_t*);
 bool plus(int64_t a, int64_t b, int64_t* c) { return !__builtin_add_overflow(a, b, c); }
 bool minus(int64_t a, int64_t b, int64_t* c) { return !__builtin_sub_overflow(a, b, c); }
@@ -216,7 +216,7 @@ constexpr std::array kFolded{
     Folded{"Unsqueeze", unsqueeze},
 };
 
-/// Axes of a result of `rank` dimensions, each once.
+/// Returns the axes of a result of `rank` dimensions, each once.
 std::set<int> axes_of(NodeReader& r, const Ints& axes, size_t rank) {
   std::set<int> all;
   for (const int64_t axis : axes) {
@@ -247,7 +247,7 @@ std::vector<int64_t> squeezed(NodeReader& r, const std::vector<int64_t>& dims) {
   return kept;
 }
 
-NodeImporter find_folder(std::string_view op) {
+NodeImporter find_constant_folder(std::string_view op) {
   const auto found = std::find_if(kFolded.begin(), kFolded.end(), [&](const Folded& entry) { return entry.op == op; });
   return found == kFolded.end() ? nullptr : found->importer;
 }

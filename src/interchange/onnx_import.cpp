@@ -12,7 +12,8 @@
 namespace lockstep::interchange {
 namespace {
 
-/// The image that an input of these sizes (without the batch) is: features are one square channel where they can be.
+/// Returns the image shape of an input with these sizes (without the batch). Features become one square channel if
+/// possible.
 Shape image_of(const std::vector<int64_t>& dims) {
   if (dims.size() == 3) return {dims[0], dims[1], dims[2]};
   if (dims.size() == 2) return {1, dims[0], dims[1]};
@@ -36,7 +37,7 @@ nn::ModelGraph build(const OnnxFile& file, graph::Graph& graph, const nn::BuildR
   return nn::classifier(images, ops::flatten(scores));
 }
 
-/// Builds the graph for a batch like no other size in it, and tells the number of classes.
+/// Builds the graph with a batch unlike any other size in it; returns the number of classes.
 int64_t try_out(const OnnxFile& file) {
   constexpr int64_t kBatch = 3;
   const nn::BuildRequest request{.batch = kBatch, .training = true, .image = image_of(file.input_dims), .options = {}};
@@ -48,7 +49,7 @@ int64_t try_out(const OnnxFile& file) {
   }
 }
 
-/// The file's name without folder and ending, as runs can be called.
+/// Returns the file's name without folder and ending, in the characters that run names allow.
 std::string run_name_from(const std::string& file) {
   constexpr size_t kLongest = 64;
   std::string name = std::filesystem::path(file).stem().string().substr(0, kLongest);

@@ -1,5 +1,6 @@
-// Models from ONNX files that others wrote: the graph up to the scores, with its float32 initializers as the
-// parameters' first values. docs/onnx.md says what can be imported. Free functions that keep nothing; any thread.
+// Models from ONNX files of other programs: the graph up to the scores, with its float32 initializers as the
+// parameters' initial values. docs/onnx.md lists the operators that can be imported. Free functions without state; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@
 
 namespace lockstep::interchange {
 
-/// Protocol buffers end at 2 GB.
+/// Protocol buffers hold at most 2 GB.
 constexpr uint64_t kLargestOnnx = std::numeric_limits<int32_t>::max();
 
-/// Reads a model and builds it once, so that what is wrong with it is told now: DataError of one line that names the
-/// file, and the node or tensor. `file` names the model too. The result owns all that it needs.
+/// Reads a model and builds it once, so that errors appear now. Throws a one-line DataError that names the file, and
+/// the node or tensor. The model is named after `file`. The result owns all that it needs.
 nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file);
 
 }  // namespace lockstep::interchange

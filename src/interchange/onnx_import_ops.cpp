@@ -1,5 +1,5 @@
-// How ONNX operators become ours. The table at the end has one line per operator that can be imported, besides those
-// that compute with shapes (onnx_fold.cpp).
+// Conversions of ONNX operators to ours. The table at the end has one line per operator that can be imported; operators
+// that compute with shapes are in onnx_fold.cpp.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -21,7 +21,7 @@ void unary(NodeReader& r) {
   r.result(kOp(r.value(0)));
 }
 
-/// Input i where it is one known value that leaves the other side's shape as it is.
+/// Returns input i if it is one known value that leaves the other operand's shape unchanged.
 std::optional<float> scalar(NodeReader& r, size_t i, const Value& other) {
   const Known* known = r.known(i);
   if (known == nullptr || !known->is_float || checked_elements(known->dims) != 1) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<float> scalar(NodeReader& r, size_t i, const Value& other) {
   return known->value;
 }
 
-/// A tensor and one known value, in whichever order.
+/// Returns a tensor and one known value, in either order.
 std::optional<std::pair<Value, float>> with_scalar(NodeReader& r) {
   for (const size_t i : {size_t{0}, size_t{1}}) {
     if (r.known(1 - i) == nullptr) continue;
@@ -100,7 +100,7 @@ void gemm(NodeReader& r) {
   r.result(y);
 }
 
-/// Matrices, or a stack of them with one matrix on the right.
+/// Multiplies matrices, or a stack of them with one matrix on the right.
 void matmul(NodeReader& r) {
   const Value a = r.value(0);
   const Value b = r.value(1);
@@ -111,7 +111,7 @@ void matmul(NodeReader& r) {
   if (shape.rank() == 2) return r.result(ops::matmul(a, b));
   const int last = shape.rank() - 1;
   const Shape result = shape.with(last, b.shape()[1]);
-  if (checked_elements(result.dims()) < 0) r.refuse("cannot have the sizes " + result.str());
+  if (checked_elements(result.dims()) < 0) r.refuse("has invalid sizes " + result.str());
   const Value rows = ops::reshape(a, Shape{shape.elements(0, last), shape[last]});
   r.result(ops::reshape(ops::matmul(rows, b), result));
 }
@@ -203,7 +203,7 @@ void gather(NodeReader& r) {
   r.result(ops::reshape(ops::slice(x, axis, at, 1), Shape(dims)));
 }
 
-/// Sizes that a file with a fixed batch gives for tensors of the batch: its own first size stands for the batch.
+/// Replaces the fixed batch in a file's sizes for tensors of the batch: the file's first size stands for the batch.
 void open_batch(NodeReader& r, const Value& x, Ints& dims) {
   const int64_t fixed = r.builder().file().batch;
   const int64_t batch = r.builder().request().batch;
@@ -217,12 +217,12 @@ void reshape(NodeReader& r) {
   const bool zero_copies = r.attribute("allowzero", int64_t{0}) == 0;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && zero_copies && static_cast<int>(i) < x.shape().rank()) dims[i] = x.shape()[static_cast<int>(i)];
-    if (dims[i] < -1) r.refuse("cannot have the sizes " + dims_text(dims));
+    if (dims[i] < -1) r.refuse("has invalid sizes " + dims_text(dims));
   }
   open_batch(r, x, dims);
   Ints sizes = dims;
   std::replace(sizes.begin(), sizes.end(), int64_t{-1}, int64_t{1});
-  if (checked_elements(sizes) < 0) r.refuse("cannot have the sizes " + dims_text(dims));
+  if (checked_elements(sizes) < 0) r.refuse("has invalid sizes " + dims_text(dims));
   r.result(ops::reshape(x, dims));
 }
 
@@ -238,7 +238,7 @@ void flatten(NodeReader& r) {
   const int rank = x.shape().rank();
   const int64_t given = r.attribute("axis", int64_t{1});
   const int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis > rank) r.refuse("axis " + std::to_string(given) + " is none of " + x.shape().str());
+  if (axis < 0 || axis > rank) r.refuse("axis " + std::to_string(given) + " is out of range for " + x.shape().str());
   const auto at = static_cast<int>(axis);
   r.result(ops::reshape(x, Shape{x.shape().elements(0, at), x.shape().elements(at, rank)}));
 }
@@ -247,10 +247,10 @@ void expand(NodeReader& r) {
   const Value x = r.value(0);
   Ints dims = r.ints(1);
   open_batch(r, x, dims);
-  if (checked_elements(dims) < 0) r.refuse("cannot have the sizes " + dims_text(dims));
+  if (checked_elements(dims) < 0) r.refuse("has invalid sizes " + dims_text(dims));
   Shape result;
   if (!broadcast(x.shape(), Shape(dims), result)) r.refuse(x.shape().str() + " does not fit " + dims_text(dims));
-  if (checked_elements(result.dims()) < 0) r.refuse("cannot have the sizes " + result.str());
+  if (checked_elements(result.dims()) < 0) r.refuse("has invalid sizes " + result.str());
   r.result(ops::broadcast_to(x, result));
 }
 

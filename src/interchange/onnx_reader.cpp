@@ -11,7 +11,7 @@ namespace {
 using graph::Value;
 using onnx::NodeProto;
 
-/// A name for our graphs, where '/' separates scopes: "conv1.weight" -> "conv1/weight".
+/// Returns a name for our graphs, where '/' separates scopes: "conv1.weight" -> "conv1/weight".
 std::string parameter_name(const std::string& name) {
   std::string result = printable(name);
   std::replace(result.begin(), result.end(), '.', '/');
@@ -23,7 +23,7 @@ void check_memory(const Value& value) {
   if (checked_elements(value.shape().dims()) >= 0) return;
   double bytes = sizeof(float);
   for (const int64_t size : value.shape().dims()) bytes *= static_cast<double>(size);
-  throw ShapeError("gives " + value.shape().str() + ", which takes " + std::to_string(bytes / 1e9) + " GB");
+  throw ShapeError("has the result " + value.shape().str() + " of " + std::to_string(bytes / 1e9) + " GB");
 }
 
 }  // namespace
@@ -54,17 +54,17 @@ void OnnxBuilder::run(const NodeProto& node) {
     const auto* known = std::get_if<Known>(&item(name, node));
     all_known = all_known && known != nullptr && !known->is_float;
   }
-  NodeImporter importer = find_folder(node.op_type());
+  NodeImporter importer = find_constant_folder(node.op_type());
   const bool makes_known = node.op_type() == "Shape" || node.input_size() == 0;
   if (importer == nullptr || !(all_known || makes_known)) importer = find_importer(node.op_type());
-  if (importer == nullptr) reader.refuse("this op is not one of those that can be imported: " + importable_ops());
+  if (importer == nullptr) reader.refuse("this op cannot be imported; these can: " + importable_ops());
   {
     std::optional<graph::Scope> scope;
     const std::string layer = scope_of(node);
     if (!layer.empty()) scope.emplace(graph_, layer);
     importer(reader);
   }
-  if (node.output_size() == 0 || !items_.contains(node.output(0))) reader.refuse("it gives nothing");
+  if (node.output_size() == 0 || !items_.contains(node.output(0))) reader.refuse("it has no output");
   if (const auto* value = std::get_if<Value>(&items_.at(node.output(0)))) check_memory(*value);
 }
 
@@ -77,9 +77,9 @@ const Item& OnnxBuilder::item(const std::string& name, const NodeProto& reader) 
   }
   const std::string subject = title(reader) + " reads '" + printable(name) + "', which ";
   if (file_.made.contains(name)) {
-    file_.refuse(subject + "no node before it makes: nodes must be in order, without cycles");
+    file_.refuse(subject + "no earlier node makes: nodes must be in order, without cycles");
   }
-  file_.refuse(subject + "is no input, no initializer and no other node's output");
+  file_.refuse(subject + "is neither an input, an initializer nor the output of a node");
 }
 
 Item OnnxBuilder::read_initializer(const std::string& name, const onnx::TensorProto& tensor) {
@@ -98,7 +98,7 @@ Item OnnxBuilder::read_initializer(const std::string& name, const onnx::TensorPr
   return graph_.parameter(parameter_name(name), Shape(dims), std::move(start));
 }
 
-/// Nodes with parameters are shown as the layer that the parameters' names tell.
+/// Returns the scope of a node with parameters: the layer in the parameters' names.
 std::string OnnxBuilder::scope_of(const NodeProto& node) const {
   for (const std::string& name : node.input()) {
     if (!file_.initializers.contains(name)) continue;
@@ -128,7 +128,7 @@ const Known* NodeReader::known(size_t i) { return has(i) ? std::get_if<Known>(&i
 const std::vector<int64_t>& NodeReader::ints(size_t i) {
   const Known* found = std::get_if<Known>(&item(i));
   if (found == nullptr || found->is_float) {
-    refuse("its input " + std::to_string(i) + " must be integers that follow from the shapes alone");
+    refuse("its input " + std::to_string(i) + " must be integers computed from shapes only");
   }
   return found->ints;
 }
@@ -151,7 +151,8 @@ std::string NodeReader::attribute(std::string_view name, const std::string& othe
 std::optional<std::vector<int64_t>> NodeReader::list(std::string_view name) const {
   const auto* found = find_attribute(node_, name);
   if (found == nullptr) return std::nullopt;
-  if (static_cast<size_t>(found->ints_size()) > kMostKnown) refuse("its " + std::string(name) + " are too many");
+  if (static_cast<size_t>(found->ints_size()) > kMostKnown)
+    refuse("its " + std::string(name) + " have too many values");
   return std::vector<int64_t>(found->ints().begin(), found->ints().end());
 }
 
@@ -170,7 +171,7 @@ int NodeReader::axis(int64_t given, size_t rank) const {
   const auto count = static_cast<int64_t>(rank);
   const int64_t positive = given < 0 ? given + count : given;
   if (positive < 0 || positive >= count) {
-    refuse("axis " + std::to_string(given) + " is none of " + std::to_string(count) + " dimensions");
+    refuse("axis " + std::to_string(given) + " is out of range for " + std::to_string(count) + " dimensions");
   }
   return static_cast<int>(positive);
 }
@@ -180,7 +181,7 @@ void NodeReader::result(Value value) {
 }
 
 void NodeReader::result(Known known) {
-  if (known.ints.size() > kMostKnown) refuse("it gives more integers than any shape has");
+  if (known.ints.size() > kMostKnown) refuse("it has more integers than any shape");
   if (node_.output_size() > 0) builder_.set(node_.output(0), std::move(known));
 }
 

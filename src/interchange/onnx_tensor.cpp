@@ -24,7 +24,7 @@ std::string type_name(int type) {
   }
 }
 
-/// Bytes of an element in raw_data, or 0 for types that are not read.
+/// Returns the bytes of an element in raw_data, or 0 for types that are not supported.
 size_t raw_size(int type) {
   switch (type) {
     case TensorProto::FLOAT:
@@ -85,12 +85,12 @@ int64_t checked_elements(std::span<const int64_t> dims) {
 std::string tensor_fault(const TensorProto& tensor) {
   const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   const int64_t elements = checked_elements(dims);
-  if (elements < 0) return "cannot have the sizes " + dims_text(dims);
+  if (elements < 0) return "has invalid sizes " + dims_text(dims);
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     return "lies in another file; export the model as one file (torch.onnx.export: external_data=False)";
   }
   const size_t size = raw_size(tensor.data_type());
-  if (size == 0) return {};  // refused where it is used
+  if (size == 0) return {};  // refused at its use
   const auto wanted = static_cast<size_t>(elements);
   if (tensor.has_raw_data()) {
     const size_t bytes = tensor.raw_data().size();
@@ -111,7 +111,7 @@ bool to_known(const TensorProto& tensor, Known& known, std::string& why_not) {
   const auto elements = static_cast<size_t>(checked_elements(known.dims));
   switch (tensor.data_type()) {
     case TensorProto::FLOAT:
-      why_not = "is a constant of several values; only initializers are imported as such, and trained";
+      why_not = "is a constant of several values; only initializers can have several, and they are trained";
       return one_value(float_values(tensor), known);
     case TensorProto::DOUBLE:
       why_not = "is float64; only float32 can be imported: export the model in float32";

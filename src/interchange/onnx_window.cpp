@@ -12,10 +12,10 @@ using graph::Value;
 using graph::Window;
 using Ints = std::vector<int64_t>;
 
-/// No window, stride or padding of an image is larger.
+/// Largest accepted window, stride or padding of an image.
 constexpr int64_t kLargest = 1 << 20;
 
-/// Two sizes, or four for pads.
+/// Returns two sizes, or four for pads.
 Ints sizes(NodeReader& r, std::string_view name, Ints otherwise, int64_t least) {
   const Ints values = r.list(name).value_or(otherwise);
   const bool fine = values.size() == otherwise.size() && std::all_of(values.begin(), values.end(), [&](int64_t value) {
@@ -25,7 +25,7 @@ Ints sizes(NodeReader& r, std::string_view name, Ints otherwise, int64_t least) 
   return values;
 }
 
-/// What SAME_UPPER and SAME_LOWER add to one axis: before and after it.
+/// Returns the padding of SAME_UPPER or SAME_LOWER on one axis: before and after it.
 std::pair<int64_t, int64_t> same_pads(int64_t size, int64_t kernel, int64_t stride, bool upper) {
   const int64_t outputs = (size + stride - 1) / stride;
   const int64_t total = std::max<int64_t>((outputs - 1) * stride + kernel - size, 0);
@@ -104,7 +104,7 @@ void import_lrn(NodeReader& r) {
   const Value x = image(r);
   const int64_t size = r.attribute("size", int64_t{0});
   if (size < 1 || size % 2 == 0 || size > kLargest) r.refuse("size " + std::to_string(size) + " must be odd");
-  // ONNX divides alpha by the window's size, we do not.
+  // ONNX divides alpha by the window's size; this library does not.
   const float alpha = r.attribute("alpha", 1e-4F) / static_cast<float>(size);
   r.result(ops::lrn(x, {(size - 1) / 2, alpha, r.attribute("beta", 0.75F), r.attribute("bias", 1.0F)}));
 }

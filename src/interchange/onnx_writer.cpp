@@ -86,7 +86,7 @@ std::vector<Dim> TwoBuilds::dims(ValueId id) const {
     dims[i] = {dims[i].size / first_batch, true};
     if (dims[i].size * second_batch != other[static_cast<int>(i)]) {
       throw UsageError("export: a size of '" + first->node(id).name +
-                       "' is no multiple of the batch; fix the batch with --batch N");
+                       "' is not a multiple of the batch; fix the batch with --batch N");
     }
   }
   return dims;
@@ -113,7 +113,7 @@ void OnnxWriter::find_needed(std::span<const ValueId> wanted) {
   std::map<int32_t, int> uses;
   for (const ValueId id : wanted) {
     needed_[static_cast<size_t>(id.node)] = true;
-    uses[id.node] = 2;  // an output has a name of its own and cannot be absorbed
+    uses[id.node] = 2;  // an output has its own name and cannot be absorbed
   }
   for (size_t i = nodes.size(); i-- > 0;) {
     if (!needed_[i]) continue;

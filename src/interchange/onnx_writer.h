@@ -1,5 +1,5 @@
-// Writes the nodes of one of our graphs as ONNX nodes. OnnxWriter owns the names and the GraphProto under way; an
-// exporter of onnx_export_ops.cpp sees one node of ours through NodeWriter. For one thread; private to this room.
+// Writes the nodes of one of our graphs as ONNX nodes. OnnxWriter owns the names and the unfinished GraphProto. An
+// exporter of onnx_export_ops.cpp sees one of our nodes through NodeWriter. For one thread; private to this room.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lockstep::interchange {
 
-/// A size of an exported tensor: a number, or that multiple of the batch.
+/// A size of an exported tensor: a number, or a multiple of the batch.
 struct Dim {
   int64_t size = 1;
   bool batch = false;
@@ -29,14 +29,14 @@ struct OnnxAttribute {
   std::variant<int64_t, float, std::string, std::vector<int64_t>> value;
 };
 
-/// The same model built for two batch sizes: a dimension that differs is a multiple of the batch.
+/// The same model built for two batch sizes. A dimension that differs is a multiple of the batch.
 struct TwoBuilds {
   const graph::Graph* first = nullptr;
   const graph::Graph* second = nullptr;  ///< null: the batch is fixed
   int64_t first_batch = 1;
   int64_t second_batch = 1;
 
-  /// Throws UsageError where a node is another one, or has other attributes, for another batch.
+  /// Throws UsageError if a node or its attributes differ between the batches.
   void check() const;
   [[nodiscard]] std::vector<Dim> dims(graph::ValueId id) const;
 };
@@ -47,7 +47,7 @@ class OnnxWriter {
  public:
   OnnxWriter(TwoBuilds builds, std::span<const float> parameters, onnx::GraphProto& out);
 
-  /// Writes what `wanted` depend on; each gets its own name, in that order.
+  /// Writes the nodes that `wanted` depend on. Each wanted value gets its own name, in that order.
   void write(std::span<const graph::ValueId> wanted, std::span<const std::string> names);
   void add_input(graph::ValueId id, const std::string& name);
   void add_output(const std::string& name, const std::vector<Dim>& dims);
@@ -62,7 +62,7 @@ class OnnxWriter {
   [[nodiscard]] const std::string& input_name() const { return input_name_; }
   [[nodiscard]] onnx::GraphProto& out() { return out_; }
   [[nodiscard]] size_t parameters() const { return written_parameters_; }
-  /// Whether a bias_add writes this product or convolution together with its bias.
+  /// Returns true if a bias_add writes this product or convolution together with its bias.
   [[nodiscard]] bool absorbed(int32_t node) const { return absorbed_.contains(node); }
 
  private:
@@ -81,7 +81,7 @@ class OnnxWriter {
   size_t written_parameters_ = 0;
 };
 
-/// One node of ours, for its exporter.
+/// One of our nodes, for its exporter.
 class NodeWriter {
  public:
   NodeWriter(OnnxWriter& writer, int32_t index) : writer_(writer), index_(index) {}
@@ -93,18 +93,18 @@ class NodeWriter {
   [[nodiscard]] std::vector<Dim> out_dims() const { return writer_.builds().dims({index_, 0}); }
   [[nodiscard]] OnnxWriter& writer() const { return writer_; }
 
-  /// The node that gives the result.
+  /// Writes the ONNX node of the result.
   void result(std::string_view op, const std::vector<std::string>& inputs,
               const std::vector<OnnxAttribute>& attributes = {});
-  /// A node on the way; gives the name of its output.
+  /// Writes an intermediate node; returns the name of its output.
   std::string step(std::string_view op, const std::vector<std::string>& inputs,
                    const std::vector<OnnxAttribute>& attributes = {});
   std::string scalar(float value);
   std::string ints(const std::vector<int64_t>& values);
   std::string floats(const std::vector<int64_t>& dims, std::span<const float> values);
-  /// Dimensions as an int64 tensor, computed from the input's where they depend on the batch.
+  /// Returns dimensions as an int64 tensor, computed from the input's if they depend on the batch.
   std::string shape(const std::vector<Dim>& dims);
-  /// Dimensions for Reshape: the one that depends on the batch is -1.
+  /// Returns dimensions for Reshape; the one that depends on the batch is -1.
   std::string reshape_dims(const std::vector<Dim>& dims);
   [[noreturn]] void refuse(const std::string& why) const;
 
@@ -116,7 +116,7 @@ class NodeWriter {
 };
 
 using NodeExporter = void (*)(NodeWriter&);
-/// Null where the op has none.
+/// Returns null if the op has no exporter.
 NodeExporter find_exporter(graph::Op op);
 
 }  // namespace lockstep::interchange

@@ -10,7 +10,7 @@ using nn::Value;
 
 constexpr int64_t kMostSize = int64_t{1} << 31;
 
-/// [batch] before the sizes of the key `shape`; -1 where allowed.
+/// Returns [batch] and the sizes of the key `shape`, with -1 if allowed.
 std::vector<int64_t> with_batch(const LayerContext& layer, int64_t batch, int64_t least) {
   std::vector<int64_t> dims{batch};
   std::vector<int64_t> known{batch};
@@ -53,11 +53,11 @@ int axis_of(const LayerContext& layer) {
 
 Value build_dropout(const LayerContext& layer) {
   const Arguments& args = layer.args;
-  if (args.has("rate") && args.has("keep")) args.reject("keep", "is there besides rate; one of them is enough");
+  if (args.has("rate") && args.has("keep")) args.reject("keep", "cannot be combined with rate; give one of them");
   if (!args.has("rate") && !args.has("keep")) args.reject("rate", "is missing");
   const auto rate =
       static_cast<float>(args.has("rate") ? args.number("rate", {}, 0, 1) : 1.0 - args.number("keep", {}, 0, 1));
-  if (rate >= 1.0F) args.reject(args.has("rate") ? "rate" : "keep", "would drop everything");
+  if (rate >= 1.0F) args.reject(args.has("rate") ? "rate" : "keep", "would zero every element");
   return layer.request.training && rate > 0 ? ops::dropout(layer.x(), rate) : layer.x();
 }
 

@@ -14,7 +14,7 @@ using nn::Value;
 
 constexpr int64_t kMostUnits = int64_t{1} << 31;
 constexpr int64_t kMostPixels = int64_t{1} << 20;
-/// Sizes beyond this could overflow further arithmetic, whatever the machine.
+/// Largest tensor that is checked further; beyond it, arithmetic could overflow.
 constexpr double kMostBytes = 1e15;
 
 double machine_memory() {
@@ -45,7 +45,7 @@ bool says(const LayerContext& layer, std::string_view key, std::string_view word
   return node != nullptr && node->is(YamlNode::Kind::scalar) && layer.args.text(key, "") == word;
 }
 
-/// The window of the keys stride and padding for a kernel over x.
+/// Returns the window of a kernel over x, from the keys stride and padding.
 Window window_of(const LayerContext& layer, std::pair<int64_t, int64_t> kernel, std::pair<int64_t, int64_t> stride) {
   const Shape& x = layer.x().shape();
   Window window{kernel.first, kernel.second, stride.first, stride.second, 0, 0, 0, 0};

@@ -26,7 +26,7 @@ bool is_name(const std::string& text) {
          std::all_of(text.begin(), text.end(), fits);
 }
 
-/// The name of a layer may be in scopes: "localisation/fc1".
+/// Returns true for names of letters, digits and a few signs, possibly in scopes: "localisation/fc1".
 bool is_layer_name(std::string text) {
   if (text.size() > kLongestName || text.ends_with('/')) return false;
   for (size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/')) {
@@ -48,7 +48,7 @@ std::string plain_text(const YamlNode& node, const std::string& file, const std:
   reject(file, node, what + ": " + describe(node) + " is not a text");
 }
 
-/// Takes a layer of the list apart: `relu`, `dense: 120`, `conv: {...}` or `op: conv` with keys.
+/// Parses a layer of the list: `relu`, `dense: 120`, `conv: {...}` or `op: conv` with keys.
 class LayerReader {
  public:
   LayerReader(FileModel& model, const YamlNode& item) : model_(model), item_(item) {}
@@ -108,7 +108,7 @@ class LayerReader {
                        (key.text == "when" && spec_.when) ||
                        std::any_of(spec_.keys.begin(), spec_.keys.end(),
                                    [&](const YamlNode& other) { return other.text == key.text; });
-    if (again) reject(model_.file, key, "key '" + shown(key.text) + "' is there twice");
+    if (again) reject(model_.file, key, "key '" + shown(key.text) + "' is repeated");
     if (key.text == "name") {
       take_name(value);
     } else if (key.text == "inputs") {
@@ -134,10 +134,10 @@ class LayerReader {
     }
     spec_.name = value.text;
     if (spec_.name == "images" || spec_.name == "labels" || spec_.name == "loss") {
-      reject(model_.file, value, "name: '" + spec_.name + "' is taken: every model has it");
+      reject(model_.file, value, "name: '" + spec_.name + "' is reserved: every model has this value");
     }
     const auto [other, fresh] = model_.names.try_emplace(spec_.name, LayerName{item_.line, has_when()});
-    // Of layers with conditions, those of one name stand for each other; building sees to it that one applies at most.
+    // Conditional layers may share a name. The build checks that at most one of them applies.
     if (!fresh && !(has_when() && other->second.conditional)) {
       reject(model_.file, value,
              fmt::format("name: '{}' is already the layer on line {}", spec_.name, other->second.line));
@@ -164,7 +164,7 @@ nn::ModelOption read_option(const FileModel& model, const YamlNode& key, const Y
   nn::ModelOption option;
   option.name = checked_name(key, model.file, "option");
   if (is_size_variable(option.name))
-    reject(model.file, key, "option: '" + option.name + "' is taken: every model has it");
+    reject(model.file, key, "option: '" + option.name + "' is reserved: every model has this value");
   if (value.is(YamlNode::Kind::scalar)) {
     option.default_value = value.text;
     return option;
@@ -180,7 +180,7 @@ nn::ModelOption read_option(const FileModel& model, const YamlNode& key, const Y
     if (!allowed->is(YamlNode::Kind::list)) args.reject("allowed", describe(*allowed) + " is not a list");
     for (const YamlNode& item : allowed->items) option.allowed.push_back(plain_text(item, model.file, "allowed"));
     if (std::find(option.allowed.begin(), option.allowed.end(), option.default_value) == option.allowed.end()) {
-      args.reject("default", "'" + shown(option.default_value) + "' is not one of those allowed");
+      args.reject("default", "'" + shown(option.default_value) + "' is not one of the allowed values");
     }
   }
   return option;
@@ -242,7 +242,7 @@ FileModel read_model(const std::string& text, const std::string& file, const std
   return model;
 }
 
-/// What the section `defaults` says for these options.
+/// Applies the section `defaults` for these options.
 void apply_defaults(const FileModel& model, const std::map<std::string, std::string>& options,
                     nn::TrainingDefaults& defaults) {
   const Variables variables = make_variables(options, model.image, model.classes);

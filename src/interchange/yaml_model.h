@@ -7,9 +7,9 @@
 
 namespace lockstep::interchange {
 
-/// Reads a model and builds it once with its own defaults, so that what is wrong is told now: UsageError of one line
-/// with file, line and column, and for shapes those seen. `file` stands for the file in errors; where the text does not
-/// name the model, `named_after` (else `file`) does. The result owns all that it needs.
+/// Reads a model and builds it once with its own defaults, so that errors appear now. Throws a one-line UsageError with
+/// file, line and column, and for shapes the shapes seen. `file` stands for the file in errors. A model without a name
+/// in the text is named after `named_after` (or after `file`). The result owns all that it needs.
 nn::ModelDef parse_yaml_model(const std::string& text, const std::string& file, const std::string& named_after = "");
 
 }  // namespace lockstep::interchange

@@ -26,7 +26,7 @@ namespace {
 constexpr int kNodeLookMilliseconds = 50;
 
 /// The run's folder; a new one is made here and given to the program, empty.
-std::string find_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
+std::string find_constant_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
   if (!settings.resume.empty()) return run::find_run(settings.resume, settings.runs_dir);
   if (!settings.run_dir.empty()) return settings.run_dir;
   const std::string name = settings.name.empty() ? configuration.model(settings.model).name : settings.name;
@@ -104,7 +104,7 @@ int run_on_emulated_node(const settings::Configuration& configuration, const set
   const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // until the node is gone
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
-  const std::string folder = find_folder(configuration, settings);
+  const std::string folder = find_constant_folder(configuration, settings);
   const bool reserved = settings.resume.empty() && settings.run_dir.empty();
   const std::shared_ptr<void> discarding(nullptr, [&](void* /*none*/) {
     if (reserved) (void)run::RunDirectory::discard_if_unused(folder);

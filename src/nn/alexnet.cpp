@@ -26,7 +26,7 @@ Value features(Value images, const BuildRequest& request, bool same_padding) {
   return ops::max_pool(x, shrink);
 }
 
-/// TensorFlow's benchmark of AlexNet ends here: half the sum of squares of the features.
+/// Returns the model of TensorFlow's AlexNet benchmark, which ends here: half the sum of squares of the features.
 ModelGraph features_alone(Value images, Value x) {
   ModelGraph model;
   model.images = images;

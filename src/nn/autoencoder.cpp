@@ -10,7 +10,7 @@ namespace {
 constexpr float kNoise = 0.01F;
 constexpr float kMasked = 0.05F;
 
-/// What the encoder sees of x.
+/// Returns x with the kind's noise, the encoder's input.
 Value corrupted(Value x, const BuildRequest& request) {
   const std::string& kind = request.options.at("kind");
   if (!request.training) return x;
@@ -20,7 +20,7 @@ Value corrupted(Value x, const BuildRequest& request) {
 
 struct Code {
   Value z;
-  Value divergence;  ///< of the variational kind: from the standard normal distribution, a scalar
+  Value divergence;  ///< variational only: divergence from the standard normal distribution, a scalar
 };
 
 Value layer_before_code(Value x, const std::vector<int64_t>& hidden) {

@@ -1,4 +1,4 @@
-// Options of a model as values. Free functions over a request whose options are resolved; each throws UsageError that
+// Reads a model's options as values. Free functions over a request with resolved options. Each throws UsageError that
 // names the option, the text seen and what is allowed.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace lockstep::nn {
 
-/// "true" or "false".
+/// Returns the option "true" or "false".
 bool flag(const BuildRequest& request, const std::string& option);
-/// A number in [0, 1).
+/// Returns a number in [0, 1).
 float fraction(const BuildRequest& request, const std::string& option);
-/// One or more sizes, from 1: "200", "400-200".
+/// Returns one or more sizes, each at least 1: "200", "400-200".
 std::vector<int64_t> sizes(const BuildRequest& request, const std::string& option);
 
 }  // namespace lockstep::nn

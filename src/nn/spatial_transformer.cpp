@@ -1,4 +1,4 @@
-// The spatial transformer network: a small network looks at the whole image and chooses an affine window; the window is
+// The spatial transformer network. A small network looks at the whole image and chooses an affine window. The window is
 // sampled from the image and classified.
 #include "lockstep/ops.h"
 #include "nn/option_values.h"
@@ -15,7 +15,7 @@ Value dropped(Value x, const BuildRequest& request) {
   return request.training && rate > 0 ? ops::dropout(x, rate) : x;
 }
 
-/// The affine map [N, 6] from window to image coordinates; it starts near the identity.
+/// Returns the affine map [N, 6] from window to image coordinates. It starts near the identity.
 Value localise(Value images, const BuildRequest& request) {
   const graph::Scope scope(images.graph(), "localisation");
   const Value hidden = dropped(ops::tanh(dense(ops::flatten(images), "fc1", kLocalisationUnits)), request);
@@ -63,7 +63,7 @@ ModelDef define(const std::string& name, const std::string& description, Value (
       .dataset = "cluttered-mnist", .optimizer = "adam", .learning_rate = 1e-3F, .batch = 100, .epochs = 80};
   model.options = {{"dropout", "share of values that dropout zeroes; 0: none", "0.2", {}},
                    {"sampling",
-                    "where pixels lie: as in the study, or at half pixels (PyTorch's align_corners=false)",
+                    "position of pixels: as in the study, or at half pixels (PyTorch's align_corners=false)",
                     "study",
                     {"study", "half_pixel"}}};
   model.build = [features](Graph& graph, const BuildRequest& request) { return build_stn(graph, request, features); };

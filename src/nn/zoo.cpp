@@ -8,7 +8,7 @@
 namespace lockstep::nn {
 namespace {
 
-/// What trainers rely on, whoever wrote the model.
+/// Checks the properties that trainers rely on, for models of any origin.
 void check_built(const Graph& graph, const ModelDef& model, const BuildRequest& request, const ModelGraph& built) {
   const auto require = [&](bool holds, const std::string& what) {
     if (!holds) throw ShapeError("model '" + model.name + "': " + what);
@@ -35,7 +35,7 @@ void check_built(const Graph& graph, const ModelDef& model, const BuildRequest& 
                         " must be of the images' shape " + built.images.shape().str());
 }
 
-/// Other images than a model is made for are tried: what does not fit them is told in terms of the images.
+/// Builds for images of any shape. If they do not fit the model, the error speaks of the images.
 ModelGraph build_for_image(Graph& graph, const ModelDef& model, const BuildRequest& request) {
   if (request.image == model.image) return model.build(graph, request);
   try {

@@ -6,7 +6,7 @@
 namespace lockstep::ops {
 namespace {
 
-/// Which nodes lie between the targets and the loss: only those get gradients.
+/// Finds the nodes between the targets and the loss; only those get gradients.
 std::vector<bool> depends_on(const Graph& graph, std::span<const Value> targets, int32_t last) {
   std::vector<bool> reached(static_cast<size_t>(last) + 1, false);
   for (const Value& target : targets) {
@@ -20,7 +20,7 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> targets,
   return reached;
 }
 
-/// Marks the nodes added while it lives as the backward pass.
+/// Marks nodes added during its life as part of the backward pass.
 class BackwardMark {
  public:
   explicit BackwardMark(Graph& graph) : graph_(graph) { graph_.set_backward(true); }

@@ -4,7 +4,7 @@
 
 namespace lockstep::ops {
 
-// The gradient rules, declared here alone: nothing else names them.
+// Declares the gradient rules, which only this file uses.
 
 void relu_gradient(GradientRuleContext&);
 void tanh_gradient(GradientRuleContext&);

@@ -1,5 +1,5 @@
-// The table of all ops: one line each. The gradient rule of an op that cannot be differentiated (labels, random
-// numbers, the backward ops themselves) is null, seen here at a glance.
+// The table of all ops, one line each. An op without a gradient rule (labels, random numbers, the backward ops
+// themselves) has null there.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ struct OpDef {
   GradientRule gradient;
 };
 
-/// All ops in the order of graph::Op.
+/// Returns all ops in the order of graph::Op.
 std::span<const OpDef> op_table();
 const OpDef& definition(Op op);
 std::string_view name(Op op);

@@ -34,7 +34,7 @@ Value reduce(Op op, Value x, std::span<const int> axes, bool keep_dims) {
   return add_node(op, graph::ReduceAttrs{mask, keep_dims}, {x}, {{DType::f32, reduced(x.shape(), mask, keep_dims)}});
 }
 
-/// dy of a reduction spread over the reduced axes again.
+/// Broadcasts dy of a reduction over the reduced axes again.
 Value spread(GradientRuleContext& g) {
   const Value x = g.input(0);
   const Shape kept = reduced(x.shape(), g.node().as<graph::ReduceAttrs>().axes, true);

@@ -7,7 +7,7 @@ namespace lockstep::ops {
 void reject(std::string_view op, const std::string& message) { throw ShapeError(std::string(op) + ": " + message); }
 
 void require_dtype(std::string_view op, std::string_view argument, Value value, DType dtype) {
-  if (!value.valid()) reject(op, std::string(argument) + " is no value of a graph");
+  if (!value.valid()) reject(op, std::string(argument) + " is not a value of a graph");
   if (value.dtype() == dtype) return;
   reject(op, std::string(argument) + " '" + value.name() + "' " + value.shape().str() + " is " +
                  std::string(lockstep::name(value.dtype())) + ", must be " + std::string(lockstep::name(dtype)));

@@ -1,4 +1,4 @@
-// What the op families share: argument checks for the builders, and the interface of a gradient rule.
+// Parts that the op families share: argument checks for the builders, and the interface of a gradient rule.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ using graph::Op;
 using graph::Output;
 using graph::ValueId;
 
-/// Throws "op: message".
+/// Throws ShapeError "op: message".
 [[noreturn]] void reject(std::string_view op, const std::string& message);
-/// Each check throws a ShapeError that names op, argument and what was seen.
+/// Throw a ShapeError that names op, argument and the value seen.
 void require_dtype(std::string_view op, std::string_view argument, Value value, DType dtype);
 void require_rank(std::string_view op, std::string_view argument, Value value, int rank);
 void require_same_graph(std::string_view op, Value a, Value b);
@@ -30,7 +30,7 @@ Value add_node(Op op, Attrs attrs, std::vector<Value> inputs, const std::vector<
 /// Sums `x` down to `shape`, undoing a broadcast.
 Value reduce_to(Value x, const Shape& shape);
 
-/// Builders of backward ops, for gradient rules only: they take true gradients, which are zero where a layout pads the
+/// Build backward ops, for gradient rules only. They take true gradients, which are zero in a layout's pad rows of the
 /// batch. bias_grad sums over every axis but axis 1.
 Value bias_grad(Value dy);
 Value conv2d_grad_input(Value dy, Value weights, const Shape& input, const Window& window);
@@ -38,7 +38,7 @@ Value conv2d_grad_weights(Value x, Value dy, const Shape& weights, const Window&
 Value max_pool_grad(Value x, Value dy, const Window& window);
 Value avg_pool_grad(Value dy, const Shape& input, const Window& window);
 
-/// What a gradient rule works with: the node, its values, and the gradient that arrived at each output.
+/// The context of a gradient rule: the node, its values, and the gradient of each output.
 class GradientRuleContext {
  public:
   GradientRuleContext(Graph& graph, int32_t node, std::vector<Value>& output_grads, std::vector<Value>& input_grads)
@@ -47,7 +47,7 @@ class GradientRuleContext {
   [[nodiscard]] const Node& node() const { return graph_.node(node_); }
   [[nodiscard]] Value input(size_t i) const { return graph_.value(node().inputs[i]); }
   [[nodiscard]] Value output(int i = 0) const { return graph_.value({node_, i}); }
-  /// The gradient of output i; invalid where none arrived.
+  /// Returns the gradient of output i; invalid if there is none.
   [[nodiscard]] Value dy(size_t i = 0) const { return output_grads_[i]; }
   /// Sets the gradient of input i.
   void set(size_t i, Value gradient) { input_grads_[i] = gradient; }

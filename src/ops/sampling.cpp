@@ -1,4 +1,4 @@
-// Reading an image at points between its pixels: the grid of points and the interpolation.
+// Reads an image at points between its pixels: the grid of points and the interpolation.
 #include "ops/op_table.h"
 #include "ops/rules.h"
 

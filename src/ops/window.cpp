@@ -1,4 +1,4 @@
-// Ops whose window slides over the image: convolution and pooling, and over its channels: normalisation.
+// Ops whose window slides over the image (convolution, pooling) or over its channels (normalisation).
 #include <algorithm>
 
 #include "ops/op_table.h"

@@ -114,8 +114,8 @@ Optimizer::Optimizer(const OptimizerSettings& settings, size_t count, int thread
 void Optimizer::apply(size_t first, std::span<float> parameters, std::span<const float> gradients,
                       const Update& update) {
   if (parameters.size() != gradients.size() || first > count_ || parameters.size() > count_ - first) {
-    throw UsageError(fmt::format("optimizer of {} parameters: asked to update {} from {} on with {} gradients", count_,
-                                 parameters.size(), first, gradients.size()));
+    throw UsageError(fmt::format("optimizer of {} parameters: cannot update {} parameters from {} on with {} gradients",
+                                 count_, parameters.size(), first, gradients.size()));
   }
   Block<float> block{parameters};
   for (size_t i = 0; i < slots_.size(); ++i) {

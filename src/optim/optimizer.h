@@ -1,8 +1,10 @@
-// Optimizers: how gradients change parameters. `apply_update` is one fused pass over contiguous buffers that the caller
-// owns, from one set into another or in place; an Optimizer adds the state (momentum, moments), which it owns, and
-// borrows parameters and gradients for the call only. They run where the parameters live: in the worker, or on a
-// parameter server that holds a slice. One thread calls an Optimizer at a time; large passes use the process's thread
-// pool. Each element's result depends on that element alone, so any split of the work gives the same bits.
+// Optimizers: how gradients change parameters.
+//
+// `apply_update` is one fused pass over contiguous buffers that the caller owns, from one set into another or in place.
+// An Optimizer adds the state (momentum, moments), which it owns; it borrows parameters and gradients for the call
+// only. It runs in the process that holds the parameters: the worker, or a parameter server with a slice of them. One
+// thread at a time calls an Optimizer; large passes use the process's thread pool. Each element's result depends on
+// that element alone, so any split of the work gives the same bits.
 //
 // To add an optimizer: a Method, its name and its slots here, its arithmetic in update_kernels.{h,cpp}, its case in
 // optimizer.cpp.
@@ -23,9 +25,9 @@ namespace lockstep::optim {
 
 enum class Method : uint8_t { sgd, momentum, adam };
 
-/// "sgd", "momentum", "adam".
+/// Returns "sgd", "momentum" or "adam".
 std::string_view name(Method method);
-/// Throws UsageError that suggests the nearest name.
+/// Returns the method of that name. Throws UsageError with the nearest name as a suggestion.
 Method parse_method(std::string_view text);
 const std::vector<std::string>& method_names();
 
@@ -42,7 +44,7 @@ struct OptimizerSettings {
 struct Update {
   uint64_t step = 0;  ///< updates made before this one
   float learning_rate = 0;
-  float gradient_scale = 1;  ///< multiplies every gradient first: clipping, averaging
+  float gradient_scale = 1;  ///< factor applied to every gradient first: clipping, averaging
 };
 
 /// Throws UsageError for settings out of range.
@@ -50,10 +52,11 @@ void check(const OptimizerSettings& settings);
 
 constexpr size_t kMostSlots = 2;
 
-/// The parts of a method's state, one value per parameter each, in a fixed order; none for plain SGD.
+/// Returns the names of a method's state slots, in a fixed order; each slot has one value per parameter. None for plain
+/// SGD.
 std::span<const std::string_view> slot_names(Method method);
 
-/// Parameters and as many slots as the method has, all of one length.
+/// Parameters and the method's slots, all of one length.
 template <class Float>
 struct Block {
   std::span<Float> parameters;
@@ -62,8 +65,8 @@ struct Block {
   operator Block<const float>() const { return {parameters, {slots[0], slots[1]}}; }
 };
 
-/// Reads `from` and writes `to`, which may be the same but must not overlap otherwise; the bits are the same. Throws
-/// UsageError where lengths differ. Settings are not checked.
+/// Reads `from` and writes `to`. The two may be the same but must not overlap otherwise; both ways give the same bits.
+/// Throws UsageError if lengths differ. Does not check the settings.
 void apply_update(const OptimizerSettings& settings, const Update& update, const Block<const float>& from,
                   std::span<const float> gradients, const Block<float>& to, int threads = 1);
 
@@ -75,17 +78,17 @@ struct StateSlot {
 
 class Optimizer {
  public:
-  /// Checks the settings.
+  /// Throws UsageError for settings out of range.
   Optimizer(const OptimizerSettings& settings, size_t count, int threads);
 
-  /// Updates parameters [first, first + parameters.size()) of those this optimizer serves; both spans hold just that
-  /// range. Throws UsageError where the spans differ in length or reach past the end.
+  /// Updates parameters [first, first + parameters.size()) of this optimizer's parameters; both spans hold just that
+  /// range. Throws UsageError if the spans differ in length or reach past the end.
   void apply(size_t first, std::span<float> parameters, std::span<const float> gradients, const Update& update);
   void apply(std::span<float> parameters, std::span<const float> gradients, const Update& update) {
     apply(0, parameters, gradients, update);
   }
 
-  /// The state, for checkpoints.
+  /// Returns the state, for checkpoints.
   [[nodiscard]] std::vector<StateSlot> state();
 
  private:
@@ -95,10 +98,11 @@ class Optimizer {
   std::vector<Buffer> slots_;
 };
 
-/// An optimizer for `count` parameters that may use `threads` threads. Throws UsageError for settings out of range.
+/// Returns an optimizer for `count` parameters that may use `threads` threads. Throws UsageError for settings out of
+/// range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, size_t count, int threads = 1);
 
-/// How many floats of state an optimizer keeps per parameter.
+/// Returns the number of floats of state per parameter.
 int state_slots(Method method);
 
 }  // namespace lockstep::optim

@@ -21,8 +21,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 constexpr size_t kLanes = HWY_LANES(float);
 
-// Each update below is one vector's worth of work, from element i on. Whole vectors are done where they lie; the rest
-// goes through aligned buffers and the same instructions, so that an element's bits do not depend on where it lies.
+// Each update below does one vector's worth of work, from element i on. Whole vectors are updated in place. The last
+// few elements go through aligned buffers and the same instructions, so that an element's bits do not depend on its
+// position.
 
 HWY_INLINE void sgd_vector(Tag d, SgdUpdate u, Source from, const float* g, Target to, size_t i) {
   const auto kept = hn::Mul(hn::LoadU(d, from.params + i), hn::Set(d, u.keep));
@@ -58,7 +59,7 @@ HWY_INLINE void adam_vector(Tag d, AdamUpdate u, Source from, const float* g, Ta
   hn::StoreU(hn::NegMulAdd(hn::Div(first, divisor), hn::Set(d, u.rate), params), d, to.params + i);
 }
 
-/// An aligned vector that holds the last few elements of an array, where there is one, while they are worked on.
+/// An aligned copy of the last few elements of an array, if there is an array, while they are worked on.
 class Rest {
  public:
   Rest(const float* src, size_t begin, size_t end) : begin_(begin), count_(end - begin) {
@@ -163,7 +164,7 @@ HWY_EXPORT(adam_part);
 HWY_EXPORT(add_part);
 HWY_EXPORT(squares_part);
 
-/// Elements that pay for one more thread: loops bound by memory, and Adam's with its root and division.
+/// Elements that pay for one more thread: for loops bound by memory, and for Adam's with its root and division.
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kAdamGrain = 8192;
 /// Shares start at whole cache lines.

@@ -1,6 +1,6 @@
 // The arithmetic of the optimizers and of gradient averaging: vector loops over contiguous floats, chosen for the
-// machine's instruction set at run time (LOCKSTEP_MAX_ISA limits it, as it does the CPU backend's). An update reads
-// one set of arrays and writes another of the same length, or the same one; they must not overlap otherwise.
+// machine's instruction set at run time (LOCKSTEP_MAX_ISA limits it, like the CPU backend's). An update reads one set
+// of arrays and writes another of the same length, or the same one. They must not overlap otherwise.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lockstep::optim {
 
-/// Parameters and the optimizer's state; what a method does not have is not looked at.
+/// Parameters and the optimizer's state; pointers that a method does not use are ignored.
 struct Source {
   const float* params = nullptr;
   const float* first = nullptr;  ///< velocity, or the first moment
@@ -64,13 +64,13 @@ inline void adam_update(const AdamUpdate& update, float* params, float* first, f
   adam_update(update, {params, first, second}, grads, {params, first, second}, count, threads);
 }
 
-/// dst = (a + weight * b) * scale: one more micro-batch, and at the last the division.
+/// dst = (a + weight * b) * scale: adds one more micro-batch; the last one also divides.
 void add_weighted(float weight, float scale, const float* a, const float* b, float* dst, size_t count, int threads);
 inline void add_weighted(float weight, float scale, const float* src, float* dst, size_t count, int threads) {
   add_weighted(weight, scale, dst, src, dst, count, threads);
 }
 
-/// The sum of squares in double, in an order that depends on the count and the instruction set alone.
+/// Returns the sum of squares in double, in an order that depends only on the count and the instruction set.
 double sum_of_squares(std::span<const float> values, int threads);
 
 }  // namespace lockstep::optim

@@ -1,4 +1,4 @@
-// Dead nodes, common subexpressions, and gradients that need a node of their own.
+// Passes that drop dead nodes, merge common subexpressions, and give gradients a node of their own.
 #include <map>
 
 #include "program/rewrite.h"
@@ -65,7 +65,8 @@ Work merge_common_subexpressions(const Work& work) {
 
 namespace {
 
-/// Whether a gradient cannot be written straight into its buffer: no kernel makes it, or somebody else needs it too.
+/// Returns true if a gradient cannot be written straight into its buffer: no kernel makes it, or another node or output
+/// uses it too.
 bool needs_copy(const Work& work, graph::ValueId gradient, int uses) {
   const graph::Op op = work.graph.node(gradient).op;
   const bool made =

@@ -1,5 +1,5 @@
 // Fusion: each rule looks at one node and may replace it by a richer form of the node that feeds it. A producer is
-// taken over only if nobody else uses its result.
+// replaced only if no other node uses its result.
 #include <algorithm>
 #include <optional>
 
@@ -103,8 +103,8 @@ class Fusion {
     return true;
   }
 
-  /// A bias_grad that comes before its partner is dropped here and mapped when the partner is met, unless somebody
-  /// needs it in between.
+  /// Returns true if a bias_grad that comes before its partner may be dropped here, to be mapped when the partner is
+  /// met: no other node needs it.
   [[nodiscard]] bool defer(int32_t i) const {
     for (const graph::Node& node : work_.graph.nodes()) {
       if (std::find(node.inputs.begin(), node.inputs.end(), graph::ValueId{i, 0}) != node.inputs.end()) return false;
@@ -125,7 +125,8 @@ class Fusion {
     return found;
   }
 
-  /// relu_grad(y, max_pool_grad(y, d)): where y came out of a ReLU, the pool's gradient can stop at the ReLU's zeros.
+  /// relu_grad(y, max_pool_grad(y, d)): if y is the output of a ReLU, the pool's gradient can apply the ReLU's zeros
+  /// itself.
   bool fold_relu_into_pool_grad(int32_t i) {
     const graph::Node& node = old(i);
     if (node.op != graph::Op::relu_grad || !used_once(node.inputs[1])) return false;
@@ -136,8 +137,8 @@ class Fusion {
     return true;
   }
 
-  /// relu_grad(y, dropout(d)) where z = dropout(y) is the same mask: z is positive exactly where both let d through. So
-  /// y need not be kept beside z, and the mask is not computed again.
+  /// relu_grad(y, dropout(d)) where z = dropout(y) uses the same mask: z is positive exactly where both pass d. So y
+  /// need not be kept beside z, and the mask is not computed again.
   bool fold_relu_into_dropout_grad(int32_t i) {
     const graph::Node& node = old(i);
     if (node.op != graph::Op::relu_grad || !used_once(node.inputs[1])) return false;

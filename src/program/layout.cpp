@@ -1,5 +1,5 @@
-// Layout assignment: nodes are visited in order, each says which layouts it wants given how its inputs lie, and
-// inputs that lie differently get a reorder (one per value and layout). Wanted values end up plain.
+// Layout assignment. Visits nodes in order; each node says which layouts it wants, given those of its inputs. Inputs in
+// another layout get a reorder (one per value and layout). Wanted values end up plain.
 #include <map>
 #include <set>
 
@@ -54,11 +54,11 @@ class LayoutAssignment {
     return now;
   }
 
-  /// The value in the given layout, through a reorder if it lies differently.
+  /// Returns the value in the given layout, through a reorder if needed.
   graph::ValueId in_layout(graph::ValueId id, const graph::Layout& layout) {
     const graph::Layout now = rewriter_.result().output(id).layout;
     if (now == layout) return id;
-    // From one blocked layout to another the way leads through plain order, which every reorder knows.
+    // Goes from one blocked layout to another through plain order, which every reorder supports.
     if (!now.plain() && !layout.plain()) id = in_layout(id, {});
     const graph::Output output = rewriter_.result().output(id);
     auto [entry, fresh] = reordered_.try_emplace({id, layout.kind, layout.block});
@@ -72,8 +72,8 @@ class LayoutAssignment {
     return entry->second;
   }
 
-  /// A cast followed by a change of layout is one reorder from what the cast was given. Kernels for the batch-blocked
-  /// layout do one thing at a time.
+  /// Merges a cast and the following change of layout into one reorder from the cast's input. Kernels for the
+  /// batch-blocked layout do only one of the two at a time.
   graph::ValueId before_cast(graph::ValueId id, const graph::Layout& layout) {
     const graph::Graph& graph = rewriter_.result();
     const bool blocks_batch = layout.kind == graph::Layout::Kind::batch_blocked ||

@@ -20,7 +20,7 @@ struct Block {
   size_t offset = 0;
 };
 
-/// Elementwise ops may write over their first input when it dies there.
+/// Returns true for elementwise ops, which may overwrite an input that no later node reads.
 bool may_overwrite_first_input(graph::Op op) {
   switch (op) {
     case graph::Op::relu:
@@ -139,7 +139,7 @@ class Planner {
     blocks_.push_back({bytes(id), first, at(last_use_, id), 0});
   }
 
-  /// The block of the first input if this node may write over it: same size, and nobody reads it later.
+  /// Returns the block of the first input if this node may write over it: same size, and no later reader.
   int32_t block_to_take_over(graph::ValueId id) {
     const graph::Node& node = graph_.node(id);
     if (id.output != 0 || !may_overwrite_first_input(node.op)) return -1;
@@ -162,7 +162,7 @@ class Planner {
     }
   }
 
-  /// Largest blocks first, each at the lowest offset where it meets no block of an overlapping lifetime.
+  /// Packs the largest blocks first, each at the lowest offset free of blocks with an overlapping lifetime.
   void pack() {
     std::vector<size_t> order(blocks_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -1,4 +1,4 @@
-// The one buffer that holds all parameters, in plain order: what checkpoints, exchanges, optimizers and summaries see.
+// The one buffer of all parameters, in plain order, used by checkpoints, exchanges, optimizers and summaries.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace lockstep::program {
 
 class ParameterStore {
  public:
-  /// Parameters as the graph lists them, at their initial values: a function of the seed and each one's place.
+  /// Parameters in the graph's order, at their initial values: a function of the seed and each parameter's place.
   ParameterStore(std::vector<graph::ParameterInfo> infos, uint64_t seed);
 
   [[nodiscard]] const std::vector<graph::ParameterInfo>& infos() const { return infos_; }

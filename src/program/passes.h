@@ -1,5 +1,5 @@
-// The passes that turn a graph as written into a graph as run. Each takes a Graph with the values it must keep and
-// gives a new pair; none changes what is computed, save rounding where a lower precision was asked for.
+// The passes that turn a graph as written into a graph to run. Each takes a Graph with the values it must keep and
+// returns a new pair. None changes the results, except for rounding if a lower precision was requested.
 #pragma once
 
 #include <vector>
@@ -25,17 +25,17 @@ Work simplify(const Work& work);
 /// Folds bias and activation into matrix products and convolutions, bias gradients into weight gradients, and
 /// softmax with cross entropy.
 Work fuse(const Work& work);
-/// Gives every value the element type its node wants on this backend and puts casts (reorders that change the type)
-/// between. The one pass that changes results: by what the narrower type rounds away.
+/// Gives every value the element type that its node wants on this backend, with casts (reorders that change the type)
+/// in between. The only pass that changes results: the narrower type rounds.
 Work assign_precision(const Work& work, const backend::Backend& backend);
-/// Gives every value the layout its node wants on this backend and puts reorders between; a cast on the way is done by
-/// the same reorder.
+/// Gives every value the layout that its node wants on this backend, with reorders in between. One reorder also does a
+/// cast on the way.
 Work assign_layouts(const Work& work, const backend::Backend& backend);
-/// Makes each gradient the plain output of a node of its own, so that it can be written straight into the gradient
+/// Makes each gradient the plain output of its own node, so that the kernel can write it straight into the gradient
 /// buffer.
 Work isolate_gradients(const Work& work);
 
-/// All of the above in order.
+/// Runs all of the above in order.
 Work optimize(Work work, const backend::Backend& backend);
 
 }  // namespace lockstep::program

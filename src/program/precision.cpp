@@ -1,5 +1,5 @@
-// Precision assignment: nodes are visited in order, each says which element types it wants given those of its inputs,
-// and inputs of another type get a cast (one per value and type). Wanted values end up in the type they were built in.
+// Precision assignment. Visits nodes in order; each node says which element types it wants, given those of its inputs.
+// Inputs of another type get a cast (one per value and type). Wanted values end up in the type they were built with.
 #include <map>
 #include <set>
 
@@ -53,7 +53,7 @@ class PrecisionAssignment {
     return now;
   }
 
-  /// The value in the given type, through a cast if it has another.
+  /// Returns the value in the given type, through a cast if needed.
   graph::ValueId in_type(graph::ValueId id, DType dtype) {
     graph::Output output = rewriter_.result().output(id);
     if (output.type.dtype == dtype) return id;

@@ -1,6 +1,6 @@
-// Program: a graph made ready to run. A flat list of prepared kernel calls over one arena that is allocated once;
-// running a step allocates nothing and looks nothing up. A Program is used by one thread at a time; parameters and
-// gradients stay the caller's and may be moved between runs.
+// Program: a graph made ready to run. A flat list of prepared kernel calls over one arena that is allocated once.
+// Running a step allocates nothing and looks nothing up. Used by one thread at a time. The caller owns parameters and
+// gradients and may move them between runs.
 #pragma once
 
 #include <chrono>
@@ -27,45 +27,45 @@ struct KernelInfo {
   std::string name;
   graph::Op op = graph::Op::identity;
   std::string implementation;
-  TensorType type;  ///< of the first output
+  TensorType type;  ///< type of the first output
   graph::Layout layout;
   bool backward = false;
   bool once = false;  ///< constant: computed before the first step only
 };
 
-/// What a run took, in seconds.
+/// Durations of a run, in seconds.
 struct RunTimes {
   double forward = 0;
-  double backward = 0;  ///< with what was done when gradients were announced
+  double backward = 0;  ///< includes the work done when gradients were announced
 };
 
 class Program {
  public:
-  /// Optimises the graph for the backend and prepares its kernels. `outputs` can be read after a run; `gradients` are
-  /// one per parameter, or empty for a forward program.
+  /// Optimises the graph for the backend and prepares its kernels. A run sets `outputs`. `gradients` holds one value
+  /// per parameter, or none for a forward program.
   Program(graph::Graph graph, const std::vector<graph::Value>& outputs, const std::vector<graph::Value>& gradients,
           const backend::Backend& backend);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
 
-  /// The memory of input i (in the order the graph's inputs were made), the parameters and the gradients.
+  /// Sets the memory of input i (in the order the graph's inputs were made), of the parameters and of the gradients.
   void bind_input(size_t i, const void* data);
   void bind_parameters(const float* data);
   void bind_gradients(float* data);
-  /// Tells the program that the parameters' values changed since the last run.
+  /// Tells the program that parameters changed since the last run.
   void parameters_changed() { stale_ = true; }
 
-  /// Runs all kernels; calls `announce` for each parameter's gradient the moment it is final.
+  /// Runs all kernels. Calls `announce` for each parameter's gradient as soon as it is final.
   void run(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce);
   void run(const backend::StepContext& context);
-  /// The same, telling of each kernel, by its place in kernels(), when it ran.
+  /// Runs all kernels and reports for each, by its index in kernels(), when it ran.
   using Clock = std::chrono::steady_clock;
   using Observer = base::FunctionRef<void(size_t kernel, Clock::time_point begin, Clock::time_point end)>;
   void run_observed(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
                     Observer observe);
 
-  /// Of the latest run.
+  /// Returns the durations of the latest run.
   [[nodiscard]] const RunTimes& times() const { return times_; }
 
   [[nodiscard]] Tensor output(size_t i) const;
@@ -80,7 +80,7 @@ class Program {
     std::vector<ParameterRange> finishes;
   };
 
-  /// Steps one after the other that are all of the forward or all of the backward pass.
+  /// Consecutive steps that all belong to the forward pass, or all to the backward pass.
   struct Stretch {
     size_t end = 0;
     bool backward = false;
@@ -97,11 +97,11 @@ class Program {
 
   Work work_;
   MemoryPlan plan_;
-  std::vector<std::unique_ptr<backend::Kernel>> kernels_;  // per node; null where none is needed
+  std::vector<std::unique_ptr<backend::Kernel>> kernels_;  // per node; null if none is needed
   std::vector<KernelInfo> infos_;
   std::vector<Step> once_;
   std::vector<Step> steps_;
-  std::vector<Stretch> stretches_;       // of steps_; mostly two
+  std::vector<Stretch> stretches_;       // stretches of steps_; mostly two
   std::unique_ptr<std::byte*[]> bases_;  // arena, parameters, gradients, inputs...
   Buffer arena_;
   RunTimes times_;

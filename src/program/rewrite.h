@@ -14,7 +14,7 @@ class Rewriter {
   [[nodiscard]] const graph::Graph& source() const { return source_.graph; }
   graph::Graph& result() { return result_; }
 
-  /// Where a value of the source now lives.
+  /// Returns the rewritten value of a source value.
   [[nodiscard]] graph::ValueId mapped(graph::ValueId old) const {
     return map_[static_cast<size_t>(old.node)][static_cast<size_t>(old.output)];
   }
@@ -22,10 +22,10 @@ class Rewriter {
   void map(graph::ValueId old, graph::ValueId replacement) {
     map_[static_cast<size_t>(old.node)][static_cast<size_t>(old.output)] = replacement;
   }
-  /// Copies a node as it is, inputs mapped, and maps its outputs; gives its new index.
+  /// Copies a node unchanged, with inputs mapped, and maps its outputs. Returns its new index.
   int32_t keep(int32_t old);
 
-  /// The rewritten work, its wanted values mapped.
+  /// Returns the rewritten work, with its wanted values mapped.
   Work finish() &&;
 
  private:
@@ -34,7 +34,7 @@ class Rewriter {
   std::vector<std::vector<graph::ValueId>> map_;
 };
 
-/// How many inputs and wanted values use each output of each node.
+/// Counts the inputs and wanted values that use each output of each node.
 std::vector<std::vector<int>> count_uses(const Work& work);
 
 }  // namespace lockstep::program

@@ -1,5 +1,5 @@
-// Arithmetic with constants, which backward passes are full of: a constant that is spread out or scaled is a constant,
-// a product with one is a scaling, scalings join, and a scaling by one is nothing.
+// Simplifies arithmetic with constants, of which backward passes have much: a broadcast or scaled constant becomes a
+// constant, a product with a constant becomes a scaling, consecutive scalings merge, and a scaling by one disappears.
 #include <optional>
 
 #include "program/rewrite.h"
@@ -22,7 +22,7 @@ class Simplification {
   [[nodiscard]] const graph::Node& node(int32_t i) const { return work_.graph.node(i); }
   [[nodiscard]] const graph::Node& now(graph::ValueId old) { return rewriter_.result().node(rewriter_.mapped(old)); }
 
-  /// The value everywhere in what is by now a constant.
+  /// Returns the one value of a tensor that is known to be constant.
   std::optional<float> constant(graph::ValueId old) {
     const graph::Node& source = now(old);
     if (source.op != graph::Op::constant) return std::nullopt;

@@ -13,7 +13,8 @@ namespace lockstep {
 namespace {
 
 [[noreturn]] void refuse(size_t bytes) {
-  if (const std::new_handler handler = std::get_new_handler()) {  // as operator new does: the program may end here
+  if (const std::new_handler handler =
+          std::get_new_handler()) {  // as operator new does; the handler may end the program
     try {
       handler();
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the error below says more

@@ -1,5 +1,6 @@
-// Buffer: a block of memory that knows its device. Owned, 128-byte aligned, zeroed at birth.
-// Tensor: a borrowed view of typed memory. Neither is synchronised: whoever shares one says who may write when.
+// Buffer: a block of memory that knows its device. Owned, 128-byte aligned, zeroed when made.
+// Tensor: a borrowed view of typed memory. Neither is synchronised: the code that shares one decides which thread may
+// write.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +16,14 @@ enum class Device : uint8_t { cpu, cuda };
 class Buffer {
  public:
   Buffer() = default;
-  /// Throws IoError with the size wanted when memory is refused.
+  /// Throws IoError with the wanted size if the system refuses the memory.
   explicit Buffer(size_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_.get(); }
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] Device device() const { return Device::cpu; }
 
-  /// The whole buffer as elements of T.
+  /// Returns the whole buffer as elements of T.
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     return {reinterpret_cast<T*>(data()), size_ / sizeof(T)};

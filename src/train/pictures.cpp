@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "data/loader.h"
-#include "data/picture_grid.h"
 #include "lockstep/error.h"
+#include "picture/picture_grid.h"
 
 namespace lockstep::train {
 namespace {
@@ -58,7 +58,7 @@ void PictureWriter::on_eval(const EvalEvent& event) {
   std::vector<float> after(shown.begin(), shown.end());
   unscale(pixels_, before);
   unscale(pixels_, after);
-  data::PictureGrid grid(shape_, {.columns = 2 * kPairsPerRow, .group = 2});
+  picture::PictureGrid grid(shape_, {.columns = 2 * kPairsPerRow, .group = 2});
   for (size_t i = 0; i < static_cast<size_t>(count_); ++i) {
     grid.add(before.data() + i * shape_.size());
     grid.add(after.data() + i * shape_.size());
@@ -66,8 +66,8 @@ void PictureWriter::on_eval(const EvalEvent& event) {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (failed) throw IoError(fmt::format("cannot create folder {}: {}", folder_, failed.message()));
-  const data::Bitmap bitmap = grid.picture();
-  const std::vector<uint8_t> png = data::encode_png(bitmap);
+  const picture::Bitmap bitmap = grid.picture();
+  const std::vector<uint8_t> png = picture::encode_png(bitmap);
   const std::string& name = programs_.traits().picture;
   base::write_whole_file(fmt::format("{}/{}-{:08}.png", folder_, name, event.step), png);
   if (sink_) sink_(name, event.step, {png, bitmap.height, bitmap.width, bitmap.channels});

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "data/picture_grid.h"
+#include "picture/picture_grid.h"
 
 namespace lockstep::train {
 namespace {
 
 constexpr int64_t kMostSamples = 32;
-constexpr data::Colour kRight = {110, 231, 135};
-constexpr data::Colour kWrong = {255, 138, 128};
+constexpr picture::Colour kRight = {110, 231, 135};
+constexpr picture::Colour kWrong = {255, 138, 128};
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void SampleWriter::make(uint64_t step) {
   program.run({});
   const std::span<const float> scores = program.output(0).as<float>();
   const auto classes = static_cast<size_t>(programs_.spec().classes);
-  data::PictureGrid grid(shape_, {.caption_lines = 2});
+  picture::PictureGrid grid(shape_, {.caption_lines = 2});
   for (size_t i = 0; i < labels_.size(); ++i) {
     const auto row = scores.subspan(i * classes, classes);
     const auto seen = static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
@@ -55,8 +55,8 @@ void SampleWriter::make(uint64_t step) {
     grid.add(shown_.data() + i * shape_.size(),
              {{"sees " + class_name(seen), "is " + class_name(labels_[i])}, right ? kRight : kWrong});
   }
-  const data::Bitmap bitmap = grid.picture();
-  const std::vector<uint8_t> png = data::encode_png(bitmap);
+  const picture::Bitmap bitmap = grid.picture();
+  const std::vector<uint8_t> png = picture::encode_png(bitmap);
   sink_("samples", step, {png, bitmap.height, bitmap.width, bitmap.channels});
 }
 

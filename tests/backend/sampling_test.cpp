@@ -1,5 +1,5 @@
-// Sampling between pixels means what the models that use it mean by it: half_pixel is compared with what PyTorch 2
-// computed, study with its definition written out once more in double precision.
+// Sampling between pixels matches its models: half_pixel is compared with results of PyTorch 2, study with its
+// definition written once more in double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ TEST_P(Sampling, HalfPixelAgreesWithPyTorch) {
               "gradient to theta");
 }
 
-/// The study's sampler for one channel of one image, as its text says: linspace(-1, 1), px = (x + 1) * W / 2, corners
+/// The study's sampler for one channel of one image, by its definition: linspace(-1, 1), px = (x + 1) * W / 2, corners
 /// clipped, weights from the clipped corners.
 class Study {
  public:
@@ -131,7 +131,7 @@ TEST_P(Sampling, StudyAgreesWithItsDefinition) {
   };
   const Values image = draw(3 * 9 * 7);
   const Values weights = draw(3 * 8 * 11);
-  // A zoom that stays inside, a turn, and one that looks far beyond every edge.
+  // A zoom that stays inside, a rotation, and a map that looks far beyond every edge.
   const Values theta{0.713F, 0.021F, 0.053F, -0.034F, 0.727F, -0.041F, 0.617F, -0.513F, 0.107F,
                      0.459F, 0.719F, 0.223F, 2.317F,  0.411F, -0.307F, 0.119F, 3.127F,  0.613F};
   const Results got = run(s, image, theta, weights, GetParam());
@@ -157,7 +157,7 @@ TEST_P(Sampling, StudyAgreesWithItsDefinition) {
 }
 
 TEST_P(Sampling, StudyOfTheIdentityEndsBeyondTheImage) {
-  // theta = identity reads pixel i * W / (W - 1): from 0 to W, the last one beyond the image.
+  // theta = identity reads pixel i * W / (W - 1): from 0 to W, the last of them beyond the image.
   const Values image{1, 2, 3, 4, 5, 6, 7, 8, 9};
   const Results got =
       run({ops::Sampling::study, {1, 1, 3, 3}, 3, 3}, image, {1, 0, 0, 0, 1, 0}, Values(9, 1.0F), GetParam());
@@ -165,7 +165,7 @@ TEST_P(Sampling, StudyOfTheIdentityEndsBeyondTheImage) {
 }
 
 TEST_P(Sampling, StudyGivesExactZerosBeyondTheImage) {
-  // Rounding left in their place would pass a ReLU and reach the gradients behind it.
+  // Rounding errors left there would pass a ReLU and reach the gradients behind it.
   Values image(9 * 7);
   base::Sequence random(5, 2);
   for (float& v : image) v = random.uniform();

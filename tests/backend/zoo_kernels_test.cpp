@@ -1,4 +1,4 @@
-// No layer of a model that comes with Lockstep may quietly take a reference kernel, ours or oneDNN's.
+// Every layer of the zoo's models runs a fast kernel; none falls back to a reference kernel, ours or oneDNN's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Options = std::map<std::string, std::string>;
 
-/// The defaults, then every other allowed value of each option by itself.
+/// Returns the defaults, then each option's other allowed values, one at a time.
 std::vector<Options> variants(const nn::ModelDef& model) {
   std::vector<Options> all{{}};
   for (const nn::ModelOption& option : model.options) {
@@ -29,7 +29,7 @@ std::string text(const Options& options) {
   return all;
 }
 
-/// "node: implementation" of each kernel that a training step takes from a reference.
+/// Returns "node: implementation" of each kernel of a training step that is a reference.
 std::vector<std::string> references(const nn::ModelDef& model, const Options& options, int64_t batch,
                                     const Backend& backend) {
   graph::Graph graph;

@@ -1,4 +1,4 @@
-// A full disk without one, for tests.
+// Simulates a full disk, for tests.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 
 namespace lockstep::testing {
 
-/// No file may grow beyond `bytes` within its life: what a full disk looks like, without one.
+/// Limits every file to `bytes` during its life, which acts like a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

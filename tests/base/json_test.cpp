@@ -1,4 +1,4 @@
-// The limit of nesting in JSON, and that no reader goes around it.
+// The limit of nesting in JSON, and a check that every reader uses it.
 #include "base/json.h"
 
 #include <gmock/gmock.h>
@@ -30,21 +30,21 @@ TEST(Json, NestsToTheLimitAndNoFurther) {
 TEST(Json, BracketsInStringsAreText) {
   const std::string text = R"({"a":")" + std::string(100, '[') + R"(\"{\\"})";
   EXPECT_EQ(parse_json(text, "f")["a"], std::string(100, '[') + R"("{\)");
-  const std::string list = "[" + text + ",";  // many siblings are no nesting
+  const std::string list = "[" + text + ",";  // many siblings are not nesting
   std::string wide = "[";
   for (int i = 0; i < 1000; ++i) wide += "[],{},";
   EXPECT_EQ(parse_json(wide + "0]", "f").size(), 2001U);
-  EXPECT_THAT(message_of<DataError>([&] { parse_json(list, "f"); }), HasSubstr("f: is not valid JSON: wrong at byte"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_json(list, "f"); }), HasSubstr("f: is not valid JSON: error at byte"));
 }
 
 TEST(Json, ErrorsNameTheFileAndThePlace) {
   EXPECT_EQ(message_of<DataError>([] { parse_json("", "f"); }), "f: is not valid JSON: it is empty");
   EXPECT_EQ(message_of<DataError>([] { parse_json("[1,}", "f"); }),
-            R"(f: is not valid JSON: wrong at byte 4, in "[1,}")");
+            R"(f: is not valid JSON: error at byte 4, in "[1,}")");
   EXPECT_EQ(message_of<DataError>([] { parse_json("[1e999]", "f"); }), "f: has a number that is too large");
 }
 
-/// All sources of the library and the program: JSON from outside goes through base/json.h.
+/// Checks all sources of the library and the program: JSON from outside goes through base/json.h.
 TEST(Json, IsParsedNowhereElse) {
   const std::regex raw("[Jj]son *::(parse|accept|sax_parse|from_[a-z]+) *\\(");
   int files = 0;

@@ -1,4 +1,4 @@
-// A fresh folder that goes away with its owner, for tests.
+// A fresh folder that its owner removes, for tests.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class TempDir {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Names in the folder, for "nothing else was left here".
+  /// Returns the names in the folder, for checks that nothing else was left.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
@@ -51,7 +51,7 @@ inline std::string get_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Runs a call that must throw `E` and gives its message, for matchers.
+/// Runs a call that must throw `E` and returns its message, for matchers.
 template <class E, class F>
 std::string message_of(F&& call) {
   try {

@@ -34,7 +34,7 @@ TEST(Share, CoversEverythingOnceAndEvenly) {
   }
 }
 
-/// Runs every part once; the threads that ran them.
+/// Runs every part once; returns the threads that ran them.
 std::set<pid_t> threads_that_run(Split split) {
   std::vector<pid_t> ran(static_cast<size_t>(split.parts));
   parallel(split, [&](int part, int parts) {

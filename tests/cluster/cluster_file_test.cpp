@@ -94,7 +94,7 @@ TEST(ClusterFile, WhatIsWrongIsRefused) {
       {"worker: [a:1]\nport: 7\n", "key 'port' does not go with lists of addresses"},
       {"worker: [a:1]\nnodes: []\n", "key 'worker' does not go with `nodes:`"},
       {"layout: W\nhosts: [a]\nps: [a:1]\n", "key 'ps' does not go with `layout:`"},
-      {"worker: [a:1]\nworker: [b:1]\n", "is there twice"},
+      {"worker: [a:1]\nworker: [b:1]\n", "is repeated"},
       {"worker: &x [a:1]\nps: *x\n", "anchors"},
       {"nodes: a\n", "nodes: 'a' is not a list"},
       {"nodes: [a]\n", "nodes[0]: 'a' is not {host"},

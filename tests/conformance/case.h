@@ -1,5 +1,6 @@
 // A conformance case: a small graph over random inputs. Every case runs on every backend and must agree with the plain
-// reference; where it can be differentiated its gradients must agree too, and with numeric differentiation.
+// reference. If it is differentiable, its gradients must also agree, with the reference and with numeric
+// differentiation.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace lockstep::conformance {
 using graph::Graph;
 using graph::Value;
 
-/// How the values of an input are drawn.
+/// The distribution of an input's values.
 enum class Draw {
   normal,    ///< N(0, 1)
   positive,  ///< in [0.5, 2)
@@ -36,8 +37,8 @@ struct Case {
   std::vector<InputSpec> inputs;
   std::function<Value(std::vector<Value>&)> build;
   bool differentiable = true;
-  double tolerance = 2e-5;  ///< relative to the largest element, of fast against reference
-  bool smooth = true;       ///< false: many kinks per input, so numeric differentiation says nothing about the whole
+  double tolerance = 2e-5;  ///< relative to the largest element; fast kernels against the reference
+  bool smooth = true;       ///< false: many kinks per input, so numeric differentiation of the whole is meaningless
 };
 
 inline std::ostream& operator<<(std::ostream& stream, const Case& c) { return stream << c.name; }
@@ -54,7 +55,7 @@ std::vector<Case> softmax_cases(base::Sequence& random);
 std::vector<Case> shaping_cases(base::Sequence& random);
 std::vector<Case> random_cases(base::Sequence& random);
 
-/// A number in [low, high].
+/// Returns a number in [low, high].
 inline int64_t between(base::Sequence& random, int64_t low, int64_t high) {
   return low + static_cast<int64_t>(random.below(static_cast<uint32_t>(high - low + 1)));
 }

@@ -123,7 +123,7 @@ Case pool_case(int64_t batch, int64_t channels, int64_t size, const ops::Window&
           [=](Values& in) { return largest ? ops::max_pool(in[0], w) : ops::avg_pool(in[0], w); }};
 }
 
-/// conv -> relu -> pool: what LeNet does, with every fusion and layout change on the way.
+/// conv -> relu -> pool, as in LeNet, with every fusion and layout change between them.
 Case stack_case(int64_t batch, int64_t channels, bool largest) {
   return {"conv relu pool stack, batch " + std::to_string(batch) + ", " + std::to_string(channels) + " channels",
           {{{batch, 1, 8, 8}}, {{channels, 1, 3, 3}}, {{channels}}, {{channels * 16, 5}}},
@@ -137,8 +137,7 @@ Case stack_case(int64_t batch, int64_t channels, bool largest) {
           false};
 }
 
-/// Wide convolutions in a row with overlapping pools between, as in AlexNet: bfloat16 all the way where it is asked
-/// for.
+/// Wide convolutions in a row with overlapping pools between, as in AlexNet: bfloat16 throughout if it is requested.
 Case deep_case(bool largest) {
   return {std::string("wide convolutions and ") + (largest ? "max_pool" : "avg_pool"),
           {{{3, 3, 15, 15}}, {{40, 3, 5, 5}}, {{40}}, {{48, 40, 3, 3}}, {{33, 48, 3, 3}}},
@@ -175,7 +174,7 @@ std::vector<Case> window_cases(base::Sequence& random) {
     cases.push_back(stack_case(batch, 6, true));
     cases.push_back(stack_case(batch, 6, false));
   }
-  for (const int64_t channels : {520, 560}) {  // beyond our own convolutions: oneDNN's layouts
+  for (const int64_t channels : {520, 560}) {  // too large for our own convolutions: oneDNN's layouts
     cases.push_back(stack_case(2, channels, true));
     cases.push_back(stack_case(2, channels, false));
   }
@@ -222,7 +221,7 @@ std::vector<Case> lrn_cases() {
                   return ops::lrn(in[0], attrs);
                 }};
   };
-  // A convolution before and after, so that it meets every layout on its way.
+  // A convolution before and after, so that the op meets every layout.
   const auto between_convolutions = [](int64_t batch, int64_t channels) {
     return Case{"lrn after conv2d, batch " + std::to_string(batch) + ", " + std::to_string(channels) + " channels",
                 {{{batch, 2, 6, 5}}, {{channels, 2, 3, 3}}, {{3, channels, 3, 3}}},
@@ -235,7 +234,7 @@ std::vector<Case> lrn_cases() {
                 5e-5,
                 channels < 16};
   };
-  // Channels that fill up a block are not 0 after softplus.
+  // Pad channels of a block are not 0 after softplus.
   const auto after_softplus = [](int64_t batch, int64_t channels) {
     return Case{"lrn after softplus, " + std::to_string(channels) + " channels",
                 {{{batch, 2, 6, 5}}, {{channels, 2, 3, 3}}},

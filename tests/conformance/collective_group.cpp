@@ -18,11 +18,11 @@ namespace {
 using Members = std::vector<std::unique_ptr<Collective>>;
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets it
   return value == nullptr ? "" : value;
 }
 
-/// The job of which this process is a rank: one group for all tests.
+/// The job that this process is a rank of: one group for all tests.
 class Job : public ::testing::Environment {
  public:
   void TearDown() override { member_.reset(); }

@@ -1,4 +1,4 @@
-// What every engine of collective operations must do: one body, run by each member of a group, for every engine.
+// The contract of every engine of collective operations: one body, run by each member of a group, for every engine.
 #include "collective/collective.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class Collectives : public ::testing::TestWithParam<Arrangement> {
   }
 };
 
-/// The last rank does not come; the group of a process job can only be used once after that.
+/// The last rank stays away. The group of a process job can be used only once after that.
 class CollectiveFailures : public Collectives {};
 
 transport::Element wire(Element element) {
@@ -49,7 +49,7 @@ std::vector<float> unpacked(Element element, const std::vector<std::byte>& bytes
   return values;
 }
 
-/// Whole numbers so small that sums of four are exact in every element and in any order.
+/// Returns small whole numbers: sums of four are exact in every element and in any order.
 float whole_number(int rank, size_t i) {
   return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % 101) - 50;
 }
@@ -170,7 +170,7 @@ TEST_P(Collectives, AllGatherPutsTheBlocksInTheOrderOfRanks) {
 
 TEST_P(Collectives, NobodyLeavesABarrierBeforeTheLastHasCome) {
   run([](Collective& group) {
-    // One clock for all: the members of every engine are on this machine.
+    // All members share this clock, since every engine's members are on this machine.
     const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
     for (int late = 0; late < group.size(); ++late) {
       if (group.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -236,14 +236,14 @@ TEST_P(Collectives, TrafficCountsWhatMoves) {
       received += all[2 * rank + 1];
     }
     EXPECT_EQ(sent, received);
-    // At least what a ring moves, at most what it takes if everyone sends everything to everyone.
+    // At least the traffic of a ring, at most that of everyone sending everything to everyone.
     const auto others = static_cast<uint64_t>(group.size() - 1);
     EXPECT_GE(sent, 2 * others * kCount * sizeof(float));
     EXPECT_LE(sent, (others + 1) * others * kCount * sizeof(float) + 1000 * others);
   });
 }
 
-/// Whether the members came to it; on a busy machine a short deadline may pass before.
+/// Returns true if the members fail at the missing rank. On a busy machine a short deadline may pass before.
 bool fails_without_the_last(const Arrangement& arrangement, Seconds deadline) {
   std::atomic<int> ended = 0;
   std::atomic<bool> too_short = false;
@@ -282,7 +282,7 @@ TEST_P(CollectiveFailures, AbortEndsAnOperationUnderWayAndAllLaterOnes) {
     std::vector<float> data(1000, 1);
     ASSERT_TRUE(group.barrier());
     if (group.rank() == group.size() - 1) {
-      // It must neither come nor leave while the others are aborted each on its own.
+      // The last member must neither join nor leave while the others are aborted one by one.
       wait_for_others(GetParam(), ended, Seconds(3));
       return group.abort("the test is over");
     }
@@ -296,7 +296,7 @@ TEST_P(CollectiveFailures, AbortEndsAnOperationUnderWayAndAllLaterOnes) {
     ++ended;
     ASSERT_FALSE(done);
     ASSERT_FALSE(again);
-    if (group.size() > 2) return;  // with more, the first to be aborted may end the others' wait before their own word
+    if (group.size() > 2) return;  // with more members, the first abort may end the others' wait before their own abort
     EXPECT_THAT(done.failure().message(), HasSubstr("worker:7 is lost"));
     EXPECT_THAT(again.failure().message(), HasSubstr("worker:7 is lost"));
   });

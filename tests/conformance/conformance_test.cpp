@@ -1,4 +1,4 @@
-// One body for every op and backend; see case.h.
+// One test body for every op and backend; see case.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kSeed = 20;
 constexpr backend::StepContext kStep{11, 3, 5};
 
-/// A case's graph: y, and where it can be differentiated the gradient of sum(y * weights) to every float input.
+/// A case's graph: y and, if it is differentiable, the gradient of sum(y * weights) to every float input.
 struct Built {
   Graph graph;
   std::vector<Value> inputs;
@@ -83,13 +83,13 @@ Data draw_all(const Case& c, const Built& built) {
   for (const InputSpec& spec : c.inputs) {
     data.push_back(draw(spec, random));
     const bool shifted = spec.draw == Draw::apart && data.size() % 2 == 0;
-    for (float& v : data.back()) v += shifted ? 0.01F : 0.0F;  // two inputs are apart from each other, too
+    for (float& v : data.back()) v += shifted ? 0.01F : 0.0F;  // keeps the two inputs apart from each other, too
   }
   if (c.differentiable) data.push_back(draw({built.outputs[0].shape()}, random));
   return data;
 }
 
-/// A program of some of the outputs, over `data`: what changes there is seen by its next run.
+/// A program of some of the outputs, over `data`; its next run sees changes of `data`.
 struct Bound {
   Bound(const Built& built, const std::vector<Value>& outputs, const Data& data, const backend::Backend& backend)
       : program(built.graph, outputs, {}, backend), labels(data.size()) {
@@ -142,7 +142,7 @@ double weighted_sum(std::span<const float> y, const std::vector<float>& weights)
                             [](double a, double b) { return a * b; });
 }
 
-/// d sum(y * weights) / d one input element, by central differences; `forward` computes y from `data`.
+/// Returns d sum(y * weights) / d one input element, by central differences; `forward` computes y from `data`.
 double numeric(program::Program& forward, Data& data, size_t input, size_t element, float step) {
   const float at = data[input][element];
   double ends[2];
@@ -155,8 +155,8 @@ double numeric(program::Program& forward, Data& data, size_t input, size_t eleme
   return (ends[1] - ends[0]) / (2.0 * step);
 }
 
-/// Probes elements of one input's gradient. Where two step sizes disagree there is a kink (of ReLU, of a maximum) and
-/// numeric differentiation says nothing: another element is tried.
+/// Probes elements of one input's gradient. If two step sizes disagree, there is a kink (of ReLU, of a maximum) and
+/// numeric differentiation is meaningless; another element is tried.
 void probe_gradient(program::Program& forward, Data& data, size_t input, const std::vector<float>& claimed,
                     base::Sequence& random) {
   double tolerance = 5e-4;
@@ -174,7 +174,7 @@ void probe_gradient(program::Program& forward, Data& data, size_t input, const s
 
 class Conformance : public testing::TestWithParam<Case> {};
 
-/// Every backend that computes: a new one is a line here.
+/// A backend that computes; add a new one as a line here.
 struct Contender {
   std::string name;
   std::unique_ptr<backend::Backend> backend;
@@ -205,8 +205,8 @@ TEST_P(Conformance, FastKernelsAgreeWithTheReference) {
   }
 }
 
-/// |got - want| / |want|. One element says little about bfloat16: where a maximum is nearly a tie, the gradient goes to
-/// the other one, and the slope of a saturated tanh is what rounding left of 1 - y * y.
+/// Returns |got - want| / |want|. Single elements are no measure for bfloat16: near a tie of a maximum, the gradient
+/// goes to the other element, and the slope of a saturated tanh is the rounding error of 1 - y * y.
 double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
   double distance = 0;
   double norm = 1e-12;

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kNowhere = "http://127.0.0.1:1/";
 
-/// The four files of a tiny data set, whose first label is `mark`.
+/// Writes the four files of a tiny data set, whose first label is `mark`.
 void put_tiny(const std::string& folder, uint8_t mark, const char* suffix = "") {
   std::filesystem::create_directories(folder);
   put_file(folder + "/train-images-idx3-ubyte" + suffix, make_idx({4, 2, 2}, ramp(16)));
@@ -106,8 +106,7 @@ TEST_F(Catalog, HoldsOutAndCuts) {
 
 TEST_F(Catalog, AFolderGivenMustExistAndBeComplete) {
   options_.source.data_dir = dir_ / "typo";
-  EXPECT_EQ(message_of<IoError>([&] { load("mnist", options_); }),
-            "--data " + (dir_ / "typo") + ": there is no such folder");
+  EXPECT_EQ(message_of<IoError>([&] { load("mnist", options_); }), "--data " + (dir_ / "typo") + ": no such folder");
   put_tiny(dir_ / "typo", 1);
   std::filesystem::remove(dir_ / "typo/t10k-labels-idx1-ubyte");
   EXPECT_EQ(message_of<IoError>([&] { load("mnist", options_); }),
@@ -125,7 +124,7 @@ TEST_F(Catalog, SaysHowToProvideMnist) {
   EXPECT_THAT(message_of<IoError>([&] { load("mnist", options_); }), HasSubstr("fetching is switched off"));
   options_.source.may_fetch = true;
   options_.source.cache_dir.clear();
-  EXPECT_THAT(message_of<IoError>([&] { load("mnist", options_); }), HasSubstr("there is no cache folder"));
+  EXPECT_THAT(message_of<IoError>([&] { load("mnist", options_); }), HasSubstr("no cache folder"));
 }
 
 TEST_F(Catalog, SaysHowToInstallFashionMnist) {
@@ -167,7 +166,7 @@ TEST_F(Catalog, ListTellsWhereAndHow) {
   EXPECT_EQ(entries[2].how, "needs mnist: lockstep data get mnist (fetched once)");
   EXPECT_TRUE(entries[4].available);
   options_.source.data_dir = dir_ / "typo";
-  EXPECT_THAT(list(options_.source)[0].how, HasSubstr("there is no such folder"));
+  EXPECT_THAT(list(options_.source)[0].how, HasSubstr("no such folder"));
 }
 
 TEST_F(Catalog, SyntheticNeedsNothing) {
@@ -226,7 +225,7 @@ TEST_F(RealData, FashionMnistIsRead) {
   expect_sixty_thousand(load("fashion-mnist", options_));
 }
 
-/// The two data sets have files of the same names; only a folder's name or its content tells which is which.
+/// The two data sets have files of the same names; only a folder's name or its content tells them apart.
 TEST_F(RealData, OneDataSetIsNotTakenForTheOther) {
   options_.source.data_dir = root_ + "/mnist";
   expect_sixty_thousand(load("mnist", options_));

@@ -17,7 +17,7 @@ namespace {
 using lockstep::testing::message_of;
 using ::testing::HasSubstr;
 
-/// Digits whose every pixel tells the split and the number of the image: odd in training, even in testing.
+/// Returns digits in which every pixel shows the split and the image's number: odd in training, even in testing.
 Dataset digits(int64_t train = 120, int64_t test = 60) {
   Dataset dataset;
   dataset.class_names = {"a", "b", "c"};
@@ -34,7 +34,7 @@ Dataset digits(int64_t train = 120, int64_t test = 60) {
   return dataset;
 }
 
-/// How many pixels of the sample have the value.
+/// Counts the pixels of the sample with this value.
 int64_t pixels_of(const Examples& part, int64_t index, uint8_t value) {
   const auto begin = part.bytes.begin() + index * 1600;
   return std::count(begin, begin + 1600, value);
@@ -49,7 +49,7 @@ TEST(Clutter, LaysADigitAmongPiecesOfOthers) {
   EXPECT_EQ(dataset.test.count(), 20);
   for (int64_t i = 0; i < 50; ++i) {
     const auto begin = dataset.train.bytes.begin() + i * 1600;
-    int64_t digit = -1;  // the value with more than the pieces could cover
+    int64_t digit = -1;  // the value with more pixels than the pieces could cover
     std::vector<uint8_t> values(begin, begin + 1600);
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());

@@ -67,7 +67,7 @@ TEST(Csv, WholeNumbersThatPandasWroteAsFloatsAreLabels) {
 }
 
 TEST(Csv, FindsOutWhetherTheFirstLineNamesTheColumns) {
-  EXPECT_EQ(parse("1,2,red\n3,4,blue\n").labels.size(), 2U);    // text only where the next line has text
+  EXPECT_EQ(parse("1,2,red\n3,4,blue\n").labels.size(), 2U);    // text in the first line only if the next line has text
   EXPECT_EQ(parse("1,2,label\n3,4,blue\n").labels.size(), 1U);  // names that are numbers
   EXPECT_EQ(parse("w,h,kind\n3,4,blue\n").labels.size(), 1U);   // text above numbers
   EXPECT_EQ(parse("5,6,colour\n3,4,blue\n", "colour").labels.size(), 1U);
@@ -90,13 +90,13 @@ TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
   EXPECT_THAT(error_of("a,y\n\"1\"2,0\n"), HasSubstr("t.csv:2: column 1: '2' follows a closing quote"));
   EXPECT_EQ(error_of(" \n"), "t.csv: no examples: the file is empty");
   EXPECT_EQ(error_of("a,y\n"), "t.csv: no examples after the line of names");
-  EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, and it is the labels; commas are between values");
+  EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, which holds the labels; values must be separated by commas");
 }
 
 TEST(Csv, ManyDifferentTextsAreNotLabels) {
   std::string text;
   for (int i = 0; i < 10002; ++i) text += "1,0." + std::to_string(i) + "5\n";
-  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one different label too many"));
+  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one distinct label too many"));
 }
 
 TEST(Csv, ReadsFilesPlainAndPacked) {
@@ -108,7 +108,7 @@ TEST(Csv, ReadsFilesPlainAndPacked) {
   EXPECT_THAT(message_of<IoError>([&] { read_csv(dir / "b.csv"); }), HasSubstr("b.csv"));
 }
 
-/// Lines that lie across the reader's buffers.
+/// Lines that cross the reader's buffers.
 TEST(Csv, LongFilesComeWhole) {
   std::string text = "a,b,label\n";
   for (int i = 0; i < 100000; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i % 7) + "\n";

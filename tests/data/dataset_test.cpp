@@ -49,7 +49,7 @@ TEST(HoldOut, OfNothingLeavesValidationEmpty) {
 TEST(HoldOut, MustLeaveSomethingToTrainOn) {
   Dataset dataset = five_examples();
   EXPECT_EQ(message_of<UsageError>([&] { hold_out(dataset, 5); }),
-            "holdout 5: five has 5 training examples; 0 to 4 can be held out");
+            "holdout 5: five has 5 training examples; 0 to 4 are allowed");
   EXPECT_THAT(message_of<UsageError>([&] { hold_out(dataset, -1); }), HasSubstr("holdout -1"));
 }
 
@@ -135,7 +135,7 @@ TEST(Synthetic, HasTheShapeAskedFor) {
   EXPECT_THAT(message_of<UsageError>([] { synthetic({.classes = 1}); }), HasSubstr("2 to 1000"));
 }
 
-/// Nearest class mean, a linear model: what any model trained on it should beat.
+/// Nearest class mean, a linear model: the accuracy that any trained model should beat.
 TEST(Synthetic, IsLearnable) {
   const Dataset dataset = synthetic({.train = 2000, .test = 500});
   const size_t pixels = dataset.shape().size();

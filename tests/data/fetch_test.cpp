@@ -161,7 +161,7 @@ TEST_F(Fetch, RefusesCutOffContentWhateverTheServerPromised) {
                                     return true;
                                   });
   });
-  EXPECT_THAT(error({dropping.url("/data/")}), HasSubstr("the connection broke or nothing came in time"));
+  EXPECT_THAT(error({dropping.url("/data/")}), HasSubstr("the connection broke or timed out"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/a.gz"));
 }
 
@@ -181,7 +181,7 @@ TEST_F(Fetch, RemovesWhatAKilledProcessLeft) {
   EXPECT_THAT(names_in_folder(), UnorderedElementsAre(".lock", "a.gz", "b.gz"));
 }
 
-/// A socket on loopback that connections are made to, for a test to answer or not.
+/// A listening socket on loopback; the test decides whether it answers connections.
 struct Listener {
   Listener() : fd(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
@@ -206,7 +206,7 @@ struct Listener {
 TEST_F(Fetch, ASilentServerRunsIntoTheReadLimit) {
   const Listener listener;
   limits_.read = 200ms;
-  EXPECT_THAT(error({listener.url()}), HasSubstr("the connection broke or nothing came in time"));
+  EXPECT_THAT(error({listener.url()}), HasSubstr("the connection broke or timed out"));
 }
 
 TEST_F(Fetch, ASlowServerRunsIntoTheLimitOfAFile) {
@@ -264,7 +264,7 @@ TEST_F(Fetch, HeadersWithoutEndRunIntoTheLimitOfAFile) {
     ::close(peer);
   });
   limits_.whole_file = 300ms;
-  EXPECT_THAT(error({listener.url()}), HasSubstr("not finished after 0.3 s (0 bytes came)"));
+  EXPECT_THAT(error({listener.url()}), HasSubstr("not finished after 0.3 s (0 bytes received)"));
   server.join();
 }
 
@@ -365,7 +365,7 @@ TEST_F(Fetch, AKilledFetcherDoesNotBlockTheNext) {
   EXPECT_EQ(get_file(folder_ + "/b.gz"), content_);
 }
 
-/// A certificate for localhost, signed by itself.
+/// A self-signed certificate for localhost.
 class Certificate {
  public:
   explicit Certificate(const TempDir& dir)

@@ -1,4 +1,4 @@
-// Makers of small files in the formats that src/data reads, for its tests.
+// Makes small files in the formats that src/data reads, for its tests.
 #pragma once
 
 #include <zlib.h>
@@ -25,7 +25,7 @@ inline void little(Bytes& to, uint64_t value, int size) {
   for (int i = 0; i < size; ++i) to.push_back(static_cast<uint8_t>(value >> (8 * i)));
 }
 
-/// An idx file with the data given, whatever the dimensions say.
+/// Returns an idx file with the given data, even if the dimensions disagree.
 inline Bytes make_idx(const std::vector<uint32_t>& dims, const Bytes& data, uint8_t type = 8) {
   Bytes file{0, 0, type, static_cast<uint8_t>(dims.size())};
   for (const uint32_t dim : dims) append(file, big_endian(dim));
@@ -33,14 +33,14 @@ inline Bytes make_idx(const std::vector<uint32_t>& dims, const Bytes& data, uint
   return file;
 }
 
-/// `count` bytes that differ.
+/// Returns `count` bytes, each unlike its neighbours.
 inline Bytes ramp(size_t count, uint32_t modulus = 251) {
   Bytes data(count);
   for (size_t i = 0; i < count; ++i) data[i] = static_cast<uint8_t>(i % modulus);
   return data;
 }
 
-/// zlib's deflate with the window bits given: 31 for gzip, -15 for raw.
+/// Returns zlib's deflate with the given window bits: 31 for gzip, -15 for raw.
 inline Bytes deflate_bytes(const Bytes& data, int window_bits) {
   z_stream stream{};
   deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
@@ -76,7 +76,7 @@ struct ZipPart {
   int method = 0;
 };
 
-/// A zip archive as Python's zipfile makes it.
+/// Returns a zip archive in the form of Python's zipfile.
 inline Bytes make_zip(const std::vector<ZipPart>& parts) {
   Bytes file;
   Bytes directory;

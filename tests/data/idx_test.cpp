@@ -64,16 +64,15 @@ TEST(Idx, RefusesWhatIsNoIdxFile) {
 
 TEST(Idx, RefusesPlainDataThatIsTooShortOrTooLong) {
   EXPECT_EQ(data_error(make_idx({100}, ramp(60))),
-            "f: cut off or damaged: its header promises 100 bytes of data, the file has 68 bytes");
-  EXPECT_EQ(data_error(make_idx({100}, ramp(95))), "f: cut off: 95 bytes of data, its header promises 100");
-  EXPECT_EQ(data_error(make_idx({100}, ramp(101))),
-            "f: more data follows after the 100 bytes that its header promises");
+            "f: cut off or damaged: its header declares 100 bytes of data, the file has 68 bytes");
+  EXPECT_EQ(data_error(make_idx({100}, ramp(95))), "f: cut off: 95 bytes of data, its header declares 100");
+  EXPECT_EQ(data_error(make_idx({100}, ramp(101))), "f: data follows after the 100 bytes that its header declares");
 }
 
 TEST(Idx, RefusesGzipDataThatIsTooShortOrTooLong) {
-  EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(99)))), "f: cut off: 99 bytes of data, its header promises 100");
+  EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(99)))), "f: cut off: 99 bytes of data, its header declares 100");
   EXPECT_EQ(data_error(gzip(make_idx({10, 10}, ramp(101)))),
-            "f: more data follows after the 100 bytes that its header promises");
+            "f: data follows after the 100 bytes that its header declares");
 }
 
 TEST(Idx, RefusesDamagedGzipAtEveryCut) {
@@ -90,17 +89,17 @@ TEST(Idx, RefusesDamagedGzipAtEveryCut) {
   EXPECT_EQ(data_error(trailing), "f: bytes that are not gzip data follow after 1016 unpacked bytes");
 }
 
-/// Allocating what these headers promise would fail or take the machine down.
+/// Allocating the sizes in these headers would fail or exhaust the machine.
 TEST(Idx, DoesNotBelieveAbsurdSizes) {
   EXPECT_EQ(
       data_error(make_idx({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ramp(50))),
-      "f: cut off or damaged: its header promises 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
+      "f: cut off or damaged: its header declares 4294967295 x 4294967295 x 4294967295 x 4294967295 bytes of data, "
       "the file has 70 bytes");
   EXPECT_THAT(data_error(gzip(make_idx({60000, 4000, 4000}, ramp(50)))),
               AllOf(HasSubstr("60000 x 4000 x 4000"), HasSubstr("bytes of gzip data")));
 }
 
-/// A gzip file large enough that its header could be true: memory must grow with the data only.
+/// A gzip file large enough for its header to be true: memory must grow only with the data.
 TEST(Idx, GrowsOnlyAsDataArrives) {
   const Bytes packed = gzip(make_idx({2'000'000'000}, Bytes(3'000'000)));
   rusage before{};

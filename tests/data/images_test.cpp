@@ -35,7 +35,7 @@ void append_to(png_structp png, png_bytep data, size_t size) {
   out->insert(out->end(), data, data + size);
 }
 
-/// Writes rows of packed samples, exactly as given.
+/// Writes rows of packed samples unchanged.
 Bytes make_png(uint32_t width, uint32_t height, const Bytes& rows, PngKind kind = {}) {
   Bytes file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -118,7 +118,7 @@ TEST_F(ReadImages, RefusesUnknownFormats) {
   EXPECT_EQ(message_of<DataError>([&] {
               read({'h', 'e', 'l', 'l', 'o'});
             }),
-            path_ + ": not a file of images that is known; idx (plain or gzip), npz, npy and PNG are");
+            path_ + ": unknown image format; idx (plain or gzip), npz, npy and PNG are allowed");
 }
 
 TEST_F(ReadImages, RefusesOtherSizesThanExpected) {

@@ -21,7 +21,7 @@ void* counted(size_t size, size_t alignment) {
 
 }  // namespace
 
-// Not inlined: gcc would see a malloc that is freed by an operator delete, and warn.
+// Not inlined: gcc would see memory from malloc freed by an operator delete, and warn.
 [[gnu::noinline]] void* operator new(size_t size) { return counted(size, alignof(std::max_align_t)); }
 [[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<size_t>(alignment));

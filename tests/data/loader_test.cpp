@@ -16,7 +16,7 @@ using lockstep::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Examples that tell their number: label i, and pixels derived from it.
+/// Returns examples that show their number: label i, and pixels derived from it.
 Examples numbered(int64_t count, ImageShape shape = {1, 3, 5}) {
   Examples examples;
   examples.shape = shape;
@@ -32,7 +32,7 @@ Examples numbered(int64_t count, ImageShape shape = {1, 3, 5}) {
 
 std::vector<int32_t> labels_of(const Batch& batch) { return {batch.labels, batch.labels + batch.count}; }
 
-/// The labels of the next `count` batches, or of all that come.
+/// Returns the labels of the next `count` batches, or of all batches up to the end.
 std::vector<std::vector<int32_t>> read(Loader& loader, int64_t count = -1) {
   std::vector<std::vector<int32_t>> batches;
   while (count-- != 0) {
@@ -350,7 +350,7 @@ TEST(Loader, AStartBehindTheLastPassIsTheEnd) {
   EXPECT_EQ(loader.next(), nullptr);
 }
 
-/// Its stream has no end: one that did not stop would hold the test up for ever.
+/// The stream has no end, so a loader that does not stop would block the test.
 TEST(Loader, StopsAtAnyMoment) {
   const Examples examples = numbered(5000, {1, 28, 28});
   for (int turn = 0; turn < 50; ++turn) {
@@ -404,7 +404,7 @@ TEST(Loader, RefusesWhatMakesNoSense) {
             "a plan for 99 examples, but there are 100");
   loader.restart(Plan{.shard = {0, 2}, .batch = 10, .examples = 100});
   EXPECT_EQ(message_of<UsageError>([&] { (void)loader.remainder(); }),
-            "a loader of 2 members cannot know what is left");
+            "a loader of 2 members does not know the remaining data");
   EXPECT_THAT(message_of<UsageError>([] { Loader(Examples{}, {}); }), HasSubstr("the data set is empty"));
 }
 

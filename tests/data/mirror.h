@@ -1,5 +1,5 @@
-// A mirror on this machine, for tests of fetching. It starts to serve when its address is first asked for: what it
-// serves must be said before.
+// A mirror on this machine, for tests of fetching. It starts to serve at the first request for its address; set its
+// files before.
 #pragma once
 
 #include <httplib.h>

@@ -60,7 +60,7 @@ TEST(EpochOrder, WithoutShuffleIsTheOrderOfTheData) {
   EXPECT_EQ(order_of(100, Shuffle::of_buffer(1), 1, 3), counting(100));
 }
 
-/// As tf.data: what comes out at position i was among the first i + K read.
+/// As in tf.data: the example at position i was among the first i + K read.
 TEST(EpochOrder, BufferLimitsHowFarAnExampleComesForward) {
   constexpr uint32_t kBuffer = 50;
   const auto order = order_of(2000, Shuffle::of_buffer(kBuffer), 1, 0);

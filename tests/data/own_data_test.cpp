@@ -124,7 +124,7 @@ TEST(OwnData, EachFaultOfAnNpzIsOneLine) {
     return message;
   };
   EXPECT_THAT(fault({floats("a", "(2, 2)", 4), floats("b", "(2, 2)", 4)}),
-              HasSubstr("no training examples; X_train, or X, or images are looked for, and it has a, b"));
+              HasSubstr("no training examples; X_train, X or images is needed; it has a, b"));
   EXPECT_THAT(fault({floats("X_test", "(2, 2)", 4), floats("X", "(2, 2)", 4)}), HasSubstr("no training examples"));
   EXPECT_THAT(fault({floats("X", "(2, 2)", 4), labels("y", {0, 1, 0})}),
               HasSubstr("2 examples in X but 3 labels in y"));

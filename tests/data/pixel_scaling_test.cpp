@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
-/// Three pixels: 10, 20 and 40 of 255; always 7; and -1, 0, 1 as a float's would be.
+/// Three pixels: 10, 20 and 40 of 255; always 7; and -1, 0, 1 as floats.
 Examples three() {
   Examples examples;
   examples.shape = {1, 1, 2};
@@ -74,7 +74,7 @@ TEST(PixelScaling, IsUndone) {
                                   FloatNear(7.0F / 255, 1e-6F)));
 }
 
-/// All images of a pass, with mean and variance of each pixel as they should be.
+/// Checks the mean and variance of each pixel over all images of a pass.
 void expect_standard(const Examples& examples, const PixelScaling& scaling) {
   LoaderOptions options;
   options.batch = 17;

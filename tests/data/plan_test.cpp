@@ -17,7 +17,7 @@ using lockstep::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// How often each position of each pass has been seen.
+/// Number of times that each position of each pass has been seen.
 using Seen = std::map<int64_t, std::vector<int>>;
 
 class Random {
@@ -38,14 +38,14 @@ void see(Seen& seen, int64_t pass, std::span<const Range> ranges, int64_t exampl
   }
 }
 
-/// The whole passes [first, last) of the stream.
+/// Returns the whole passes [first, last) of the stream, each position once.
 Seen passes_once(int64_t first, int64_t last, int64_t examples) {
   Seen seen;
   for (int64_t pass = first; pass < last; ++pass) seen[pass] = std::vector<int>(static_cast<size_t>(examples), 1);
   return seen;
 }
 
-/// All that a remainder holds before pass `last`.
+/// Adds all positions of a remainder before pass `last`.
 void see(Seen& seen, const Remainder& left, int64_t last, int64_t examples) {
   for (const PassPart& part : left.parts) see(seen, part.pass, part.ranges, examples);
   const Range whole{0, examples};
@@ -57,7 +57,7 @@ Plan for_member(Plan plan, int member) {
   return plan;
 }
 
-/// What the members of a plan applied.
+/// Adds the positions that the members of a plan have applied.
 void see_applied(Seen& seen, const Plan& plan, std::span<const int64_t> done) {
   for (int member = 0; member < plan.shard.count; ++member) {
     const Rounds rounds(for_member(plan, member));
@@ -95,7 +95,7 @@ Plan random_plan(Random& random, int64_t examples, const Remainder& data) {
   return plan;
 }
 
-/// Counters that differ by little or by a lot, up to a few passes.
+/// Returns counters that differ by little or by a lot, up to a few passes.
 std::vector<int64_t> random_done(Random& random, const Plan& plan) {
   const int64_t most = plan.rounds_before(plan.data.next_pass + random(0, 3));
   const int64_t base = random(0, most);

@@ -109,7 +109,7 @@ TEST(RandomImages, TheCatalogMakesThemInTheModelsShape) {
   EXPECT_EQ(dataset.classes(), 4);
   EXPECT_EQ(load("synthetic", options).train.count(), 50);
   EXPECT_THAT(message_of<UsageError>([&] { load("mnist", options); }),
-              HasSubstr("train-size 50: mnist is not generated"));
+              HasSubstr("train-size 50: mnist does not take it"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What members of a training by all-reduce send each other must be answered with values that make sense or a typed
-// error, whatever the bytes, and what made sense must not break the rules of an Assembly. The input is a list of
-// messages: a byte for the kind and who sends it, two for the length, then the message.
+// Any bytes as messages between members of a training by all-reduce must give valid values or a typed error, and
+// accepted messages must not break the rules of an Assembly. The input is a list of messages: a byte for the kind and
+// the sender, two for the length, then the message.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +23,7 @@ void check(const Assembly& assembly) {
   if (status.left > status.seen && status.left > status.group.number) std::abort();
 }
 
-/// What the thread does that forms a group.
+/// Does the work of the thread that forms a group.
 void work(Assembly& assembly, double now) {
   if (const auto wanted = assembly.take_preparation()) {
     if (wanted->rank < 0 || wanted->rank >= wanted->size || wanted->size > kMembers) std::abort();
@@ -73,7 +73,7 @@ void play(const uint8_t* data, size_t size) {
     assembly.tick(now);
     if (!assembly.broken().empty()) assembly.form({}, now);
     for (const Send& send : assembly.take_sends()) {
-      decode(kind_of(send.message), encode(send.message), kMembers);  // what it says, others must understand
+      decode(kind_of(send.message), encode(send.message), kMembers);  // the other members must understand it
     }
     assembly.take_says();
     check(assembly);

@@ -1,6 +1,6 @@
-// The checkpoint reader must answer any bytes with a checkpoint or a DataError. A checksum keeps a fuzzer out of
-// everything behind it, so each input is read three ways: as a file, as a file whose checksum is put right, and as the
-// JSON header alone.
+// The checkpoint reader must answer any bytes with a checkpoint or a DataError. A checksum hides everything behind it
+// from a fuzzer, so each input is read three ways: as a file, as a file with a corrected checksum, and as the JSON
+// header alone.
 #include <zlib.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The reader of YAML settings must answer any bytes with settings or a UsageError, and what it accepts must survive
-// being written and read again.
+// The reader of YAML settings must answer any bytes with settings or a UsageError. Accepted settings must survive being
+// written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     yaml = to_yaml(resolve(std::string(reinterpret_cast<const char*>(data), size)));
   } catch (const lockstep::UsageError&) {
     return 0;
-  } catch (const lockstep::IoError&) {  // a model's file that is not there
+  } catch (const lockstep::IoError&) {  // the file of a model is missing
     return 0;
   }
   if (to_yaml(resolve(yaml)) != yaml) std::abort();

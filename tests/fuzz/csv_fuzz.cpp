@@ -1,4 +1,5 @@
-// CSV as own data must answer any bytes with a data set or a typed error. The first byte chooses the label column.
+// The reader of CSV as own data must answer any bytes with a data set or a typed error. The first byte chooses the
+// label column.
 #include <array>
 #include <cstddef>
 #include <cstdint>

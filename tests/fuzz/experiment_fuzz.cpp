@@ -1,5 +1,5 @@
-// The reader of experiment files must answer any bytes with an experiment or a UsageError, and the keys of its runs are
-// different and fit for folders.
+// The reader of experiment files must answer any bytes with an experiment or a UsageError. The keys of its runs must be
+// distinct and valid as folder names.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

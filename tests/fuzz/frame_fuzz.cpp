@@ -1,5 +1,5 @@
-// A message as a peer may send it must become a frame or a failure, however it lies in pieces; the first byte says
-// where it is cut.
+// Any message from a peer must become a frame or a failure, however it is cut into pieces. The first byte says where it
+// is cut.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// Writes the seeds of the fuzz targets: small files as they should be, for the fuzzer to damage.
-//   fuzz_seeds FOLDER MODELS ONNX-FILES
+// Writes the seeds of the fuzz targets: small valid files, for the fuzzer to damage.
+// fuzz_seeds FOLDER MODELS ONNX-FILES
 #include <png.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ using lockstep::testing::npy_dict;
 using lockstep::testing::put_file;
 using lockstep::testing::ramp;
 
-/// npz_fuzz reads its first byte as the format.
+/// Puts the format first, which npz_fuzz reads from the first byte.
 Bytes tagged(uint8_t format, const Bytes& file) {
   Bytes result{format};
   append(result, file);
@@ -52,7 +52,7 @@ Bytes make_png() {
   return file;
 }
 
-/// Lists in lists, in a text as large as the targets take: 30,000 levels are more than a stack holds.
+/// Returns lists in lists, in a text of the targets' largest size: 30,000 levels overflow a stack.
 std::string nested(const std::string& before, const std::string& after) {
   constexpr size_t kLevels = 30'000;
   return before + std::string(kLevels, '[') + std::string(kLevels, ']') + after;
@@ -76,7 +76,7 @@ void write_npz(const std::string& folder) {
   put_file(folder + "/pair.npz", tagged(2, make_zip({{"x.npy", bytes, 8}, {"y.npy", floats, 0}})));
 }
 
-/// Own data: csv_fuzz reads its first byte as the label column, npz_fuzz 3 as own data.
+/// Writes own data: csv_fuzz reads its first byte as the label column, npz_fuzz takes 3 as own data.
 void write_own_data(const std::string& csv, const std::string& npz) {
   const auto text = [](const std::string& content) { return Bytes(content.begin(), content.end()); };
   put_file(csv + "/names", tagged(4, text("a,\"b\",kind\r\n1,2.5e-1,\"x\"\"y\"\r\n\r\n-3,4,z\r\n5,+6,z\r\n")));
@@ -122,7 +122,7 @@ void write_config(const std::string& folder) {
   put_text(folder + "/deep.yaml", nested("model: lr\noptions: {a: ", "}\n"));
 }
 
-/// The first byte is the file that records_fuzz takes the rest for.
+/// Writes records. The first byte tells records_fuzz which file the rest is.
 void write_records(const std::string& folder) {
   const auto put = [&](const std::string& name, uint8_t kind, const std::string& text) {
     put_file(folder + "/" + name, tagged(kind, Bytes(text.begin(), text.end())));
@@ -154,7 +154,7 @@ void write_cluster(const std::string& tf_config, const std::string& file, const 
   put(slurm + "/uneven", "r[1-2]n[1],gpu1,x[7,9]-ib\n1,2,1(x3)");
 }
 
-/// Archives of hosts, good and bad; the first byte is the size of the pieces that tar_fuzz feeds.
+/// Writes archives of hosts, good and bad. The first byte is the size of the pieces that tar_fuzz feeds.
 void write_tar(const std::string& folder) {
   using lockstep::testing::make_tar;
   const auto put = [&](const char* name, const std::string& archive) {
@@ -168,7 +168,7 @@ void write_tar(const std::string& folder) {
   put("large", make_tar({{"x", "", '0', "", "\x80" + std::string(11, '\x7F')}}));
 }
 
-/// The examples, whose names end in .yaml.
+/// Copies the examples whose names end in .yaml.
 void write_model_yaml(const std::string& folder, const std::string& examples) {
   for (const auto& entry : std::filesystem::directory_iterator(examples)) {
     std::filesystem::copy_file(entry.path(), std::filesystem::path(folder) / entry.path().filename(),
@@ -177,7 +177,7 @@ void write_model_yaml(const std::string& folder, const std::string& examples) {
   put_text(folder + "/deep.yaml", nested("layers: ", "\n"));
 }
 
-/// A file of PyTorch's, and exports of ours small enough to be damaged everywhere.
+/// Writes a file of PyTorch's, and our own exports small enough for damage everywhere.
 void write_onnx(const std::string& folder, const std::string& files) {
   std::filesystem::copy_file(files + "/small.onnx", folder + "/small.onnx",
                              std::filesystem::copy_options::overwrite_existing);
@@ -191,14 +191,14 @@ void write_onnx(const std::string& folder, const std::string& files) {
     const std::string bytes = lockstep::interchange::export_onnx(model, request, parameters).bytes;
     put_text(folder + "/" + name, bytes);
   }
-  std::string groups;  // field 127, which no message has: the parser skips them, level by level
+  std::string groups;  // field 127, which no message has: the parser skips it, level by level
   for (const char* tag : {"\xFB\x07", "\xFC\x07"}) {
     for (int i = 0; i < 15'000; ++i) groups += tag;
   }
   put_text(folder + "/deep", groups);
 }
 
-/// A frame of each element type; the first byte is where frame_fuzz cuts it into pieces.
+/// Writes a frame of each element type. The first byte says where frame_fuzz cuts it into pieces.
 void write_frame(const std::string& folder) {
   using lockstep::transport::Element;
   for (const Element element : {Element::kFloat32, Element::kBfloat16, Element::kFloat16}) {
@@ -216,7 +216,7 @@ void write_frame(const std::string& folder) {
   }
 }
 
-/// The first byte says which message ps_messages_fuzz takes the rest for.
+/// Writes messages. The first byte tells ps_messages_fuzz which message the rest is.
 void write_ps_messages(const std::string& folder) {
   using namespace lockstep;
   const auto put = [&](const std::string& name, char kind, const std::string& message) {
@@ -253,7 +253,8 @@ void write_ps_messages(const std::string& folder) {
   put("push", 4, end.SerializeAsString());
 }
 
-/// A history as allreduce_messages_fuzz reads it, of worker:1 among four: a proposal that is decided, then a newcomer.
+/// Writes a history in the form that allreduce_messages_fuzz reads, for worker:1 among four: a proposal that is
+/// decided, then a newcomer.
 void write_allreduce_messages(const std::string& folder) {
   using namespace lockstep::allreduce::elastic;
   std::string bytes;
@@ -288,7 +289,7 @@ void write_allreduce_messages(const std::string& folder) {
   put_file(folder + "/history", {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
-/// An experiment with a bit of everything.
+/// Writes an experiment that uses every feature once.
 void write_experiment(const std::string& folder) {
   const std::string text = R"(name: study
 title: A study

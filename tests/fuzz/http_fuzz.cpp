@@ -1,4 +1,5 @@
-// The reader of HTTP requests must answer any bytes with a request whose path stays where it is, or with a refusal.
+// The reader of HTTP requests must answer any bytes with a request whose path stays inside its folder, or with a
+// refusal.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

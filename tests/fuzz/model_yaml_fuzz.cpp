@@ -1,5 +1,5 @@
-// The reader of model files must answer any bytes with a model or a UsageError, and what it accepts must build,
-// gradients included, for a batch of one and two, in training and outside, or refuse with an error.
+// The reader of model files must answer any bytes with a model or a UsageError. An accepted model must build, gradients
+// included, for a batch of one and two, in training and outside, or be refused with an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-// The reader of ONNX files must answer any bytes with a model or a DataError, and what it accepts must build, gradients
-// included, for other batches, in training and outside, or refuse with an error. What builds can be exported, or the
-// export refuses with an error.
+// The reader of ONNX files must answer any bytes with a model or a DataError. An accepted model must build, gradients
+// included, for other batches, in training and outside, or be refused with an error. A model that builds can be
+// exported, or the export is refused with an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>

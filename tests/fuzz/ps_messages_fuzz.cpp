@@ -1,5 +1,5 @@
-// What a parameter server does with messages must answer any bytes with values that make sense or a typed error, and
-// never allocate more than in proportion to what came. The first byte says which message the rest is.
+// A parameter server must answer any bytes with valid values or a typed error, and never allocate more than in
+// proportion to the bytes received. The first byte says which message the rest is.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,10 +18,10 @@ bool parsed(const std::string& bytes, Message& message) {
   return message.ParseFromString(bytes);
 }
 
-/// A job and its first data, as a chief sends them; then members that join, push and go.
+/// Plays a job and its first data, as a chief sends them, and then members that join, push and leave.
 void play(const wire::JobConfig& job, const data::Remainder& data) {
   ps::check(job);
-  if (job.members() > 64 || job.servers() > 64) return;  // the server compares these with its own cluster
+  if (job.members() > 64 || job.servers() > 64) return;  // the server checks these against its own cluster
   ps::CoordinatorOptions options = ps::coordinator_options(job);
   ps::Coordinator coordinator(options, 0, data, 0);
   for (int member = 0; member < options.members; ++member) {

@@ -1,5 +1,5 @@
-// A run's logs and summary must answer any bytes with a value or a typed error, and whatever they hold can be judged.
-// The first byte chooses the file.
+// The readers of a run's logs and summary must answer any bytes with a value or a typed error, and the rules of
+// `lockstep why` must accept every value. The first byte chooses the file.
 #include <cstddef>
 #include <cstdint>
 #include <string>

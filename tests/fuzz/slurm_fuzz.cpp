@@ -1,4 +1,4 @@
-// Node lists and task counts of Slurm: any text gives a limited list of hosts or a UsageError. The first line is the
+// Any text as Slurm's node list or task counts gives a limited list of hosts or a UsageError. The first line is the
 // node list, the second the task counts.
 #include <cstddef>
 #include <cstdint>

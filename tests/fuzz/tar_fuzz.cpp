@@ -1,7 +1,7 @@
-// The reader of hosts' archives must answer any bytes with entries or a DataError, whatever pieces they come in. Paths
-// that it gives never leave their folder, files have as many bytes as was said and stay within the limits. A checksum
-// keeps a fuzzer out of everything behind it, so each input is read as it is and with the checksums of all blocks that
-// could be headers put right. The first byte is the size of the pieces.
+// The reader of hosts' archives must answer any bytes with entries or a DataError, in pieces of any size. Its paths
+// never leave their folder; files have the declared number of bytes and stay within the limits. A checksum hides
+// everything behind it from a fuzzer, so each input is read unchanged and with the checksums of all possible headers
+// corrected. The first byte is the size of the pieces.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

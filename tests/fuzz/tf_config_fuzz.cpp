@@ -1,4 +1,4 @@
-// The reader of TF_CONFIG must answer any bytes with a cluster that has no problem, nothing, or a UsageError.
+// The reader of TF_CONFIG must answer any bytes with a valid cluster, nothing, or a UsageError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kImageStream = 1000;
 constexpr uint64_t kLabelStream = 1001;
 constexpr uint64_t kBiasStream = 1002;
-/// Few batches, seen again and again, so that the losses fall and a wrong gradient shows.
+/// Few batches, used repeatedly, so that the losses fall and a wrong gradient shows.
 constexpr uint64_t kBatches = 2;
 
 float pixel(base::Sequence& random, Pixels pixels) {

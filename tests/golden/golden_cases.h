@@ -1,6 +1,6 @@
-// The trainings whose losses PyTorch has computed too (golden/*.csv, made by make_golden.py). Everything that goes into
-// one comes from its seed: initial parameters, batches, dropout masks and noise. golden_inputs writes them down for
-// PyTorch; the test makes them anew.
+// The trainings whose losses PyTorch has computed too (golden/*.csv, made by make_golden.py). All inputs of a training
+// come from its seed: initial parameters, batches, dropout masks and noise. golden_inputs writes them to files for
+// PyTorch; the test generates them again.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace lockstep::golden {
 constexpr uint64_t kSeed = 20;
 constexpr uint64_t kSteps = 20;
 
-/// Uniform in [0, 1); N(0, 1); N(0, 0.1); a wave across each image. Samplers need the last: where neighbours have
-/// nothing in common, the gradient to the place of a sample jumps from pixel to pixel, and PyTorch in float32 leaves
-/// PyTorch in float64 after two steps.
+/// Pixels: uniform in [0, 1); N(0, 1); N(0, 0.1); a wave across each image. Samplers need the wave. If neighbouring
+/// pixels are unrelated, the gradient to the place of a sample jumps from pixel to pixel, and PyTorch in float32
+/// departs from PyTorch in float64 after two steps.
 enum class Pixels : uint8_t { uniform, normal, faint, wave };
 
 struct Case {
@@ -36,8 +36,8 @@ struct Case {
 
 const std::vector<Case>& cases();
 train::ModelSpec spec_of(const Case& golden);
-/// The model's initial parameters with every bias moved off zero: where a sampler looks beyond the image, what follows
-/// sits on the kink of a ReLU otherwise, and rounding decides its gradient.
+/// Returns the model's initial parameters with every bias moved off zero. Otherwise, where a sampler looks beyond the
+/// image, the following layer sits on the kink of a ReLU, and rounding decides its gradient.
 program::ParameterStore start_of(const Case& golden);
 
 struct Batch {

@@ -1,6 +1,5 @@
-// golden_inputs CASE DIR: writes what the case starts from and sees at each step, for make_golden.py: case.json,
-// parameters.f32 and, per step, images-N.f32, labels-N.i32 and random-N-K.f32 (the K-th random op's values: a dropout's
-// mask, already scaled, or noise).
+// golden_inputs CASE DIR: writes the case's inputs for make_golden.py: case.json, parameters.f32 and, per step,
+// images-N.f32, labels-N.i32 and random-N-K.f32 (the values of the K-th random op: a dropout's scaled mask, or noise).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

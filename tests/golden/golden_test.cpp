@@ -1,5 +1,5 @@
 // Every model follows PyTorch: from the same parameters, over the same batches, masks and noise, its losses agree with
-// those that PyTorch reached (tests/golden/losses/*.csv) for 20 steps of SGD and of Adam.
+// PyTorch's (tests/golden/losses/*.csv) for 20 steps of SGD and of Adam.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Trajectory {
   std::string optimizer;
 };
 
-/// The column of an optimizer; files have the lines "step,sgd,adam".
+/// Returns the column of an optimizer; files have the lines "step,sgd,adam".
 std::vector<double> expected_losses(const Trajectory& trajectory) {
   std::ifstream file(std::string(LOCKSTEP_GOLDEN_DIR) + "/losses/" + trajectory.golden.name + ".csv");
   std::vector<double> losses;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden losses anew: each case of golden_cases.cpp in PyTorch, float32 on the CPU.
+"""Makes the golden losses again: each case of golden_cases.cpp in PyTorch, float32 on the CPU.
 
     cmake --build build/release --target golden_inputs
     build/peers-venv/bin/python tests/golden/make_golden.py build/release/tests/golden/golden_inputs [CASE...]
@@ -21,7 +21,7 @@ LOSSES = pathlib.Path(__file__).parent / "losses"
 
 
 class Case:
-    """What golden_inputs wrote for one case."""
+    """The files that golden_inputs wrote for one case."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -63,7 +63,7 @@ class Net:
         return F.conv2d(x, self.p[name + "/weights"], self.p[name + "/bias"], stride, padding)
 
     def same_conv(self, x, name, stride):
-        """TensorFlow's SAME padding: what is odd goes to the bottom and the right."""
+        """TensorFlow's SAME padding: an odd row or column goes to the bottom or right."""
         kernel = self.p[name + "/weights"].shape[-1]
         pads = []
         for size in (x.shape[3], x.shape[2]):

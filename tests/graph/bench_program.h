@@ -1,4 +1,4 @@
-// What the tests of Program share: a model with its parameters and a batch of random images, ready to run.
+// Parts that the tests of Program share: a model with its parameters and a batch of random images, ready to run.
 #pragma once
 
 #include <cstdint>

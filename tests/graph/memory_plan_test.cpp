@@ -15,7 +15,7 @@ struct Lifetime {
   int32_t first, last;
 };
 
-/// Every arena value of a work with the nodes between its making and its last use.
+/// Returns every arena value of a work with the nodes between its creation and its last use.
 std::vector<Lifetime> lifetimes(const program::Work& work, const program::MemoryPlan& plan) {
   std::vector<Lifetime> result;
   const std::vector<bool> constants = program::find_constants(work);
@@ -52,7 +52,7 @@ void expect_no_overlap(const program::Work& work, const program::MemoryPlan& pla
   for (size_t a = 0; a < values.size(); ++a) {
     for (size_t b = a + 1; b < values.size(); ++b) {
       const bool same_bytes = values[a].begin < values[b].end && values[b].begin < values[a].end;
-      // A node may overwrite the input that dies at it: lifetimes that only touch are apart.
+      // A node may overwrite an input that has its last use there: lifetimes that only touch do not overlap.
       const bool same_time = values[a].first < values[b].last && values[b].first < values[a].last;
       EXPECT_FALSE(same_bytes && same_time) << "values made at nodes " << values[a].first << " and " << values[b].first;
     }

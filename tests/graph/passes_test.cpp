@@ -167,7 +167,7 @@ TEST(Fusion, ABiasGradientThatOthersNeedStaysWhole) {
   const Value q = g.input("q", {DType::f32, {2, 3, 4, 4}});
   const Value w = g.parameter("w", {3, 1, 3, 3}, Initializer::normal(1));
   const Value b = g.parameter("b", {3}, Initializer::normal(1));
-  const Value biased = ops::bias_add(q, b);  // before the convolution: its gradient then comes after
+  const Value biased = ops::bias_add(q, b);  // before the convolution, so that its gradient comes after
   const Value z = ops::add(biased, ops::conv2d(x, w, ops::window(3)));
   const Value loss = ops::add(ops::reduce_sum(ops::square(z)), ops::reduce_sum(ops::square(b)));
   const auto gradients = ops::gradients(loss);

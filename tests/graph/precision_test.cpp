@@ -1,5 +1,5 @@
-// The precision pass, on a backend of the test's own (which needs no particular CPU), and what the CPU backend asks of
-// it where it has bfloat16.
+// The precision pass, on a backend of the test's own (independent of the CPU), and the choices of the CPU backend on
+// CPUs with bfloat16.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace lockstep::graph {
 namespace {
 
-/// Wants bfloat16 factors and float32 results of products, bfloat16 tanh, and blocked images for pools.
+/// A backend that wants bfloat16 factors and float32 results of products, bfloat16 tanh, and blocked images for pools.
 class Mixed final : public backend::Backend {
  public:
   [[nodiscard]] std::string_view name() const override { return "mixed"; }
@@ -115,7 +115,7 @@ TEST(Precision, NarrowValuesTakeHalfTheMemory) {
   EXPECT_EQ(narrow.memory().unshared_bytes / 1024, (kFloats / 2 * 4 + kFloats) / 1024);
 }
 
-/// Two wide convolutions with a pool and a large product behind: AlexNet in small.
+/// Two wide convolutions, a pool and a large product: a small AlexNet.
 struct Network {
   Graph graph;
   Value loss;
@@ -201,7 +201,8 @@ TEST_F(CpuPrecision, NoReferenceKernelIsUsed) {
 }
 
 TEST_F(CpuPrecision, ActivationsTakeLessMemoryThanInFloat32) {
-  const Network n = wide_network(256);  // so that activations outweigh the copy of the wide layer's parameters
+  const Network n =
+      wide_network(256);  // large enough for activations to outweigh the copy of the wide layer's parameters
   const auto narrow = backend::make_cpu_backend({.threads = 1, .bf16 = true});
   const auto wide = backend::make_cpu_backend({.threads = 1});
   const program::Program a(n.graph, {n.loss}, n.gradients, *narrow);
@@ -211,7 +212,7 @@ TEST_F(CpuPrecision, ActivationsTakeLessMemoryThanInFloat32) {
 
 TEST(CpuPrecisionRefusal, SaysWhatTheCpuLacks) {
   backend::cpu::limit_isa_from_environment();
-  if (backend::cpu::has_avx512_bf16()) return;  // graph_precision_test_avx2 shows it on such a CPU
+  if (backend::cpu::has_avx512_bf16()) return;  // graph_precision_test_avx2 tests it on such a CPU
   try {
     (void)backend::make_cpu_backend({.threads = 1, .bf16 = true});
     FAIL() << "accepted";

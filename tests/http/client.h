@@ -1,4 +1,4 @@
-// Clients of a web server over plain sockets, which may misbehave.
+// Clients of a web server over plain sockets, for requests that break the rules.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ class Client {
     return ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
 
-  /// Until the other side ends, or `wanted` has come.
+  /// Reads until the server ends the connection, or `wanted` has arrived.
   std::string read(std::string_view wanted = {}, std::chrono::milliseconds patience = std::chrono::seconds(100)) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!ended_ && (wanted.empty() || text_.find(wanted) == std::string::npos)) {
@@ -44,7 +44,7 @@ class Client {
     return text_;
   }
 
-  /// What has come so far and up to 64 kB more, once there are some.
+  /// Returns the bytes read so far, after waiting for up to 64 kB more.
   const std::string& read_some() {
     std::array<char, 65536> buffer{};
     const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);

@@ -1,4 +1,4 @@
-// The server over real sockets: who misbehaves gets nowhere and holds up nobody.
+// The server over real sockets: misbehaving clients are refused and hold up nobody else.
 #include "http/server.h"
 
 #include <gmock/gmock.h>
@@ -33,8 +33,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::string_view kEvents = "GET /events HTTP/1.1\r\n\r\n";
-constexpr size_t kLarge = size_t{4} << 20;  ///< more than is sent at once
-constexpr size_t kHuge = size_t{16} << 20;  ///< more than sockets hold
+constexpr size_t kLarge = size_t{4} << 20;  ///< more than one send takes
+constexpr size_t kHuge = size_t{16} << 20;  ///< more than socket buffers hold
 
 /// A server of a few pages; "/slow" waits for `release`.
 class Pages {
@@ -93,7 +93,7 @@ bool eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-/// With workers and without.
+/// Each test runs with and without workers.
 class ServerTest : public ::testing::TestWithParam<size_t> {};
 INSTANTIATE_TEST_SUITE_P(Workers, ServerTest, ::testing::Values(0, 3));
 
@@ -115,7 +115,7 @@ TEST_P(ServerTest, OnlyGetAndHeadAreServed) {
 TEST_P(ServerTest, WhatIsNoRequestIsAnsweredAndForgotten) {
   const Pages pages(GetParam());
   EXPECT_THAT(ask(pages.port(), "hello\r\n\r\n"),
-              AllOf(StartsWith("HTTP/1.1 400 "), EndsWith("this is no HTTP request\n")));
+              AllOf(StartsWith("HTTP/1.1 400 "), EndsWith("not an HTTP request\n")));
   EXPECT_EQ(status_of(get(pages.port(), "/../x")), 404);
   { const Client gone(pages.port()); }
   EXPECT_EQ(status_of(get(pages.port(), "/a")), 200);
@@ -145,12 +145,12 @@ TEST_P(ServerTest, ALargeAnswerArrivesWhole) {
 TEST_P(ServerTest, SlowClientsHoldUpNobody) {
   const Pages pages(GetParam(), {.connections = 8});
   std::list<Client> slow;
-  for (int i = 0; i < 20; ++i) {  // more than the server keeps
+  for (int i = 0; i < 20; ++i) {  // more than the server allows
     ASSERT_TRUE(slow.emplace_back(pages.port()).connected());
     slow.back().send("GET / HT");
   }
   EXPECT_EQ(status_of(get(pages.port(), "/a")), 200);
-  std::list<Client> deaf;  // ask and do not read the answer either
+  std::list<Client> deaf;  // clients that ask and do not read the answer
   for (int i = 0; i < 6; ++i) deaf.emplace_back(pages.port()).send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_EQ(status_of(get(pages.port(), "/a")), 200);
 }

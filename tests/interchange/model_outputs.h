@@ -1,5 +1,5 @@
-// What a model gives for some images, for comparison: parameters from a seed, all moved a little so that none is zero,
-// and images from the same generator.
+// A model's outputs for some images, for comparison. Parameters come from a seed, all moved a little so that none is
+// zero; images come from the same generator.
 #pragma once
 
 #include <vector>
@@ -35,7 +35,7 @@ class ModelRun {
     images_ = noise(static_cast<size_t>(request_.batch * request_.image.elements()), 2);
   }
 
-  /// The scores for images().
+  /// Returns the scores for images().
   [[nodiscard]] std::vector<float> scores() const {
     graph::Graph graph;
     const nn::ModelGraph built = nn::build(graph, *model_, request_);

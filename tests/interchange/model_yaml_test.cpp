@@ -1,4 +1,4 @@
-// Models in YAML: what a student writes is built as meant, and what is wrong is one line with its place.
+// Models in YAML: valid ones are built as written, and each error is one line with its position.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,12 +42,12 @@ std::unique_ptr<Built> build(const std::string& text, const Options& options = {
   return build(parse_yaml_model(text, "m.yaml"), options, 4, training);
 }
 
-/// The layers with a small head, so that tests can be about one layer.
+/// Adds a small head to the layers, so that a test can be about one layer.
 std::string with_head(const std::string& layers) {
   return "image: [2, 8, 8]\nlayers:\n" + layers + "  - flatten: {name: flat}\n  - dense: $classes\n";
 }
 
-/// The shape of the value before the head.
+/// Returns the shape of the value before the head.
 std::string shape_of(const std::string& layers, bool training = true) {
   const nn::ModelDef def =
       parse_yaml_model("image: [2, 8, 8]\ndefaults: {batch: 4}\nloss: l2\nlayers:\n" + layers, "m.yaml");
@@ -138,7 +138,7 @@ TEST(YamlModel, BranchesGoThroughNames) {
   const auto built =
       build(with_head("  - conv: {name: a, channels: 2, kernel: 3, padding: 1}\n"
                       "  - relu: {inputs: a}\n"
-                      "  - add: a\n"  // the layer before, plus a
+                      "  - add: a\n"  // the previous layer, plus a
                       "  - maximum: [images, add1]\n"));
   const auto& nodes = built->graph.nodes();
   const auto add = std::find_if(nodes.begin(), nodes.end(), [](const auto& n) { return n.op == graph::Op::add; });
@@ -264,7 +264,7 @@ TEST(YamlModelErrors, NamesMustBeEarlierOnes) {
   EXPECT_THAT(layer_error("  - relu: {name: a, inputs: a}\n"), HasSubstr("the layer itself"));
   EXPECT_THAT(layer_error("  - relu: {name: first}\n  - tanh: {inputs: frist}\n"), HasSubstr("did you mean 'first'?"));
   EXPECT_THAT(layer_error("  - relu: {name: a}\n  - tanh: {name: a}\n"), HasSubstr("already the layer on line 3"));
-  EXPECT_THAT(layer_error("  - relu: {name: images}\n"), HasSubstr("is taken"));
+  EXPECT_THAT(layer_error("  - relu: {name: images}\n"), HasSubstr("is reserved"));
   for (const char* name : {"a/", "/a", "a//b", "a b", "''", "[a]", "-a"}) {
     EXPECT_THAT(layer_error("  - relu: {name: " + std::string(name) + "}\n"), HasSubstr("is not a name")) << name;
   }
@@ -287,8 +287,8 @@ TEST(YamlModelErrors, UnknownThingsSuggestTheNearest) {
 
 TEST(YamlModelErrors, KeysAndTypes) {
   EXPECT_THAT(layer_error("  - conv: {channels: 3, channels: 4}\n"),
-              HasSubstr("m.yaml:3:25: key 'channels' is there twice"));
-  EXPECT_THAT(layer_error("  - dense: 3\n    units: 4\n"), HasSubstr("is there twice"));
+              HasSubstr("m.yaml:3:25: key 'channels' is repeated"));
+  EXPECT_THAT(layer_error("  - dense: 3\n    units: 4\n"), HasSubstr("is given twice"));
   EXPECT_THAT(layer_error("  - conv: {kernel: 3}\n"), HasSubstr("channels: is missing"));
   EXPECT_THAT(layer_error("  - conv: {channels: six, kernel: 3}\n"), HasSubstr("'six' is not a whole number"));
   EXPECT_THAT(layer_error("  - conv: {channels: 0, kernel: 3}\n"), HasSubstr("'0' is not a whole number from 1"));
@@ -304,8 +304,8 @@ TEST(YamlModelErrors, KeysAndTypes) {
   EXPECT_THAT(layer_error("  - []\n"), HasSubstr("not a list"));
   EXPECT_THAT(layer_error("  - {name: a}\n"), HasSubstr("needs an op"));
   EXPECT_THAT(error_of("image: [28, 28]\nlayers: [relu]\n"), HasSubstr("[channels, height, width]"));
-  EXPECT_THAT(error_of("options: {classes: 3}\nlayers: [relu]\n"), HasSubstr("is taken"));
-  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"), HasSubstr("not one of those"));
+  EXPECT_THAT(error_of("options: {classes: 3}\nlayers: [relu]\n"), HasSubstr("is reserved"));
+  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"), HasSubstr("not one of the allowed"));
 }
 
 TEST(YamlModelErrors, HugeSizesAreRefusedWithTheMemoryTheyNeed) {
@@ -330,7 +330,7 @@ TEST(YamlModelErrors, WhatIsNoModelAtAll) {
   EXPECT_THAT(error_of("layers: [}"), AllOf(StartsWith("m.yaml:1:"), HasSubstr("not valid YAML")));
   EXPECT_THAT(error_of("name: x\n"), HasSubstr("has no `layers:`"));
   EXPECT_THAT(error_of("layers: []\n"), HasSubstr("layers: is empty"));
-  EXPECT_THAT(error_of("layers: [relu]\n---\nlayers: [relu]\n"), HasSubstr("goes on after the end"));
+  EXPECT_THAT(error_of("layers: [relu]\n---\nlayers: [relu]\n"), HasSubstr("content after the end"));
   EXPECT_THAT(error_of("layers: &a [relu]\nname: *a\n"), HasSubstr("anchors"));
   EXPECT_THAT(error_of("layers: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("nested deeper"));
   EXPECT_THAT(error_of("layers: " + std::string(100000, '[')), Not(HasSubstr("no error")));

@@ -1,4 +1,4 @@
-// What an export leaves out, and what it refuses. That the numbers are right is onnxruntime_test.py's to say.
+// Parts that an export leaves out, and models that it refuses. onnxruntime_test.py checks the numbers.
 #include "interchange/onnx_export.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Small ONNX files for tests, made message by message.
+// Small ONNX files for tests, built message by message.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ONNX files of others, and our own again: what comes in gives the same numbers, and what cannot come in says why.
+// ONNX files from other programs, and our own: imports give the same numbers, and refusals give the reason.
 #include "interchange/onnx_import.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::string refusal(const OnnxMaker& maker) {
   return message_of<DataError>([&] { (void)parse(maker); });
 }
 
-/// Of the largest expected value.
+/// Returns the largest difference, relative to the largest expected value.
 double difference(const std::vector<float>& actual, const std::vector<float>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double worst = 0;
@@ -200,7 +200,7 @@ TEST(OnnxImport, WhatNobodyNeedsIsNotRead) {
   EXPECT_EQ(graph.parameters().size(), 2U);
 }
 
-// One line each, whatever is wrong.
+// Each error is one line.
 
 TEST(OnnxImport, FilesThatAreNoneOrCutShort) {
   const std::string whole = get_file(data("lenet.onnx"));
@@ -220,9 +220,9 @@ TEST(OnnxImport, TensorsThatAreNotAsLargeAsTheyClaim) {
   weights.mutable_float_data()->RemoveLast();
   EXPECT_THAT(refusal(maker), AllOf(HasSubstr("takes 12 elements"), HasSubstr("has 11")));
   weights.set_dims(0, -4);
-  EXPECT_THAT(refusal(maker), HasSubstr("cannot have the sizes [-4, 3]"));
+  EXPECT_THAT(refusal(maker), HasSubstr("has invalid sizes [-4, 3]"));
   weights.set_dims(0, int64_t{1} << 62);
-  EXPECT_THAT(refusal(maker), HasSubstr("cannot have the sizes"));
+  EXPECT_THAT(refusal(maker), HasSubstr("has invalid sizes"));
   weights.set_dims(0, int64_t{1} << 33);
   EXPECT_THAT(refusal(maker), HasSubstr("has 11")) << "nothing of that size is allocated";
 }
@@ -250,13 +250,13 @@ TEST(OnnxImport, NodesOutOfOrderCyclesAndMissingInputs) {
   EXPECT_THAT(refusal(cycle), HasSubstr("without cycles"));
   OnnxMaker missing = small_onnx();
   missing.model.mutable_graph()->mutable_node(1)->set_input(1, "nothing");
-  EXPECT_THAT(refusal(missing), HasSubstr("reads 'nothing', which is no input, no initializer"));
+  EXPECT_THAT(refusal(missing), HasSubstr("reads 'nothing', which is neither an input"));
   OnnxMaker empty = small_onnx();
   empty.model.mutable_graph()->mutable_node(1)->mutable_input()->DeleteSubrange(1, 2);
   EXPECT_THAT(refusal(empty), HasSubstr("its input 1 is missing"));
   OnnxMaker twice = small_onnx();
   twice.node("Relu", {"x"}, "flat");
-  EXPECT_THAT(refusal(twice), HasSubstr("gives 'flat', which is there already"));
+  EXPECT_THAT(refusal(twice), HasSubstr("makes 'flat'"));
 }
 
 TEST(OnnxImport, InputsAndOutputsThatAreNotOne) {
@@ -333,7 +333,7 @@ TEST(OnnxImport, HugeSizesAreRefused) {
   maker.integers("huge", {int64_t{1} << 40, int64_t{1} << 40});
   maker.node("Expand", {"y", "huge"}, "z");
   maker.model.mutable_graph()->mutable_output(0)->set_name("z");
-  EXPECT_THAT(refusal(maker), HasSubstr("cannot have the sizes [1099511627776, 1099511627776]"));
+  EXPECT_THAT(refusal(maker), HasSubstr("has invalid sizes [1099511627776, 1099511627776]"));
   OnnxMaker outer;
   outer.input("x", {-1, 1, 1, 1 << 20}).output("y");
   outer.integers("column", {-1, 1});
@@ -359,7 +359,7 @@ TEST(OnnxImport, IntegersAreFoldedAndCheckedOnTheWay) {
   EXPECT_THAT(refusal(outside), HasSubstr("index 9 is outside 4 integers"));
   OnnxMaker data_dependent = maker;
   data_dependent.model.mutable_graph()->mutable_node(5)->set_input(1, "x");
-  EXPECT_THAT(refusal(data_dependent), HasSubstr("must be integers that follow from the shapes"));
+  EXPECT_THAT(refusal(data_dependent), HasSubstr("must be integers computed from shapes"));
   OnnxMaker division = small_onnx();
   division.integers("zero", {0, 0});
   division.node("Div", {"zero", "zero"}, "dims");

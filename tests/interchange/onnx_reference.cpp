@@ -1,7 +1,7 @@
-// Exports every zoo model, in each variant that its options name, and models made of the other ops, and computes what
-// they give for some images, for onnxruntime_test.py to compare.
-//   onnx_reference [FOLDER MODEL]   without: prints the names
-// Writes for each variant i: i.onnx, i.images (float32), i.expected (float32), and in variants.json what they are.
+// Exports every zoo model, in each variant of its options, and models made of the other ops. Computes their outputs for
+// some images, for onnxruntime_test.py to compare.
+// onnx_reference [FOLDER MODEL]   without arguments: prints the names
+// Writes for each variant i: i.onnx, i.images (float32) and i.expected (float32); variants.json describes them.
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -25,7 +25,7 @@ using Options = std::map<std::string, std::string>;
 
 constexpr int64_t kBatch = 3;
 
-/// The default, then each other value of each option.
+/// Returns the defaults, then each other value of each option.
 std::vector<Options> variants(const ModelDef& model) {
   std::vector<Options> all{{}};
   for (const auto& option : model.options) {
@@ -86,7 +86,7 @@ Value lrn(Graph& graph, Value x) {
   return ops::lrn(ops::mul(x, gain), {.radius = 2, .alpha = 0.01F, .beta = 0.75F, .bias = 1.5F});
 }
 
-/// Turned, sheared and moved partly out of the image.
+/// An image rotated, sheared and moved partly out of view.
 template <lockstep::graph::Sampling kSampling>
 Value sampled(Graph& graph, Value x) {
   const Value w = graph.parameter("w", {60, 6}, lockstep::graph::Initializer::uniform(0.05F));

@@ -1,4 +1,4 @@
-"""Every zoo model, exported, gives in onnxruntime what it gives here: onnxruntime_test.py ONNX_REFERENCE"""
+"""Every zoo model, exported, gives the same results in onnxruntime as here: onnxruntime_test.py ONNX_REFERENCE"""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ import numpy
 import onnx
 import onnxruntime
 
-TOLERANCE = 1e-4  # of the largest absolute value
+TOLERANCE = 1e-4  # relative to the largest absolute value
 
 
 def difference(actual, expected):
@@ -27,7 +27,7 @@ def softmax(scores):
 
 
 def check(variant, path):
-    """The largest relative difference; raises where something else is wrong."""
+    """Returns the largest relative difference; raises for any other fault."""
     onnx.checker.check_model(str(path) + ".onnx", full_check=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -47,7 +47,7 @@ def check(variant, path):
         worst = max(worst, difference(outputs[1], softmax(expected)))
     else:
         assert names == ["output"], names
-    if variant["batch"] == 0:  # any batch: another one gives the same rows
+    if variant["batch"] == 0:  # any batch: another size gives the same rows
         one = session.run(None, {"images": images[1:2]})[0]
         worst = max(worst, difference(one, expected[1:2]))
     return worst

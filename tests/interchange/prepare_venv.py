@@ -1,4 +1,4 @@
-"""Makes a virtual environment for the tests unless it is there: prepare_venv.py FOLDER REQUIREMENTS
+"""Makes a virtual environment for the tests unless it exists: prepare_venv.py FOLDER REQUIREMENTS
 
 Exits with SKIPPED where no package registry can be reached.
 """
@@ -14,7 +14,7 @@ UNREACHABLE = ("Failed to establish a new connection", "Temporary failure in nam
 
 
 def install(python, requirements):
-    # Fewer tries than pip's own: without a network the answer should not take minutes.
+    # Fewer retries than pip's default: without a network, failing should not take minutes.
     result = subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check",
                              "--retries", "2", "-r", requirements], stderr=subprocess.PIPE, text=True)
     if result.returncode == 0:

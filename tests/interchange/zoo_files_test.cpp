@@ -1,5 +1,5 @@
-// examples/models holds the zoo as files: the same parameters in the same order with the same start, and the same bits
-// after some steps of training.
+// examples/models holds the zoo as files. They have the same parameters in the same order with the same initial values,
+// and give the same bits after some steps of training.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

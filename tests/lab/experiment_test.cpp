@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"name: a b\n", "test.yaml:1:7: name: 'a b' is not a name"},
         Wrong{"name: ../x\n", "test.yaml:1:7: name: '../x' is not a name"},
         Wrong{"name: e\nrepeat: 2\n", "test.yaml:2:1: unknown key 'repeat' of an experiment (did you mean 'repeats'?)"},
-        Wrong{"name: e\nname: f\n", "test.yaml:2:1: key 'name' is there twice"},
+        Wrong{"name: e\nname: f\n", "test.yaml:2:1: key 'name' is repeated"},
         Wrong{"name: e\nbase: {epocs: 1}\n", "test.yaml:2:8: unknown setting 'epocs' (did you mean 'epochs'?)"},
         Wrong{"name: e\nbase: {batch: 0}\n", "test.yaml:2:15: batch: '0' is not allowed; it takes a whole number"},
         Wrong{"name: e\nbase: {batch: [1, 2]}\n", "test.yaml:2:15: batch: is a list"},

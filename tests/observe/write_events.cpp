@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "data/picture_grid.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
 #include "observe/tensorboard/summary_writer.h"
+#include "picture/picture_grid.h"
 
 namespace {
 
@@ -46,11 +46,11 @@ void write_histograms(SummaryWriter& writer, Json& expected) {
 }
 
 void write_image(SummaryWriter& writer, const std::string& tag, int channels, Json& expected) {
-  data::PictureGrid grid({channels, 4, 6}, {.gap = 1, .factor = 2});
+  picture::PictureGrid grid({channels, 4, 6}, {.gap = 1, .factor = 2});
   const std::vector<float> image(static_cast<size_t>(channels) * 24, 0.5F);
   grid.add(image.data());
-  const data::Bitmap bitmap = grid.picture();
-  const std::vector<uint8_t> png = data::encode_png(bitmap);
+  const picture::Bitmap bitmap = grid.picture();
+  const std::vector<uint8_t> png = picture::encode_png(bitmap);
   writer.image(tag, 20, png, bitmap.height, bitmap.width, channels);
   expected["images"][tag] = {{"step", 20}, {"height", bitmap.height}, {"width", bitmap.width}, {"png", png}};
 }

@@ -120,7 +120,7 @@ TEST(ShapeRules, ValuesOfTwoGraphsDoNotMix) {
 
 TEST(ShapeRules, NonsenseIsAnErrorNotACrash) {
   EXPECT_THAT(message_of([] { same_window(3, 0, 8, 8); }), HasSubstr("stride 0"));
-  EXPECT_THAT(message_of([] { relu(Value{}); }), HasSubstr("no value of a graph"));
+  EXPECT_THAT(message_of([] { relu(Value{}); }), HasSubstr("not a value of a graph"));
 }
 
 TEST(Gradients, AFailureLeavesTheGraphInTheForwardPass) {

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The definitions of the optimizers as their papers and PyTorch write them, in double, one element at a time.
+/// The optimizers by their definitions in papers and PyTorch, in double, one element at a time.
 class Plain {
  public:
   Plain(const OptimizerSettings& settings, std::span<const float> parameters)
@@ -138,7 +138,7 @@ TEST_F(Optimizers, FromOneSetOfBuffersIntoAnotherGivesTheBitsOfInPlace) {
       const auto slots = slot_names(settings.method).size();
       const auto in_place = make_optimizer(settings, count, 2);
       std::vector<float> parameters = random_values(count, 7);
-      // Two versions, each of parameters and slots; the next is written over what the one before left.
+      // Two versions, each of parameters and slots; a step overwrites the older one.
       std::array<std::vector<std::vector<float>>, 2> versions;
       for (auto& version : versions) version.assign(1 + slots, std::vector<float>(count));
       versions[0][0] = parameters;

@@ -120,9 +120,9 @@ TEST(Yaml, WrongTypesAndRangesNameFileLineKeyAndWhatIsAllowed) {
 }
 
 TEST(Yaml, RepeatedKeysAreRefusedInEitherSpelling) {
-  EXPECT_EQ(yaml_error("lr: 1\nlr: 2\n"), "my.yaml:2:1: key 'lr' is there twice");
+  EXPECT_EQ(yaml_error("lr: 1\nlr: 2\n"), "my.yaml:2:1: key 'lr' is repeated");
   EXPECT_EQ(yaml_error("eval-every: 1\neval_every: 2\n"), "my.yaml:2:1: eval-every: is given twice");
-  EXPECT_THAT(yaml_error("options: {pool: avg, pool: max}\n"), HasSubstr("'pool' is there twice"));
+  EXPECT_THAT(yaml_error("options: {pool: avg, pool: max}\n"), HasSubstr("'pool' is repeated"));
 }
 
 TEST(Yaml, SyntaxErrorsNameFileLineAndColumn) {
@@ -130,8 +130,8 @@ TEST(Yaml, SyntaxErrorsNameFileLineAndColumn) {
   EXPECT_THAT(yaml_error("a: b: c\n"), StartsWith("my.yaml:1:5: not valid YAML"));
   EXPECT_THAT(yaml_error("- lr\n- batch\n"), HasSubstr("must hold settings"));
   EXPECT_THAT(yaml_error("just text"), HasSubstr("must hold settings"));
-  EXPECT_THAT(yaml_error("lr: 1\n---\nlr: 2\n"), HasSubstr("goes on after the end"));
-  EXPECT_THAT(yaml_error(", x: [1]}\n"), HasSubstr("goes on after the end")) << "LoadAll would not return";
+  EXPECT_THAT(yaml_error("lr: 1\n---\nlr: 2\n"), HasSubstr("content after the end"));
+  EXPECT_THAT(yaml_error(", x: [1]}\n"), HasSubstr("content after the end")) << "LoadAll would not return";
   EXPECT_THAT(yaml_error("{a: 1}: 2\n"), HasSubstr("a key must be plain text"));
 }
 

@@ -81,7 +81,7 @@ Examples synthetic_batch(int64_t batch) {
   return {0.5 * (prototypes.index_select(0, labels) + torch::rand({batch, 1, kSide, kSide})), labels};
 }
 
-// The bytes of an idx file after its header: four bytes, and four per dimension.
+// Reads the bytes of an idx file after its header: four bytes, and four per dimension.
 Tensor read_idx(const std::string& path, int dimensions) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw std::runtime_error("cannot open " + path);
@@ -103,7 +103,7 @@ Examples training_data(const std::string& folder) {
   return {images.view({-1, 1, kSide, kSide}).to(torch::kFloat) / 255, labels.to(torch::kLong)};
 }
 
-// Hands out whole batches with one indexing operation.
+// Returns whole batches with one indexing operation.
 class Dataset : public torch::data::datasets::BatchDataset<Dataset, torch::data::Example<>> {
  public:
   explicit Dataset(Examples examples) : examples_(std::move(examples)) {}
@@ -162,7 +162,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The most memory that this process has held, in MB.
+// Returns the peak memory of this process, in MB.
 double peak_memory() {
   std::ifstream status("/proc/self/status");
   double kilobytes = 0;

@@ -1,4 +1,4 @@
-// From the graph's words to the kernels' words.
+// Conversions from the graph's types to the kernels' types.
 #pragma once
 
 #include "backend/cpu/kernels/activation.h"

@@ -32,7 +32,7 @@ class CpuBackend final : public Backend {
                                 : std::string("which this CPU lacks")) +
                        "; only f32 is allowed");
     }
-    omp_set_num_threads(options.threads);  // what oneDNN's own loops use
+    omp_set_num_threads(options.threads);  // thread count of oneDNN's own loops
   }
 
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
@@ -48,7 +48,7 @@ class CpuBackend final : public Backend {
       if (const std::string detail = kernel->detail(); !detail.empty()) name += " " + detail;
       return {std::move(name), std::move(kernel)};
     }
-    throw Error("no CPU kernel takes node '" + request.node.name + "' of shape " + request.out_shape().str() +
+    throw Error("no CPU kernel for node '" + request.node.name + "' of shape " + request.out_shape().str() +
                 (bf16 ? " in bf16" : "") + " in layout " + request.output().layout.str());
   }
 

@@ -15,7 +15,7 @@ struct CpuOptions {
   bool reference_only = false;  ///< for tests: the last, plain implementation of every op, plain layouts
 };
 
-/// Throws UsageError for bf16 where the CPU, or the instruction set it is limited to, lacks AVX512_BF16.
+/// Throws UsageError for bf16 if the CPU, or the instruction set it is limited to, lacks AVX512_BF16.
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 
 }  // namespace lockstep::backend

@@ -34,15 +34,15 @@ dnnl::cpu_isa dnnl_isa(Isa isa) {
 
 Isa detect() {
   const int64_t targets = hwy::SupportedTargets();
-  // Asking makes Highway 1.0 dispatch to the best target of the machine, disabled or not, until told otherwise.
+  // Calling this makes Highway 1.0 dispatch to the machine's best target, disabled or not, until Update.
   hwy::GetChosenTarget().Update(targets);
   if ((targets & kAvx512Targets) != 0) return Isa::avx512;
   if ((targets & HWY_AVX2) != 0) return Isa::avx2;
   if ((targets & HWY_SSE4) != 0) return Isa::sse4;
-  throw Error("this CPU lacks SSE4.2 with AES and PCLMUL, the least that the CPU kernels need");
+  throw Error("this CPU lacks SSE4.2 with AES and PCLMUL, which the CPU kernels need");
 }
 
-/// Highway's choice is one for the process; this is its copy in our terms.
+/// Highway's choice, which is global to the process; this is a copy as our type.
 std::atomic<Isa>& chosen() {
   static std::atomic<Isa> isa{detect()};
   return isa;
@@ -60,7 +60,7 @@ void limit_isa(Isa isa) {
   if (isa < Isa::avx2) disabled |= HWY_AVX2;
   hwy::DisableTargets(disabled);
   chosen().store(detect(), std::memory_order_relaxed);
-  // oneDNN takes a limit only once and before its first use; the same limit again is no mistake.
+  // oneDNN accepts a limit only once and before its first use; setting the same limit again is fine.
   const dnnl::cpu_isa wanted = dnnl_isa(isa);
   if (dnnl::set_max_cpu_isa(wanted) == dnnl::status::success || wanted == kNoLimit) return;
   if (dnnl::get_effective_cpu_isa() > wanted) {
@@ -82,7 +82,7 @@ std::string_view name(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
 void limit_isa_from_environment() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const char* text = std::getenv("LOCKSTEP_MAX_ISA");  // NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile
+    const char* text = std::getenv("LOCKSTEP_MAX_ISA");  // NOLINT(concurrency-mt-unsafe): no thread sets it
     if (text == nullptr || *text == '\0') return;
     try {
       limit_isa(parse_isa(text));

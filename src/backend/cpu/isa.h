@@ -1,7 +1,7 @@
-// The instruction set that the CPU kernels use: the best one of this machine, unless limited.
+// The instruction set of the CPU kernels: the machine's best one, unless limited.
 //
-// A limit is for the whole process (our kernels and oneDNN's) and belongs at its start, before any kernel has run
-// and before any batch-blocked tensor exists, since the blocks are as wide as the vectors.
+// A limit applies to the whole process (our kernels and oneDNN's). Set it at the start, before any kernel has run and
+// before any batch-blocked tensor exists, since blocks are as wide as the vectors.
 #pragma once
 
 #include <string_view>
@@ -10,21 +10,22 @@ namespace lockstep::backend::cpu {
 
 enum class Isa { sse4, avx2, avx512 };
 
-/// The instruction set in use. Throws Error on a machine without SSE4.2.
+/// Returns the instruction set in use. Throws Error on a machine without SSE4.2.
 Isa active_isa();
 
-/// Whether AVX-512 is in use and the CPU multiplies bfloat16 (AVX512_BF16).
+/// Returns true if AVX-512 is in use and the CPU multiplies bfloat16 (AVX512_BF16).
 bool has_avx512_bf16();
 
-/// Uses `isa` or less from now on.
+/// Limits the instruction set to `isa` or less from now on.
 void limit_isa(Isa isa);
 
-/// "sse4", "avx2" or "avx512"; anything else is a UsageError.
+/// Parses "sse4", "avx2" or "avx512"; throws UsageError for any other text.
 Isa parse_isa(std::string_view text);
 
 std::string_view name(Isa isa);
 
-/// Applies LOCKSTEP_MAX_ISA (sse4|avx2|avx512) if set. Any thread, any number of times; the first call counts.
+/// Applies LOCKSTEP_MAX_ISA (sse4|avx2|avx512) if set. Any thread, any number of times; only the first call has an
+/// effect.
 void limit_isa_from_environment();
 
 }  // namespace lockstep::backend::cpu

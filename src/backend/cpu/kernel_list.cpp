@@ -4,7 +4,7 @@
 
 namespace lockstep::backend::cpu {
 
-// Every implementation, declared here alone: nothing else names them.
+// Declares all implementations, which only this file uses.
 
 // Fast implementations, by family.
 std::unique_ptr<Kernel> vector_unary(const KernelRequest&, const CpuOptions&);

@@ -1,5 +1,5 @@
-// The CPU backend's kernels: for each op the implementations in order of preference. Each may decline a node; the
-// last one is a plain reference that takes any node in plain layout. kernel_list.cpp is the one place to look.
+// The CPU backend's kernels: each op's implementations in order of preference. Each may decline a node. The last is a
+// plain reference that takes any node in plain layout. kernel_list.cpp holds the complete list.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@
 
 namespace lockstep::backend::cpu {
 
-/// Prepares a kernel for a node, or declines with null.
+/// Prepares a kernel for a node, or returns null to decline it.
 using MakeKernel = std::unique_ptr<Kernel> (*)(const KernelRequest& request, const CpuOptions& options);
 
 struct Implementation {
   std::string_view name;
   MakeKernel make;
-  bool bf16 = false;  ///< offered nodes with bfloat16 operands too
+  bool bf16 = false;  ///< true: also offered nodes with bfloat16 operands
 };
 
-/// Fastest first; empty for ops that need no kernel.
+/// Returns the implementations, fastest first; empty for ops that need no kernel.
 std::span<const Implementation> implementations(graph::Op op);
 
-/// A kernel made of one function: body(const Binding&, const StepContext&).
+/// A kernel made from one function: body(const Binding&, const StepContext&).
 template <class Body>
 class FunctionKernel final : public Kernel {
  public:
@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> make_kernel(Body body, size_t workspace_bytes = 0) {
   return std::make_unique<FunctionKernel<Body>>(workspace_bytes, std::move(body));
 }
 
-/// Whether every operand of the node lies in plain order, and whether all lie alike.
+/// Return true if every operand of the node lies in plain order, and if all lie alike.
 bool all_plain(const KernelRequest& request);
 bool all_alike(const KernelRequest& request);
 

@@ -12,15 +12,15 @@ using graph::Layout;
 using graph::Op;
 using Kind = graph::Layout::Kind;
 
-/// Up to this many (input channel, output channel) pairs our batch-blocked convolutions win: oneDNN pads every channel
+/// Most (input channel, output channel) pairs for which our batch-blocked convolutions win: oneDNN pads every channel
 /// count to a whole vector.
 constexpr int64_t kFewChannelPairs = 512;
-/// From this many output channels on oneDNN wastes nothing, however few come in.
+/// Least number of output channels from which oneDNN wastes nothing, however few input channels there are.
 constexpr int64_t kManyOutChannels = 48;
-/// oneDNN's first-layer kernels read images of this many channels in plain order.
+/// Channels of the images that oneDNN's first-layer kernels read in plain order.
 constexpr int64_t kPlainImageChannels = 3;
 
-/// Smaller batches are laid out like this one: padding images is still cheaper than padding channels.
+/// Smallest batch. Smaller batches get the layout of this one: padding images is still cheaper than padding channels.
 constexpr int64_t kSmallestBatch = 4;
 
 struct ConvLayouts {
@@ -32,7 +32,7 @@ struct ConvLayouts {
 bool onednn_is_safe(int64_t out_channels) { return active_isa() != Isa::sse4 || out_channels % 8 == 0; }
 
 ConvLayouts conv_layouts(const Shape& src, int64_t out_channels, DType image) {
-  const bool bf16 = image == DType::bf16;  // only where AVX-512 is in use
+  const bool bf16 = image == DType::bf16;  // only if AVX-512 is in use
   const bool wide = out_channels >= kManyOutChannels && active_isa() != Isa::sse4;
   const bool few = src[1] * out_channels <= kFewChannelPairs && !wide;
   if (!bf16 && (few || !onednn_is_safe(out_channels))) {
@@ -43,7 +43,7 @@ ConvLayouts conv_layouts(const Shape& src, int64_t out_channels, DType image) {
   return {src[1] <= kPlainImageChannels ? Layout{} : channels, channels};
 }
 
-/// All operands in the first blocked layout among the inputs of the output's shape.
+/// Puts all operands into the first blocked layout found among the inputs of the output's shape.
 std::optional<LayoutChoice> follow(const KernelRequest& request) {
   const auto& node = request.node;
   Layout chosen;
@@ -54,17 +54,18 @@ std::optional<LayoutChoice> follow(const KernelRequest& request) {
   return LayoutChoice{std::vector<Layout>(node.inputs.size(), chosen), {chosen}};
 }
 
-/// A pool works in its image's layout; its gradient in the layout of the image it was given, or of dy.
+/// A pool keeps its image's layout. Its gradient gets the layout of the forward image, or of dy.
 std::optional<LayoutChoice> follow_first(const KernelRequest& request) {
   Layout layout = request.input(0).layout;
-  if (request.input(0).type.dtype == DType::bf16) layout = {Kind::channel_blocked, 16};  // the one its kernels know
+  if (request.input(0).type.dtype == DType::bf16)
+    layout = {Kind::channel_blocked, 16};  // the only one its kernels support
   const bool wider_than_vectors = layout.kind == Kind::channel_blocked && active_isa() == Isa::sse4;
   if (wider_than_vectors) return std::nullopt;
   return LayoutChoice{std::vector<Layout>(request.node.inputs.size(), layout), {layout}};
 }
 
-/// A normalisation sums neighbouring channels: those that a block is padded with may hold anything (softplus(0) is not
-/// 0), so it takes only blocks that are full.
+/// A normalisation sums neighbouring channels, and the padding of a block may hold any value (softplus(0) is not 0). So
+/// it accepts only full blocks.
 std::optional<LayoutChoice> follow_full_blocks(const KernelRequest& request) {
   const Layout& layout = request.input(0).layout;
   if (layout.kind == Kind::channel_blocked && request.out_shape()[1] % layout.block != 0) return std::nullopt;
@@ -87,7 +88,8 @@ LayoutChoice conv_choice(const KernelRequest& request) {
   if (request.node.op == Op::conv2d_grad_input) {
     const ConvLayouts layouts = conv_layouts(request.out_shape(), request.in_shape(0)[1], image);
     if (layouts.src == layouts.dst) return {{layouts.dst, plain}, {layouts.src}};
-    // oneDNN reads plain images, but generates no code that writes them; with AVX2 none for their padded channels.
+    // oneDNN reads plain images but has no generated code to write them; with AVX2, none for their padded channels
+    // either.
     const Layout written = active_isa() == Isa::avx512 ? layouts.dst : plain;
     return {{written, plain}, {written}};
   }
@@ -135,7 +137,7 @@ std::optional<LayoutChoice> choose_layouts(const KernelRequest& request) {
     case Op::maximum:
     case Op::minimum:
       return follow(request);
-    case Op::reorder:  // a cast; the reorders of the batch-blocked layout know float32 only
+    case Op::reorder:  // a cast; the reorders of the batch-blocked layout support float32 only
       return request.input(0).layout.kind == Kind::batch_blocked ? std::nullopt : follow(request);
     case Op::reshape:
       return follow_reshape(request);

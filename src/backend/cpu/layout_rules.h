@@ -1,4 +1,4 @@
-// Which layout each node gets on the CPU, by rule: shapes and instruction set, never timing.
+// Layout of each node on the CPU, chosen by rule: shapes and instruction set, never timing.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What the oneDNN kernels share: engine and stream, memory descriptors for our layouts, and primitives prepared to run.
+// Parts that the oneDNN kernels share: engine and stream, memory descriptors for our layouts, and primitives prepared
+// to run.
 #pragma once
 
 #include <dnnl.hpp>
@@ -11,7 +12,7 @@
 
 namespace lockstep::backend::cpu {
 
-/// A matrix or 4-dimensional tensor of the graph, its type and layout in oneDNN's words.
+/// Describes a matrix or 4-dimensional tensor of the graph to oneDNN: shape, type and layout.
 dnnl::memory::desc describe(const graph::Output& output);
 dnnl::memory::dims dims_of(const Shape& shape);
 
@@ -23,8 +24,8 @@ struct OneDnn {
   [[nodiscard]] dnnl::memory unbound(const dnnl::memory::desc& desc) const { return {desc, engine, nullptr}; }
 };
 
-/// A primitive with its arguments, ready to run without allocating (the C++ wrapper builds its argument list anew at
-/// every call). The memories are handles: setting their data afterwards is seen here. Scratch comes from the caller.
+/// A primitive with its arguments, which runs without allocating (oneDNN's C++ wrapper builds its argument list anew at
+/// every call). The memories are handles: data pointers set later take effect here. The caller supplies scratch.
 class Prepared {
  public:
   Prepared() = default;
@@ -33,7 +34,7 @@ class Prepared {
   void add(int index, const dnnl::memory& memory) { arguments_.push_back({index, memory.get()}); }
 
   [[nodiscard]] size_t scratch_bytes() const { return scratch_bytes_; }
-  /// oneDNN's name for what it runs, e.g. "jit:avx512_core".
+  /// Returns oneDNN's name of the implementation, e.g. "jit:avx512_core".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   void run(const dnnl::stream& stream, void* scratch);
 
@@ -45,7 +46,7 @@ class Prepared {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-/// Operands as oneDNN takes them.
+/// Returns an operand's address in the form that oneDNN takes.
 inline void* input(const Binding& binding, size_t i) { return const_cast<std::byte*>(binding.in<std::byte>(i)); }
 inline void* output(const Binding& binding, size_t i = 0) { return binding.out<std::byte>(i); }
 

@@ -1,7 +1,7 @@
-// The calls in which oneDNN 2.x and 3.x differ: making primitive descriptors. onednn_api_v2.cpp or onednn_api_v3.cpp
-// implements them, chosen in CMake by the version found; nobody else depends on it.
+// The calls that differ between oneDNN 2.x and 3.x: making primitive descriptors. onednn_api_v2.cpp or
+// onednn_api_v3.cpp implements them; CMake chooses by the version found. No other code depends on the version.
 //
-// All descriptors want their scratchpad from the caller. A descriptor is empty (get(true) is null) where oneDNN has no
+// All descriptors take their scratchpad from the caller. A descriptor is empty (get(true) is null) if oneDNN has no
 // implementation. Data types are those of the memory descriptors. Any thread.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lockstep::backend::cpu {
 
-/// A convolution; for its backward passes src, weights, bias and dst stand for their gradients where those are asked
-/// for. No bias: an empty descriptor. Weights of format `any` get the layout that oneDNN likes best.
+/// A convolution. For its backward passes, src, weights, bias and dst stand for their gradients where those are wanted.
+/// No bias: an empty descriptor. Weights of format `any` get oneDNN's preferred layout.
 struct ConvolutionSpec {
   dnnl::memory::desc src;
   dnnl::memory::desc weights;
@@ -21,7 +21,7 @@ struct ConvolutionSpec {
   dnnl::memory::dims stride;
   dnnl::memory::dims padding_before;
   dnnl::memory::dims padding_after;
-  graph::Activation activation = graph::Activation::none;  ///< of the forward pass
+  graph::Activation activation = graph::Activation::none;  ///< activation of the forward pass
 };
 
 /// c = activation(a b + bias); no bias: an empty descriptor.

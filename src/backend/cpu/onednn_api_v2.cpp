@@ -1,4 +1,4 @@
-// For oneDNN 2.x: an operation descriptor first, then the primitive's.
+// oneDNN 2.x: an operation descriptor first, then the primitive's.
 #include "backend/cpu/onednn_api.h"
 
 namespace lockstep::backend::cpu {
@@ -20,7 +20,7 @@ dnnl::primitive_attr attributes(graph::Activation activation) {
   return result;
 }
 
-/// What backward passes ask for: a forward pass over the same tensors.
+/// Returns the forward pass over the same tensors, which backward descriptors need as a hint.
 dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   const dnnl::memory::desc weights(spec.weights.dims(), spec.src.data_type(), dnnl::memory::format_tag::any);
   return {{prop_kind::forward_training, algorithm::convolution_direct, spec.src, weights, spec.dst, spec.stride,

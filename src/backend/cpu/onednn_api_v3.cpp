@@ -1,4 +1,4 @@
-// For oneDNN 3.x: primitive descriptors at once, and an elementwise post-op without its scale.
+// oneDNN 3.x: primitive descriptors in one step, and elementwise post-ops without a scale.
 #include "backend/cpu/onednn_api.h"
 
 namespace lockstep::backend::cpu {
@@ -20,7 +20,7 @@ dnnl::primitive_attr attributes(graph::Activation activation) {
   return result;
 }
 
-/// What backward passes ask for: a forward pass over the same tensors.
+/// Returns the forward pass over the same tensors, which backward descriptors need as a hint.
 dnnl::convolution_forward::primitive_desc hint(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   const dnnl::memory::desc weights(spec.weights.get_dims(), spec.src.get_data_type(), dnnl::memory::format_tag::any);
   return {engine,

@@ -1,5 +1,5 @@
-// Convolutions by oneDNN. It chooses its own weight layout; the plain weights are copied into it when the parameters
-// change (or at every run where the weights are no parameter), and weight gradients are brought back to plain order.
+// Convolutions by oneDNN, which chooses its own weight layout. The plain weights are copied into it when the parameters
+// change (or at every run if the weights are not a parameter). Weight gradients are copied back to plain order.
 #include "backend/cpu/onednn_conv.h"
 
 #include "backend/cpu/kernel_list.h"
@@ -46,7 +46,7 @@ class BlockedWeights {
   [[nodiscard]] size_t bytes() const { return blocked_.get_desc().get_size(); }
   [[nodiscard]] size_t scratch_bytes() const { return reorder_.scratch_bytes(); }
   [[nodiscard]] const memory& blocked() const { return blocked_; }
-  /// Whether the owner's refresh() keeps the copy up to date.
+  /// Returns true if the owner's refresh() keeps the copy up to date.
   [[nodiscard]] bool refreshed() const { return refreshed_; }
 
   void update(const OneDnn& dnn, const Binding& m) {
@@ -62,7 +62,7 @@ class BlockedWeights {
   bool refreshed_;
 };
 
-/// Forward pass and gradient of the input: one tensor and the weights give another tensor.
+/// Forward pass and gradient of the input: computes one tensor from another and the weights.
 class OneDnnConv final : public Kernel {
  public:
   OneDnnConv(const OneDnn& dnn, const KernelRequest& request, const dnnl::convolution_forward::primitive_desc& desc)

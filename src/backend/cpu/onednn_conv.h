@@ -1,4 +1,4 @@
-// What oneDNN's convolutions and the unfolded ones (unfolded_conv.cpp) share.
+// Parts that oneDNN's convolutions and the unfolded ones (unfolded_conv.cpp) share.
 #pragma once
 
 #include "backend/cpu/onednn.h"
@@ -13,7 +13,7 @@ dnnl::memory::desc plain_weights(const Shape& weights);
 
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 
-/// The convolution between two values. Weights, which are always kept as float32, are computed with in `weights_type`.
+/// Returns the convolution between two values. Weights are stored as float32 and computed with as `weights_type`.
 ConvolutionSpec convolution(const graph::Window& window, const graph::Output& src, const Shape& weights,
                             dnnl::memory::data_type weights_type, const graph::Output& dst, bool bias);
 

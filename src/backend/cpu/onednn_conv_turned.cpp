@@ -1,6 +1,6 @@
-// The gradient of a bfloat16 convolution's input as a forward convolution: where the stride is 1 it is the convolution
-// of the result's gradient with the weights turned by 180 degrees, input and output channels exchanged. oneDNN's
-// forward kernels are about 15 % faster than its backward ones.
+// The gradient of a bfloat16 convolution's input, computed as a forward convolution. With stride 1 it is the
+// convolution of the result's gradient with the weights turned by 180 degrees, input and output channels exchanged.
+// oneDNN's forward kernels are about 15 % faster than its backward ones.
 #include <algorithm>
 
 #include "backend/cpu/kernel_list.h"

@@ -1,5 +1,5 @@
-// First layers for which oneDNN generates no code (few channels in plain order, wide strides, AVX2): the direct sum
-// over unfolded images (kernels/unfold.h), a few at a time, so that these stay in the cache.
+// First layers for which oneDNN generates no code (few channels in plain order, wide strides, AVX2). Computes the
+// direct sum over unfolded images (kernels/unfold.h), a few at a time, so that they stay in the cache.
 #include <algorithm>
 #include <string_view>
 
@@ -12,7 +12,7 @@ namespace {
 
 using dnnl::memory;
 
-/// Images unfolded together at most; their number divides the batch.
+/// Most images unfolded together; their number divides the batch.
 constexpr int64_t kMostImages = 8;
 
 int64_t images_at_once(int64_t batch) {
@@ -21,7 +21,7 @@ int64_t images_at_once(int64_t batch) {
   return images;
 }
 
-/// The unfolded convolution of so many images.
+/// Returns the unfolded convolution of this many images.
 ConvolutionSpec unfolded_spec(const UnfoldedPlan& plan, int64_t images, const graph::ConvAttrs& attrs) {
   const Unfold& u = plan.unfold;
   const Shape src{images, u.unfolded_channels(), u.h.unfolded, u.w.unfolded};

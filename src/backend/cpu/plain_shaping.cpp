@@ -1,4 +1,4 @@
-// Ops that read their input with other strides: broadcasting and transposing, run by run.
+// Ops that read their input with other strides: broadcasting and transposing, one run at a time.
 #include <algorithm>
 
 #include "backend/cpu/kernel_list.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kPayingElements = 16'384;  // for one more thread
 
-/// A walk over the result in order: axes that read the input evenly are one.
+/// The loops over the result in order; adjacent axes that read the input evenly are merged.
 struct Walk {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
@@ -31,7 +31,7 @@ struct Walk {
     if (sizes.empty()) sizes = strides = {1};
   }
 
-  /// Where run `index` begins in the input.
+  /// Returns the offset of run `index` in the input.
   [[nodiscard]] int64_t begin(int64_t index) const {
     int64_t offset = 0;
     for (size_t axis = sizes.size() - 1; axis-- > 0;) {
@@ -61,7 +61,7 @@ std::unique_ptr<Kernel> make_walk(const Shape& shape, const Strides& strides, in
   return make_kernel([=](const Binding& m, const StepContext&) {
     const base::Split used = base::split_for(runs * length, kPayingElements, threads);
     base::parallel(used, [&](int part, int parts) {
-      if (runs == 1) {  // one run is shared out itself
+      if (runs == 1) {  // splits the one run itself
         const base::Range mine = base::share(length, part, parts);
         return read_run(m.in(0) + mine.begin * stride, stride, mine.size(), m.out() + mine.begin);
       }

@@ -5,13 +5,13 @@ namespace {
 
 using graph::Op;
 
-/// Fewer output channels leave most of bfloat16's vectors empty: our float32 kernels are faster there.
+/// Least number of output channels: fewer leave most of bfloat16's vectors empty, and our float32 kernels are faster.
 constexpr int64_t kEnoughChannels = 32;
-/// oneDNN has bfloat16 kernels for whole blocks of input channels and, save for the gradient of the image, for
-/// pictures.
+/// Block of input channels. oneDNN has bfloat16 kernels for whole blocks of input channels, and also for pictures,
+/// except for the gradient of the image.
 constexpr int64_t kBlock = 16;
 constexpr int64_t kPictureChannels = 3;
-/// Smaller products are done before the casts would pay.
+/// Smallest product for which casts pay.
 constexpr int64_t kSmallestProduct = int64_t{1} << 27;
 
 bool is_wide(const KernelRequest& request, const Shape& src, const Shape& weights) {
@@ -36,7 +36,7 @@ std::optional<PrecisionChoice> conv_precisions(const KernelRequest& request) {
                          std::vector<DType>(node.outputs.size(), to_weights ? DType::f32 : DType::bf16)};
 }
 
-/// The factors are bfloat16, the product float32: it is small beside them, and may be a gradient.
+/// The factors are bfloat16. The product is float32: it is small beside them and may be a gradient.
 std::optional<PrecisionChoice> matmul_precisions(const KernelRequest& request) {
   const auto& attrs = request.node.as<graph::MatMulAttrs>();
   const int64_t inner = request.in_shape(0)[attrs.trans_a ? 0 : 1];

@@ -1,4 +1,4 @@
-// Which element types each node gets on the CPU with precision bf16, by rule: ops and shapes, never timing.
+// Element types of each node on the CPU with precision bf16, chosen by rule: ops and shapes, never timing.
 #pragma once
 
 #include <optional>

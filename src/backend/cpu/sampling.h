@@ -1,11 +1,12 @@
-// The coordinates of graph::Sampling in single precision: one definition, so that every kernel finds the same pixels.
+// The coordinates of graph::Sampling in single precision: one definition for all kernels, so that they find the same
+// pixels.
 #pragma once
 
 #include "lockstep/graph.h"
 
 namespace lockstep::backend::cpu {
 
-/// Coordinate of cell i of `size`.
+/// Returns the coordinate of cell i of `size`.
 inline float grid_coordinate(graph::Sampling sampling, int64_t i, int64_t size) {
   if (sampling == graph::Sampling::half_pixel) {
     return static_cast<float>((2.0 * static_cast<double>(i) + 1.0) / static_cast<double>(size) - 1.0);
@@ -14,7 +15,7 @@ inline float grid_coordinate(graph::Sampling sampling, int64_t i, int64_t size) 
   return static_cast<float>(2.0 * static_cast<double>(i) / static_cast<double>(size - 1) - 1.0);
 }
 
-/// A coordinate means pixel (x + 1) * scale - shift.
+/// Maps coordinate x to pixel (x + 1) * scale - shift.
 struct PixelScale {
   float scale = 0;
   float shift = 0;

@@ -1,4 +1,4 @@
-// Walking over tensors of different shapes together: row-major strides, zero along broadcast axes.
+// Strides for walking over tensors of different shapes together: row-major, zero along broadcast axes.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace lockstep::backend::cpu {
 
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
-/// Strides of `shape` seen as part of `target` (aligned at the last axis); 0 where it is broadcast.
+/// Returns the strides of `shape` as part of `target` (aligned at the last axis); 0 along broadcast axes.
 inline Strides broadcast_strides(const Shape& shape, const Shape& target) {
   Strides strides{};
   const int missing = target.rank() - shape.rank();

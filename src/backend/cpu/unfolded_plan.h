@@ -1,4 +1,5 @@
-// How a convolution of the graph becomes a 3x3 convolution of stride 1 over more channels (kernels/unfold.h).
+// The plan that turns a convolution of the graph into a 3x3 convolution of stride 1 over more channels
+// (kernels/unfold.h).
 #pragma once
 
 #include <optional>
@@ -9,22 +10,22 @@
 
 namespace lockstep::backend::cpu {
 
-/// A convolution of the graph and what it becomes: a convolution of stride 1 with channel-blocked images.
+/// A convolution of the graph and its replacement: a convolution of stride 1 with channel-blocked images.
 struct UnfoldedPlan {
   Unfold unfold;
   graph::Window window;
   Shape weights;  ///< unfolded
   int64_t batch = 1;
   int64_t out_channels = 1;
-  Shape dst;  ///< of the whole batch
+  Shape dst;  ///< shape for the whole batch
   graph::Layout layout;
-  bool winograd = false;  ///< whether Winograd's algorithm is to compute it
+  bool winograd = false;  ///< true if Winograd's algorithm should compute it
 };
 
-/// Whether Winograd's algorithm beats the direct sum for a convolution that gives `dst`.
+/// Returns true if Winograd's algorithm beats the direct sum for a convolution with result `dst`.
 bool winograd_pays(const graph::Window& window, const Shape& dst);
 
-/// nullopt: the convolution cannot be unfolded, or nothing would change.
+/// Returns nullopt if the convolution cannot be unfolded, or nothing would change.
 std::optional<UnfoldedPlan> unfolded_plan(const graph::Window& window, const graph::Output& src,
                                           const graph::Output& dst, const CpuOptions& options);
 

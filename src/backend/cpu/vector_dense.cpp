@@ -11,9 +11,9 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Products above this size go to oneDNN, whose packing pays there.
+/// Largest product for our own kernels; oneDNN's packing pays above it.
 constexpr int64_t kLargestOwnProduct = 400'000'000;
-/// Sums of so few elements are done before a vector kernel has found its bearings.
+/// Fewest elements per sum for which a vector kernel pays.
 constexpr int64_t kFewElements = 32;
 
 }  // namespace

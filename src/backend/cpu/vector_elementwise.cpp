@@ -1,5 +1,5 @@
-// Elementwise ops by the vector loops of kernels/elementwise.h. They do not care about layout as long as all operands
-// lie alike: padding is computed along.
+// Elementwise ops by the vector loops of kernels/elementwise.h. They work in any layout as long as all operands lie
+// alike; padding is computed too.
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kernels/elementwise.h"
 
@@ -68,7 +68,7 @@ std::optional<BinaryFn> binary_fn(Op op) {
   }
 }
 
-/// Whether `row` repeats along the leading axes of `whole`: [.., n] against [.., 1, n].
+/// Returns true if `row` repeats along the leading axes of `whole`: [.., n] against [.., 1, n].
 bool is_row_of(const Shape& row, const Shape& whole) {
   int axis = whole.rank() - 1;
   int in_row = row.rank() - 1;

@@ -26,7 +26,7 @@ size_t scratch_bytes(const BatchConv& conv, ConvPass pass, int threads) {
   return static_cast<size_t>(batch_conv_scratch(conv, pass, threads)) * sizeof(float);
 }
 
-/// Planes of [height, width, lanes]: every layout of an image is one.
+/// Describes planes of [height, width, lanes], which covers every layout of an image.
 Pool pool_of(const KernelRequest& request, const Shape& src, const graph::Layout& layout) {
   Pool pool;
   pool.lanes = layout.block;

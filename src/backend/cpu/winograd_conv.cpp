@@ -1,5 +1,5 @@
-// Convolutions by Winograd's algorithm (kernels/winograd.h), as they are or unfolded into 3x3 ones (kernels/unfold.h).
-// It rounds differently, so it can be turned off.
+// Convolutions by Winograd's algorithm (kernels/winograd.h), directly or unfolded into 3x3 ones (kernels/unfold.h). It
+// rounds differently, so it can be turned off.
 #include <algorithm>
 
 #include "backend/cpu/kernel_list.h"
@@ -9,10 +9,10 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Tiles computed together: many enough for large products, few enough for the cache.
+/// Tiles computed together: enough for large products, few enough for the cache.
 constexpr int64_t kTilesAtOnce = 128;
 
-/// A convolution as Winograd's, perhaps over unfolded images.
+/// A convolution by Winograd's algorithm, possibly over unfolded images.
 struct Job {
   UnfoldedPlan plan;
   bool unfolded = false;
@@ -22,16 +22,16 @@ struct Job {
   [[nodiscard]] int64_t images_at_once() const {
     return std::clamp<int64_t>(kTilesAtOnce / conv.tiles(), 1, plan.batch);
   }
-  /// Floats of an image as the graph has it.
+  /// Returns the floats of one image in the graph.
   [[nodiscard]] int64_t image_size() const { return unfolded ? plan.unfold.image_size() : conv.image_size(); }
   [[nodiscard]] int64_t unfolded_images_size() const {
     return unfolded ? images_at_once() * plan.unfold.unfolded_size() : 0;
   }
-  /// Floats of the weights that the kernels see.
+  /// Returns the floats of the weights in the kernels' form.
   [[nodiscard]] int64_t weights_size() const { return plan.weights.elements(); }
 };
 
-/// The convolution as it is, if its images and results are blocked alike.
+/// Returns the convolution unchanged, if its images and results are blocked alike.
 std::optional<UnfoldedPlan> same_plan(const graph::Window& w, const graph::Output& src, const graph::Output& dst,
                                       const CpuOptions& options) {
   const Shape& image = src.type.shape;
@@ -50,7 +50,7 @@ std::optional<UnfoldedPlan> same_plan(const graph::Window& w, const graph::Outpu
   return plan;
 }
 
-/// The job for a convolution from src to dst; nullopt where Winograd does not pay.
+/// Returns the job for a convolution from src to dst; nullopt if Winograd does not pay.
 std::optional<Job> make_job(const graph::Window& w, const graph::Output& src, const graph::Output& dst,
                             const CpuOptions& options) {
   if (src.type.shape.elements() == 0 || dst.type.shape.elements() == 0) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Job> make_job(const graph::Window& w, const graph::Output& src, co
   return job;
 }
 
-/// Of memory that starts at whole cache lines.
+/// Returns the bytes of memory that starts at whole cache lines.
 size_t bytes_of(int64_t floats) { return (static_cast<size_t>(floats) * sizeof(float) + 63) / 64 * 64; }
 float* floats_at(std::byte* at) { return reinterpret_cast<float*>(at); }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Narrow = std::vector<Bf16>;
 
-/// Random values, rounded, and the same as floats.
+/// Random values rounded to bfloat16, and the same values as floats.
 struct Tensor {
   Tensor(int64_t size, uint64_t seed) : wide(random_buffer(size, seed, -2, 2)), narrow_bits(static_cast<size_t>(size)) {
     for (int64_t i = 0; i < size; ++i) {
@@ -71,7 +71,7 @@ TEST(Bf16, ReluAndItsGradient) {
   }
 }
 
-/// The same pool in float32, lane by lane as planes of their own.
+/// Runs the same pool in float32, with each lane as its own planes.
 Buffer lane_planes(Buffer& blocked, int64_t planes, int64_t pixels) {
   Buffer plain(planes * pixels * kBf16PoolLanes);
   for (int64_t p = 0; p < planes; ++p)

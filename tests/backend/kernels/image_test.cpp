@@ -1,4 +1,4 @@
-// Normalisation in every layout, and sampling that never reads or writes beyond its image.
+// Normalisation in every layout, and sampling, which must never read or write beyond its image.
 #include "backend/cpu/kernels/lrn.h"
 #include "backend/cpu/kernels/sampling.h"
 #include "backend/kernels/support.h"
@@ -6,7 +6,7 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Where channel c of position i of image n lies in [outer][channels / block][inner][block].
+/// Returns the place of channel c of position i of image n in [outer][channels / block][inner][block].
 int64_t at(const Lrn& s, int64_t n, int64_t c, int64_t i) {
   const int64_t blocks = (s.channels + s.block - 1) / s.block;
   return ((n * blocks + c / s.block) * s.inner + i) * s.block + c % s.block;
@@ -14,7 +14,7 @@ int64_t at(const Lrn& s, int64_t n, int64_t c, int64_t i) {
 
 int64_t stored(const Lrn& s) { return s.outer * ((s.channels + s.block - 1) / s.block) * s.block * s.inner; }
 
-/// Random values, zero in the channels that pad the last block.
+/// Random values, zero in the pad channels of the last block.
 Buffer draw(const Lrn& s, uint64_t seed) {
   Buffer values(stored(s));
   base::Sequence random(seed, 1);
@@ -68,7 +68,7 @@ TEST(LrnKernels, AgreeWithTheDefinitionInEveryLayout) {
   }
 }
 
-/// Points far outside, at the edges and at no number at all: reading them must stay inside the image.
+/// Points far outside, at the edges, and NaN: reading them must stay inside the image.
 TEST(SamplingKernels, StayInsideTheImageWhateverThePoints) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> coordinates{-1.0F, 1.0F,  -1.1F,     1.1F,       0.0F, 1e30F, -1e30F,

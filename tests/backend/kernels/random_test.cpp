@@ -1,4 +1,4 @@
-// The vector kernels give the very bits of base/random.h, for any width, row, step and number of threads.
+// The vector kernels are bit-identical to base/random.h, for any width, row, step and number of threads.
 #include "backend/cpu/kernels/random.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr uint64_t kFirstRow = 1000;
 
 RandomRows shape_of(int64_t rows, int64_t width) { return {kPhilox.key(), kStep, kFirstRow, rows, width}; }
 
-/// The four words that element j of row r is made from.
+/// Returns the four words behind element j of row r.
 base::Philox::Block words_at(int64_t r, int64_t j) {
   const uint64_t row = (kFirstRow + static_cast<uint64_t>(r)) << 32;
   return kPhilox(kStep, row | static_cast<uint64_t>(j / 4));

@@ -1,4 +1,4 @@
-// What the kernel tests share: seeded values in guarded buffers, and a comparison that knows about rounding.
+// Parts that the kernel tests share: seeded values in guarded buffers, and a comparison that allows for rounding.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace lockstep::backend::cpu {
 
-/// Floats between two fences; the destructor fails the test if a fence was written to. The data is 64-byte aligned,
-/// as scratch must be, unless `shift` floats are asked for.
+/// Floats between two fences. The destructor fails the test if a fence was overwritten. The data is 64-byte aligned, as
+/// scratch must be, or shifted by `shift` floats.
 class Buffer {
  public:
   explicit Buffer(int64_t size, int64_t shift = 0)

@@ -37,7 +37,7 @@ class LeNet(nn.Module):
 
 
 class Small(nn.Module):
-    """What LeNet does not have: strides, average pooling, flatten, scalars, a mean over the image."""
+    """Ops that LeNet does not have: strides, average pooling, flatten, scalars, a mean over the image."""
 
     def __init__(self):
         super().__init__()
@@ -66,7 +66,7 @@ def write_expected(name, model):
 
 
 def remove_traces(path):
-    """The newer exporter notes the lines of Python that made each node."""
+    """Removes the lines of Python that the newer exporter notes for each node."""
     model = onnx.load(path)
     for part in [*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, model.graph]:
         del part.metadata_props[:]

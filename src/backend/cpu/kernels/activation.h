@@ -1,4 +1,4 @@
-// Activations that a kernel can apply to its result before handing it on.
+// Activations that a kernel can apply to its result.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@ namespace lockstep::backend::cpu {
 
 enum class Activation { none, relu, tanh, sigmoid };
 
-/// Tanh and sigmoid are applied in a second pass over values just stored; the tiles themselves apply ReLU.
+/// Returns true for tanh and sigmoid, which a second pass applies to values just stored. The tiles themselves apply
+/// ReLU.
 inline bool is_smooth(Activation activation) {
   return activation == Activation::tanh || activation == Activation::sigmoid;
 }

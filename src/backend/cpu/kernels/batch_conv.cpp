@@ -24,14 +24,14 @@ constexpr int kColumns = kRegisters == 32 ? 4 : 2;
 
 struct Tile {
   const float* src;      // channel 0, first valid row, position 0
-  const float* weights;  // of the tile's first channel, source channel 0, first valid row, tap 0
-  const float* bias;     // of the tile's first channel, or null
+  const float* weights;  // weights at the tile's first channel, source channel 0, first valid row, tap 0
+  const float* bias;     // bias at the tile's first channel, or null
   float* dst;
   int64_t rows;     // valid rows of taps
   int64_t columns;  // index of the first output column
 };
 
-/// Which taps of each column of a border tile lie inside the source.
+/// The taps of each column of a border tile that lie inside the source.
 template <int Columns>
 struct ValidTaps {
   ValidTaps(const TapAxis& axis, int64_t column) {
@@ -46,7 +46,7 @@ struct ValidTaps {
     return static_cast<uint64_t>(tap - from[x]) < static_cast<uint64_t>(size[x]);
   }
 
-  /// The columns move one way over the source, so if the outer ones have the tap, all have.
+  /// Columns move one way over the source, so if the outer ones have the tap, all have.
   [[nodiscard]] HWY_INLINE bool all(int64_t tap) const { return has(0, tap) && has(Columns - 1, tap); }
 
   int64_t from[Columns];
@@ -68,7 +68,7 @@ HWY_INLINE void add_tap(D d, const float* HWY_RESTRICT src, int64_t src_column, 
   }
 }
 
-/// Adds one tap to those columns that have it.
+/// Adds one tap to the columns that have it.
 template <int Columns, size_t... X, class D, class V, int Channels>
 HWY_INLINE void add_border_tap(std::index_sequence<X...>, const ValidTaps<Columns>& valid, int64_t tap, D d,
                                const float* src, int64_t src_column, const float* weights, int64_t weights_dst,
@@ -77,7 +77,7 @@ HWY_INLINE void add_border_tap(std::index_sequence<X...>, const ValidTaps<Column
   ((valid.has(X, tap) ? add_tap<X, X + 1>(d, src, src_column, weights, weights_dst, acc) : void()), ...);
 }
 
-/// Sums all taps of Channels x Columns outputs. A border tile asks for each tap which columns have it.
+/// Sums all taps of Channels x Columns outputs. A border tile checks for each tap which columns have it.
 template <int Lanes, int Channels, int Columns, bool Border>
 void conv_tile(const TapsJob& job, const Tile& tile) {
   const hn::FixedTag<float, Lanes> d;
@@ -142,7 +142,7 @@ constexpr TileTable tile_table(std::index_sequence<C...>) {
 template <int Lanes, bool Border>
 constexpr TileTable kTiles = tile_table<Lanes, Border>(std::make_index_sequence<kChannels>());
 
-/// The columns of `range`, in tiles of nearly equal width.
+/// Computes the columns of `range`, in tiles of nearly equal width.
 template <int Lanes, bool Border>
 void conv_columns(const TapsJob& job, Tile tile, int channels, base::Range range) {
   const auto parts = static_cast<int>((range.size() + kColumns - 1) / kColumns);
@@ -155,7 +155,7 @@ void conv_columns(const TapsJob& job, Tile tile, int channels, base::Range range
   }
 }
 
-/// One output row of one block and of a tile's channels.
+/// Computes one output row of one block and of a tile's channels.
 template <int Lanes>
 void conv_row(const TapsJob& job, int64_t block, int64_t row, base::Range channels, base::Range interior) {
   const base::Range taps = job.rows.valid_taps(row);
@@ -179,7 +179,7 @@ void conv_row(const TapsJob& job, int64_t block, int64_t row, base::Range channe
   }
 }
 
-/// A thread's share of the (block, row, channel tile) triples.
+/// Computes a thread's share of the (block, row, channel tile) triples.
 template <int Lanes>
 void conv_share(const TapsJob& job, int thread, int threads) {
   const auto tiles = static_cast<int>((job.dst_channels + kChannels - 1) / kChannels);

@@ -12,7 +12,7 @@
 namespace lockstep::backend::cpu {
 
 struct BatchConv {
-  int lanes = 0;  ///< what batch_lanes(batch) said
+  int lanes = 0;  ///< result of batch_lanes(batch)
   int64_t batch = 0;
   int64_t in_channels = 0;
   int64_t in_height = 0;
@@ -26,7 +26,7 @@ struct BatchConv {
 
 enum class ConvPass { forward, backward_data, backward_weights };
 
-/// Floats of scratch that this pass needs (may be 0); the scratch is 64-byte aligned.
+/// Returns the floats of scratch that this pass needs (may be 0); the scratch is 64-byte aligned.
 int64_t batch_conv_scratch(const BatchConv& conv, ConvPass pass, int threads);
 
 /// dst = activation(conv(src, weights) + bias); `bias` may be null.

@@ -1,6 +1,6 @@
-// How forward convolution and its gradient by the data are one computation: every output is a sum over taps, and a
-// tap pairs one source position with one weight. Forward, tap t of output i reads source i * stride - pad + t;
-// backward, outputs of one residue modulo the stride read sources that run against the taps.
+// One computation for forward convolution and its gradient by the data. Every output is a sum over taps, and a tap
+// pairs one source position with one weight. Forward, tap t of output i reads source i * stride - pad + t. Backward,
+// outputs of one residue modulo the stride read sources in the opposite direction of the taps.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct TapAxis {
   int64_t kernel_step = 1;
   int64_t size = 0;  ///< source positions
 
-  /// The taps of output i that lie inside the source.
+  /// Returns the taps of output i that lie inside the source.
   [[nodiscard]] base::Range valid_taps(int64_t i) const {
     const int64_t at = base + i * base_step;
     base::Range range{std::max<int64_t>(0, -at), std::min(taps, size - at)};
@@ -33,7 +33,7 @@ struct TapAxis {
     return range;
   }
 
-  /// The outputs all of whose taps lie inside the source.
+  /// Returns the outputs with all taps inside the source.
   [[nodiscard]] base::Range interior() const {
     base::Range range{0, count};
     while (range.begin < count && valid_taps(range.begin).size() < taps) ++range.begin;
@@ -46,7 +46,7 @@ inline TapAxis forward_axis(int64_t in_size, int64_t out_size, int64_t kernel, i
   return {.count = out_size, .base = -pad, .base_step = stride, .taps = kernel, .size = in_size};
 }
 
-/// The outputs (positions of the image) that are congruent to `residue` modulo the stride.
+/// Returns the axis of the outputs (positions of the image) congruent to `residue` modulo the stride.
 inline TapAxis backward_axis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride, int64_t pad,
                              int64_t residue) {
   const int64_t first_tap = (residue + pad) % stride;
@@ -61,7 +61,7 @@ inline TapAxis backward_axis(int64_t in_size, int64_t out_size, int64_t kernel, 
           .size = out_size};
 }
 
-/// A whole computation; strides of src and dst count vectors of `lanes`, those of weights floats.
+/// A whole computation. Strides of src and dst count vectors of `lanes`, those of weights floats.
 struct TapsJob {
   int lanes = 0;
   TapAxis rows;

@@ -33,7 +33,7 @@ struct Tile {
   base::Range taps;
 };
 
-/// Adds one output row to the accumulators; columns in `inner` have all taps, others ask.
+/// Adds one output row to the accumulators. Columns in `inner` have all taps; the others are checked.
 template <int Lanes, int Channels, int Taps, class V>
 HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, const float* HWY_RESTRICT src,
                         int64_t first_tap, base::Range inner, V (&acc)[Channels][Taps]) {
@@ -70,7 +70,7 @@ HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, c
   border(inner.end, job.dst_width);
 }
 
-/// The tile's sums over `blocks`, added to `total` (the plain weights).
+/// Adds the tile's sums over `blocks` to `total` (the plain weights).
 template <int Lanes, int Channels, int Taps>
 void weights_tile(const WeightsJob& job, const Tile& tile, base::Range blocks, float* total) {
   const hn::FixedTag<float, Lanes> d;
@@ -149,7 +149,7 @@ void bias_sums(const WeightsJob& job, base::Range channels, base::Range blocks, 
   }
 }
 
-/// How the weights are cut into tiles. Tiles of the same channels follow each other: they read the same diff_dst.
+/// The cut of the weights into tiles. Tiles of the same channels follow each other, since they read the same diff_dst.
 struct Tiling {
   explicit Tiling(const WeightsJob& job)
       : taps(static_cast<int>((job.kernel_width + kTaps - 1) / kTaps)),
@@ -171,7 +171,7 @@ struct Tiling {
   int64_t count;
 };
 
-/// A thread's share of the weights over its blocks, a few blocks at a time so that they stay in cache.
+/// Computes a thread's share of the weights over its blocks, a few blocks at a time so that they stay in cache.
 template <int Lanes>
 void weights_share(const WeightsJob& job, const WeightsShare& share) {
   const Tiling tiling(job);
@@ -208,7 +208,7 @@ HWY_EXPORT(conv_weights);
 /// Multiplications that pay for one more thread.
 constexpr int64_t kGrain = 100'000;
 
-/// Bytes of src and diff_dst that may be gone through repeatedly.
+/// Bytes of src and diff_dst that may be read repeatedly.
 constexpr int64_t kCacheBytes = 400'000;
 
 int64_t weights_size(const BatchConv& conv) {
@@ -220,7 +220,8 @@ base::Split split_of(const BatchConv& conv, int threads) {
   return base::split_for(work, kGrain, threads);
 }
 
-/// Threads share the blocks if these divide well, each with sums of its own; else they share the weights.
+/// Returns true if threads split the blocks, each with its own sums, which they do if blocks divide well. Otherwise
+/// they split the weights.
 bool splits_blocks(const BatchConv& conv, int threads) {
   const int64_t blocks = batch_blocks(conv.batch, conv.lanes);
   return threads > 1 && (blocks % threads == 0 || blocks >= 8 * threads);

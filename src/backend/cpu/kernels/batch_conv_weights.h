@@ -1,4 +1,4 @@
-// What a thread must know to compute its share of a convolution's gradient by the weights.
+// Arguments of a thread that computes its share of a convolution's gradient by the weights.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ struct WeightsJob {
   int64_t kernel_height = 0;
   int64_t kernel_width = 0;
   int64_t stride_rows = 1;
-  int64_t stride = 1;  ///< of columns
+  int64_t stride = 1;  ///< stride of columns
   int64_t pad_top = 0;
   int64_t pad_left = 0;
-  int64_t group = 1;  ///< blocks to go through together
+  int64_t group = 1;  ///< blocks processed together
   const float* src = nullptr;
   const float* diff_dst = nullptr;
 
@@ -33,19 +33,19 @@ struct WeightsJob {
     return ((out * src_channels + in) * kernel_height + row) * kernel_width;
   }
 
-  /// Outputs in [0, outs) whose source position out * step + offset lies in [0, size).
+  /// Returns the outputs in [0, outs) whose source position out * step + offset lies in [0, size).
   static base::Range inside(int64_t outs, int64_t step, int64_t offset, int64_t size) {
     const int64_t begin = std::clamp<int64_t>((std::max<int64_t>(-offset, 0) + step - 1) / step, 0, outs);
     const int64_t end = size - offset <= 0 ? 0 : (size - offset + step - 1) / step;
     return {begin, std::clamp(end, begin, outs)};
   }
 
-  /// Output rows for which this kernel row meets the image.
+  /// Returns the output rows for which this kernel row meets the image.
   [[nodiscard]] base::Range valid_rows(int64_t kernel_row) const {
     return inside(dst_height, stride_rows, kernel_row - pad_top, src_height);
   }
 
-  /// Output columns for which all these taps meet the image.
+  /// Returns the output columns for which all these taps meet the image.
   [[nodiscard]] base::Range inner_columns(base::Range taps) const {
     const base::Range low = inside(dst_width, stride, taps.begin - pad_left, src_width);
     const base::Range high = inside(dst_width, stride, taps.end - 1 - pad_left, src_width);
@@ -54,7 +54,7 @@ struct WeightsJob {
   }
 };
 
-/// The blocks and the part of the weights that a thread sums, and where to (zeroed before).
+/// The blocks and the part of the weights that a thread sums, and the destination (zeroed before).
 struct WeightsShare {
   base::Range blocks;
   int tile_part = 0;

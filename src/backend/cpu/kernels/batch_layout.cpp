@@ -19,7 +19,7 @@ int batch_lanes(int64_t batch) {
     case Isa::avx512:
       break;
   }
-  // Half vectors when they spare at least a quarter of the lanes.
+  // Half vectors, if they spare at least a quarter of the lanes.
   return 4 * batch_blocks(batch, 8) * 8 <= 3 * batch_blocks(batch, 16) * 16 ? 8 : 16;
 }
 

@@ -1,15 +1,16 @@
 // The batch-blocked layout: a logical [N, C, H, W] or [N, F] tensor stored as [ceil(N / L)][C][H][W][L], so that
 // the L lanes of a vector hold L images and every lane is busy whatever the number of channels.
 //
-// When N is no multiple of L the last block has pad lanes. Forward values there may be anything finite; gradients
-// there are zero, so that sums over the batch are right. Kernels keep it so: zeros stay zeros in backward passes.
+// If N is not a multiple of L, the last block has pad lanes. Forward values there may be any finite number. Gradients
+// there are zero, so that sums over the batch are right. Kernels preserve this: zeros stay zeros in backward passes.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::backend::cpu {
 
-/// Images side by side for this batch on the active instruction set (16, 8 or 4); 0 if the batch is too small to pay.
+/// Returns the images side by side for this batch on the active instruction set (16, 8 or 4); 0 if the batch is too
+/// small.
 int batch_lanes(int64_t batch);
 
 inline int64_t batch_blocks(int64_t batch, int lanes) { return (batch + lanes - 1) / lanes; }

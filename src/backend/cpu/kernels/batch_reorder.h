@@ -1,14 +1,15 @@
-// Between the batch-blocked layout [blocks][rest][lanes] (batch_layout.h), plain [batch, rest] and channel blocks.
+// Conversions between the batch-blocked layout [blocks][rest][lanes] (batch_layout.h), plain [batch, rest] and channel
+// blocks.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::backend::cpu {
 
-/// Pad lanes of `blocked` become zero.
+/// Sets the pad lanes of `blocked` to zero.
 void to_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* plain, float* blocked, int threads);
 
-/// Pad lanes of `blocked` are not read into `plain`.
+/// Ignores the pad lanes of `blocked`.
 void from_batch_blocked(int lanes, int64_t batch, int64_t rest, const float* blocked, float* plain, int threads);
 
 /// An image tensor in both blocked layouts: [blocks][channels][inner][lanes] and [batch][channels /
@@ -21,7 +22,7 @@ struct BothBlocked {
   int block = 0;
 };
 
-/// Between the two; what pads the result becomes zero.
+/// Converts between the two; sets the padding of the result to zero.
 void batch_to_channel_blocked(const BothBlocked& shape, const float* src, float* dst, int threads);
 void channel_to_batch_blocked(const BothBlocked& shape, const float* src, float* dst, int threads);
 

@@ -1,4 +1,4 @@
-// Vectors of floats from and to memory that holds bfloat16. Included once per target, hence the odd guard.
+// Loads and stores vectors of floats as bfloat16. Included once per target, hence the unusual guard.
 #if defined(LOCKSTEP_CPU_BF16_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_BF16_INL_H
 #undef LOCKSTEP_CPU_BF16_INL_H

@@ -21,7 +21,7 @@ inline Bf16 narrow(float value) {
 void to_bf16(const float* src, Bf16* dst, int64_t count, int threads);
 void from_bf16(const Bf16* src, float* dst, int64_t count, int threads);
 
-/// dst = max(src, 0), and dst = diff where the ReLU's result y is positive, else 0. dst may be a source.
+/// dst = max(src, 0), and dst = diff if the ReLU's result y is positive, else 0. dst may be a source.
 void relu_bf16(const Bf16* src, Bf16* dst, int64_t count, int threads);
 void relu_grad_bf16(const Bf16* y, const Bf16* diff, Bf16* dst, int64_t count, int threads);
 

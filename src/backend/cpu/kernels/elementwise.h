@@ -8,7 +8,7 @@ namespace lockstep::backend::cpu {
 /// scale: alpha * x; add_scalar: x + alpha.
 enum class UnaryFn { relu, tanh, sigmoid, softplus, exp, log, sqrt, square, neg, abs, scale, add_scalar };
 
-/// The gradients take the forward result y (of softplus and abs the input x) first and the incoming gradient second.
+/// The gradients take the forward result y (for softplus and abs the input x) first and the incoming gradient second.
 enum class BinaryFn { add, sub, mul, div, max, min, relu_grad, tanh_grad, sigmoid_grad, softplus_grad, abs_grad };
 
 void unary(UnaryFn fn, const float* src, float* dst, int64_t count, float alpha, int threads);

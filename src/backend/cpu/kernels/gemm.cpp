@@ -31,7 +31,7 @@ Gemm with_strides(Gemm shape) {
   return shape;
 }
 
-/// Vectors along n would leave a fifth of their lanes idle or more.
+/// Returns true if vectors along n would leave a fifth of their lanes idle or more.
 bool is_skinny(int64_t n, int64_t lanes) {
   const int64_t padded = (n + lanes - 1) / lanes * lanes;
   return n <= kMaxFlatColumns && 5 * n < 4 * padded;

@@ -21,10 +21,10 @@ struct Gemm {
   int64_t ldb = 0;
   int64_t ldc = 0;
   Activation activation = Activation::none;
-  bool accumulate = false;  ///< adds to C instead; without bias, and only where n fills whole vectors
+  bool accumulate = false;  ///< adds to C; without bias, and only if n fills whole vectors
 };
 
-/// Floats of scratch that `gemm` needs for this shape (may be 0).
+/// Returns the floats of scratch that `gemm` needs for this shape (may be 0).
 int64_t gemm_scratch(const Gemm& shape, int threads);
 
 /// `bias` may be null; `scratch` is 64-byte aligned and may be null if gemm_scratch says 0.

@@ -1,6 +1,6 @@
-// Products too small for tiles: a few rows times a B narrower than a vector, and outer products that narrow. The
-// matrix is read or written as one long array; after `flat_period` vectors its rows begin again at lane 0, so the
-// same permutations of A serve every period.
+// Products too small for tiles: a few rows times a B narrower than a vector, and outer products equally narrow. The
+// matrix is read or written as one long array. After `flat_period` vectors its rows begin again at lane 0, so the same
+// permutations of A serve every period.
 #include <array>
 #include <utility>
 

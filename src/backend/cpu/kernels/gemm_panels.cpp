@@ -35,7 +35,7 @@ struct Tile {
   bool accumulate;
 };
 
-/// With Tail the last vector has only `last` columns.
+/// With Tail, the last vector has only `last` columns.
 template <int Rows, int Vectors, bool Tail>
 void panel_tile(const Tile& tile) {
   const Full d;
@@ -127,7 +127,7 @@ void pack_vector(const float* src, int64_t ld, int64_t columns, int64_t k, float
   }
 }
 
-/// The same for several vectors of a B that is not transposed, row by row.
+/// Copies several vectors of a B that is not transposed, row by row.
 void copy_panel(const float* src, int64_t ld, int64_t columns, int64_t k, int64_t vectors, float* dst) {
   const Full d;
   const int64_t last = columns - (vectors - 1) * kLanes;
@@ -151,7 +151,7 @@ void pack_panel(const GemmJob& job, base::Range vectors, float* panel) {
   }
 }
 
-/// All `rows` of one panel.
+/// Computes all `rows` of one panel.
 void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float* packed) {
   const Gemm& s = job.shape;
   const int64_t column = vectors.begin * kLanes;
@@ -180,11 +180,11 @@ void panel_rows(const GemmJob& job, base::Range rows, base::Range vectors, float
 /// Floats of a cache line: threads that write to the same lines slow each other down.
 constexpr int64_t kLine = 16;
 
-/// Floats of B that no longer stay in a core's own cache.
+/// Floats of B that no longer fit a core's own cache.
 constexpr int64_t kLargeB = 1 << 18;
 
-/// Threads share the rows, or the columns when there are few rows, or when each can pack or read its own part of a
-/// large B without writing to the other's lines.
+/// Returns true if threads split the columns: when there are few rows, or when each can pack or read its own part of a
+/// large B without writing to the others' cache lines. Otherwise they split the rows.
 bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
   const Gemm& s = job.shape;
   const bool packed = job.plan == GemmPlan::packed_panels;
@@ -192,7 +192,7 @@ bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
   return vectors >= threads && (s.ldc % kLine == 0 || s.m < kLine * threads);
 }
 
-/// A thread's share of C.
+/// Computes a thread's share of C.
 void panels(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
   const int64_t all = (s.n + kLanes - 1) / kLanes;

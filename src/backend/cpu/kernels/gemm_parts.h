@@ -44,7 +44,7 @@ void gemm_columns(const GemmJob& job, int thread, int threads);
 void gemm_flat_rows(const GemmJob& job);
 void gemm_flat_outer(const GemmJob& job);
 
-/// Vectors in one period of rows of n floats: after so many vectors a row begins again at lane 0.
+/// Returns the vectors in one period of rows of n floats; after that many vectors a row begins again at lane 0.
 int64_t flat_period(int64_t n, int64_t lanes);
 constexpr int64_t kMaxFlatPeriod = 10;
 constexpr int64_t kMaxFlatColumns = 32;

@@ -1,5 +1,5 @@
-// Products whose C is narrower than a vector. `dots` puts vectors along k, so B must be stored [n, k]; `columns` puts
-// them along m, so A must be stored [k, m]. Either way all lanes work, where vectors along n would idle.
+// Products whose C is narrower than a vector. `dots` puts vectors along k, so B must be stored [n, k]. `columns` puts
+// them along m, so A must be stored [k, m]. Both keep all lanes busy; vectors along n would idle.
 #include <array>
 #include <utility>
 
@@ -157,7 +157,7 @@ int64_t dots_scratch(const GemmJob& job, int threads) { return job.shape.n * pad
 constexpr int kStrip = 2;  // vectors along m
 constexpr int kColumns = kRegisters == 32 ? 10 : 5;
 
-/// Rows of B ahead of which A is fetched: its rows are far apart.
+/// Rows of B by which A is prefetched ahead: its rows are far apart.
 constexpr int64_t kPrefetch = 8;
 
 struct ColumnTile {
@@ -169,12 +169,12 @@ struct ColumnTile {
   float* c;
   int64_t c_row;
   int64_t k;
-  int64_t rows;  // of this tile, at most kStrip * kLanes
+  int64_t rows;  // rows of this tile, at most kStrip * kLanes
   bool relu;
 };
 
-/// Writes `rows` rows of Columns floats from Columns vectors. Rows that follow each other without a gap (c_row is
-/// Columns) are stored whole: the next row overwrites what was too much.
+/// Writes `rows` rows of Columns floats from Columns vectors. Rows without a gap (c_row is Columns) are stored whole;
+/// the next row overwrites the surplus.
 template <int Columns>
 HWY_INLINE void store_transposed(const V* columns, float* c, int64_t c_row, int64_t rows) {
   const Full d;

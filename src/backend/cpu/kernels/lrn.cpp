@@ -17,12 +17,12 @@ namespace {
 using V = hn::Vec<Full>;
 
 /// Vectors that together hold all channels of some pixels. Lanes are pixels (one vector per channel) or channels (one
-/// pixel); either way the terms of neighbouring channels lie `step` floats apart in scratch.
+/// pixel). Either way the terms of neighbouring channels lie `step` floats apart in scratch.
 struct Group {
   int64_t vectors = 0;
-  int64_t step = 0;    ///< floats from a channel to the next, in scratch
+  int64_t step = 0;    ///< floats between channels, in scratch
   int64_t used = 0;    ///< lanes in use
-  int64_t stride = 0;  ///< floats from a vector to the next, in memory: `together` of them side by side
+  int64_t stride = 0;  ///< floats between vectors, in memory: `together` of them side by side
   int64_t together = 1;
 
   [[nodiscard]] HWY_INLINE int64_t at(int64_t v) const {

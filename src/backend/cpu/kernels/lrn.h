@@ -5,8 +5,8 @@
 
 namespace lockstep::backend::cpu {
 
-/// A tensor [outer][channels / block][inner][block]: plain and batch-blocked with block 1 (`inner` then counts the
-/// lanes too), channel-blocked with the vector's width or a multiple of it. Channels that pad the last block are zero.
+/// A tensor [outer][channels / block][inner][block]. Plain and batch-blocked tensors have block 1 (`inner` then counts
+/// the lanes too); channel-blocked ones have the vector's width or a multiple. Pad channels of the last block are zero.
 struct Lrn {
   int64_t outer = 0;
   int64_t channels = 0;
@@ -18,9 +18,9 @@ struct Lrn {
   float bias = 0;
 };
 
-/// Whether this instruction set has kernels for the block.
+/// Returns true if this instruction set has kernels for the block.
 bool lrn_takes_block(int block);
-/// Floats of scratch that both passes need.
+/// Returns the floats of scratch that both passes need.
 int64_t lrn_scratch(const Lrn& shape, int threads);
 
 void lrn(const Lrn& shape, const float* src, float* dst, float* scratch, int threads);

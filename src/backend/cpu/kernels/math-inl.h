@@ -1,5 +1,5 @@
-// Functions of vectors of floats, compiled once per instruction set: Highway's, made right at the ends of their
-// range (infinities, NaN), and what is built from them. Included after hwy/foreach_target.h.
+// Functions of vectors of floats, compiled once per instruction set: Highway's, corrected at the ends of their range
+// (infinities, NaN), and functions built from them. Included after hwy/foreach_target.h.
 #if defined(LOCKSTEP_CPU_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_MATH_INL_H
 #undef LOCKSTEP_CPU_MATH_INL_H
@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// `value`, or NaN where x is NaN.
+/// Returns `value`, or NaN where x is NaN.
 template <class V>
 HWY_INLINE V keep_nan(V x, V value) {
   return hn::IfThenElse(hn::Eq(x, x), value, x);

@@ -16,7 +16,7 @@ namespace lockstep::backend::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// The part of window `index` that lies inside the image.
+/// Returns the part of window `index` inside the image.
 base::Range clip(int64_t index, int64_t stride, int64_t pad, int64_t kernel, int64_t size) {
   const int64_t begin = index * stride - pad;
   return {std::max<int64_t>(begin, 0), std::min(begin + kernel, size)};
@@ -30,7 +30,7 @@ base::Range window_columns(const Pool& pool, int64_t x) {
   return clip(x, pool.window.stride_width, pool.window.pad_left, pool.window.kernel_width, pool.in_width);
 }
 
-/// No padding, no overlap, nothing left over: every pixel belongs to exactly one window.
+/// Returns true if every pixel belongs to exactly one window: no padding, no overlap, no rest.
 bool tiles_exactly(const Pool& pool, int64_t kernel) {
   const Window2d& w = pool.window;
   return w.kernel_height == kernel && w.kernel_width == kernel && w.stride_height == kernel &&
@@ -59,7 +59,7 @@ HWY_INLINE hn::Vec<D> maximum(D d, const Pool& pool, const float* src, base::Ran
   return best;
 }
 
-/// The 2 x 2 windows of two source rows.
+/// Pools the 2 x 2 windows of two source rows.
 template <class D>
 HWY_INLINE void max_row2(D d, const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom, float* HWY_RESTRICT dst,
                          int64_t count) {
@@ -85,7 +85,7 @@ void max_plane(D d, const Pool& pool, const float* src, float* dst) {
                         HWY_ATTR { hn::StoreU(maximum(d, pool, src, rows, columns), d, dst + out * pool.lanes); });
 }
 
-/// The gradient of a window goes to its first maximum; through a ReLU, only if that is positive.
+/// Passes the gradient of a window to its first maximum; through a ReLU, only if that is positive.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V passed_on(D d, V best, V diff, bool through_relu) {
   return through_relu ? hn::IfThenElseZero(hn::Gt(best, hn::Zero(d)), diff) : diff;

@@ -24,8 +24,8 @@ struct Pool {
 
 void max_pool(const Pool& pool, const float* src, float* dst, int threads);
 
-/// Finds the maxima again from `src`. With `through_relu`, src is the output of a ReLU and diff_src is the gradient
-/// of that ReLU's input: windows whose maximum is not positive pass nothing on.
+/// Finds the maxima again from `src`. With `through_relu`, src is the output of a ReLU and diff_src is the gradient of
+/// that ReLU's input: windows whose maximum is not positive pass no gradient.
 void max_pool_backward(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
                        int threads);
 

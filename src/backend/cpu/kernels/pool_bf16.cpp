@@ -16,7 +16,7 @@ namespace lockstep::backend::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// A pixel is 16 channels: one vector with AVX-512, several of what there is elsewhere.
+/// A pixel is 16 channels: one vector with AVX-512, several with narrower sets.
 using Tag = hn::CappedTag<float, kBf16PoolLanes>;
 constexpr int64_t kPixel = kBf16PoolLanes;
 constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(Tag()));
@@ -72,8 +72,8 @@ void forward_plane(const Pool& pool, const Bf16* src, Bf16* dst) {
   }
 }
 
-/// The rows of diff_src that windows still add to, in float32: as many as a window is high. Row y lies at y modulo
-/// that.
+/// The rows of diff_src that windows still add to, in float32: as many as a window is high. Row y is stored at y modulo
+/// that height.
 class OpenRows {
  public:
   OpenRows(const Pool& pool, Bf16* diff_src, float* memory)

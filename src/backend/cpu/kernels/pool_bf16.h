@@ -8,7 +8,7 @@ namespace lockstep::backend::cpu {
 
 constexpr int kBf16PoolLanes = 16;
 
-/// Floats of scratch that the backward passes need.
+/// Returns the floats of scratch that the backward passes need.
 int64_t pool_bf16_scratch(const Pool& pool, int threads);
 
 void max_pool_bf16(const Pool& pool, const Bf16* src, Bf16* dst, int threads);

@@ -25,8 +25,8 @@ using W64 = hn::Vec<Wide>;
 constexpr int64_t kBlocks = kLanes / 2;
 constexpr int64_t kGroup = 2 * kLanes;
 
-/// The four words of kBlocks blocks, each in the lower half of a 64-bit lane; the upper halves hold anything. Lanes are
-/// so ordered that interleaving gives the elements in order: the even ones first.
+/// The four words of kBlocks blocks, each in the lower half of a 64-bit lane; the upper halves hold any value. Lanes
+/// are ordered so that interleaving gives the elements in order, the even ones first.
 struct Blocks {
   W64 word[4];
 };

@@ -101,7 +101,7 @@ HWY_EXPORT(sum_share);
 /// Elements that pay for one more thread.
 constexpr int64_t kGrain = 16'384;
 
-/// A long array is summed in so many parts, whoever sums them, and the parts in order.
+/// Number of parts in which a long array is summed; independent of the threads. The parts are added in order.
 constexpr int kParts = 64;
 
 /// Columns that one thread takes together: a cache line.

@@ -1,4 +1,4 @@
-// Sums, in an order that depends only on the sizes and the instruction set, never on the number of threads.
+// Sums in an order that depends only on the sizes and the instruction set, never on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ void column_sums(const float* src, float* dst, int64_t rows, int64_t count, int 
 /// dst[r] = sum over i of src[r][i].
 void row_sums(const float* src, float* dst, int64_t rows, int64_t count, int threads);
 
-/// Accumulated in double.
+/// Returns the sum, accumulated in double.
 double sum(const float* src, int64_t count, int threads);
 
 }  // namespace lockstep::backend::cpu

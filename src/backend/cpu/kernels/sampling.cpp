@@ -15,7 +15,7 @@ namespace {
 
 using V = hn::Vec<Full>;
 
-/// Up to a vector of (x, y) points; zeros behind the last.
+/// Loads up to a vector of (x, y) points; zeros behind the last.
 HWY_INLINE void load_points(const float* src, int64_t count, V& x, V& y) {
   const Full d;
   if (count >= kLanes) return hn::LoadInterleaved2(d, src, x, y);
@@ -96,7 +96,7 @@ HWY_INLINE Neighbours neighbours(V coordinate, float scale, float shift, int64_t
   const auto outside = hn::Or(hn::Lt(below, zero), hn::Gt(below, last));
   for (int k = 0; k < 2; ++k) {
     const V pixel = k == 0 ? result.first : hn::Add(result.first, one);
-    const V hat = hn::Max(zero, hn::Sub(one, hn::Abs(hn::Sub(at, pixel))));  // of NaN stays NaN
+    const V hat = hn::Max(zero, hn::Sub(one, hn::Abs(hn::Sub(at, pixel))));  // NaN stays NaN
     const V falling = hn::IfThenElseZero(hn::Eq(pixel, below), hn::Set(d, -scale));
     const V slope = hn::IfThenElse(hn::Eq(pixel, hn::Add(below, one)), hn::Set(d, scale), falling);
     result.weight[k] = clipped ? hn::IfThenZeroElse(outside, hat) : hat;
@@ -105,8 +105,8 @@ HWY_INLINE Neighbours neighbours(V coordinate, float scale, float shift, int64_t
   return result;
 }
 
-/// Points that are worked on together: what vectors find out about them is read back one by one, later, since loads
-/// that follow too closely on narrower stores wait.
+/// Points processed together. Results in vectors are read back one by one, later, since a load too soon after narrower
+/// stores stalls.
 constexpr int64_t kStrip = 128;
 
 struct Strip {
@@ -158,7 +158,7 @@ struct Corners {
     hn::LoadInterleaved2(Full(), strip.upper + 2 * i, upper[0], upper[1]);
     hn::LoadInterleaved2(Full(), strip.lower + 2 * i, lower[0], lower[1]);
   }
-  /// Interpolated with these weights across and down.
+  /// Interpolates with these weights across and down.
   HWY_INLINE V mix(const float (&x)[2][kStrip], const float (&y)[2][kStrip], int64_t i) const {
     const Full d;
     const V left = hn::Load(d, x[0] + i);

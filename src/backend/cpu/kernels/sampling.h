@@ -1,5 +1,5 @@
-// Sampling grids and bilinear interpolation over plain images [N, C, H, W] and grids [N, points, 2] of (x, y).
-// Threads share out the images, so each sum is made by one thread in one order.
+// Sampling grids and bilinear interpolation over plain images [N, C, H, W] and grids [N, points, 2] of (x, y). Threads
+// split the images, so each sum is made by one thread in one order.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct AffineGrid {
 void affine_grid(const AffineGrid& shape, const float* theta, float* grid, int threads);
 void affine_grid_backward(const AffineGrid& shape, const float* diff_grid, float* diff_theta, int threads);
 
-/// A coordinate x means pixel (x + 1) * scale - shift along its axis. With `clipped` points whose four neighbours are
-/// not all inside give zero; else zeros surround the image. Width and height are at least 2.
+/// Maps a coordinate x to pixel (x + 1) * scale - shift along its axis. With `clipped`, points whose four neighbours
+/// are not all inside give zero; otherwise zeros surround the image. Width and height are at least 2.
 struct BilinearSample {
   int64_t images = 0;
   int64_t channels = 0;

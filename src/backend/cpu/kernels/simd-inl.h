@@ -1,5 +1,5 @@
-// What the vector kernels share, compiled once per instruction set: partial loads and stores, sums of lanes,
-// transposes. Included after hwy/foreach_target.h, hence the odd guard.
+// Parts that the vector kernels share, compiled once per instruction set: partial loads and stores, sums of lanes,
+// transposes. Included after hwy/foreach_target.h, hence the unusual guard.
 #if defined(LOCKSTEP_CPU_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_SIMD_INL_H
 #undef LOCKSTEP_CPU_SIMD_INL_H
@@ -23,17 +23,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 constexpr int kLanes = HWY_LANES(float);
 
-/// Vector registers, which decide how large a tile of accumulators may be.
+/// Number of vector registers; it limits the size of a tile of accumulators.
 constexpr int kRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
 
-/// A value that must lie in a register: compilers like to repeat a load as operand of each use, but ports are few.
+/// Keeps a value in a register. Compilers tend to repeat a load as operand of each use, but load ports are few.
 template <class V>
 HWY_INLINE V in_register(V v) {
   asm("" : "+v"(v.raw));
   return v;
 }
 
-/// The first `count` lanes from memory, zeros behind; touches nothing else. 0 <= count <= lanes.
+/// Loads the first `count` lanes from memory, zeros behind them. Touches nothing else. 0 <= count <= lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> load_some(D d, const float* src, int64_t count) {
 #if HWY_TARGET <= HWY_AVX2
@@ -68,7 +68,7 @@ HWY_INLINE void store_some(D d, hn::Vec<D> v, float* dst, int64_t count) {
 #endif
 }
 
-/// The sums of the lanes of four vectors, as four lanes.
+/// Returns the sums of the lanes of four vectors, as four lanes.
 template <class D>
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> sum_lanes4(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e) {
   const hn::Repartition<double, D> pairs;

@@ -37,7 +37,7 @@ HWY_INLINE void load_classes(const float* src, int64_t rows, int64_t classes, V*
   }
 }
 
-/// The inverse; destroys by_class.
+/// Inverse of load_classes; destroys by_class.
 HWY_INLINE void store_classes(V* by_class, int64_t rows, int64_t classes, float* dst) {
   const Full d;
   HWY_UNROLL(4)
@@ -73,7 +73,7 @@ void few_classes(int64_t rows, int64_t classes, const float* src, const int32_t*
   store_some(d, loss, losses, rows);
 }
 
-/// One long row: the largest value and the sum of exp(x - largest), leaving the exponentials in dst.
+/// Finds one long row's largest value and the sum of exp(x - largest); leaves the exponentials in dst.
 void exponentials(const float* src, int64_t classes, float* dst, float& largest, float& sum) {
   const Full d;
   V best = hn::Set(d, src[0]);
@@ -178,7 +178,7 @@ HWY_EXPORT(softmax_rows);
 HWY_EXPORT(cross_entropy_backward_rows);
 HWY_EXPORT(softmax_backward_rows);
 
-/// Elements that pay for one more thread, and the rows that are shared out together.
+/// Elements that pay for one more thread, and the rows that are assigned together.
 constexpr int64_t kGrain = 4'096;
 constexpr int64_t kRowGrain = 16;
 

@@ -7,14 +7,14 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Positions i of the unfolded axis whose source stride * i + offset lies inside [0, size).
+/// Returns the positions i of the unfolded axis whose source stride * i + offset lies inside [0, size).
 base::Range inside(const UnfoldedAxis& axis, int64_t offset) {
   const int64_t begin = offset >= 0 ? 0 : (-offset + axis.stride - 1) / axis.stride;
   const int64_t end = (axis.size - offset + axis.stride - 1) / axis.stride;
   return {std::clamp<int64_t>(begin, 0, axis.unfolded), std::clamp<int64_t>(end, 0, axis.unfolded)};
 }
 
-/// One row of one block of channels that lie together in the source, too.
+/// Copies one row of one block of channels that are also adjacent in the source.
 void unfold_blocked_row(const Unfold& u, const float* src_row, int64_t offset, float* dst) {
   const int64_t b = u.block;
   const base::Range valid = inside(u.w, offset);
@@ -47,7 +47,7 @@ void unfold_blocked(const Unfold& u, const float* image, int64_t block, float* d
   }
 }
 
-/// The lanes of one block that come from one row of the source: groups [first, first + count) of the width.
+/// Copies the lanes of one block that come from one row of the source: groups [first, first + count) of the width.
 void unfold_plain_run(const Unfold& u, const float* src_row, int64_t first, int64_t count, float* dst) {
   const int64_t offset = first * u.w.step - u.w.padding;
   for (int64_t x = 0; x < u.w.unfolded; ++x) {
@@ -82,7 +82,7 @@ void unfold_plain(const Unfold& u, const float* image, int64_t block, float* dst
   }
 }
 
-/// One block of channels of one image: each pixel gathers its copies from all groups.
+/// Folds one block of channels of one image: each pixel sums its copies from all groups.
 void fold_block(const Unfold& u, const float* image, int64_t block, float* dst) {
   const int64_t b = u.block;
   const int64_t plane = u.h.unfolded * u.w.unfolded * b;

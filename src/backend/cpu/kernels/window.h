@@ -1,4 +1,4 @@
-// A window that slides over an image: what convolutions and pools have in common.
+// A window that slides over an image, shared by convolutions and pools.
 #pragma once
 
 #include <cstdint>

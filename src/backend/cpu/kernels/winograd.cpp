@@ -22,7 +22,7 @@ using V = hn::Vec<Full>;
 // The transforms evaluate polynomials at 0, +-a, +-b and infinity. These points round better than +-1 and +-2.
 constexpr float kA = 0.625F, kA2 = kA * kA, kA3 = kA2 * kA;
 constexpr float kB = 1.5F, kB2 = kB * kB, kB3 = kB2 * kB;
-// What the polynomials of the weights are divided by at 0, +-a and +-b.
+// Divisors of the weights' polynomials at 0, +-a and +-b.
 constexpr float kAtZero = 1.0F / (kA2 * kB2);
 constexpr float kAtA = 1.0F / (2.0F * kA2 * (kA2 - kB2));
 constexpr float kAtB = 1.0F / (2.0F * kB2 * (kB2 - kA2));
@@ -31,7 +31,8 @@ constexpr float kAtB = 1.0F / (2.0F * kB2 * (kB2 - kA2));
 HWY_INLINE V times_plus(float a, V x, V y) { return hn::MulAdd(hn::Set(Full(), a), x, y); }
 HWY_INLINE V times(float a, V x) { return hn::Mul(hn::Set(Full(), a), x); }
 
-// One axis of each transform, over vectors `step` apart; x may be y. Of six pixels, of three weights, back to four
+// One axis of each transform, over vectors `step` apart; x may be y. The transforms of six pixels, of three weights,
+// back to four results, and the transposes of the last two for gradients.
 // results, and the transposes of the last two for gradients.
 
 HWY_INLINE void transform_pixels(const V* x, V* y, int step) {
@@ -88,7 +89,7 @@ HWY_INLINE void transform_results_back(const V* x, V* y, int step) {
   y[4 * step] = hn::Sub(even_b, odd_b);
 }
 
-/// A square of rows x columns pixels of one channel vector at (top, left) of an image, zero outside of it.
+/// A square of rows x columns pixels of one channel vector at (top, left) of an image; zero outside the image.
 template <int Side>
 HWY_INLINE void load_square(const float* plane, int64_t height, int64_t width, int64_t top, int64_t left, int64_t block,
                             V* square) {
@@ -103,7 +104,7 @@ HWY_INLINE void load_square(const float* plane, int64_t height, int64_t width, i
 }
 
 struct Tile {
-  int64_t image, top, left;  ///< of the results
+  int64_t image, top, left;  ///< indices of the results
 };
 
 Tile tile_at(const Winograd& w, int64_t index) {
@@ -111,7 +112,7 @@ Tile tile_at(const Winograd& w, int64_t index) {
   return {index / w.tiles(), in_image / w.tiles_wide() * 4, in_image % w.tiles_wide() * 4};
 }
 
-/// Tiles [begin, end) of the images, transformed: points[p][tile][channel].
+/// Gathers and transforms tiles [begin, end) of the images: points[p][tile][channel].
 void gather_pixels(const Winograd& w, const float* src, base::Range tiles, const PointRows& rows, float* points) {
   const Full d;
   V x[36];
@@ -129,7 +130,7 @@ void gather_pixels(const Winograd& w, const float* src, base::Range tiles, const
   }
 }
 
-/// The gradients of tiles of results, transformed into panels.
+/// Transforms the gradients of tiles of results into panels.
 void gather_gradients(const Winograd& w, const float* diff_dst, base::Range tiles, const PointPanels& panels,
                       float* points) {
   const Full d;
@@ -148,7 +149,7 @@ void gather_gradients(const Winograd& w, const float* diff_dst, base::Range tile
   }
 }
 
-/// Products of tiles [begin, end) back to results.
+/// Transforms the products of tiles [begin, end) back to results.
 void scatter_results(const Winograd& w, const float* points, base::Range tiles, const PointRows& rows,
                      const float* bias, bool relu, float* dst) {
   const Full d;
@@ -194,7 +195,7 @@ void spread_weights(const Winograd& w, bool backward, int64_t c, const PointPane
   }
 }
 
-/// The plain gradients of the weights of one input channel.
+/// Computes the plain gradients of the weights of one input channel.
 void collect_gradients(const Winograd& w, int64_t c, const PointPanels& panels, const float* src, float* dst) {
   const Full d;
   V x[36];
@@ -212,7 +213,7 @@ void collect_gradients(const Winograd& w, int64_t c, const PointPanels& panels, 
   }
 }
 
-/// Sums of one block of channels over all images.
+/// Sums one block of channels over all images.
 void sum_block(const Winograd& w, int64_t images, int64_t first, const float* diff_dst, float* dst) {
   const Full d;
   const int64_t pixels = w.out_height * w.out_width;
@@ -250,7 +251,7 @@ void split(int64_t count, int threads, Body body) {
   });
 }
 
-/// The 36 products, panel by panel: rows[p] (or its transpose) times panels[p].
+/// Computes the 36 products, panel by panel: rows[p] (or its transpose) times panels[p].
 template <class Body>
 void for_each_panel(const PointPanels& panels, int threads, Body body) {
   split(36 * panels.count(), threads, [&](base::Range mine) {

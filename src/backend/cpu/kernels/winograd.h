@@ -31,22 +31,22 @@ struct Winograd {
 /// The convolution whose forward pass is the gradient of the input of `w`.
 Winograd winograd_backward(const Winograd& w);
 
-/// Floats of transformed weights or their gradients.
+/// Returns the floats of transformed weights or their gradients.
 int64_t winograd_weights_size(const Winograd& w);
-/// Floats of scratch for so many images at once, of the passes below.
+/// Returns the floats of scratch that the passes below need for this many images at once.
 int64_t winograd_scratch(const Winograd& w, int64_t images);
 
 /// Transforms plain weights [O][C][3][3]. With `backward`, `w` is winograd_backward of the convolution they belong to.
 void winograd_weights(const Winograd& w, bool backward, const float* src, float* dst, int threads);
 
-/// dst = conv(src, weights) + bias, through ReLU if asked for; no bias: null.
+/// dst = conv(src, weights) + bias, through ReLU if requested; no bias: null.
 void winograd_forward(const Winograd& w, int64_t images, const float* src, const float* weights, const float* bias,
                       bool relu, float* dst, float* scratch, int threads);
 
-/// Transformed gradients of the weights: written, or added to what is there.
+/// Computes transformed gradients of the weights; writes them, or adds to the present values.
 void winograd_grad_weights(const Winograd& w, int64_t images, const float* src, const float* diff_dst, bool add,
                            float* diff_weights, float* scratch, int threads);
-/// From transformed to plain gradients [O][C][3][3].
+/// Converts transformed gradients to plain ones [O][C][3][3].
 void winograd_plain_gradients(const Winograd& w, const float* src, float* dst, int threads);
 
 /// dst[o] = the sum of channel o of all images.

@@ -1,5 +1,5 @@
-// How the transformed points lie in memory: 36 matrices, each of rows (tiles) x channels, either row by row or in
-// panels of channels for the right-hand side of a product. Distances avoid powers of two, which caches take badly.
+// Memory layout of the transformed points: 36 matrices of rows (tiles) x channels, either row by row or in panels of
+// channels for the right-hand side of a product. Distances avoid powers of two, which cause cache conflicts.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace lockstep::backend::cpu {
 
 struct PointRows {
   PointRows(int64_t rows, int64_t channels) : row(channels + 16), point(rows * row + 16) {}
-  int64_t row;    ///< floats from row to row
-  int64_t point;  ///< and from point to point
+  int64_t row;    ///< floats between rows
+  int64_t point;  ///< floats between points
 
   [[nodiscard]] int64_t size() const { return 36 * point; }
 };
@@ -25,7 +25,7 @@ struct PointPanels {
   int64_t rows;
   int64_t channels;
   int64_t widest;
-  int64_t point;  ///< floats from point to point
+  int64_t point;  ///< floats between points
 
   [[nodiscard]] int64_t count() const { return (channels + widest - 1) / widest; }
   [[nodiscard]] int64_t width(int64_t panel) const { return std::min(widest, channels - panel * widest); }

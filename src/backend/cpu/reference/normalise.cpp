@@ -22,7 +22,7 @@ void for_near(const graph::LrnAttrs& attrs, int64_t channels, int64_t c, Body bo
   for (int64_t j = std::max<int64_t>(0, c - attrs.radius); j <= last; ++j) body(j);
 }
 
-/// bias + alpha * sum of squares at channel c of one pixel, whose channels are `stride` apart.
+/// Returns bias + alpha * sum of squares at channel c of one pixel; the pixel's channels are `stride` apart.
 double norm(const graph::LrnAttrs& attrs, const float* pixel, int64_t channels, int64_t stride, int64_t c) {
   double sum = 0;
   for_near(attrs, channels, c, [&](int64_t j) { sum += std::pow(static_cast<double>(pixel[j * stride]), 2); });

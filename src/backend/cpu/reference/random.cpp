@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kPayingSamples = 4096;  // for one more thread
 
-/// Calls body(element index, the four words, how many of them are used) for every block of four elements.
+/// Calls body(element index, the four words, number of words used) for every block of four elements.
 template <class Body>
 void for_blocks(const RandomShape& s, uint32_t stream, const StepContext& context, int threads, Body body) {
   const base::Philox philox = op_random(context, stream);

@@ -1,4 +1,4 @@
-// Plain loops for affine grids and bilinear sampling, as graph::Sampling words them.
+// Plain loops for affine grids and bilinear sampling, by the definitions of graph::Sampling.
 #include "backend/cpu/sampling.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Pair pair_at(graph::Sampling sampling, float x, int64_t size) {
   const PixelScale scale = pixel_scale(sampling, size);
   const double p = scale.at(x);
   const double reachable = std::clamp(std::floor(p), -2.0, static_cast<double>(size) + 1.0);
-  const auto low = std::isnan(p) ? int64_t{0} : static_cast<int64_t>(reachable);  // NaN stays NaN: in the weights
+  const auto low = std::isnan(p) ? int64_t{0} : static_cast<int64_t>(reachable);  // NaN stays NaN, in the weights
   Pair pair{{low, low + 1}, {}, {-scale.scale, scale.scale}};
   if (sampling == graph::Sampling::study) {
     for (int64_t& i : pair.index) i = std::clamp<int64_t>(i, 0, size - 1);
@@ -37,7 +37,7 @@ Pair pair_at(graph::Sampling sampling, float x, int64_t size) {
   return pair;
 }
 
-/// A node's sizes, and where its points fall.
+/// A node's sizes, and the pixels of its points.
 struct Sampler {
   graph::Sampling sampling;
   Shape image;
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> reference_bilinear_sample(const KernelRequest& request, 
   return make_kernel([s](const Binding& m, const StepContext&) {
     s.for_points(m.in(1), [&](int64_t n, int64_t i, const Pair& x, const Pair& y) {
       for (int64_t c = 0; c < s.image[1]; ++c) {
-        double sum = 0;  // row by row: where clipped corners are one pixel, their weights cancel exactly
+        double sum = 0;  // row by row: if clipped corners are one pixel, their weights cancel exactly
         for (const size_t row : {0U, 1U}) {
           const float* line = m.in(0) + s.pixel(n, c, y.index[row], 0);
           sum += y.weight[row] * (x.weight[0] * line[x.index[0]] + x.weight[1] * line[x.index[1]]);

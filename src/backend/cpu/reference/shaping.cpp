@@ -1,4 +1,4 @@
-// Plain loops for reductions and for ops that move elements. The moving ones need no faster form.
+// Plain loops for reductions and for ops that move elements. The latter need no faster form.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,7 +11,7 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// A tensor cut along one axis: `outer` runs of `length` elements, `inner` being one step along the axis.
+/// A tensor cut along one axis: `outer` runs of `length` elements, each element a block of `inner` values.
 struct Cut {
   int64_t outer;
   int64_t length;
@@ -33,7 +33,7 @@ void for_runs(int64_t outer, int64_t length, int threads, Body body) {
   });
 }
 
-/// Where element (n, rest) lies; rest counts in row-major order of the axes behind the first.
+/// Returns the place of element (n, rest); rest counts in row-major order of the axes behind the first.
 int64_t stored_at(const Shape& shape, const graph::Layout& layout, int64_t i) {
   const int64_t rest = shape.elements(1, shape.rank());
   const int64_t n = i / rest;

@@ -14,7 +14,7 @@ struct Rows {
 
 Rows rows_of(const Shape& scores) { return {scores[0], scores[1]}; }
 
-/// Writes the softmax of one row and gives log(sum(exp(row))).
+/// Writes the softmax of one row and returns log(sum(exp(row))).
 float softmax_row(const float* src, float* dst, int64_t classes) {
   const float largest = *std::max_element(src, src + classes);
   double sum = 0;

@@ -36,7 +36,7 @@ int64_t at(const Shape& s, int64_t n, int64_t c, int64_t y, int64_t x) {
   return ((n * s[1] + c) * s[2] + y) * s[3] + x;
 }
 
-/// The cell of the window that wins a maximum: the first of equals.
+/// Returns the cell of the window with the maximum: the first of equals.
 int64_t winner(const graph::Window& w, const Shape& src_shape, const float* src, int64_t n, int64_t c, int64_t oy,
                int64_t ox) {
   float best = -std::numeric_limits<float>::infinity();

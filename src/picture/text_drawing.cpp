@@ -1,10 +1,10 @@
-#include "data/text_drawing.h"
+#include "picture/text_drawing.h"
 
 #include <algorithm>
 
 #include "base/utf8.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kLetterWidth = 5;
@@ -71,7 +71,7 @@ const Letter& letter_for(char character) {
   return found != std::end(kLetters) ? *found : *std::find_if(std::begin(kLetters), std::end(kLetters), is('?'));
 }
 
-/// Calls `each` with the first byte of every character and its place in the text.
+/// Calls `each` with the first byte of every character and the character's index.
 template <class Each>
 int for_each_character(std::string_view text, Each each) {
   int count = 0;
@@ -114,4 +114,4 @@ void draw_text(Bitmap& bitmap, int left, int top, std::string_view text, const C
   });
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -1,4 +1,4 @@
-#include "data/picture_grid.h"
+#include "picture/picture_grid.h"
 
 #include <fmt/format.h>
 
@@ -7,33 +7,33 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kPleasantSide = 96;
 constexpr int kMostFactor = 64;
 constexpr int64_t kMostSide = 16384;
-constexpr uint8_t kBackground = 96;  ///< neither ink nor paper, so that an image's border is seen
+constexpr uint8_t kBackground = 96;  ///< between black and white, so that an image's border is visible
 constexpr uint8_t kCaptionBackground = 24;
 constexpr int kMostTextScale = 2;
 constexpr int kLineHeight = (kTextHeight + 3) * kMostTextScale;  ///< pixels
 constexpr int kCaptionMargin = 2 * kMostTextScale;
 
-int pleasant_factor(const ImageShape& shape) {
+int pleasant_factor(const data::ImageShape& shape) {
   const int side = std::max(shape.height, shape.width);
   return std::clamp((kPleasantSide + side - 1) / side, 1, kMostFactor);
 }
 
 }  // namespace
 
-PictureGrid::PictureGrid(const ImageShape& shape, const PictureGridOptions& options)
+PictureGrid::PictureGrid(const data::ImageShape& shape, const PictureGridOptions& options)
     : shape_(shape), options_(options) {
   if ((shape.channels != 1 && shape.channels != 3) || shape.height < 1 || shape.width < 1) {
-    throw UsageError(fmt::format("pictures of images {}; 1 or 3 channels are allowed", to_string(shape)));
+    throw UsageError(fmt::format("cannot draw images {}; 1 or 3 channels are allowed", to_string(shape)));
   }
   if (options.columns < 1 || options.gap < 0 || options.factor < 0 || options.factor > kMostFactor ||
       options.group < 0 || options.caption_lines < 0 || !(options.white > options.black)) {
-    throw UsageError(fmt::format("a grid of {} columns, gap {}, factor {}, from {} to {} cannot be drawn",
+    throw UsageError(fmt::format("cannot draw a grid of {} columns, gap {}, factor {}, black {}, white {}",
                                  options.columns, options.gap, options.factor, options.black, options.white));
   }
   if (options_.factor == 0) options_.factor = pleasant_factor(shape);
@@ -72,7 +72,7 @@ int PictureGrid::text_scale() const {
 
 Bitmap PictureGrid::picture() const {
   const int64_t images = count();
-  if (images == 0) throw UsageError("a picture of no images");
+  if (images == 0) throw UsageError("cannot draw a picture without images");
   const int64_t columns = std::min<int64_t>(images, options_.columns);
   const int64_t rows = (images + columns - 1) / columns;
   const auto extent = [&](int64_t cells, int side, int64_t more_gaps) {
@@ -141,4 +141,4 @@ void PictureGrid::draw_caption(const Caption& caption, int left, int top, Bitmap
   }
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

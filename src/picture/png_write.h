@@ -1,4 +1,4 @@
-// Writes PNG files of 8 bits a channel; a file appears whole or not at all. Free functions, any thread.
+// Writes PNG files of 8 bits a channel. A file appears whole or not at all. Free functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::data {
+namespace lockstep::picture {
 
 /// Rows of pixels, `channels` bytes each: 1 is gray, 3 is red, green, blue.
 struct Bitmap {
@@ -16,9 +16,10 @@ struct Bitmap {
   std::vector<uint8_t> pixels;  ///< width x height x channels
 };
 
-/// The file's bytes. UsageError for a bitmap that is empty, too large (65500 a side) or of other than 1 or 3 channels.
+/// Returns the file's bytes. Throws UsageError for a bitmap that is empty, too large (65500 a side), or not of 1 or 3
+/// channels.
 std::vector<uint8_t> encode_png(const Bitmap& bitmap);
-/// IoError when it cannot be written.
+/// Writes the file; throws IoError if that fails.
 void write_png(const std::string& path, const Bitmap& bitmap);
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -1,4 +1,4 @@
-#include "data/png_write.h"
+#include "picture/png_write.h"
 
 #include <fmt/format.h>
 #include <png.h>
@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
 constexpr int kMaxWrittenSide = 65500;
@@ -34,7 +34,7 @@ std::vector<uint8_t> encode_png(const Bitmap& bitmap) {
   image.width = static_cast<png_uint_32>(bitmap.width);
   image.height = static_cast<png_uint_32>(bitmap.height);
   image.format = bitmap.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  image.flags = PNG_IMAGE_FLAG_FAST;  // half the time for files that are half as large again
+  image.flags = PNG_IMAGE_FLAG_FAST;  // half the time, for files that are half as large again
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::vector<uint8_t> file(size);
   if (png_image_write_to_memory(&image, file.data(), &size, 0, bitmap.pixels.data(), 0, nullptr) == 0) {
@@ -48,4 +48,4 @@ std::vector<uint8_t> encode_png(const Bitmap& bitmap) {
 
 void write_png(const std::string& path, const Bitmap& bitmap) { base::write_whole_file(path, encode_png(bitmap)); }
 
-}  // namespace lockstep::data
+}  // namespace lockstep::picture

@@ -1,4 +1,4 @@
-#include "data/picture_grid.h"
+#include "picture/picture_grid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,15 +9,18 @@
 #include "data/images.h"
 #include "lockstep/error.h"
 
-namespace lockstep::data {
+namespace lockstep::picture {
 namespace {
 
+using data::Examples;
+using data::ImageShape;
+using data::read_png;
 using lockstep::testing::message_of;
 using lockstep::testing::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// The pixel of a picture that was read back.
+/// Returns a pixel of a picture that was read back.
 int at(const Examples& picture, int row, int column, int channel = 0) {
   const auto plane = picture.shape.size() / static_cast<size_t>(picture.shape.channels);
   return picture.bytes.at(static_cast<size_t>(channel) * plane +
@@ -78,7 +81,7 @@ TEST(PictureGrid, SmallImagesAreEnlarged) {
   EXPECT_EQ(large.picture().width, 224);
 }
 
-/// The picture of a text, a line of points each.
+/// Returns the picture of a text, one line per row of points.
 std::vector<std::string> drawn(std::string_view text, int width, int height, int left = 0, int top = 0, int scale = 1) {
   Bitmap bitmap{width, height, 1, std::vector<uint8_t>(static_cast<size_t>(width * height))};
   draw_text(bitmap, left, top, text, {1, 255, 3}, scale);
@@ -135,7 +138,7 @@ TEST(PictureGrid, CaptionsLieBeneathTheirImagesInColour) {
 TEST(PictureGrid, RefusesWhatCannotBeDrawn) {
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({2, 4, 4}); }), HasSubstr("images 2x4x4"));
   EXPECT_THAT(message_of<UsageError>([] { PictureGrid({1, 4, 4}, {.columns = 0}); }), HasSubstr("0 columns"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)PictureGrid({1, 4, 4}).picture(); }), HasSubstr("no images"));
+  EXPECT_THAT(message_of<UsageError>([] { (void)PictureGrid({1, 4, 4}).picture(); }), HasSubstr("without images"));
   PictureGrid huge({1, 4096, 4096}, {.factor = 8});
   huge.add(std::vector<float>(4096 * 4096).data());
   EXPECT_THAT(message_of<UsageError>([&] { (void)huge.picture(); }), HasSubstr("at most 16384"));
@@ -149,4 +152,4 @@ TEST(PictureGrid, AFolderThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace lockstep::data
+}  // namespace lockstep::picture
