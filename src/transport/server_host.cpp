@@ -8,7 +8,7 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtPeer{20};  // between looks at whether the peer has hung up
+constexpr std::chrono::milliseconds kLookAtPeer{20};  // between checks whether the peer has hung up
 
 constexpr std::chrono::milliseconds kHurry{100};
 
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kHurry{100};
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
                        size_t largest_payload)
     : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
-  // gRPC gets a handle of its own, which it closes unseen.
+  // gRPC gets a handle of its own, which it closes without telling.
   base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
   if (!handle.open()) base::throw_io_error("duplicate", "a connection", errno);
   grpc_call_details_init(&details_);
@@ -29,7 +29,7 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
   door_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   server_ = builder.BuildAndStart();
-  if (!server_) throw IoError("a gRPC server for one connection could not be made");
+  if (!server_) throw IoError("cannot make a gRPC server for a connection");
   grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_, call_queue_.get(), queue_->cq(), this);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.fd = handle.release();

@@ -116,7 +116,7 @@ class History {
       states += "\nworker:" + std::to_string(i) + " phase " + std::to_string(static_cast<int>(status.phase)) +
                 " group " + std::to_string(status.group.number) + " left " + std::to_string(status.left) + " " +
                 world_.assembly(i).broken();
-      for (const Say& say : world_.at(i).says) states += "\n    " + say.text;
+      for (const LogLine& line : world_.at(i).log_lines) states += "\n    " + line.text;
     }
     FAIL() << "no group of all:" << states;
   }

@@ -28,7 +28,7 @@ class World {
     Standing standing;
     std::optional<Decision> connecting;
     uint64_t connecting_since = 0;
-    std::vector<Say> says;
+    std::vector<LogLine> log_lines;
     uint64_t forms = 0;
   };
 
@@ -68,13 +68,13 @@ class World {
   }
 
   /// kill -9: others see the connection close; `certain`: and that nobody listens there.
-  void kill(int member, bool certain = true) {
+  void kill(int member, bool confirmed = true) {
     at(member).assembly.reset();
     at(member).connecting.reset();
     for (int other = 0; other < count(); ++other) {
       sever(member, other, "connection closed");
-      if (certain && at(other).assembly) {
-        assembly(other).certain(member, now_);
+      if (confirmed && at(other).assembly) {
+        assembly(other).peer_confirmed_dead(member, now_);
         collect(other);
       }
     }
@@ -86,7 +86,7 @@ class World {
     wires_[{b, a}].clear();
     for (const auto& [me, other] : {std::pair(a, b), std::pair(b, a)}) {
       if (!at(me).assembly) continue;
-      assembly(me).lost(other, why, now_);
+      assembly(me).peer_lost(other, why, now_);
       collect(me);
     }
   }
@@ -96,9 +96,9 @@ class World {
     if (!connected_.insert(std::minmax(a, b)).second) return;
     const MemberStatus of_a = assembly(a).status();
     const MemberStatus of_b = assembly(b).status();
-    assembly(a).arrived(b, of_b, now_);
+    assembly(a).peer_connected(b, of_b, now_);
     collect(a);
-    assembly(b).arrived(a, of_a, now_);
+    assembly(b).peer_connected(a, of_a, now_);
     collect(b);
   }
   void cut(int a, int b) {
@@ -121,7 +121,7 @@ class World {
     const Message message = wires_[pair].front();
     wires_[pair].pop_front();
     if (at(pair.second).assembly) {
-      assembly(pair.second).take(pair.first, message, now_);
+      assembly(pair.second).receive(pair.first, message, now_);
       collect(pair.second);
     }
     return true;
@@ -232,7 +232,7 @@ class World {
 
   void collect(int member) {
     Member& m = at(member);
-    for (Say& say : m.assembly->take_says()) m.says.push_back(std::move(say));
+    for (LogLine& line : m.assembly->take_log_lines()) m.log_lines.push_back(std::move(line));
     for (Send& send : m.assembly->take_sends()) {
       for (int to = 0; to < count(); ++to) {
         if (send.to >= 0 && send.to != to) continue;

@@ -199,9 +199,9 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   const std::optional<uint64_t> first = follower.next(0, parameters);
   ASSERT_TRUE(first);
   EXPECT_THAT(parameters, ::testing::Each(static_cast<float>(*first)));
-  EXPECT_EQ(at(0).membership->evaluators_word(), train::StopReason::none);
+  EXPECT_EQ(at(0).membership->evaluator_stop(), train::StopReason::none);
   follower.stop(train::StopReason::accuracy);
-  EXPECT_EQ(at(0).membership->evaluators_word(), train::StopReason::accuracy);
+  EXPECT_EQ(at(0).membership->evaluator_stop(), train::StopReason::accuracy);
   at(0).vanish();
   ASSERT_TRUE(trains({1}));
   uint64_t step = at(1).step;
@@ -209,7 +209,7 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   ASSERT_TRUE(next);
   EXPECT_GT(*next, step);
   EXPECT_THAT(parameters, ::testing::Each(static_cast<float>(*next)));
-  EXPECT_EQ(at(1).membership->evaluators_word(), train::StopReason::accuracy) << "it is said again";
+  EXPECT_EQ(at(1).membership->evaluator_stop(), train::StopReason::accuracy) << "it is said again";
   at(1).finish = true;
   while (const auto more = follower.next(step, parameters)) step = *more;
   at(1).wait();

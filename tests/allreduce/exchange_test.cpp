@@ -125,7 +125,7 @@ class MeetingMember final : public Membership {
   [[nodiscard]] bool wants_regroup() const override { return meeting_.someone_waits(); }
   base::Result<Parting> close(StopReason /*why*/) override { return member_ == 0 ? Parting::closes : Parting::leaves; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return member_ == 0; }
+  [[nodiscard]] bool first_survivor() const override { return member_ == 0; }
 
  private:
   Meeting& meeting_;
@@ -293,7 +293,7 @@ class Deserted final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
  private:
   bool formed_ = false;
@@ -335,7 +335,7 @@ class Widowed final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
   Standing after;
 
@@ -377,7 +377,7 @@ class Dissolved final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
   std::shared_ptr<collective::Collective> collective;
 
@@ -424,7 +424,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
 /// A group of one that breaks, and no other comes of it: a user has ended it.
 class Ended final : public Membership {
  public:
-  Ended(bool over, bool foremost) : over_(over), foremost_(foremost) {}
+  Ended(bool over, bool first_survivor) : over_(over), first_survivor_(first_survivor) {}
 
   base::Result<Formed> form(const Standing& standing) override {
     if (formed_) return base::Failure{base::FailureKind::interrupted, "another member was interrupted"};
@@ -440,24 +440,24 @@ class Ended final : public Membership {
   void end() override { ended = true; }
   [[nodiscard]] bool over() const override { return over_; }
   [[nodiscard]] bool interrupted() const override { return formed_; }
-  [[nodiscard]] bool foremost() const override { return foremost_; }
+  [[nodiscard]] bool first_survivor() const override { return first_survivor_; }
 
   std::shared_ptr<collective::Collective> collective;
   bool ended = false;
 
  private:
   bool over_;
-  bool foremost_;
+  bool first_survivor_;
   bool formed_ = false;
 };
 
 /// Whether it writes for all in the end, where what is kept is of step `kept`.
-bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
+bool writes_in_the_end(bool over, bool first_survivor, uint64_t kept) {
   AllReduceOptions options = make_options(1);
   KeptRun run(kept);
   options.events = &run;
   program::ParameterStore store = make_store();
-  auto membership = std::make_unique<Ended>(over, foremost);
+  auto membership = std::make_unique<Ended>(over, first_survivor);
   Ended& group = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   EXPECT_TRUE(exchange.join());
