@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kNodeLookMilliseconds = 50;
 
-/// The run's folder; a new one is made here and given to the program, empty.
+/// Returns the run's folder. A new one is made here, empty, and passed to the program.
 std::string find_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
   if (!settings.resume.empty()) return run::find_run(settings.resume, settings.runs_dir);
   if (!settings.run_dir.empty()) return settings.run_dir;
@@ -44,13 +44,13 @@ process::Command make_command(const settings::Settings& settings, const Launcher
     command.argv.push_back(fmt::format("--threads={}", threads));
   }
   if (settings.wait_policy == settings::IdleThreads::automatic)
-    command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
+    command.argv.emplace_back("--wait-policy=block");  // spinning would use up the quota
   command.own_output = false;
   nodes.seat(command, 0);
   return command;
 }
 
-/// Passes on what came; the program on the node decides what to do.
+/// Passes signals on; the program on the node decides what to do.
 void heed(int signals, const process::Child& child) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof info) == sizeof info) {
@@ -65,13 +65,13 @@ void heed(int signals, const process::Child& child) {
   }
 }
 
-/// Whether a training keeps its settings there already.
+/// True if a training's settings are in the folder.
 bool has_run(const std::string& folder) {
   std::error_code ignored;
   return std::filesystem::exists(folder + "/config.yaml", ignored);
 }
 
-/// `others`: the folder is another run's, which the program will refuse; nothing is written there.
+/// `others`: the folder belongs to another run, and the program will refuse it; nothing is written there.
 process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
                       const std::string& folder, bool others, const Launcher& launcher) {
   bool kept = false;
@@ -82,7 +82,7 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
     (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kNodeLookMilliseconds);
     heed(signals, child);
     if (others) continue;
-    // Its folder must be empty until it has begun.
+    // The folder must be empty until the training has begun.
     if (!kept && has_run(folder)) {
       kept = true;
       nodes.write(folder, false);
@@ -90,7 +90,7 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
     if (!kept) continue;
     launcher.events->on_faults(faults.make_due(folder + "/faults.jsonl"));
   }
-  if (kept && has_run(folder)) nodes.write(folder, true);  // a start that failed removes its folder
+  if (kept && has_run(folder)) nodes.write(folder, true);  // a failed start removes its folder
   return *ending;
 }
 
@@ -100,8 +100,9 @@ int run_on_emulated_node(const settings::Configuration& configuration, const set
                          const Launcher& launcher) {
   const std::vector<emulate::Fault> wanted = emulate::parse_faults(settings.faults);
   check_faults(wanted, {}, 1);
-  find_data(configuration, settings, launcher.fetch_progress);  // there is no way out of the node's network
-  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // until the node is gone
+  find_data(configuration, settings, launcher.fetch_progress);  // the node's network has no way out
+  const process::CaughtSignals signals(
+      {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // declared before the nodes, so it outlives them
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
   const std::string folder = find_folder(configuration, settings);

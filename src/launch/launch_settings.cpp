@@ -14,7 +14,7 @@ using settings::SettingDef;
 constexpr std::array<std::string_view, 7> kLaunchSettings{"workers", "ps",     "layout",  "cpu-quota",
                                                           "emulate", "faults", "restarts"};
 
-/// What a launcher says for each role, or has no meaning for one.
+/// True for settings that the launcher sets for each role, or that mean nothing to a role.
 bool is_launchers(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
                                                     "report", "cluster", "task",     "threads", "wait-policy"};

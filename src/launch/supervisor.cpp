@@ -24,23 +24,24 @@ using Kind = RoleEvent::Kind;
 constexpr int kWrongUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr int kNoConnection = 255;  // of ssh itself
-constexpr int kHopeless = 3;        // the same failure as often as this: another start will not help
-constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
+constexpr int kNoConnection = 255;  // exit code of ssh itself
+constexpr int kHopeless = 3;        // after this many equal failures a restart will not help
+constexpr Time kLook{500};          // between checks for stopped roles, and between signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
-constexpr Time kLastWord{10'000};  // between a program's last line on standard error and its end, on a busy machine
-constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
+constexpr Time kLastWord{
+    10'000};  // longest time from a program's last line on standard error to its end, on a busy machine
+constexpr Time kRemoteKill{3000};  // time for a wrapper to kill its role, before its connection is cut
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
 
-/// The text of the failure that a role reported, else its last line on standard error before it ended.
+/// Returns the text of the failure that a role reported, else its last line on standard error.
 std::string last_word(RoleState& role, const process::Ending& ending) {
   const bool recent = !ending.signalled && Clock::now() - role.error_at < kLastWord;
   const std::string line = role.error.empty() && recent ? role.told : std::exchange(role.error, "");
   return role.reported && !ending.signalled && !role.reported->text.empty() ? role.reported->text : line;
 }
 
-/// Standard streams that the caller has closed would become pipes of children.
+/// Opens the standard streams that the caller has closed; otherwise pipes of children would take their numbers.
 void ensure_standard_streams() {
   int fd = 0;
   do {
@@ -80,7 +81,7 @@ class Supervisor::Impl {
   [[nodiscard]] Time delay_before_start(const RoleState& role) const;
   void judge(RoleState& role, const process::Ending& ending, const std::string& said);
   [[nodiscard]] std::string why_hopeless(const RoleState& role) const;
-  /// No restart can help: the end of the job, unless it can be done without.
+  /// Ends the job because no restart can help, unless it can go on without the role.
   void give_up(RoleState& role, const std::string& reason, const std::string& why);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
   void finish_when_trained();
@@ -163,7 +164,7 @@ void Supervisor::Impl::wait_and_read() {
     if (!role.child) continue;
     for (const int fd :
          {role.child->end_fd(), role.child->fd(process::Stream::out), role.child->fd(process::Stream::err)}) {
-      fds.push_back({fd, POLLIN, 0});  // a negative one is passed over
+      fds.push_back({fd, POLLIN, 0});  // poll ignores negative ones
     }
   }
   if (poll(fds.data(), fds.size(), static_cast<int>(time_to_wait().count())) <= 0) return;
@@ -235,7 +236,7 @@ void Supervisor::Impl::ask_all(int signal, Time patience) {
   }
 }
 
-/// Its deadline has passed.
+/// Escalates when a role's deadline has passed.
 void Supervisor::Impl::ask_harder(RoleState& role) {
   if (role.asked == SIGKILL) {
     role.child->signal(SIGKILL);
@@ -287,7 +288,7 @@ void Supervisor::Impl::on_end(RoleState& role, const process::Ending& ending) {
   on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
-/// Whether it failed as before: by what it reported, else by its last words.
+/// Checks whether it failed as before: by its reported failure, else by its last line.
 void Supervisor::Impl::judge(RoleState& role, const process::Ending& ending, const std::string& said) {
   role.seen = {};
   if (role.reported && !ending.signalled) {
@@ -298,14 +299,14 @@ void Supervisor::Impl::judge(RoleState& role, const process::Ending& ending, con
   role.failure = ending.signalled ? "" : said;
 }
 
-/// Why another start cannot help; empty where it may.
+/// Returns why a restart cannot help; empty if it may.
 std::string Supervisor::Impl::why_hopeless(const RoleState& role) const {
   const bool fault = role.seen.times > 0 && role.reported;
   if (fault && role.reported->kind == RoleFailure::Kind::limit) return "would fail again: a restart raises no limit";
   if (fault && role.reported->names_place() && role.seen.times >= kHopeless) {
     return fmt::format("would fail again: {} such failures without a newer checkpoint", role.seen.times);
   }
-  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
+  // Over ssh the process before may still be ending and hold resources that this one needs, unless it never started.
   const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
   const bool again = role.same_failures >= kHopeless && (quick || role.unreachable);
   return again ? "fails in the same way each time" : "";
@@ -324,8 +325,7 @@ void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   ++role.restarts;
   role.start_at = now + delay;
   const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
-  tell(Kind::died, role,
-       fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+  tell(Kind::died, role, fmt::format("{}; restarting it{} ({} of {})", reason, when, role.restarts, options_.restarts));
 }
 
 Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
@@ -336,7 +336,7 @@ Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
 
 void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const std::string& why) {
   tell(Kind::died, role, reason);
-  // What is there could not be brought home from a host that was never reached, however the training goes.
+  // Files cannot be collected from a host that was never reached, however the training goes.
   if (role.unreachable) return fail(role, 1, fmt::format("{}: {}", role.process.name(), reason));
   if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
   fail(role, 1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
@@ -344,7 +344,7 @@ void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const
 
 bool Supervisor::Impl::can_do_without(const RoleState& role) const {
   if (!role.process.task.trains()) return role.process.task.role == cluster::Role::evaluator;
-  // A limit, or a place that has failed several roles, is the machine's: those beside it will fail as well.
+  // A limit, or a path that failed for several roles, concerns the machine: other roles on it will fail as well.
   const bool machine =
       role.reported && role.seen.times > 0 && (role.reported->kind == RoleFailure::Kind::limit || role.seen.roles > 1);
   const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
@@ -390,7 +390,7 @@ void Supervisor::Impl::look() {
 
 void Supervisor::Impl::look_at(RoleState& role, Moment now) {
   if (now - role.error_at >= options_.error_kept) tell_error(role);
-  if (role.process.remote) role.child->write("\n");  // that the launcher lives
+  if (role.process.remote) role.child->write("\n");  // shows that the launcher lives
   if (!role.child->stopped()) {
     role.stopped_since.reset();
     return;

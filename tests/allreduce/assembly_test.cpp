@@ -490,10 +490,10 @@ TEST(Nonsense, IsIgnored) {
   decision.group = {7, 8, {{0, 1}, {1, 2}}};
   decision.addresses = {"a", "b"};
   decision.source = 5;
-  member.take(0, decision, world.now());
-  member.take(0, Acceptance{9, "a", {}, 0}, world.now());
-  member.take(0, Refusal{1}, world.now());
-  member.take(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
+  member.receive(0, decision, world.now());
+  member.receive(0, Acceptance{9, "a", {}, 0}, world.now());
+  member.receive(0, Refusal{1}, world.now());
+  member.receive(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
   EXPECT_EQ(member.phase(), MemberPhase::running);
   EXPECT_EQ(member.group(), before.group);
   EXPECT_EQ(member.broken(), "");
