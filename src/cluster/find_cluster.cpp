@@ -131,7 +131,8 @@ Engine choose_engine(Engine wanted, const FoundCluster& found, const Environment
   const bool ranks = found.by_rank && (is_set(environment, "OMPI_COMM_WORLD_RANK") || is_set(environment, "PMIX_RANK"));
   const bool evaluator = !found.spec.evaluator.empty();
   if (wanted == Engine::mpi && !ranks) {
-    throw UsageError("--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is none");
+    throw UsageError(
+        "--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is not one");
   }
   if (wanted == Engine::mpi && evaluator) {
     throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");

@@ -76,6 +76,7 @@ struct SupervisorOptions {
   /// Members (the chief and the workers) that are enough to go on. A member that cannot be kept alive is left out, and
   /// training has ended when any member ends with success. 0: all are needed, and training ends with the chief, which
   /// leaves last.
+  int enough_members = 0;
 };
 
 struct JobOutcome {

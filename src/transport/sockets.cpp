@@ -135,7 +135,7 @@ std::string why_unreachable(const std::string& address) {
   if (!found) return fmt::format("the host cannot be found: {}", why);
   const int error = connect_error(*found);
   if (error == EINPROGRESS) return "the host does not answer";
-  if (error == ECONNREFUSED) return "connection refused: nobody listens there";
+  if (error == ECONNREFUSED) return "connection refused: no process listens there";
   return error == 0 ? "" : std::strerror(error);
 }
 

@@ -99,7 +99,7 @@ TEST(Death, SurvivorsGoOnFromTheSameStepWithoutATransfer) {
   const Decision& told = world.formed[world.assembly(0).group().id].at(2);
   EXPECT_FALSE(told.transfer);
   EXPECT_EQ(told.standing.step, 1U);
-  EXPECT_EQ(world.assembly(0).announced(), "group 2 of worker:0, worker:2 goes on from step 1, without worker:1");
+  EXPECT_EQ(world.assembly(0).announced(), "group 2 of worker:0, worker:2 continues from step 1, without worker:1");
 }
 
 TEST(Death, OfTheLeaderMovesItsDutiesToTheNext) {
@@ -293,7 +293,7 @@ TEST(Joiner, IsLetInAtTheNextStepAndGetsTheState) {
   EXPECT_EQ(told.source, 0);
   EXPECT_TRUE(told.transfer);
   EXPECT_EQ(told.standing.step, 2U);
-  EXPECT_THAT(world.assembly(0).announced(), HasSubstr("with worker:1 anew"));
+  EXPECT_THAT(world.assembly(0).announced(), HasSubstr("now with worker:1"));
 }
 
 TEST(Joiner, WithTheLowestNumberDoesNotProposeOverThoseWhoTrain) {

@@ -82,7 +82,7 @@ TEST_F(Stranger, ThatActsAsAMemberAndSendsNonsenseIsGivenUp) {
     while (stream->read()) {
     }
   }
-  EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(2) + " sent what makes no sense"); }));
+  EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(2) + " sent an invalid message"); }));
   EXPECT_TRUE(advances(0));
 }
 

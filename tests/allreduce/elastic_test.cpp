@@ -141,7 +141,7 @@ TEST_F(Cluster, WhereOneIsEnoughAnInterruptEndsAllNevertheless) {
   ASSERT_TRUE(trains({0, 1, 2}));
   at(0).interrupt = true;  // its step is not made: it leaves while the next group is made
   for (int i = 0; i < 3; ++i) at(i).wait();
-  EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while a group was being made"));
+  EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while forming a group"));
   for (const int i : {1, 2}) {
     EXPECT_THAT(at(i).failure(), HasSubstr("another member was interrupted"));
     EXPECT_TRUE(at(i).membership->interrupted());
@@ -166,8 +166,8 @@ TEST_F(Cluster, AMemberOfAnotherJobIsRefusedAndToldWhy) {
   change = [](ElasticOptions& o) { o.job = "another job"; };
   start(1);
   at(1).wait();
-  EXPECT_THAT(at(1).failure(), HasSubstr(name(0) + " refused worker:1: worker:1 trains something else than worker:0"));
-  EXPECT_TRUE(eventually([&] { return at(0).lines.has("worker:1 trains something else than worker:0"); }));
+  EXPECT_THAT(at(1).failure(), HasSubstr(name(0) + " refused worker:1: worker:1 and worker:0 train different things"));
+  EXPECT_TRUE(eventually([&] { return at(0).lines.has("worker:1 and worker:0 train different things"); }));
 }
 
 TEST_F(Cluster, TheRunsNameIsToldToWhoAsks) {

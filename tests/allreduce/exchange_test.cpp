@@ -273,7 +273,7 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
     EXPECT_TRUE(info.applied());
     EXPECT_FLOAT_EQ(member->store.values()[3], before - 2.0F);
   });
-  EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
+  EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is repeated")));
 }
 
 /// A group of worker:0 and worker:2, who leaves it at once.

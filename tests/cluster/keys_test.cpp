@@ -121,9 +121,9 @@ TEST_F(Keys, AreNeverWrittenOver) {
   make_cluster_keys(dir_, cluster());
   const std::string authority = get_file(dir_ + "/ca.key");
   const std::string node = get_file(dir_ + "/n1/node.key");
-  EXPECT_THAT(message_of<UsageError>([&] { make_shared_keys(dir_); }), HasSubstr("never written over"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_cluster_keys(dir_, cluster()); }), HasSubstr("never written over"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }), HasSubstr("n1 holds keys already"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_shared_keys(dir_); }), HasSubstr("never overwritten"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_cluster_keys(dir_, cluster()); }), HasSubstr("never overwritten"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }), HasSubstr("n1 already holds keys"));
   EXPECT_EQ(get_file(dir_ + "/ca.key"), authority);
   EXPECT_EQ(get_file(dir_ + "/n1/node.key"), node);
 }

@@ -87,7 +87,7 @@ TEST(FindProblem, NamesTheTaskWhoseEntryIsWrong) {
   EXPECT_EQ(twice->text, "'B:1' is the address of worker:0 too");
   EXPECT_EQ(find_problem({{"a:1", "b:1"}, {"c:1"}, {}, {}})->text, "a cluster has at most one chief, not 2");
   EXPECT_EQ(find_problem({{}, {"c:1"}, {}, {"a:1", "b:1"}})->text, "a cluster has at most one evaluator, not 2");
-  EXPECT_THAT(find_problem({{}, {}, {"c:1"}, {}})->text, HasSubstr("nobody trains"));
+  EXPECT_THAT(find_problem({{}, {}, {"c:1"}, {}})->text, HasSubstr("no member trains"));
   EXPECT_THAT(find_problem({{}, {"c"}, {}, {}})->text, HasSubstr("has no port"));
 }
 

@@ -87,7 +87,7 @@ TEST_F(Supervisor, EndsWhenAllHaveEndedWell) {
 TEST_F(Supervisor, StartsAgainWhatDiesAndSaysOfWhat) {
   const JobOutcome outcome = run({worker(1, {"first=" + (folder / "f"), "out=once", "kill=9", "again", "out=twice"})});
   EXPECT_EQ(outcome.code, 0) << outcome.error();
-  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); starting it again (1 of 10)"));
+  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); restarting it (1 of 10)"));
   EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:1 once", "worker:1 twice"));
   EXPECT_EQ(count(Kind::restarted, {Role::worker, 1}), 1);
 }
@@ -96,8 +96,9 @@ TEST_F(Supervisor, WaitsLongerBeforeEachRestartAfterQuickDeaths) {
   SupervisorOptions options = quick();
   options.restarts = 3;
   (void)run({worker(0, {"exit=1"})}, options);
-  EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("starting it again (1 of 3)"), HasSubstr("again in 0.001 s (2"),
-                                             HasSubstr("again in 0.002 s (3"), "worker:0 exit code 1"));
+  EXPECT_THAT(texts(Kind::died),
+              ElementsAre(HasSubstr("restarting it (1 of 3)"), HasSubstr("restarting it in 0.001 s (2"),
+                          HasSubstr("again in 0.002 s (3"), "worker:0 exit code 1"));
 }
 
 TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {

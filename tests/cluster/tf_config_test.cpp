@@ -139,7 +139,7 @@ TEST(TfConfig, WhatIsWrongIsShownWithItsKey) {
       {R"({"cluster":{"chief":["a:1","b:1"],"worker":["c:1"]}})", "cluster.chief[1]: a cluster has at most one chief"},
       {R"({"cluster":{"chief":["a:1"],"master":["b:1"]}})", "cluster.master: a cluster has one chief"},
       {R"({"cluster":{"evaluator":["a:1","b:1"],"worker":["c:1"]}})", "cluster.evaluator[1]: a cluster has at most"},
-      {R"({"cluster":{"ps":["a:1"]}})", "cluster: nobody trains"},
+      {R"({"cluster":{"ps":["a:1"]}})", "cluster: no member trains"},
       {R"({"cluster":{"wroker":["a:1"]}})", "cluster.wroker: is not a role (did you mean 'worker'?)"},
       {R"({"cluster":{"worker":{"1":"a"}}})", "cluster.worker[1]: 'a' has no port"},
       {R"({"cluster":{"worker":{"x":"a:1"}}})", "cluster.worker[x]: an index is a whole number"},

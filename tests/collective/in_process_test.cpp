@@ -89,13 +89,13 @@ TEST(InProcess, CallsThatDoNotFitEachOtherFailInsteadOfMixingMemory) {
     std::vector<float> data(100);
     const auto done = members[1]->all_reduce(data);
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.failure().message(), HasSubstr("rank 1: calls for all-reduce of 100 elements"));
+    EXPECT_THAT(done.failure().message(), HasSubstr("rank 1: calls all-reduce of 100 elements"));
   });
   std::vector<float> data(99);
   const auto done = members[0]->all_reduce(data);
   other.join();
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.failure().message(), HasSubstr("the first member for all-reduce of 99 elements"));
+  EXPECT_THAT(done.failure().message(), HasSubstr("the first member calls all-reduce of 99 elements"));
 }
 
 TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {

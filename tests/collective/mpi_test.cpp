@@ -79,7 +79,7 @@ TEST(Mpi, AProcessThatNoLauncherStartedIsTold) {
   Process process(std::getenv("LOCKSTEP_MPI_RANK"), {"sums", "2", "1"});
   const Ended ended = process.finish();
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("mpirun"), HasSubstr("this process is none")));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("mpirun"), HasSubstr("this process is not one")));
 }
 
 TEST(Mpi, AnotherNumberOfRanksIsRefused) {

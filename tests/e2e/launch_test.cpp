@@ -275,7 +275,7 @@ exit 0
 )sh");
   const Ended ended = run(words());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: exit code 137: killed by signal 9 (Killed); starting it again"));
+  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: exit code 137: killed by signal 9 (Killed); restarting it"));
 }
 
 TEST_F(Launch, CtrlCEndsEveryRole) {

@@ -76,7 +76,7 @@ TEST(Connecting, ToNobodyNamesTheAddressAndTheReason) {
   const auto stream = connect(port.address(), {.security = {}, .patience = milliseconds(300)});
   ASSERT_FALSE(stream);
   EXPECT_EQ(stream.failure().message(),
-            "cannot connect to " + port.address() + " within 0.3 s: connection refused: nobody listens there");
+            "cannot connect to " + port.address() + " within 0.3 s: connection refused: no process listens there");
 }
 
 TEST(Connecting, ToAHostThatDoesNotExistSaysSo) {
@@ -361,7 +361,7 @@ TEST(Ending, OneStreamTooManyIsRefusedWithAReason) {
   ASSERT_FALSE(third);
   EXPECT_EQ(third.failure().kind, base::FailureKind::unreachable);
   EXPECT_EQ(third.failure().message(),
-            "cannot connect to " + address_of(server) + ": the server has 2 streams already, and allows no more");
+            "cannot connect to " + address_of(server) + ": the server has 2 streams, which is its limit");
   first.reset();
   EXPECT_TRUE(eventually([&] { return connect(address_of(server), {.security = {}}).ok(); }));
 }

@@ -55,9 +55,9 @@ TEST(FrameHeader, LiesOnTheWireAsTheFormatSays) {
 
 TEST(FrameHeader, IsBelievedOnlyWhereItFits) {
   HeaderBytes bytes = encode_header(kHeader, 10);
-  EXPECT_THAT(refusal(std::span(bytes).first(63), 63), HasSubstr("63 bytes is no frame"));
-  EXPECT_THAT(refusal({}, 0), HasSubstr("0 bytes is no frame"));
-  EXPECT_THAT(refusal(bytes, kHeaderBytes + 9), HasSubstr("announces 10 bytes of payload and carries 9"));
+  EXPECT_THAT(refusal(std::span(bytes).first(63), 63), HasSubstr("63 bytes is too short for a frame"));
+  EXPECT_THAT(refusal({}, 0), HasSubstr("0 bytes is too short for a frame"));
+  EXPECT_THAT(refusal(bytes, kHeaderBytes + 9), HasSubstr("announces 10 bytes of payload but has 9"));
   EXPECT_THAT(refusal(bytes, kHeaderBytes + 11), HasSubstr("carries 11"));
   const HeaderBytes large = encode_header(kHeader, kLimit + 1);
   EXPECT_THAT(refusal(large, kHeaderBytes + kLimit + 1), HasSubstr("1001 bytes of payload; at most 1000"));

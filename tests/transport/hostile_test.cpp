@@ -278,10 +278,10 @@ TEST(Hostile, MessagesThatAreNoFramesEndTheStreamWithAReason) {
   ServerOptions options = any_port();
   options.largest_payload = 1000;
   Server server(options, echo);
-  EXPECT_THAT(answer_to(server, core::kMethod, "short"), HasSubstr("5 bytes is no frame"));
+  EXPECT_THAT(answer_to(server, core::kMethod, "short"), HasSubstr("5 bytes is too short for a frame"));
   EXPECT_THAT(answer_to(server, core::kMethod, std::string(64, 'x')), HasSubstr("another protocol"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(100, 99)),
-              HasSubstr("announces 100 bytes of payload and carries 99"));
+              HasSubstr("announces 100 bytes of payload but has 99"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("carries 10"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(1001, 1001)), HasSubstr("larger than max"));
   EXPECT_THAT(answer_to(server, "/lockstep.Cluster/Other", frame_bytes(1, 1)), HasSubstr("no such method"));

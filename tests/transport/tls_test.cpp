@@ -169,7 +169,7 @@ TEST_F(Tls, ASharedKeyMayActAsAnyRole) {
 
 TEST_F(Tls, APeerOfAnotherAuthorityIsRefusedAndNamed) {
   Server server(server_with(ps()), echo);
-  const std::string reason = "is of another authority";
+  const std::string reason = "is signed by another authority";
   const std::string other = keys("other", theirs_, {"n1", {}, {"worker:1"}});
   EXPECT_THAT(refusal(server, other, reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
 }
@@ -181,7 +181,7 @@ TEST_F(Tls, AClientWhoseKeyIsOfAnotherAuthorityIsRefusedOnBothSides) {
   const std::string reason = "does not accept our key (CN=n1 for worker:1, valid ";
   EXPECT_THAT(refusal(server, mixed, reason), HasSubstr(reason));
   EXPECT_THAT(line_of_server(),
-              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("(CN=n1 for worker:1) is of another authority: "
+              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("(CN=n1 for worker:1) is signed by another authority: "
                                                        "'CN=lockstep authority ")));
   EXPECT_EQ(refused_.lines().size(), 1U) << "one line, however often it tries";
 }
@@ -200,7 +200,7 @@ TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
   const KeyPair node = cluster::make_node(ours_, {"n1", {}, {"worker:1"}});
   EXPECT_THAT(why_refused(cluster::make_node(node, {"forged", {}, {"ps:0"}}).certificate, ours_.certificate,
                           Purpose::server, "ps:0"),
-              HasSubstr("is of another authority"));
+              HasSubstr("is signed by another authority"));
 }
 
 /// OpenSSL's own client shows whatever it is given.
@@ -222,13 +222,13 @@ TEST_F(Tls, AClientWithAWrongDateOrWithoutRolesIsRefusedByTheServerWhichSaysWhy)
 
 TEST_F(Tls, AClientWithoutTlsIsRefused) {
   Server server(server_with(ps()), echo);
-  const std::string reason = "it wants TLS";
+  const std::string reason = "it requires TLS";
   EXPECT_THAT(refusal(server, "", reason), HasSubstr(reason));
 }
 
 TEST_F(Tls, AServerWithoutTlsIsNotTalkedTo) {
   Server server(server_with(""), echo);
-  const std::string reason = "does not speak TLS";
+  const std::string reason = "does not use TLS";
   EXPECT_THAT(refusal(server, ps(), reason), HasSubstr(reason));
 }
 
@@ -265,7 +265,7 @@ TEST_F(Tls, RefusalsLeaveTheServerServingAndPrintNothing) {
   {
     Server server(server_with(ps()), echo);
     (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "of another authority");
-    (void)refusal(server, "", "it wants TLS");
+    (void)refusal(server, "", "it requires TLS");
     EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
@@ -303,7 +303,7 @@ TEST_F(Tls, NodesThatTrustTwoAuthoritiesTalkToThoseOfBoth) {
     }
   }
   Server server(server_with(ps()), echo);
-  const std::string reason = "is of another authority";
+  const std::string reason = "is signed by another authority";
   EXPECT_THAT(refusal(server, keys("newest", theirs_, {"n1", {}, {"worker:0"}}), reason), HasSubstr(reason));
 }
 
@@ -348,7 +348,7 @@ TEST_F(Tls, AServerWhoseCertificateExpiresIsNotTalkedToAndBothSidesSayWhy) {
 TEST_F(Tls, OwnKeysThatCannotBeUsedAreNamed) {
   EXPECT_EQ(complaint(ps(), "ps:0"), "");
   EXPECT_THAT(complaint(path("nowhere")), HasSubstr(path("nowhere") + "/ca.pem"));
-  EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1 and not for ps:0"));
+  EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1, not for ps:0"));
   EXPECT_THAT(complaint(keys("old", ours_, {"old", {"lockstep"}, {}})),
               AllOf(HasSubstr("older version"), HasSubstr("lockstep keys new DIR --cluster FILE")));
   EXPECT_THAT(complaint(keys("late", ours_, {"late", {}, {"worker:1"}, -10, -2})), HasSubstr("node.pem expired on 20"));

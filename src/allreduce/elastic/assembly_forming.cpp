@@ -216,7 +216,7 @@ void Assembly::warn_or_give_up(double now) {
   }
   if (waited < kWorthALine || waited < 2 * warned_ || awaited_.empty()) return;
   warned_ = waited;
-  log("warning", fmt::format("waiting for {1} since {0:.0f} s", waited, awaited_));
+  log("warning", fmt::format("waited {:.0f} s so far for {}", waited, awaited_));
 }
 
 }  // namespace lockstep::allreduce::elastic

@@ -254,7 +254,7 @@ std::unique_ptr<Collective> make_mpi_group(int expected, const GroupOptions& opt
   if (!has_launcher() && expected != 1) {
     throw UsageError(
         fmt::format("--collective: mpi is for the ranks of mpirun, or srun with --mpi=pmix, and this "
-                    "process is none; start {} of them, or take gloo",
+                    "process is not one; start {} of them, or use gloo",
                     expected));
   }
   int initialised = 0;
