@@ -1,4 +1,4 @@
-// The rules by which members end together, and what those hear who come when all is over.
+// Rules by which members end together, and answers to members that join too late.
 #include <gmock/gmock.h>
 
 #include "allreduce/assembly_support.h"
@@ -111,7 +111,7 @@ TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
 TEST(Closing, OfAGroupThatWasLeftBehindEndsNobodyElse) {
   World world = running(2, rules(1));
   world.cut(0, 1);
-  world.form(1);  // the other one is stopped, and knows of nothing
+  world.form(1);  // the other one is stopped and knows nothing of it
   world.settle();
   ASSERT_TRUE(world.running(1));
   world.assembly(0).close(world.now(), true);
@@ -205,7 +205,7 @@ TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
   for (int i = 0; i < 3; ++i) world.step(1);
   world.heal(0, 1);
   for (const int i : {0, 1}) world.form(i);
-  // The group is decided, and connected by one of them, when the other is interrupted.
+  // The other is interrupted after the group is decided and one member has connected it.
   while (!world.running(1)) {
     const bool moved = world.deliver([](size_t) { return 0; });
     const bool worked = (!world.at(0).connecting && world.work(0)) || world.work(1);

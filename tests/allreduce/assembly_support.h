@@ -1,6 +1,6 @@
-// Members of a cluster as plain logic: one Assembly each, messages that travel in order between any two, connections
-// that break and come back, processes that die, and a clock that the test moves. Each member's engine connects when all
-// of a decided group have begun to.
+// Members of a cluster as plain logic: one Assembly each, messages in order between any two, connections that break and
+// return, processes that die, and a clock that the test moves. Each member's engine connects when all members of a
+// decided group have begun to connect.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace lockstep::allreduce::elastic::testing {
 class World {
  public:
   struct Member {
-    std::unique_ptr<Assembly> assembly;  ///< null: it is dead
+    std::unique_ptr<Assembly> assembly;  ///< null: dead
     uint64_t incarnation = 0;
     Standing standing;
     std::optional<Decision> connecting;
@@ -45,7 +45,7 @@ class World {
   [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] double now() const { return now_; }
 
-  /// A process, connected with all that it can reach.
+  /// Starts a process and connects it with all that it can reach.
   void start(int member) {
     AssemblyRules rules = rules_;
     rules.me = member;
@@ -67,7 +67,7 @@ class World {
     for (int i = 0; i < count(); ++i) form(i);
   }
 
-  /// kill -9: others see the connection close; `certain`: and that nobody listens there.
+  /// Acts like kill -9: others see the connection close; `confirmed`: and that its address refuses connections.
   void kill(int member, bool confirmed = true) {
     at(member).assembly.reset();
     at(member).connecting.reset();
@@ -79,7 +79,7 @@ class World {
       }
     }
   }
-  /// The connection between two breaks, on both sides; what was on its way is gone.
+  /// Breaks the connection between two, on both sides; messages in flight are lost.
   void sever(int a, int b, const std::string& why = "no heartbeat for 5.0 s") {
     if (connected_.erase(std::minmax(a, b)) == 0) return;
     wires_[{a, b}].clear();
@@ -90,7 +90,7 @@ class World {
       collect(me);
     }
   }
-  /// Both see each other again, unless the network between them is cut.
+  /// Connects two members unless the network between them is cut.
   void join(int a, int b) {
     if (a == b || !at(a).assembly || !at(b).assembly || cut_.contains(std::minmax(a, b))) return;
     if (!connected_.insert(std::minmax(a, b)).second) return;
@@ -110,7 +110,7 @@ class World {
     join(a, b);
   }
 
-  /// Delivers one message of some pair; false: there is none.
+  /// Delivers one message of some pair; returns false if there is none.
   bool deliver(const std::function<size_t(size_t)>& pick) {
     std::vector<std::pair<int, int>> full;
     for (const auto& [pair, queue] : wires_) {
@@ -126,7 +126,7 @@ class World {
     }
     return true;
   }
-  /// Everything that needs no more time.
+  /// Does everything that needs no more time.
   void settle() {
     for (int i = 0; i < 100000; ++i) {
       const bool moved = deliver([](size_t) { return 0; });
@@ -157,7 +157,7 @@ class World {
     }
   }
 
-  /// What the training thread does inside form(). True: something.
+  /// Does the training thread's work inside form(). Returns true if there was some.
   bool work(int member) {
     if (!at(member).assembly) return false;
     Member& m = at(member);
@@ -185,9 +185,9 @@ class World {
     return any;
   }
 
-  /// By id: what those who were connected in it got told.
+  /// by group id: the decision that each connected member received
   std::map<uint64_t, std::map<int, Decision>> formed;
-  /// A step that all of the group make; and calls form where a newcomer waits.
+  /// Makes a step of the whole group; calls form if a new member waits.
   void step(int member) {
     at(member).standing.live = true;
     ++at(member).standing.step;
@@ -201,12 +201,12 @@ class World {
     return at(member).assembly && assembly(member).phase() == MemberPhase::running && assembly(member).broken().empty();
   }
   std::function<void(int)> on_collect;
-  std::set<int> unconnectable;  ///< the engine fails for groups with them
+  std::set<int> unconnectable;  ///< the engine fails for groups with these members
 
  private:
   bool connect(int member) {
     Member& m = at(member);
-    // An engine needs everyone of the group to have begun, or to be done already.
+    // The engine needs all members of the group to be connecting or connected.
     for (const Seat& seat : m.connecting->group.seats) {
       const Member& other = at(seat.member);
       const bool same = other.assembly && other.incarnation == seat.incarnation;
@@ -258,7 +258,7 @@ inline AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
   return rules;
 }
 
-/// A cluster whose members run in one group, some steps on.
+/// A cluster whose members run in one group, after some steps.
 inline World running(int count, const AssemblyRules& r = {}) {
   World world(count, r);
   world.start_all();

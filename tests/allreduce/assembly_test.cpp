@@ -1,4 +1,4 @@
-// The rules by which members agree on a group, one by one.
+// Rules by which members agree on a group, one test each.
 #include <gmock/gmock.h>
 
 #include "allreduce/assembly_support.h"
@@ -371,7 +371,7 @@ TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
   world.settle();
   EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
   for (const int i : {0, 1}) world.step(i);
-  // It goes on: sees its connections closed, and connects again.
+  // It continues, sees its connections closed, and connects again.
   EXPECT_NE(world.assembly(2).broken(), "");
   for (const int b : {0, 1}) world.join(2, b);
   world.form(2);
@@ -389,7 +389,7 @@ TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
 TEST(Return, WithAStepOfAnotherHistoryStillGetsTheState) {
   World world = running(3);
   for (const int b : {0, 1}) world.sever(2, b);
-  world.step(2);  // it had all of the step when the others gave it up
+  world.step(2);  // it had received all of the step when the others gave it up
   for (const int i : {0, 1}) world.form(i);
   world.settle();
   for (const int i : {0, 1}) world.step(i);  // the same step, without it
@@ -427,7 +427,7 @@ TEST(HealedNetwork, TheSmallerGroupMakesWay) {
   EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
   EXPECT_THAT(world.members_of(4), ElementsAre(2, 3, 4));
   for (int i = 0; i < 5; ++i) world.step(i);
-  for (const int i : {0, 1}) world.step(i);  // though it has come further
+  for (const int i : {0, 1}) world.step(i);  // although it has made more steps
   for (const int a : {0, 1}) {
     for (const int b : {2, 3, 4}) world.heal(a, b);
   }

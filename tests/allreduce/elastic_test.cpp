@@ -1,5 +1,5 @@
-// Groups of members over real sockets: how they come about, break, go on and end. What kill -9 and SIGSTOP do to
-// processes is in elastic_process_test.cpp.
+// Groups of members over real sockets: how they form, break, continue and end. Processes under kill -9 and SIGSTOP are
+// in elastic_process_test.cpp.
 #include <gmock/gmock.h>
 
 #include "allreduce/elastic/checkpoint_follower.h"
@@ -40,7 +40,7 @@ TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
   start_all();
   ASSERT_TRUE(trains({0, 1}));
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    // What is sent is counted when it is on its way; the other one may have it by then.
+    // Bytes are counted when they are sent; the other member may have received them by then.
     EXPECT_TRUE(eventually([&] {
       const base::TrafficMeter::Totals there = meters[1 - i].totals();
       const base::TrafficMeter::Totals here = meters[i].totals();
@@ -49,7 +49,7 @@ TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
     EXPECT_GE(meters[i].totals().sent_messages, 3U) << "a greeting, where it stands, a group";
     EXPECT_GE(meters[i].totals().received_messages, 3U);
   }
-  members.clear();  // before the meters
+  members.clear();  // before the meters, which they use
 }
 
 TEST_F(Cluster, GoesOnWithoutItsLeader) {
@@ -139,7 +139,7 @@ TEST_F(Cluster, WhereOneIsEnoughAnInterruptEndsAllNevertheless) {
   make(3);
   start_all();
   ASSERT_TRUE(trains({0, 1, 2}));
-  at(0).interrupt = true;  // its step is not made: it leaves while the next group is made
+  at(0).interrupt = true;  // its step is not made: it leaves while the next group is formed
   for (int i = 0; i < 3; ++i) at(i).wait();
   EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while forming a group"));
   for (const int i : {1, 2}) {

@@ -1,4 +1,4 @@
-// Members with keys. Apart from the others: the thread sanitizer does not see what OpenSSL does.
+// Members with keys. Separate from the others, because the thread sanitizer does not see OpenSSL's synchronisation.
 #include "allreduce/elastic_support.h"
 #include "base/temp_dir.h"
 #include "cluster/keys.h"

@@ -177,7 +177,7 @@ TEST_F(FindCluster, AnEngineThatCannotBeIsRefused) {
   EXPECT_THAT(said(Engine::mpi, kOpenMpi), HasSubstr("no place for an evaluator"));
 }
 
-/// The blocks of a page between ```LANGUAGE and ```.
+/// Returns the blocks of a page between ```LANGUAGE and ```.
 std::vector<std::string> blocks(const std::string& page, const std::string& language) {
   std::vector<std::string> found;
   const std::string opening = "\n```" + language + "\n";

@@ -32,7 +32,7 @@ X509* load(const std::string& path) {
   return certificate;
 }
 
-/// The chain and the purpose, with OpenSSL's own verifier.
+/// Checks the chain and the purpose with OpenSSL's own verifier.
 bool verifies(const std::string& authority, const std::string& node, int purpose) {
   X509* trusted = load(authority);
   X509* certificate = load(node);
@@ -58,7 +58,7 @@ unsigned mode_of(const std::string& path) {
 
 class Keys : public ::testing::Test {
  protected:
-  /// A machine with a ps and a worker, one with a worker.
+  /// One machine with a ps and a worker, one with a worker.
   static ClusterFile cluster() {
     return parse_cluster_file("nodes: [{host: n1, roles: [ps, worker]}, {host: 10.0.0.7, roles: [worker]}]\n", "test");
   }

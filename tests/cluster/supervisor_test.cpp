@@ -1,4 +1,4 @@
-// The supervisor against real processes that end well, die, stop, linger and ignore what they are told.
+// The supervisor with real processes that end well, die, stop, linger and ignore signals.
 #include "launch/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ RoleProcess role(Role kind, int index, const Words& words) { return {{kind, inde
 RoleProcess worker(int index, const Words& words) { return role(Role::worker, index, words); }
 RoleProcess ps(int index, const Words& words) { return role(Role::ps, index, words); }
 
-/// Pauses shortened; deadlines that must not pass are longer than a busy machine needs.
+/// Short pauses. Deadlines that must not pass are longer than a busy machine needs.
 SupervisorOptions quick() {
   SupervisorOptions options;
   options.first_backoff = Time(1);
@@ -128,7 +128,7 @@ TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
-/// A worker that reports a failure and ends with words that are other ones each time.
+/// A worker that reports a failure and ends with a different last line each time.
 RoleProcess reporting(int index, const std::string& fields) {
   RoleProcess process = worker(index, {});
   process.command.argv = {
@@ -414,7 +414,7 @@ TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
   on_event = [&](const RoleEvent& event) {
     if (event.kind == Kind::out_line && std::exchange(first, false)) kill(getpid(), SIGINT);
   };
-  // A handler that only speaks: its line says that the first interrupt has come.
+  // A handler that only prints: its line shows that the first interrupt arrived.
   RoleProcess stubborn = worker(0, {});
   stubborn.command.argv = {"sh", "-c", "trap 'echo no' INT; echo up; while :; do sleep 0.01; done"};
   const auto once_more = on_event;
@@ -443,7 +443,7 @@ TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
   EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
 }
 
-/// A launcher that is killed with everything it had started: roles that ignore signals, and their children.
+/// A launcher is killed while its roles and their children ignore signals.
 TEST(KilledLauncher, LeavesNobodyBehind) {
   process::Child launcher(helper({"supervise", "3", "ignore=2", "ignore=15", "pid", "fork", "wait"}));
   std::vector<pid_t> pids;

@@ -1,4 +1,4 @@
-// What thread groups promise beyond the conformance of all engines.
+// Thread groups, beyond the conformance of all engines.
 #include "collective/in_process.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(InProcess, SumsInTheOrderOfRanks) {
-  // Each is lost beside a larger one that came before it, so the order shows.
+  // A larger number before each one absorbs it, so the order shows.
   const float values[] = {1.0F, 0x1p25F, -0x1p25F, 0.25F};
   float expected = values[0];
   for (int rank = 1; rank < 4; ++rank) expected += values[rank];
@@ -107,7 +107,7 @@ TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {
 }
 
 TEST(InProcess, MemoryMayBeFreedAsSoonAsACallHasFailed) {
-  // For the sanitizers: whoever was aborted frees its memory while the others may be adding it up.
+  // For the sanitizers: an aborted member frees its memory while the others may be adding it.
   for (int round = 0; round < 200; ++round) {
     auto members = make_in_process_group(3);
     std::vector<std::thread> threads;

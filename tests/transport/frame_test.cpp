@@ -1,4 +1,4 @@
-// The header of a frame on the wire: 64 bytes that come back as they were, and nothing else is believed.
+// The header of a frame on the wire: 64 bytes that survive a round trip; all invalid headers are refused.
 #include "transport/frame.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(FrameHeader, LiesOnTheWireAsTheFormatSays) {
   EXPECT_EQ(at(32), 6);  // offset
   EXPECT_EQ(at(40), 7);  // count
   EXPECT_EQ(at(55), 255);
-  EXPECT_EQ(at(56), 2);  // size of the payload, the lower byte first
+  EXPECT_EQ(at(56), 2);  // size of the payload, low byte first
   EXPECT_EQ(at(57), 1);
 }
 

@@ -1,5 +1,5 @@
-// Mutual TLS: a peer is let in where its certificate is of our authority, valid today and for the role that it acts as;
-// everyone else is refused, and both sides say why.
+// Mutual TLS: a peer is accepted if its certificate is signed by our authority, valid today and names the peer's role.
+// All others are refused, and both sides say why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
@@ -34,7 +34,7 @@ using testing::pattern;
 using testing::payload_of;
 using testing::threads_here;
 
-/// Lines of a server about peers that it refused.
+/// Collects a server's lines about refused peers.
 class Refused {
  public:
   void add(const std::string& line) {
@@ -62,12 +62,12 @@ std::string text_in(BIO* bio) {
   return {data, static_cast<size_t>(size)};
 }
 
-/// First words of a client of TLS.
+/// Returns the first bytes of a TLS client.
 std::string client_hello() {
   const std::unique_ptr<SSL_CTX, OpensslDeleter<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
   const std::unique_ptr<SSL, OpensslDeleter<SSL_free>> client(SSL_new(context.get()));
   SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-  SSL_connect(client.get());  // wants an answer
+  SSL_connect(client.get());  // needs an answer, which never comes
   return text_in(SSL_get_wbio(client.get()));
 }
 
@@ -81,7 +81,7 @@ class Tls : public ::testing::Test {
   static void TearDownTestSuite() { folder_.reset(); }
 
   static void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-  /// A folder of keys, made once.
+  /// Makes a folder of keys, once.
   static std::string keys(const std::string& name, const KeyPair& authority, const cluster::NodeNames& names,
                           const std::string& trusted = "") {
     const std::string folder = *folder_ / name;
@@ -102,7 +102,7 @@ class Tls : public ::testing::Test {
             }};
   }
 
-  /// With more patience where the reason was not known yet: a busy machine takes longer to shake hands.
+  /// Retries with more patience if the reason was not known yet: a busy machine takes longer for a handshake.
   static std::string refusal(const Server& server, const std::string& keys, const std::string& reason) {
     std::string said;
     for (const int patience : {400, 2'000, 10'000, 50'000}) {
@@ -174,7 +174,7 @@ TEST_F(Tls, APeerOfAnotherAuthorityIsRefusedAndNamed) {
   EXPECT_THAT(refusal(server, other, reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
 }
 
-/// A hostile client believes the server and shows what it likes.
+/// A hostile client accepts any server and shows any certificate.
 TEST_F(Tls, AClientWhoseKeyIsOfAnotherAuthorityIsRefusedOnBothSides) {
   Server server(server_with(ps()), echo);
   const std::string mixed = keys("mixed", theirs_, {"n1", {}, {"worker:1"}}, ours_.certificate);
@@ -186,7 +186,7 @@ TEST_F(Tls, AClientWhoseKeyIsOfAnotherAuthorityIsRefusedOnBothSides) {
   EXPECT_EQ(refused_.lines().size(), 1U) << "one line, however often it tries";
 }
 
-/// Judged as a server or client whose clock is right judges one whose own is not.
+/// A peer with a right clock judges one with a wrong clock.
 TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
   const auto judged = [&](const cluster::NodeNames& names, const std::string& role = "ps:0") {
     return why_refused(cluster::make_node(ours_, names).certificate, ours_.certificate, Purpose::server, role);
@@ -203,7 +203,7 @@ TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
               HasSubstr("is signed by another authority"));
 }
 
-/// OpenSSL's own client shows whatever it is given.
+/// OpenSSL's own client shows any certificate.
 TEST_F(Tls, AClientWithAWrongDateOrWithoutRolesIsRefusedByTheServerWhichSaysWhy) {
   Server server(server_with(ps()), echo);
   const auto show = [&](const std::string& folder) {
@@ -232,7 +232,7 @@ TEST_F(Tls, AServerWithoutTlsIsNotTalkedTo) {
   EXPECT_THAT(refusal(server, ps(), reason), HasSubstr(reason));
 }
 
-/// A connection that gRPC hosts costs two files in the server, one that waits costs one.
+/// A connection hosted by gRPC costs two files in the server, a waiting one costs one.
 TEST_F(Tls, AHandshakeThatDoesNotGoOnCostsASocketAndNoThread) {
   Server server(server_with(ps()), echo);
   EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
@@ -284,7 +284,7 @@ TEST_F(Tls, KeysThatAreReplacedAreUsedForNewConnections) {
   EXPECT_TRUE(before->read());
 }
 
-/// Changing from one authority to the next: everybody trusts both until all have new keys.
+/// While the authority changes, all nodes trust both until all have new keys.
 TEST_F(Tls, NodesThatTrustTwoAuthoritiesTalkToThoseOfBoth) {
   const auto both = [&](const std::string& name, const KeyPair& authority, const std::string& role) {
     const KeyPair& other = &authority == &ours_ ? theirs_ : ours_;
@@ -316,7 +316,7 @@ std::string complaint(const std::string& folder, const std::string& role = "") {
   }
 }
 
-/// The same certificate with another end, signed again.
+/// Makes the same certificate with another end date, signed again.
 KeyPair ending_in(const KeyPair& authority, const KeyPair& node, int seconds) {
   const Certificate certificate = parse_certificate(node.certificate);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
