@@ -127,7 +127,7 @@ ControlGroup::ControlGroup(const std::string& name, const GroupLimits& limits) {
   if (!(limits.cores >= least)) {
     throw UsageError(fmt::format("{}: {} is not allowed; at least {} cores", limits.for_what, limits.cores, least));
   }
-  if (!limits.for_what.empty()) said_of_ = limits.for_what + ": ";
+  if (!limits.for_what.empty()) error_prefix_ = limits.for_what + ": ";
   try {
     make(owner_prefix() + name, limits);
   } catch (...) {
@@ -142,7 +142,7 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   const std::string cpu = first_version("cpu");
   second_ = cpu.empty();
   if (second_ && !exists(fmt::format("{}/cgroup.controllers", kRoot))) {
-    throw IoError(fmt::format("{}no control groups with a CPU controller at {}", said_of_, kRoot));
+    throw IoError(fmt::format("{}no control groups with a CPU controller at {}", error_prefix_, kRoot));
   }
   cpu_ = make_folder(second_ ? kRoot : cpu, name);
   if (second_) enable_controller("cpu");
@@ -152,7 +152,7 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   if (limits.accounted) usage_ = second_ ? cpu_ : make_folder(first_version("cpuacct"), name);
   const std::string memory = second_ ? kRoot : first_version("memory");
   if (limits.memory_bytes > 0 && memory.empty()) {
-    throw IoError(fmt::format("{}no control groups with a memory controller at {}", said_of_, kRoot));
+    throw IoError(fmt::format("{}no control groups with a memory controller at {}", error_prefix_, kRoot));
   }
   if (!limits.accounted && limits.memory_bytes <= 0) return;
   if (second_) enable_controller("memory");
@@ -167,14 +167,14 @@ std::string ControlGroup::make_folder(const std::string& parent, const std::stri
   // Until it is locked, a process of another PID namespace may take it for a leftover.
   constexpr int kTries = 10;
   for (int turn = 0; turn < kTries; ++turn) {
-    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw IoError(said_of_ + refusal(parent, errno));
+    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw IoError(error_prefix_ + refusal(parent, errno));
     base::FileHandle held = hold(folder);
     if (!exists(folder)) continue;
     held_.push_back(std::move(held));
     folders_.push_back(folder);
     return folder;
   }
-  throw IoError(fmt::format("{}{} is removed repeatedly by another process", said_of_, folder));
+  throw IoError(fmt::format("{}{} is removed repeatedly by another process", error_prefix_, folder));
 }
 
 void ControlGroup::remove() {

@@ -52,8 +52,8 @@ class ControlGroup {
   std::string make_folder(const std::string& parent, const std::string& name);
   void remove();
 
-  std::string said_of_;  ///< start of errors: "cpu-quota: "
-  bool second_ = false;  ///< version 2
+  std::string error_prefix_;  ///< start of errors: "cpu-quota: "
+  bool second_ = false;       ///< version 2
   std::string cpu_;
   std::string usage_;
   std::string memory_;

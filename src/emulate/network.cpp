@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Runs a helper program and returns its error text; empty if it succeeded.
-std::string complaint(process::Command command, const std::string& input = "") {
+std::string error_of(process::Command command, const std::string& input = "") {
   command.hold_stdin = true;
   process::Child child(command);
   child.write(input);
@@ -42,10 +42,10 @@ std::string complaint(process::Command command, const std::string& input = "") {
   return said.empty() ? ending->text() : said;
 }
 
-std::string complaint(const std::vector<std::string>& words, const std::string& input = "") {
+std::string error_of(const std::vector<std::string>& words, const std::string& input = "") {
   process::Command command;
   command.argv = words;
-  return complaint(command, input);
+  return error_of(command, input);
 }
 
 /// Turns IPv6 off for interfaces added later: its automatic packets would count as the nodes' traffic.
@@ -53,13 +53,13 @@ void keep_quiet(const std::string& name_space) {
   process::Command command;
   command.argv = {"sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"};
   command.network_namespace = fmt::format("{}/{}", kNamespaces, name_space);
-  (void)complaint(command);  // a system without IPv6 is fine, too
+  (void)error_of(command);  // a system without IPv6 is fine, too
 }
 
 void must(const std::vector<std::string>& words, const std::string& input = "") {
   std::string problem;
   try {
-    problem = complaint(words, input);
+    problem = error_of(words, input);
   } catch (const IoError& error) {
     throw IoError(fmt::format("{}; emulated clusters need iproute2 (Debian package iproute2)", error.what()));
   }
@@ -88,10 +88,9 @@ void add_queue(const std::string& name_space, const std::string& device, const s
 void add_netem(const std::string& name_space, const LinkSpec& link) {
   // Room for packets in flight at 10 Gbit/s.
   const auto limit = static_cast<uint64_t>(1000 + link.delay_seconds * 1e6);
-  const std::string problem =
-      complaint({"tc", "-n", name_space, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "netem", "delay",
-                 fmt::format("{:.0f}us", link.delay_seconds * 1e6), "loss", fmt::format("{:g}%", link.loss * 100),
-                 "limit", std::to_string(limit)});
+  const std::string problem = error_of({"tc", "-n", name_space, "qdisc", "add", "dev", "eth0", "root", "handle",
+                                        "1:", "netem", "delay", fmt::format("{:.0f}us", link.delay_seconds * 1e6),
+                                        "loss", fmt::format("{:g}%", link.loss * 100), "limit", std::to_string(limit)});
   if (problem.empty()) return;
   const bool lacking =
       problem.find("kind is unknown") != std::string::npos || problem.find("No such file") != std::string::npos;

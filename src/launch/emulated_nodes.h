@@ -27,7 +27,7 @@ class EmulatedNodes {
   [[nodiscard]] int threads(size_t node, size_t trainers) const;
   [[nodiscard]] size_t node_of(const std::string& role) const;
   /// Changes a command so that its process runs on the node.
-  void seat(process::Command& command, size_t node) const;
+  void put_on_node(process::Command& command, size_t node) const;
 
   /// "3 emulated nodes of 0.5 cores, 1 Gbit/s".
   [[nodiscard]] std::string text() const;

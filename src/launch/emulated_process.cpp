@@ -46,12 +46,12 @@ process::Command make_command(const settings::Settings& settings, const Launcher
   if (settings.wait_policy == settings::IdleThreads::automatic)
     command.argv.emplace_back("--wait-policy=block");  // spinning would use up the quota
   command.own_output = false;
-  nodes.seat(command, 0);
+  nodes.put_on_node(command, 0);
   return command;
 }
 
 /// Passes signals on; the program on the node decides what to do.
-void heed(int signals, const process::Child& child) {
+void pass_on_signals(int signals, const process::Child& child) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof info) == sizeof info) {
     const auto number = static_cast<int>(info.ssi_signo);
@@ -80,7 +80,7 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
   while (!(ending = child.reap())) {
     std::array<pollfd, 2> fds{{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}}};
     (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kNodeLookMilliseconds);
-    heed(signals, child);
+    pass_on_signals(signals, child);
     if (others) continue;
     // The folder must be empty until the training has begun.
     if (!kept && has_run(folder)) {

@@ -45,7 +45,7 @@ void hurry_servers(std::vector<RoleState>& roles, const SupervisorOptions& optio
   if (std::any_of(roles.begin(), roles.end(), served)) return;
   const Moment until = Clock::now() + options.finish_last;
   for (RoleState& role : roles) {
-    if (role.child && role.asked == 0 && role.deadline) role.deadline = std::min(*role.deadline, until);
+    if (role.child && role.end_signal == 0 && role.deadline) role.deadline = std::min(*role.deadline, until);
   }
 }
 

@@ -26,9 +26,9 @@ struct RoleState {
   std::optional<Moment> start_at = {};
   std::optional<Moment> stopped_since = {};
   std::optional<Moment> deadline = {};  ///< time by which it must end
-  int asked = 0;                        ///< signal that it was last asked to end with
+  int end_signal = 0;                   ///< signal that it was last asked to end with
   std::string error = {};               ///< last line of standard error, not reported yet
-  std::string told = {};                ///< last line reported in this life
+  std::string last_line = {};           ///< last line reported in this life
   std::string failure = {};             ///< text of its last failure of its own, and how often in a row
   int same_failures = 0;
   std::optional<RoleFailure> reported = {};  ///< cause reported as fields in this life

@@ -60,9 +60,9 @@ class Places {
   [[nodiscard]] EmulatedNodes* nodes() { return nodes_ ? &*nodes_ : nullptr; }
   [[nodiscard]] bool limited() const { return nodes_ || !quotas_.empty(); }
 
-  void seat(launch::RoleProcess& role) const {
+  void put_on_node(launch::RoleProcess& role) const {
     const std::string name = role.task.str();
-    if (nodes_) nodes_->seat(role.command, nodes_->node_of(name));
+    if (nodes_) nodes_->put_on_node(role.command, nodes_->node_of(name));
     const auto found = quotas_.find(name);
     if (found != quotas_.end()) role.command.groups = found->second->files();
   }
@@ -234,7 +234,7 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
     run.roles = {launch::mpi_job(job, cluster::process_environment())};
   } else {
     run.roles = launch::local_roles(job);
-    for (launch::RoleProcess& role : run.roles) places.seat(role);
+    for (launch::RoleProcess& role : run.roles) places.put_on_node(role);
   }
   run.also = [&](const RoleEvent& event) { faults.on_event(event); };
   if (!faults.empty()) run.faults = [&] { return faults.make_due(run_dir + "/faults.jsonl"); };

@@ -49,7 +49,7 @@ void wake_at(int socket, size_t bytes) {
 }
 
 /// Sends an HTTP/2 frame, which tells a peer that wants TLS that this server has none.
-void say_no_tls(int socket) {
+void answer_without_tls(int socket) {
   constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
   std::array<char, kLargestRecord> unread{};
   (void)!::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT);  // unread bytes would turn the close into a reset
@@ -108,7 +108,7 @@ void Lobby::add_to(std::vector<pollfd>& polled, int& timeout_ms) const {
   }
 }
 
-std::vector<Lobby::Ready> Lobby::look(std::span<const pollfd> polled) {
+std::vector<Lobby::Ready> Lobby::advance_all(std::span<const pollfd> polled) {
   std::vector<Ready> done;
   auto polled_of = polled.begin();
   for (auto at = strangers_.begin(); at != strangers_.end();) {
@@ -142,7 +142,7 @@ bool Lobby::advance(Stranger& stranger, bool readable) {
 bool Lobby::open(Stranger& stranger) {
   const Opening opening = opening_of(stranger.socket.get(), keys_.has_value());
   if (opening == Opening::whole) return host(stranger);
-  if (opening == Opening::wrong && !keys_) say_no_tls(stranger.socket.get());
+  if (opening == Opening::wrong && !keys_) answer_without_tls(stranger.socket.get());
   pollfd watched{.fd = stranger.socket.get(), .events = POLLRDHUP, .revents = 0};
   return opening == Opening::partial && poll(&watched, 1, 0) == 0;
 }

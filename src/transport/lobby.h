@@ -47,7 +47,7 @@ class Lobby {
   /// Adds the sockets to wait for, and shortens the timeout (-1: none).
   void add_to(std::vector<pollfd>& polled, int& timeout_ms) const;
   /// Advances all strangers; `polled` is the part that add_to() added, after the wait. Returns those that are ready.
-  std::vector<Ready> look(std::span<const pollfd> polled);
+  std::vector<Ready> advance_all(std::span<const pollfd> polled);
 
  private:
   using Clock = std::chrono::steady_clock;

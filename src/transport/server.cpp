@@ -58,7 +58,7 @@ class Server::Impl {
   // The acceptor's thread.
   void run();
   /// Waits once and handles the events. Returns false to end.
-  bool turn();
+  bool wait_and_handle();
   void accept_some();
   [[nodiscard]] bool has_room();
   void begin(Lobby::Ready ready);
@@ -131,12 +131,12 @@ void Server::Impl::ring() {
 // The acceptor's thread.
 
 void Server::Impl::run() {
-  while (turn()) {
+  while (wait_and_handle()) {
   }
   lobby_.clear();
 }
 
-bool Server::Impl::turn() {
+bool Server::Impl::wait_and_handle() {
   const auto pause = std::chrono::ceil<std::chrono::milliseconds>(accepts_from_ - std::chrono::steady_clock::now());
   const bool accepts = pause.count() <= 0;
   std::vector<pollfd> polled{{accepts ? listener_.socket() : -1, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
@@ -153,7 +153,7 @@ bool Server::Impl::turn() {
     if (stopping_) return false;
   }
   join_finished();
-  for (Lobby::Ready& ready : lobby_.look(std::span(polled).subspan(2))) begin(std::move(ready));
+  for (Lobby::Ready& ready : lobby_.advance_all(std::span(polled).subspan(2))) begin(std::move(ready));
   if (const std::string why = lobby_.take_limit(); !why.empty()) no_room(why);
   if (polled[0].revents != 0) accept_some();
   return true;

@@ -47,7 +47,7 @@ ServerHost::~ServerHost() {
   grpc_metadata_array_destroy(&metadata_);
 }
 
-bool ServerHost::turn(std::chrono::milliseconds at_most, bool& success) {
+bool ServerHost::run_once(std::chrono::milliseconds at_most, bool& success) {
   const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(at_most), nullptr);
   success = event.type == GRPC_OP_COMPLETE && event.success != 0;
   return event.type == GRPC_OP_COMPLETE;
@@ -60,7 +60,7 @@ bool ServerHost::hung_up() const {
 
 ServerHost::Call ServerHost::look_for_call() {
   bool success = false;
-  if (!turn(std::chrono::milliseconds(0), success) || !success) return {};
+  if (!run_once(std::chrono::milliseconds(0), success) || !success) return {};
   return {std::move(call_queue_), core::CallPtr(call_), core::take_text(details_.method)};
 }
 
@@ -68,7 +68,7 @@ void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
   const auto start = std::chrono::steady_clock::now();
   bool ignored = false;
   while (!hung_up() && std::chrono::steady_clock::now() - start < (hurried_ ? std::min(at_most, kHurry) : at_most)) {
-    turn(kLookAtPeer, ignored);
+    run_once(kLookAtPeer, ignored);
   }
 }
 

@@ -52,7 +52,7 @@ class ServerHost {
 
  private:
   /// Lets gRPC work for at most this long. Returns false if nothing happened.
-  bool turn(std::chrono::milliseconds at_most, bool& success);
+  bool run_once(std::chrono::milliseconds at_most, bool& success);
 
   std::atomic<bool> hurried_{false};
   base::FileHandle

@@ -292,8 +292,8 @@ TEST_F(Supervisor, AServerThatDoesNotEndIsAskedAndThenKilled) {
       run({ps(0, {"wait"}), ps(1, {"ignore=15", "out=", "wait"}), worker(0, {"exit=0"})}, options);
   EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::message),
-              ::testing::IsSupersetOf({std::string("ps:0 has not ended though the training has; asking it to"),
-                                       std::string("ps:1 has not ended though the training has; asking it to")}));
+              ::testing::IsSupersetOf({std::string("ps:0 still runs after the end of training; asking it to end"),
+                                       std::string("ps:1 still runs after the end of training; asking it to end")}));
 }
 
 TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
@@ -312,7 +312,7 @@ TEST_F(Supervisor, AWorkerThatDoesNotEndWithTheTrainingIsAskedTo) {
   options.finish_member = Time(50);
   const JobOutcome outcome = run({worker(0, {"exit=0"}), worker(1, {"on=15:1", "wait"})}, options);
   EXPECT_EQ(outcome.code, 0) << outcome.error();
-  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 has not ended though the training has; asking it to"));
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 still runs after the end of training; asking it to end"));
   EXPECT_THAT(texts(Kind::died), IsEmpty()) << "it did what it was asked to";
 }
 
