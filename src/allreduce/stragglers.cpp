@@ -217,7 +217,7 @@ std::vector<std::string> StragglerReport::lines() const {
         "{} was slow from step {} on for {}{}: {}",
         network ? "the network" : names[static_cast<size_t>(episode.member)], episode.since_step,
         duration(episode.seconds), episode.over ? "" : ", until the end",
-        network ? fmt::format("exchanging took up to {} what it took at first", times(episode.factor))
+        network ? fmt::format("an exchange took up to {} its first time", times(episode.factor))
                 : fmt::format("{}, up to {} as long as the median of the others in all", how, times(episode.factor))));
   }
   if (all.empty()) return all;

@@ -24,7 +24,7 @@ constexpr size_t kLongestName = 64;
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kPrivate = 0600;
 
-/// "keys/" is "keys".
+/// Removes slashes at the end of a path.
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;

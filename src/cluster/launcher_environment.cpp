@@ -100,8 +100,8 @@ int plane_of(const Variables& variables) {
   if (nodes == "cyclic") return 1;
   if (nodes == "plane") return variables.number({"SLURM_DIST_PLANESIZE"}, 1, kMostTasks).value_or(kMostTasks);
   throw UsageError(
-      fmt::format("SLURM_DISTRIBUTION: '{}': it is not known which rank runs where; block, cyclic and plane "
-                  "are; with another give --cluster",
+      fmt::format("SLURM_DISTRIBUTION: '{}': the placement of ranks is unknown; block, cyclic and plane "
+                  "are known; with another give --cluster FILE",
                   base::shown(text)));
 }
 

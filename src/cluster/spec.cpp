@@ -85,8 +85,8 @@ Task parse_task(std::string_view text) {
   const std::string nearest = role ? "" : base::nearest(role_text.substr(0, kShown), names);
   const std::string hint =
       nearest.empty() ? "" : fmt::format(" (did you mean '{}:{}'?)", nearest, index < 0 ? 0 : index);
-  throw UsageError(
-      fmt::format("'{}' is not a task{}; chief:0, worker:N, ps:N or evaluator:0 is", text.substr(0, kShown), hint));
+  throw UsageError(fmt::format("'{}' is not a task{}; allowed are chief:0, worker:N, ps:N and evaluator:0",
+                               text.substr(0, kShown), hint));
 }
 
 std::vector<Task> Spec::members() const {

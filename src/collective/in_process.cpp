@@ -162,7 +162,7 @@ bool Member::meet(const Call& call, ThreadBarrier::Time deadline) {
   const auto outcome = group_->barrier.wait(deadline);
   if (outcome == ThreadBarrier::Outcome::late) {
     base::Failure late{base::FailureKind::timeout,
-                       fmt::format("did not come within {:.3g} s", group_->deadline.count())};
+                       fmt::format("did not arrive within {:.3g} s", group_->deadline.count())};
     late.ranks = missing();
     group_->fail(std::move(late).because(call.describe()));
   }

@@ -42,7 +42,7 @@ struct BatchReport {
   uint64_t examples = 0;
 };
 
-/// Where the time of an exchange went, in seconds, as the training thread saw it. No part counts twice. All but
+/// Times of an exchange, in seconds, as the training thread saw them. No part counts twice. All but
 /// early_push pass inside finish().
 struct Spent {
   double early_push = 0;  ///< sending gradients inside ready(), while others are still computed
@@ -53,7 +53,7 @@ struct Spent {
   double optimizer = 0;   ///< updating parameters in this process
 };
 
-/// What became of a step.
+/// Outcome of a step.
 enum class StepOutcome : uint8_t {
   applied,  ///< the gradients are in the parameters
   retry,    ///< the gradients were dropped: too late, or the group broke. The batch is repeated unless a plan says

@@ -130,7 +130,7 @@ void refuse_own_files(const FileSums& files) {
   for (const auto& [path, sum] : files) {
     const std::string name = path.substr(path.rfind('/') + 1);
     if (name == ".lock" || path == "launch-id" || path == "launch.yaml" || path.starts_with(NewFolder::kArriving))
-      throw DataError(fmt::format("its archive has '{}', a file of ours", path));
+      throw DataError(fmt::format("its archive has '{}', a file of the launcher", path));
   }
 }
 

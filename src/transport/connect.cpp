@@ -67,7 +67,7 @@ Reason plain_reason(const std::string& text, const Keys* keys) {
   }
   if (keys != nullptr) {
     return {fmt::format(
-        "the peer closed the connection at once: it does not accept our key ({}, valid {} to {}), or is no Lockstep "
+        "the peer closed the connection at once: it does not accept our key ({}, valid {} to {}), or is not a Lockstep "
         "process",
         keys->facts.str(), keys->facts.not_before, keys->facts.not_after)};
   }

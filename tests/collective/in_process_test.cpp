@@ -103,7 +103,7 @@ TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {
   const auto done = members[0]->barrier();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.failure().kind, base::FailureKind::timeout);
-  EXPECT_EQ(done.failure().message(), "barrier: rank 1: did not come within 0.05 s");
+  EXPECT_EQ(done.failure().message(), "barrier: rank 1: did not arrive within 0.05 s");
 }
 
 TEST(InProcess, MemoryMayBeFreedAsSoonAsACallHasFailed) {

@@ -72,7 +72,7 @@ TEST(Mpi, ARankThatIsSilentIsNamedAfterTheDeadline) {
 TEST(Mpi, ARankThatDoesNotStartIsWaitedForUntilTheDeadlineOnly) {
   const Ended ended = mpirun(2, "late", 1.5);
   EXPECT_NE(ended.code, 0);
-  EXPECT_THAT(ended.err, HasSubstr("MPI: not all of 2 ranks have come within 1.5 s"));
+  EXPECT_THAT(ended.err, HasSubstr("MPI: not all of 2 ranks have started within 1.5 s"));
 }
 
 TEST(Mpi, AProcessThatNoLauncherStartedIsTold) {

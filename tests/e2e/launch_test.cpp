@@ -206,7 +206,8 @@ TEST_F(Launch, AHostCannotWriteOutsideItsFolder) {
 
 TEST_F(Launch, AHostCannotReplaceTheLaunchersFilesOrFillTheDisk) {
   play("exit 0\n");
-  expect_kept(removing({{"a", sends("own.tar", {{"launch-id", "runs"}})}}), {"a"}, "'launch-id', a file of ours");
+  expect_kept(removing({{"a", sends("own.tar", {{"launch-id", "runs"}})}}), {"a"},
+              "'launch-id', a file of the launcher");
   EXPECT_THAT(get_file(folder / "runs/lr-1/launch-id"), StartsWith("runs/lr-1-"));
   fs::remove_all(folder / "runs");
   fs::remove_all(folder / "a/runs");

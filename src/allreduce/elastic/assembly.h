@@ -119,7 +119,7 @@ class Assembly {
   [[nodiscard]] bool all_accounted_for() const;
   /// True if this is the first of that group that is present and has its state, and no member went on without it.
   [[nodiscard]] bool first_survivor() const;
-  /// "group 4 of worker:0, worker:2 goes on from step 120, without worker:1"
+  /// "group 4 of worker:0, worker:2 continues from step 120, without worker:1"
   [[nodiscard]] const std::string& announced() const { return announced_; }
 
   // Pending output; each item is returned once.

@@ -17,7 +17,7 @@ namespace lockstep::allreduce::elastic {
 
 class Publications {
  public:
-  /// Where an evaluator should ask. `here`: this member leads.
+  /// The member that an evaluator should ask. `here`: this member leads.
   struct Place {
     bool here = false;
     int leader = -1;     ///< leader, as far as is known

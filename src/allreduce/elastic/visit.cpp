@@ -65,7 +65,7 @@ base::Result<std::string> ask_run_name(const ElasticOptions& options) try {
       const auto stream = elastic::visit(options, member, elastic::Kind::ask_run, watchdog, run);
       if (stream && !run.empty()) return run;
       why += fmt::format("{}{} at {}: {}", why.empty() ? "" : "; ", task.str(), options.spec.address(task),
-                         stream ? "it does not know it" : stream.failure().message());
+                         stream ? "it does not know the name" : stream.failure().message());
       if (watchdog.interrupted()) {
         return base::Failure{base::FailureKind::interrupted, "interrupted while asking for the run's name"};
       }

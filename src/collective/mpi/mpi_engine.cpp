@@ -234,7 +234,7 @@ void initialise(int expected, Seconds deadline) {
     done->set_value(error == MPI_SUCCESS && provided < MPI_THREAD_SERIALIZED ? MPI_ERR_UNSUPPORTED_OPERATION : error);
   }).detach();
   if (result.wait_for(deadline) != std::future_status::ready) {
-    throw IoError(fmt::format("MPI: not all of {} ranks have come within {:.3g} s", expected, deadline.count()));
+    throw IoError(fmt::format("MPI: not all of {} ranks have started within {:.3g} s", expected, deadline.count()));
   }
   if (const int error = result.get(); error != MPI_SUCCESS) throw IoError("MPI: " + mpi::error_text(error));
 }
