@@ -46,7 +46,7 @@ bool Assembly::alive(const Seat& seat) const {
 bool Assembly::confirmed_dead(const Seat& seat) const {
   if (seat.member == rules_.me) return seat.incarnation != rules_.incarnation;
   const Peer& peer = at(seat.member);
-  return peer.dead || (peer.came && peer.status.incarnation != seat.incarnation);
+  return peer.dead || (peer.was_here && peer.status.incarnation != seat.incarnation);
 }
 
 void Assembly::broadcast_status() { send(-1, status()); }
@@ -62,7 +62,7 @@ void Assembly::note_seen(uint64_t number) { seen_ = std::max(seen_, number); }
 void Assembly::peer_connected(int member, const MemberStatus& status, double now) {
   Peer& peer = at(member);
   if (peer.status.incarnation != status.incarnation) peer.barred_until = peer.bars = 0;
-  peer.here = peer.came = true;
+  peer.here = peer.was_here = true;
   peer.dead = false;
   peer.left_since = -1;
   peer.why.clear();
@@ -102,7 +102,7 @@ void Assembly::peer_lost(int member, const std::string& why, double now) {
 
 void Assembly::peer_confirmed_dead(int member, double now) {
   Peer& peer = at(member);
-  if (peer.here || peer.dead || !peer.came) return;
+  if (peer.here || peer.dead || !peer.was_here) return;
   peer.dead = true;
   react(now);
 }

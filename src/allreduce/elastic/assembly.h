@@ -129,8 +129,8 @@ class Assembly {
  private:
   struct Peer {
     bool here = false;
-    bool came = false;  ///< was present at some time
-    bool dead = false;  ///< confirmed dead
+    bool was_here = false;  ///< was present at some time
+    bool dead = false;      ///< confirmed dead
     double lost_at = 0;
     double asked_at = -1;     ///< time at which its process asked for the run's name; -1: never
     double left_since = -1;   ///< time at which it left the group; -1: it has not
@@ -234,8 +234,8 @@ class Assembly {
   bool over_ = false;
   std::optional<Promise> promise_;
   std::optional<Outstanding> outstanding_;
-  std::optional<Decision> coming_;
-  bool coming_taken_ = false;
+  std::optional<Decision> decision_;
+  bool decision_taken_ = false;
 
   std::vector<Send> sends_;
   std::vector<LogLine> log_lines_;

@@ -105,8 +105,8 @@ void Assembly::take_decision_of(int peer, const Decision& decision, double now) 
   const bool fine = awaited && decision.group.id != 0 && decision.source >= 0 && decision.source < size &&
                     static_cast<int>(decision.addresses.size()) == size;
   if (!fine) return;
-  coming_ = decision;
-  coming_taken_ = false;
+  decision_ = decision;
+  decision_taken_ = false;
   promise_.reset();
   outstanding_.reset();
   phase_ = MemberPhase::connecting;
@@ -157,25 +157,25 @@ void Assembly::review_promise(double now) {
 }
 
 std::optional<Decision> Assembly::take_decision() {
-  if (phase_ != MemberPhase::connecting || coming_taken_) return std::nullopt;
-  coming_taken_ = true;
-  return coming_;
+  if (phase_ != MemberPhase::connecting || decision_taken_) return std::nullopt;
+  decision_taken_ = true;
+  return decision_;
 }
 
 std::string Assembly::why_give_up() const {
-  if (!coming_) return {};
-  for (const Seat& seat : coming_->group.seats) {
+  if (!decision_) return {};
+  for (const Seat& seat : decision_->group.seats) {
     if (!alive(seat)) return fmt::format("{}: {}", name(seat.member), at(seat.member).why);
-    if (seat.member != rules_.me && at(seat.member).status.left >= coming_->group.number) {
-      return fmt::format("{} has left group {} before it was connected", name(seat.member), coming_->group.number);
+    if (seat.member != rules_.me && at(seat.member).status.left >= decision_->group.number) {
+      return fmt::format("{} has left group {} before it was connected", name(seat.member), decision_->group.number);
     }
   }
   return {};
 }
 
 void Assembly::connected(double now) {
-  const Group before = std::exchange(group_, coming_->group);
-  const Standing standing = coming_->standing;
+  const Group before = std::exchange(group_, decision_->group);
+  const Standing standing = decision_->standing;
   announced_.clear();
   phase_ = MemberPhase::running;
   dissolved_ = false;
@@ -184,16 +184,16 @@ void Assembly::connected(double now) {
   for (Peer& peer : peers_) peer.left_since = -1;
   standing_.step = standing.step;
   announce(before);
-  coming_.reset();
+  decision_.reset();
   broadcast_status();
   react(now);
 }
 
 void Assembly::not_connected(const std::string& why, double now) {
-  left_ = std::max(left_, coming_->group.number);
-  log("warning", fmt::format("group {} was not connected: {}", coming_->group.number, why));
-  bar_newcomers(coming_->group, now);
-  coming_.reset();
+  left_ = std::max(left_, decision_->group.number);
+  log("warning", fmt::format("group {} was not connected: {}", decision_->group.number, why));
+  bar_newcomers(decision_->group, now);
+  decision_.reset();
   phase_ = MemberPhase::forming;
   ++failures_;
   next_try_ = now + std::min(kRetry * (1 << std::min(failures_, 10)), kLongestRetry);

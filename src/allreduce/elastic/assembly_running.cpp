@@ -111,8 +111,8 @@ void Assembly::announce(const Group& before) {
 void Assembly::withdraw(bool interrupted) {
   interrupted_ = interrupted_ || interrupted;
   if (promise_) drop_promise();
-  if (coming_) left_ = std::max(left_, coming_->group.number);
-  coming_.reset();
+  if (decision_) left_ = std::max(left_, decision_->group.number);
+  decision_.reset();
   phase_ = MemberPhase::starting;
   broadcast_status();
 }
@@ -207,10 +207,10 @@ void Assembly::found_ending(uint64_t step, bool interrupted, double now) {
 bool Assembly::may_leave(double now) const {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    const bool expected = member != rules_.me && !peer.came && start_ >= 0 && now - start_ < kStarting;
+    const bool expected = member != rules_.me && !peer.was_here && start_ >= 0 && now - start_ < kStarting;
     if (expected) return false;
     if (!peer.here && peer.asked_at >= 0 && now - peer.asked_at < kReborn) return false;
-    if (member == rules_.me || !peer.came) continue;
+    if (member == rules_.me || !peer.was_here) continue;
     const bool in_mine = in_group(group_, {member, peer.status.incarnation});
     const MemberPhase phase = peer.status.phase;
     const bool busy =

@@ -180,7 +180,7 @@ void Mesh::handle(transport::Stream& stream) {
   try {
     serve(stream, first.value());
   } catch (const Error& error) {
-    owner_.on_refused(fmt::format("refused {}: {}", stream.peer(), error.what()), false);
+    owner_.on_refused(fmt::format("{} was refused: {}", stream.peer(), error.what()), false);
     static_cast<void>(wire::send_text(stream, header(Kind::refuse), error.what()));
   }
 }
