@@ -14,16 +14,15 @@ namespace lockstep::allreduce {
 
 /// Times of one member, in seconds. Those of the exchange belong to the step before.
 struct StepTimes {
-  float load = 0;      ///< waiting for data
-  float compute = 0;   ///< everything else before the exchange
-  float wait = 0;      ///< in the exchange, with nothing left to compute
-  float transfer = 0;  ///< in operations of the group, also while it computed
-  float examples = 0;  ///< examples of this step
-  float until_exchange =
-      0;                 ///< from the end of the last exchange to this one: load, compute, evaluations and checkpoints
-  int64_t entered = 0;   ///< start of the exchange, in nanoseconds since 1970 by its clock; 0: not sent
-  int64_t left = 0;      ///< end of the group's operations of the step before, likewise
-  uint32_t machine = 0;  ///< base::machine_number(), if these two times are sent
+  float load = 0;            ///< waiting for data
+  float compute = 0;         ///< everything else before the exchange
+  float wait = 0;            ///< in the exchange, with nothing left to compute
+  float transfer = 0;        ///< in operations of the group, also while it computed
+  float examples = 0;        ///< examples of this step
+  float until_exchange = 0;  ///< time since the last exchange: load, compute, evaluations and checkpoints
+  int64_t entered = 0;       ///< start of the exchange, in nanoseconds since 1970 by its clock; 0: not sent
+  int64_t left = 0;          ///< end of the group's operations of the step before, likewise
+  uint32_t machine = 0;      ///< base::machine_number(), if these two times are sent
 };
 
 /// One member's note.

@@ -127,10 +127,10 @@ struct ServerOptions {
   /// The peer speaks first: the handler runs when the first frame has arrived, and calls Stream::admit once it knows
   /// the peer. Until then the peer is a stranger; there are at most 64, and none has a thread before its first frame.
   bool hello_first = false;
-  std::chrono::milliseconds stranger_wait{
-      10'000};  ///< longest time from a connection to a stream, first frame included
-  std::chrono::milliseconds linger{
-      5'000};  ///< after a stream: time for its peer to read the last frames and to hang up
+  /// Longest time from a connection to a stream, first frame included.
+  std::chrono::milliseconds stranger_wait{10'000};
+  /// After a stream: time for its peer to read the last frames and to hang up.
+  std::chrono::milliseconds linger{5'000};
   /// Receives one line for each peer whose certificate is not accepted, and one if this server's own has expired.
   /// Called on the server's thread; may be absent.
   std::function<void(const std::string& line)> on_refused = {};
