@@ -77,10 +77,9 @@ struct StepInfo {
   std::optional<data::Plan> plan;  ///< data from the next batch on
   int64_t batches_per_step = 0;    ///< batches of `plan` that make a step; 0: as configured
   BatchReport group;               ///< sums over all gradients in the update
-  uint64_t examples_total =
-      0;  ///< examples of all processes since the start of training; 0: not known, use this process's own
-  uint64_t staleness = 0;   ///< updates by others since these parameters were received
-  double wait_seconds = 0;  ///< time spent in finish()
+  uint64_t examples_total = 0;     ///< examples of all since the start of training; 0: this process's own
+  uint64_t staleness = 0;          ///< updates by others since these parameters were received
+  double wait_seconds = 0;         ///< time spent in finish()
   Spent spent;
   std::chrono::steady_clock::time_point entered;  ///< start of finish(), from which `spent` counts
 

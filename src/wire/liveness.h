@@ -11,8 +11,8 @@ namespace lockstep::wire {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{1000};
 constexpr std::chrono::milliseconds kSilence{5000};  ///< time without a heartbeat after which a peer is dead
-constexpr std::chrono::milliseconds kPause{
-    3000};  ///< time between two checks after which this process itself must have been stopped
+/// Time between two checks after which this process itself must have been stopped.
+constexpr std::chrono::milliseconds kPause{3000};
 
 inline uint64_t new_incarnation() {
   std::random_device device;
