@@ -28,8 +28,8 @@ constexpr int kNoConnection = 255;  // exit code of ssh itself
 constexpr int kHopeless = 3;        // after this many equal failures a restart will not help
 constexpr Time kLook{500};          // between checks for stopped roles, and between signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
-constexpr Time kLastWord{
-    10'000};  // longest time from a program's last line on standard error to its end, on a busy machine
+/// Longest time from a program's last line on standard error to its end, on a busy machine.
+constexpr Time kLastWord{10'000};
 constexpr Time kRemoteKill{3000};  // time for a wrapper to kill its role, before its connection is cut
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }

@@ -16,8 +16,8 @@ namespace lockstep::transport {
 namespace {
 
 constexpr std::chrono::seconds kFarewell{5};  // time for a refused peer to read the reason and hang up
-constexpr std::chrono::milliseconds kJustNow{
-    100};  // time since its last bytes in which a stranger is not closed to make room
+/// Time since its last bytes in which a stranger is not closed to make room.
+constexpr std::chrono::milliseconds kJustNow{100};
 constexpr std::chrono::milliseconds kLookAtHosts{20};  // gRPC may have work that no socket announces
 constexpr size_t kMostReports = 100;
 

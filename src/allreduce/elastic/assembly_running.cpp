@@ -10,10 +10,10 @@ namespace {
 
 constexpr double kGrace = 2;   ///< seconds to finish a step that another member has finished
 constexpr double kReturn = 3;  ///< seconds, while closing, for a leader whose connection broke to return
-constexpr double kReborn =
-    10;  ///< seconds after its death in which a restarted member may come and should hear of the end
-constexpr double kStarting =
-    10;                       ///< seconds after the start in which a late member may come and should hear of the end
+/// Seconds after its death in which a restarted member may come and should hear of the end.
+constexpr double kReborn = 10;
+/// Seconds after the start in which a late member may come and should hear of the end.
+constexpr double kStarting = 10;
 constexpr double kAlone = 2;  ///< seconds to wait for other members before signs of the end are believed
 
 }  // namespace

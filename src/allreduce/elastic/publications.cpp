@@ -13,10 +13,10 @@ namespace {
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
 constexpr std::chrono::milliseconds kLookAtPeers{200};
-constexpr std::chrono::seconds kEvaluatorMayCome{
-    10};  ///< time after this member's start in which an evaluator may still connect
-constexpr std::chrono::milliseconds kLongest{
-    2000};  ///< time after which an answer is sent anyway, to show that this member lives
+/// Time after this member's start in which an evaluator may still connect.
+constexpr std::chrono::seconds kEvaluatorMayCome{10};
+/// Time after which an answer is sent anyway, to show that this member lives.
+constexpr std::chrono::milliseconds kLongest{2000};
 
 base::Status send_parameters(transport::Stream& stream, uint64_t step,
                              const std::shared_ptr<const std::vector<float>>& parameters) {
