@@ -113,7 +113,7 @@ TEST(ClusterFile, WhatIsWrongIsRefused) {
       {"layout: [W]\nhosts: [a]\n", "layout: a list is not a layout"},
       {"layout: W--W\nhosts: [a, b]\n", "empty group"},
       {"layout: W-\nhosts: [a, b]\n", "empty group"},
-      {"layout: SW\nhosts: [a]\n", "no role"},
+      {"layout: SW\nhosts: [a]\n", "not a role"},
       {"layout: CCW\nhosts: [a]\n", "at most one chief"},
       {"layout: W\nhosts: [a]\nport: x\n", "port: 'x' is not a port"},
   };

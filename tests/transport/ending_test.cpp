@@ -373,7 +373,7 @@ TEST(Ending, AFrameLargerThanTheLimitIsRefusedBeforeItIsSent) {
   const auto written = stream->write({}, bytes);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.failure().kind, base::FailureKind::limit);
-  EXPECT_THAT(written.failure().message(), HasSubstr("1001 bytes of payload; at most 1000 are allowed"));
+  EXPECT_THAT(written.failure().message(), HasSubstr("1001 bytes; at most 1000 are allowed"));
   EXPECT_TRUE(stream->write({}, std::span(bytes).first(1000)));
   EXPECT_TRUE(stream->read());
 }

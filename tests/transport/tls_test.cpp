@@ -264,7 +264,7 @@ TEST_F(Tls, RefusalsLeaveTheServerServingAndPrintNothing) {
   ::testing::internal::CaptureStderr();
   {
     Server server(server_with(ps()), echo);
-    (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "of another authority");
+    (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "by another authority");
     (void)refusal(server, "", "it requires TLS");
     EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
   }
