@@ -58,7 +58,7 @@ TEST(FrameHeader, IsBelievedOnlyWhereItFits) {
   EXPECT_THAT(refusal(std::span(bytes).first(63), 63), HasSubstr("63 bytes is too short for a frame"));
   EXPECT_THAT(refusal({}, 0), HasSubstr("0 bytes is too short for a frame"));
   EXPECT_THAT(refusal(bytes, kHeaderBytes + 9), HasSubstr("announces 10 bytes of payload but has 9"));
-  EXPECT_THAT(refusal(bytes, kHeaderBytes + 11), HasSubstr("carries 11"));
+  EXPECT_THAT(refusal(bytes, kHeaderBytes + 11), HasSubstr("but has 11"));
   const HeaderBytes large = encode_header(kHeader, kLimit + 1);
   EXPECT_THAT(refusal(large, kHeaderBytes + kLimit + 1), HasSubstr("1001 bytes of payload; at most 1000"));
   bytes[4] = std::byte{2};

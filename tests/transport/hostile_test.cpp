@@ -282,7 +282,7 @@ TEST(Hostile, MessagesThatAreNoFramesEndTheStreamWithAReason) {
   EXPECT_THAT(answer_to(server, core::kMethod, std::string(64, 'x')), HasSubstr("another protocol"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(100, 99)),
               HasSubstr("announces 100 bytes of payload but has 99"));
-  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("carries 10"));
+  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("but has 10"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(1001, 1001)), HasSubstr("larger than max"));
   EXPECT_THAT(answer_to(server, "/lockstep.Cluster/Other", frame_bytes(1, 1)), HasSubstr("no such method"));
   expect_still_serving(server);
