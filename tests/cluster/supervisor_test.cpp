@@ -98,7 +98,7 @@ TEST_F(Supervisor, WaitsLongerBeforeEachRestartAfterQuickDeaths) {
   (void)run({worker(0, {"exit=1"})}, options);
   EXPECT_THAT(texts(Kind::died),
               ElementsAre(HasSubstr("restarting it (1 of 3)"), HasSubstr("restarting it in 0.001 s (2"),
-                          HasSubstr("again in 0.002 s (3"), "worker:0 exit code 1"));
+                          HasSubstr("restarting it in 0.002 s (3"), "worker:0 exit code 1"));
 }
 
 TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
@@ -214,8 +214,9 @@ TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   const JobOutcome outcome = run({ps(0, {"wait"}), far});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error(), "worker:0: host north cannot be reached: role_helper: no route");
-  EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("again in 0.002 s (1"), HasSubstr("again in 0.008 s (2"),
-                                             "worker:0 host north cannot be reached: role_helper: no route"));
+  EXPECT_THAT(texts(Kind::died),
+              ElementsAre(HasSubstr("restarting it in 0.002 s (1"), HasSubstr("restarting it in 0.008 s (2"),
+                          "worker:0 host north cannot be reached: role_helper: no route"));
 }
 
 TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneWithout) {
