@@ -133,7 +133,7 @@ def midway(text):
 
 def after_restart(text):
     """The output as it stood some time after a role had been started again."""
-    restart = text.index("starting it again")
+    restart = text.index("restarting it")
     blocks = [match.end() for match in re.finditer(r"\x1b\[K\x1b\[J", text[restart:])]
     return text[:restart + blocks[len(blocks) // 2]]
 

@@ -5,7 +5,7 @@
 
 namespace lockstep::allreduce {
 
-static_assert(std::is_trivially_copyable_v<MemberTotals>, "they are told to new members as bytes");
+static_assert(std::is_trivially_copyable_v<MemberTotals>, "they are sent to new members as bytes");
 
 void Accounting::joined(const collective::Collective& group, const std::vector<int>& members,
                         const std::vector<int>& before) {

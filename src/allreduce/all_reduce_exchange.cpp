@@ -30,7 +30,7 @@ AllReduceExchange::AllReduceExchange(program::ParameterStore& parameters, AllRed
 }
 
 AllReduceExchange::~AllReduceExchange() {
-  if (!group_.collective || parted_) return;
+  if (!group_.collective || end_announced_) return;
   group_.collective->abort(name_of(group_.collective->rank()) + " left the group");
 }
 
@@ -48,9 +48,9 @@ Note AllReduceExchange::make_note(const BatchReport& report, Clock::time_point e
   Note note;
   note.report = report;
   note.regroup = leads_ && membership_->wants_regroup();
-  if (leads_) note.stop = membership_->evaluators_word();
+  if (leads_) note.stop = membership_->evaluator_stop();
   note.times = timer_.note(entered, start_.load_seconds, start_.aside_seconds);
-  trace_.tell(note.times, entered);
+  trace_.write_clock(note.times, entered);
   return note;
 }
 
@@ -74,7 +74,7 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
     info.stop = {agreed_, name_of(notes_.stopped_by)};
     info.spent.others = StepTimer::seconds(entered, exchanged);
   } else {
-    base::Result<StepInfo> made = done ? update(entered, exchanged) : make_again(done.failure(), entered);
+    base::Result<StepInfo> made = done ? update(entered, exchanged) : repeat_step(done.failure(), entered);
     if (!made) return made;
     info = std::move(made.value());
   }
@@ -85,9 +85,9 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
   return info;
 }
 
-base::Result<StepInfo> AllReduceExchange::make_again(const base::Failure& failure, Clock::time_point entered) {
+base::Result<StepInfo> AllReduceExchange::repeat_step(const base::Failure& failure, Clock::time_point entered) {
   const std::string why = named(failure).message();
-  options_.log("warning", fmt::format("step {} is made again: {}", here_.step + 1, why));
+  options_.log("warning", fmt::format("step {} is repeated: {}", here_.step + 1, why));
   base::Result<StepInfo> next = regroup();
   if (!next) return base::Failure(next.failure()).because(why);
   StepInfo& info = next.value();
@@ -123,8 +123,8 @@ base::Result<StepInfo> AllReduceExchange::update(Clock::time_point entered, Cloc
 double AllReduceExchange::waited_for_others(double waited) const {
   const auto mine = static_cast<size_t>(group_.collective->rank());
   float last = 0;
-  for (const StepTimes& times : notes_.times) last = std::max(last, times.came);
-  const double later = static_cast<double>(last) - static_cast<double>(notes_.times[mine].came);
+  for (const StepTimes& times : notes_.times) last = std::max(last, times.until_exchange);
+  const double later = static_cast<double>(last) - static_cast<double>(notes_.times[mine].until_exchange);
   return later > 0 ? std::min(later, waited) : 0;
 }
 

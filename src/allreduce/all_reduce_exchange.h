@@ -1,15 +1,15 @@
-// The exchange of a group that trains by all-reduce: every member holds the parameters and the optimizer, gradients are
-// added up in buckets while the backward pass still runs, and everyone makes the same update. A step is made by all of
-// the group; when that fails, what there was before the step still stands, and the next group goes on from the newest
-// state that a member has. Borrows the parameter store. For the training thread; operations of the group overlap on a
-// thread of their own (communicator.h).
+// The exchange of a group that trains by all-reduce. Every member holds the parameters and the optimizer; gradients are
+// summed in buckets while the backward pass still runs; every member makes the same update. A step needs the whole
+// group. If it fails, the state before the step stays valid, and the next group goes on from its members' newest state.
+// Borrows the parameter store. For the training thread; operations of the group overlap on a thread of their own
+// (communicator.h).
 //
 //   all_reduce_exchange.cpp         a step
 //   all_reduce_exchange_group.cpp   joining, leaving, the state of a new member
-//   bucket_sender.h                 gradients and notes on their way
+//   bucket_sender.h                 gradients and notes in flight
 //   bucket_tuner.h                  the size of buckets
-//   step_timer.h, accounting.h      what a step took, and all of them
-//   group_trace.h                   what a trace shows of it
+//   step_timer.h, accounting.h      times of a step, and of all steps
+//   group_trace.h                   the group in a trace
 #pragma once
 
 #include <atomic>
@@ -36,21 +36,21 @@
 namespace lockstep::allreduce {
 
 struct AllReduceOptions {
-  exchange::LocalOptions rules;  ///< of the optimizer
-  Standing initial;              ///< of the parameters and optimizer state as they are when joining
+  exchange::LocalOptions rules;  ///< settings of the optimizer
+  Standing initial;              ///< state of parameters and optimizer when joining
   int64_t batch = 1;             ///< per member
   int64_t accumulate = 1;        ///< batches per step
-  int64_t examples = 1;          ///< in a pass
-  bool sharded = true;           ///< else every member goes through all data
-  bool mean = true;              ///< of the gradients; else their sum
-  bool mean_loss = true;         ///< the loss is a mean over the batch: gradients count by examples
+  int64_t examples = 1;          ///< examples in a pass
+  bool sharded = true;           ///< false: every member goes through all data
+  bool mean = true;              ///< true: average the gradients; false: sum them
+  bool mean_loss = true;         ///< true: the loss is a mean over the batch, so gradients are weighted by examples
   collective::Element wire = collective::Element::float32;
-  double top_k = 0;  ///< the share of the gradients that is sent; 0: all
+  double top_k = 0;  ///< share of the gradients that is sent; 0: all
   size_t bucket_bytes = size_t{25} << 20;
-  bool autotune = false;                         ///< finds better bucket_bytes in the first steps
-  std::vector<std::string> names;                ///< of all that may be members, by number
+  bool autotune = false;                         ///< true: the first steps find a better bucket_bytes
+  std::vector<std::string> names;                ///< names of all possible members, by number
   const std::atomic<bool>* interrupt = nullptr;  ///< borrowed
-  base::TraceTrack* trace = nullptr;             ///< of the training thread; may be absent
+  base::TraceTrack* trace = nullptr;             ///< track of the training thread; may be absent
   bool one_process = false;                      ///< members are threads that share a tracer, and so a clock
   std::function<void(std::string_view level, const std::string& text)> log;
   exchange::RunEvents* events = nullptr;  ///< borrowed, may be absent
@@ -73,9 +73,9 @@ class AllReduceExchange final : public exchange::Exchange {
   std::vector<optim::StateSlot> state() override;
   base::Result<exchange::Snapshot> snapshot() override;
 
-  /// The leader, when all is written: everyone may go.
+  /// Ends the run, called by the leader when everything is written: all members may leave.
   void end();
-  /// By member number.
+  /// Totals by member number.
   [[nodiscard]] const std::vector<MemberTotals>& totals() const { return accounting_.totals(); }
   [[nodiscard]] Communication communication() const;
   [[nodiscard]] StragglerReport stragglers() const { return accounting_.stragglers(); }
@@ -83,20 +83,20 @@ class AllReduceExchange final : public exchange::Exchange {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A step.
+  // Parts of a step.
   [[nodiscard]] Note make_note(const exchange::BatchReport& report, Clock::time_point entered) const;
   base::Status complete(const Note& note);
-  /// After a step that failed: the next group, or why there is none.
-  base::Result<exchange::StepInfo> make_again(const base::Failure& failure, Clock::time_point entered);
-  /// After a step that everyone has made.
+  /// Handles a failed step: returns the next group, or why there is none.
+  base::Result<exchange::StepInfo> repeat_step(const base::Failure& failure, Clock::time_point entered);
+  /// Applies a step that all members have made.
   base::Result<exchange::StepInfo> update(Clock::time_point entered, Clock::time_point exchanged);
   void apply(exchange::StepInfo& info);
   void account();
-  /// Of a wait for the others and the transfer: what this member waited for the last to come.
+  /// Returns the part of `waited` that was spent on the last member to arrive, without the transfer.
   [[nodiscard]] double waited_for_others(double waited) const;
   void tune();
 
-  // The group.
+  // Parts of joining and leaving a group.
   [[nodiscard]] Standing standing() const;
   base::Result<exchange::StepInfo> regroup();
   base::Result<exchange::StepInfo> end_without_group(base::Failure failure);
@@ -105,7 +105,7 @@ class AllReduceExchange final : public exchange::Exchange {
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;
   [[nodiscard]] const std::string& name_of(int rank) const;
-  /// What an engine reports by rank, by task.
+  /// Replaces the ranks of an engine's failure by task names.
   [[nodiscard]] base::Failure named(const base::Failure& failure) const;
 
   program::ParameterStore& parameters_;
@@ -113,23 +113,23 @@ class AllReduceExchange final : public exchange::Exchange {
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 
-  Standing here_;  ///< where this member is; in a group, its data is what it was before
+  Standing here_;  ///< state of this member; in a group, `data` is as before the group
   data::Plan plan_;
-  int64_t rounds_ = 0;                                  ///< of the plan that have been applied
-  train::StopReason agreed_ = train::StopReason::none;  ///< why all end
+  int64_t rounds_ = 0;                                  ///< rounds of the plan that have been applied
+  train::StopReason agreed_ = train::StopReason::none;  ///< reason for the end that all agreed on
 
   Formed group_;
   bool leads_ = false;
-  bool parted_ = false;  ///< everyone has heard of the end: nobody waits for this member
+  bool end_announced_ = false;  ///< all have heard of the end: no member waits for this one
 
-  exchange::StepStart start_;  ///< of the step under way
+  exchange::StepStart start_;  ///< the step in flight
   bool in_step_ = false;
-  Notes notes_;  ///< of the latest step
+  Notes notes_;  ///< notes of the latest step
 
   BucketTuner tuner_;
   StepTimer timer_;
   Accounting accounting_;
-  BucketSender sender_;  ///< after the group that its operations use
+  BucketSender sender_;  ///< declared after the group that its operations use
   GroupTrace trace_;
 };
 

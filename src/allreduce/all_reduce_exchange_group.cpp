@@ -1,4 +1,4 @@
-// How a member of an all-reduce group comes and goes.
+// How a member of an all-reduce group joins and leaves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace {
 
 using exchange::StepInfo;
 
-constexpr size_t kTransferBytes = size_t{32} << 20;  ///< of the state at a time, so that each has its own deadline
+constexpr size_t kTransferBytes = size_t{32}
+                                  << 20;  ///< part of the state sent at a time, so that each part has its own deadline
 
 }  // namespace
 
@@ -46,7 +47,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
   return std::optional<StepInfo>(std::move(joined.value()));
 }
 
-/// Until a group stands in which everyone has the same state.
+/// Forms groups until all members of one have the same state.
 base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
   const bool led = leads_ && here_.live;
@@ -54,7 +55,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   if (leads_ && options_.events != nullptr) options_.events->group_breaks_up();
   for (;;) {
     if (group_.collective) {
-      group_.collective->abort("the group is made anew");
+      group_.collective->abort("a new group is being formed");
       sender_.leave_group();
     }
     here_ = standing();
@@ -65,13 +66,13 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (!group_.transfer) break;
     const base::Status moved = transfer_state();
     if (moved) break;
-    options_.log("warning", "the state did not come: " + named(moved.failure()).message());
+    options_.log("warning", "receiving the state failed: " + named(moved.failure()).message());
   }
   accounting_.begin(*group_.collective);
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;
   if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(here_.step, here_.examples);
-  // Its group made way for another: what it kept of later steps does not count. Nobody has made a step since.
+  // Its group made way for another, so its records of later steps do not count. No member has made a step since.
   if (led && here_.step < had && options_.events != nullptr) options_.events->went_back(here_.step);
   info.step = here_.step;
   info.examples_total = here_.examples;
@@ -80,7 +81,8 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   return info;
 }
 
-/// The first one of the latest group who is left keeps what it has, where it is whole and nothing newer is kept.
+/// Ends without a group. The first remaining member of the latest group keeps its state if it is whole and the run's
+/// folder has nothing newer.
 base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failure) {
   const bool over = membership_->over();
   const bool ended_by_user = interrupted() || membership_->interrupted();
@@ -89,7 +91,7 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
     return failure;
   }
   const bool newest = options_.events == nullptr || options_.events->is_newest(here_.step);
-  leads_ = !over && here_.whole && here_.live && membership_->foremost() && newest;
+  leads_ = !over && here_.whole && here_.live && membership_->first_survivor() && newest;
   if (over) options_.log("warning", "training is over: it ended without this worker");
   StepInfo info;
   info.step = here_.step;
@@ -105,7 +107,7 @@ void AllReduceExchange::adopt(Formed formed) {
   leads_ = group_.collective->rank() == 0;
   accounting_.joined(*group_.collective, group_.members, before);
   if (leads_ && !group_.announced.empty()) options_.log("info", group_.announced);
-  // What comes takes the place of what is here, unless that is the same.
+  // Keeps the current state unless another one is received.
   const bool receives = group_.transfer && !group_.holds && group_.collective->rank() != group_.source;
   if (receives) here_.whole = here_.live = false;
   here_.step = group_.standing.step;
@@ -114,7 +116,7 @@ void AllReduceExchange::adopt(Formed formed) {
   rounds_ = 0;
   in_step_ = false;
   trace_.restart();
-  // All members are told the same, so all cut alike.
+  // All members know the same, so all cut alike.
   sender_.use(*group_.collective, tuner_.begin(group_.standing.bucket_bytes));
   if (leads_ && tuner_.settled() && options_.autotune && options_.events != nullptr)
     options_.events->bucket_size_found(sender_.bucket_bytes());
@@ -163,18 +165,18 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
     if (!next) return next.failure();
     if (here_.step < before && agreed_ == train::StopReason::none) return std::optional(std::move(next.value()));
   }
-  if (!group_.collective) return std::optional<StepInfo>();  // it was over, or ended while nobody was there
+  if (!group_.collective) return std::optional<StepInfo>();  // training was over, or ended without other members
   const base::Result<Parting> parting = membership_->close(agreed_);
   if (!parting && !interrupted()) return parting.failure();
   if (parting) leads_ = parting.value() == Parting::closes;
-  parted_ = parting && !leads_;
+  end_announced_ = parting && !leads_;
   return std::optional<StepInfo>();
 }
 
 void AllReduceExchange::end() {
-  if (!group_.collective) return;  // it ended alone: who trains on is not told that all is over
+  if (!group_.collective) return;  // it ended alone: members that train on must not hear that training is over
   membership_->end();
-  parted_ = true;
+  end_announced_ = true;
 }
 
 void AllReduceExchange::saved() { membership_->publish(here_.step, parameters_.values()); }

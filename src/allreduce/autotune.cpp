@@ -10,15 +10,15 @@ namespace {
 constexpr size_t kMegabyte = size_t{1} << 20;
 constexpr size_t kSizes[] = {kMegabyte / 4, kMegabyte, 4 * kMegabyte, 16 * kMegabyte, 25 * kMegabyte, 64 * kMegabyte};
 constexpr int kRounds = 2;
-/// Steps with a size in a round; the first of them still has to make room and is not counted.
+/// Steps with one size in a round. The first allocates memory and is not counted.
 constexpr int kSteps = 6;
-/// What another size must be better than the default by.
+/// Gain over the default that another size needs.
 constexpr double kGain = 0.01;
 
 }  // namespace
 
 Autotune::Autotune(size_t count_bytes, size_t default_bytes) {
-  // Whatever holds everything makes the same layout.
+  // All sizes that hold everything make the same layout.
   const auto offer = [&](size_t bytes) {
     const auto same = [&](const Candidate& other) {
       return std::min(other.bytes, count_bytes) == std::min(bytes, count_bytes);

@@ -118,7 +118,7 @@ base::Status BucketSender::reduce_sparse(size_t offset, std::span<float> values)
   return done;
 }
 
-/// The last bucket travels with the notes; where gradients are sent in another form, the notes follow it.
+/// Sends the last bucket with the notes. If gradients are encoded, the notes follow in their own operation.
 base::Status BucketSender::reduce_last() {
   const program::ParameterRange range = buckets_.range(buckets_.size() - 1);
   const size_t notes = notes_size(group_->size());
@@ -136,7 +136,7 @@ base::Status BucketSender::reduce_last() {
 
 base::Status BucketSender::complete(const Note& note, Notes& notes) {
   if (note.report.examples == 0) {
-    // Nothing of this member: what is not under way yet counts nothing.
+    // No gradients of this member: buckets not yet posted are zero.
     for (size_t i = posted_; i < buckets_.size(); ++i) std::ranges::fill(gradients(buckets_.range(i)), 0.0F);
   }
   while (posted_ + 1 < buckets_.size()) post(posted_);

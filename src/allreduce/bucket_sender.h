@@ -1,7 +1,7 @@
-// Adds up a group's gradients in buckets while the backward pass still runs: scales each bucket by this member's
-// weight, gives it the form in which it is sent (float32, 16 bits or the largest elements alone) and posts it to the
-// communicator, in the same order on every member. The last bucket carries the notes. Borrows the parameter store, the
-// trace and the group's collective. For the training thread; operations run on the communicator's.
+// Sums a group's gradients in buckets while the backward pass still runs. Scales each bucket by this member's weight,
+// encodes it (float32, 16 bits, or only the largest elements) and posts it to the communicator, in the same order on
+// every member. The last bucket carries the notes. Borrows the parameter store, the trace and the group's collective.
+// For the training thread; operations run on the communicator's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,30 @@ struct BucketSenderOptions {
   collective::Element wire = collective::Element::float32;
   double top_k = 0;  ///< share of the gradients that is sent; 0: all
   size_t bucket_bytes = 0;
-  base::TraceTrack* trace = nullptr;  ///< of the training thread; may be absent
+  base::TraceTrack* trace = nullptr;  ///< track of the training thread; may be absent
 };
 
 class BucketSender {
  public:
   BucketSender(program::ParameterStore& parameters, const BucketSenderOptions& options);
 
-  /// From now on with this group, with buckets of so many bytes. Forgets what top-k held back.
+  /// Switches to this group, with buckets of `bucket_bytes`. Forgets the elements that top-k held back.
   void use(collective::Collective& group, size_t bucket_bytes);
-  /// Waits for all that was posted, and forgets its failure. The group may go then, until `use`.
+  /// Waits for everything posted and forgets its failure. The group may be destroyed then, until `use`.
   void leave_group();
-  /// Cuts the gradients anew, and makes room for what is sent.
+  /// Cuts the gradients into new buckets and allocates the buffers to send.
   void cut(size_t bucket_bytes);
   [[nodiscard]] size_t bucket_bytes() const { return bucket_bytes_; }
   [[nodiscard]] size_t buckets() const { return buckets_.size(); }
 
-  /// A new step, whose gradients count by `weight`.
+  /// Begins a step, whose gradients are scaled by `weight`.
   void begin(float weight, bool traced);
-  /// The gradients of `range` are final.
+  /// Announces that the gradients of `range` are final.
   void ready(program::ParameterRange range);
-  /// Sends what is left of the step, the note with it, and reads what all have said.
+  /// Sends the rest of the step with the note, and reads all members' notes.
   base::Status complete(const Note& note, Notes& notes);
 
-  /// Spent in operations of the group since the last call of this.
+  /// Returns the time spent in operations of the group since the last call.
   [[nodiscard]] double take_seconds() { return communicator_.take_seconds(); }
 
  private:
@@ -64,17 +64,17 @@ class BucketSender {
   size_t bucket_bytes_;
   collective::Collective* group_ = nullptr;
   Buckets buckets_;
-  size_t posted_ = 0;        ///< buckets of the step
-  float weight_ = 1;         ///< of this member's gradients
-  std::vector<float> last_;  ///< the last bucket, behind the notes
+  size_t posted_ = 0;        ///< buckets of the step already posted
+  float weight_ = 1;         ///< weight of this member's gradients
+  std::vector<float> last_;  ///< the last bucket, after the notes
   std::vector<uint16_t> halves_;
   std::optional<TopK> top_k_;
-  std::vector<SparseElement> sparse_;     ///< of this member,
-  std::vector<SparseElement> everyones_;  ///< and of all
+  std::vector<SparseElement> sparse_;     ///< this member's elements
+  std::vector<SparseElement> everyones_;  ///< all members' elements
   bool traced_ = false;
-  base::TraceTrack* operations_ = nullptr;  ///< on a thread of their own
+  base::TraceTrack* operations_ = nullptr;  ///< track of the communicator's thread
   const base::TraceLabel* label_ = nullptr;
-  Communicator communicator_;  ///< after all that its operations use
+  Communicator communicator_;  ///< declared after everything that its operations use
 };
 
 }  // namespace lockstep::allreduce

@@ -1,5 +1,5 @@
-// Which bucket size a group uses: the one that was set, or the one that autotune finds in the first steps and everyone
-// keeps from then on. It decides by what all members have been told alone, so all decide alike. Plain values.
+// The bucket size of a group: the configured one, or the one that autotune finds in the first steps and all keep from
+// then on. It depends only on numbers that all members know, so all decide alike. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace lockstep::allreduce {
 
 class BucketTuner {
  public:
-  /// `searches`: a better size than `default_bytes` is wanted, for gradients of `gradient_bytes`.
+  /// `searches`: look for a better size than `default_bytes`, for `gradient_bytes` of gradients
   BucketTuner(size_t gradient_bytes, size_t default_bytes, bool searches)
       : gradient_bytes_(gradient_bytes), default_bytes_(default_bytes), settled_(!searches) {}
 
-  /// A group begins. `known`: the size that its state was trained with; 0: none was found yet. Gives the size for the
-  /// next step.
+  /// Begins a group and returns the size for its next step. `known`: the size that its state was trained with; 0: none
+  /// found yet.
   size_t begin(size_t known) {
     settled_ = known > 0;
     autotune_.reset();
@@ -24,10 +24,10 @@ class BucketTuner {
     autotune_.emplace(gradient_bytes_, default_bytes_);
     return autotune_->bucket_bytes();
   }
-  /// The size stays as it is.
+  /// True if the size does not change any more.
   [[nodiscard]] bool settled() const { return settled_; }
   [[nodiscard]] bool searching() const { return autotune_.has_value(); }
-  /// While it searches: a step was made, and took the group so long. Gives the size for the next step.
+  /// While searching: records a step and the group's time for it. Returns the size for the next step.
   size_t step(double group_step_seconds) {
     autotune_->step(group_step_seconds);
     const size_t bytes = autotune_->bucket_bytes();

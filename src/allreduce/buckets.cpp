@@ -36,13 +36,13 @@ size_t Buckets::announced(program::ParameterRange range) {
   if (range.count == 0) return 0;
   const size_t end = range.offset + range.count;
   const auto refuse = [&](const char* why) {
-    return UsageError(fmt::format("gradients {} to {} of {} were announced, which {}", range.offset, end, count_, why));
+    return UsageError(fmt::format("announced gradients {} to {} of {}: they {}", range.offset, end, count_, why));
   };
-  if (range.offset > count_ || range.count > count_ - range.offset) throw refuse("are not there");
+  if (range.offset > count_ || range.count > count_ - range.offset) throw refuse("are out of range");
   for (size_t i = bucket_of(end - 1); i <= bucket_of(range.offset); ++i) {
     const program::ParameterRange bucket = this->range(i);
     const size_t shared = std::min(end, bucket.offset + bucket.count) - std::max(range.offset, bucket.offset);
-    if (shared > missing_[i]) throw refuse("are final already");
+    if (shared > missing_[i]) throw refuse("were announced before");
     missing_[i] -= shared;
   }
   const size_t before = complete_;

@@ -1,6 +1,6 @@
-// How the gradients of a step are cut into buckets, and which of them are complete. Buckets go from the end of the
-// parameter buffer to its beginning, as the backward pass announces gradients; what is left over makes the last one
-// small, for which everyone waits. Plain values; allocates when it is made only.
+// Cuts the gradients of a step into buckets and tracks which are complete. Buckets go from the end of the parameter
+// buffer to its beginning, in the order of the backward pass. The rest makes the last bucket, which all wait for, the
+// small one. Plain values; allocates only when constructed.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,16 @@ namespace lockstep::allreduce {
 
 class Buckets {
  public:
-  /// `bytes` are of float32, and are cut to whole cache lines.
+  /// `bytes`: size in float32, rounded to whole cache lines
   Buckets(size_t count, size_t bytes);
 
-  [[nodiscard]] size_t size() const { return missing_.size(); }  ///< at least 1, which may be empty
+  [[nodiscard]] size_t size() const { return missing_.size(); }  ///< at least 1, possibly empty
   [[nodiscard]] program::ParameterRange range(size_t i) const;
 
-  /// A new step: nothing is announced.
+  /// Begins a step: no gradient is announced.
   void begin();
-  /// These gradients are final; each element once, in any order. Gives how many further buckets, in their order, are
-  /// complete now with all before them. Throws UsageError for elements that are not there, or for more than a bucket
-  /// has.
+  /// Records final gradients; each element once, in any order. Returns how many more buckets are now complete, counting
+  /// in order and with all before them. Throws UsageError for elements out of range or announced twice.
   size_t announced(program::ParameterRange range);
 
  private:
@@ -30,8 +29,8 @@ class Buckets {
 
   size_t count_;
   size_t each_;                  ///< elements per bucket
-  size_t top_;                   ///< the end of the first bucket, beyond the elements by less than a cache line
-  std::vector<size_t> missing_;  ///< elements of each bucket that are not announced
+  size_t top_;                   ///< end of the first bucket, less than a cache line beyond the elements
+  std::vector<size_t> missing_;  ///< elements of each bucket not yet announced
   size_t complete_ = 0;
 };
 

@@ -9,7 +9,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// What is thrown on a thread of its own would end the program.
+/// An exception on the communicator's thread would end the program.
 base::Status guarded(const Communicator::Operation& operation) try {
   return operation();
 } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
-// Runs a group's operations one after the other, in the order in which they are posted, on a thread of its own, so that
-// they overlap what the training thread computes. A failure sticks: what is posted later does not run. One thread
-// posts and waits; the thread starts with the first operation that is posted ahead.
+// Runs a group's operations one after the other, in the order of posting, on its own thread, so that they overlap with
+// the training thread's computation. After a failure, operations posted later do not run. One thread posts and waits;
+// the communicator's thread starts with the first operation posted ahead.
 #pragma once
 
 #include <chrono>
@@ -19,19 +19,19 @@ class Communicator {
   using Operation = std::function<base::Status()>;
 
   Communicator() = default;
-  /// Waits for what is under way: abort the group first where that may take long.
+  /// Waits for the operation in flight; abort the group first if that may take long.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// To run while the caller goes on.
+  /// Posts an operation to run in the background.
   void post(Operation operation);
-  /// Runs it after all that was posted, and waits. On the caller's thread where nothing else is under way.
+  /// Runs the operation after everything posted, and waits. Uses the caller's thread if nothing else is in flight.
   base::Status run(const Operation& operation);
-  /// Waits for all that was posted; then there is no failure any more.
+  /// Waits for everything posted, then clears the failure.
   void reset();
 
-  /// Spent in operations since the last call of this.
+  /// Returns the time spent in operations since the last call.
   [[nodiscard]] double take_seconds();
 
  private:
@@ -42,7 +42,7 @@ class Communicator {
   base::Mutex mutex_;
   base::Condition changed_;
   std::vector<Operation> queue_ LOCKSTEP_GUARDED_BY(mutex_);
-  size_t next_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< in the queue
+  size_t next_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< index into the queue
   bool running_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::optional<base::Failure> failure_ LOCKSTEP_GUARDED_BY(mutex_);

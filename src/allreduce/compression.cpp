@@ -10,17 +10,17 @@
 namespace lockstep::allreduce {
 namespace {
 
-/// Orders like the absolute value, with NaN beyond infinity.
+/// Orders like the absolute value, with NaN above infinity.
 uint32_t magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffU; }
 
-// The k-th largest magnitude is found in two passes: its leading bits, then its last ones.
+// Two passes find the k-th largest magnitude: first its leading bits, then its last ones.
 constexpr int kLastBits = 15;
 constexpr uint32_t kLastMask = (1U << kLastBits) - 1;
 constexpr size_t kBins = size_t{1} << (31 - kLastBits);
-/// Elements that are looked at together: few of them are wanted.
+/// Elements checked together; few of them are wanted.
 constexpr size_t kBlock = 16;
 
-/// Calls take(i, magnitude) for the elements with magnitudes in [low, high], in their order.
+/// Calls take(i, magnitude) for the elements with magnitudes in [low, high], in order.
 template <class Take>
 void for_each_between(std::span<const float> values, uint32_t low, uint32_t high, const Take& take) {
   const auto look = [&](size_t i) {
@@ -42,7 +42,7 @@ void for_each_between(std::span<const float> values, uint32_t low, uint32_t high
   for (; begin < values.size(); ++begin) look(begin);
 }
 
-/// The bin in which the wanted-th element lies, counted from the last bin; `wanted` becomes its place in the bin.
+/// Returns the bin with the wanted-th element, counted from the last bin; `wanted` becomes its place in the bin.
 uint32_t bin_of(std::span<const uint32_t> bins, size_t& wanted) {
   size_t bin = bins.size() - 1;
   for (; bins[bin] < wanted; --bin) wanted -= bins[bin];
@@ -53,7 +53,7 @@ uint32_t bin_of(std::span<const uint32_t> bins, size_t& wanted) {
 
 TopK::TopK(size_t count, double share) : share_(share), errors_(count), bins_(kBins) {
   if (!(share > 0 && share <= 1)) {
-    throw UsageError(fmt::format("top-k with a share of {}; it is more than 0 and at most 1", share));
+    throw UsageError(fmt::format("top-k share is {}; more than 0 and at most 1 is allowed", share));
   }
 }
 
@@ -62,7 +62,7 @@ size_t TopK::kept(size_t count) const {
   return std::min(std::max<size_t>(part, 1), count);
 }
 
-/// Adds the gradients to the errors, and counts the magnitudes by their leading bits.
+/// Adds the gradients to the errors and counts the magnitudes by their leading bits.
 void TopK::take_in(std::span<const float> gradients, std::span<float> errors) {
   constexpr size_t kCached = 4096;
   std::fill(bins_.begin(), bins_.end(), 0U);
@@ -83,7 +83,7 @@ void TopK::select(size_t offset, std::span<const float> gradients, std::span<Spa
   for_each_between(errors, threshold, threshold | kLastMask,
                    [&](size_t /*i*/, uint32_t bits) { ++bins_[bits & kLastMask]; });
   threshold |= bin_of(std::span(bins_).first(kLastMask + 1), wanted);
-  size_t equal = wanted;  // of those at the threshold, the first ones
+  size_t equal = wanted;  // of those at the threshold, the first ones are sent
   SparseElement* next = to.data();
   for_each_between(errors, threshold, 0x7fffffffU, [&](size_t i, uint32_t bits) {
     if (bits == threshold) {
@@ -101,7 +101,7 @@ void add_up(std::span<const SparseElement> everyones, std::span<float> to) {
   std::fill(to.begin(), to.end(), 0.0F);
   for (const SparseElement& element : everyones) {
     if (element.index >= to.size()) {
-      throw DataError(fmt::format("a sparse gradient for element {} of {}", element.index, to.size()));
+      throw DataError(fmt::format("sparse gradient for element {}, but there are {}", element.index, to.size()));
     }
     to[element.index] += element.value;
   }

@@ -17,14 +17,14 @@ void GroupTrace::restart() {
   entered_ = exchanged_ = 0;
 }
 
-void GroupTrace::tell(StepTimes& times, Clock::time_point entered) const {
+void GroupTrace::write_clock(StepTimes& times, Clock::time_point entered) const {
   if (track_ == nullptr || one_process_) return;
   times.entered = track_->tracer().since_epoch(entered);
   times.left = exchanged_;
   times.machine = machine_;
 }
 
-/// What the notes say of the first rank's clock.
+/// Estimates the first rank's clock from the notes.
 void GroupTrace::estimate_clock(const Step& step, const StepTimes& first) {
   if (step.rank == 0 || first.entered == 0) return;
   base::Tracer& tracer = track_->tracer();
@@ -45,10 +45,10 @@ void GroupTrace::step(const Step& step, const std::vector<StepTimes>& times) {
   entered_ = tracer.since_epoch(step.entered);
   exchanged_ = tracer.since_epoch(step.exchanged);
   if (!step.traced) return;
-  const auto later = [](const StepTimes& a, const StepTimes& b) { return a.came < b.came; };
+  const auto later = [](const StepTimes& a, const StepTimes& b) { return a.until_exchange < b.until_exchange; };
   const auto last = static_cast<int>(std::max_element(times.begin(), times.end(), later) - times.begin());
   const auto arrow = [&](int to) { return base::flow_number({step.group, step.number, static_cast<uint64_t>(to)}); };
-  // An end belongs to the span around it: within the wait, not where that meets what was before and comes after.
+  // An arrow's end belongs to the span around it, so it is placed inside the wait, not at its border.
   const Clock::duration inside = std::min<Clock::duration>(base::kInsideSpan, (step.exchanged - step.entered) / 2);
   for (int to = 0; to < static_cast<int>(times.size()) && step.rank == last; ++to) {
     if (to != last) track_->flow_begin(arrow_label_, arrow(to), step.entered + inside);

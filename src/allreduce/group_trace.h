@@ -1,6 +1,5 @@
-// What a trace shows of a group: in each traced step an arrow from the member that came last to all others, and how far
-// this member's clock is from the first rank's. Does nothing where there is no trace. Borrows the trace; for the
-// training thread.
+// The group in a trace: in each traced step an arrow from the last member to arrive to all others, and the offset of
+// this member's clock from the first rank's. Does nothing without a trace. Borrows the trace; for the training thread.
 #pragma once
 
 #include <chrono>
@@ -18,16 +17,16 @@ class GroupTrace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `track` of the training thread; null: no trace. `one_process`: members are threads that share a tracer, and so a
+  /// `track`: of the training thread; null: no trace. `one_process`: members are threads that share a tracer, and so a
   /// clock.
   GroupTrace(base::TraceTrack* track, bool one_process);
 
-  /// Another group: what was known of clocks is void.
+  /// Begins another group: forgets the clock offsets.
   void restart();
-  /// What a note tells of this member's clock; the exchange is entered now.
-  void tell(StepTimes& times, Clock::time_point entered) const;
+  /// Fills in this member's clock for its note; it enters the exchange now.
+  void write_clock(StepTimes& times, Clock::time_point entered) const;
 
-  /// A step of a group, as its trace needs it.
+  /// A step of a group, as the trace needs it.
   struct Step {
     uint64_t group = 0;
     uint64_t number = 0;
@@ -46,8 +45,8 @@ class GroupTrace {
   bool one_process_;
   const base::TraceLabel* arrow_label_ = nullptr;
   uint32_t machine_ = 0;
-  base::ClockOffset clock_;  ///< of the first rank
-  int64_t entered_ = 0;      ///< of the step before, by this clock
+  base::ClockOffset clock_;  ///< offset of the first rank's clock
+  int64_t entered_ = 0;      ///< time by this clock at which the step before entered the exchange
   int64_t exchanged_ = 0;
 };
 

@@ -1,12 +1,12 @@
-// Who takes part in a training by all-reduce, and over what they reach each other. Members are numbered as the
-// cluster's (Spec::members()); those of a group are ranked in the order of their numbers, and rank 0 leads: it
-// evaluates, writes checkpoints and logs for all. A group is fixed; when it breaks or someone waits to get in, everyone
-// calls `form` again and the next group goes on from the newest state that one of them has.
+// The members of a training by all-reduce, and their connections. Members have the cluster's numbers (Spec::members()).
+// In a group they are ranked in the order of their numbers, and rank 0 leads: it evaluates, writes checkpoints and logs
+// for all. A group is fixed. If it breaks or a new member waits to join, every member calls `form` again, and the next
+// group goes on from the newest state among its members.
 //
-//   static_membership.h   one group for ever: thread groups, ranks of an MPI job
-//   elastic/              processes that come, go and die
+//   static_membership.h   one fixed group: thread groups, ranks of an MPI job
+//   elastic/              processes that join, leave and die
 //
-// The training thread calls everything.
+// Only the training thread calls.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,29 @@
 
 namespace lockstep::allreduce {
 
-/// Where a member is in the training.
+/// A member's position in the training.
 struct Standing {
-  bool whole = true;      ///< its state is one; false: it got only part of another's, and cannot be anyone's source
-  bool live = false;      ///< it has trained in a group; else it has what a checkpoint or the model itself begins with
-  uint64_t step = 0;      ///< of the parameters and optimizer state that it holds
-  uint64_t examples = 0;  ///< seen by all since the start of training
-  data::Remainder data;   ///< what has not been applied
-  uint64_t bucket_bytes = 0;  ///< that it exchanges at a time; 0: it has not found out yet
+  bool whole = true;  ///< false: its state is only partly received from another member, so it cannot be a source
+  bool live = false;  ///< it has trained in a group; false: it has the state of a checkpoint or of the initial model
+  uint64_t step = 0;  ///< step of its parameters and optimizer state
+  uint64_t examples = 0;      ///< examples seen by all since the start of training
+  data::Remainder data;       ///< data not yet applied
+  uint64_t bucket_bytes = 0;  ///< bucket size; 0: not found yet
 };
 
-/// A group, connected.
+/// A connected group.
 struct Formed {
-  uint64_t number = 0;       ///< counts up
-  std::vector<int> members;  ///< by rank, ascending
+  uint64_t number = 0;       ///< increases with each group
+  std::vector<int> members;  ///< member numbers by rank, ascending
   std::shared_ptr<collective::Collective> collective;
-  int source = 0;         ///< the rank whose state everyone goes on from
-  bool transfer = true;   ///< not everyone has that state
-  bool holds = false;     ///< this member has it already: the same comes again
+  int source = 0;         ///< rank of the member with the state that all go on from
+  bool transfer = true;   ///< some members do not have that state
+  bool holds = false;     ///< this member already has that state; the transfer rewrites identical bytes
   Standing standing;      ///< the source's
-  std::string announced;  ///< for people: who left, who came; may be empty
+  std::string announced;  ///< a line for the log about members that left or joined; may be empty
 };
 
-/// What a member has to do once all members agreed to stop.
+/// A member's task once all members agreed to stop.
 enum class Parting : uint8_t {
   closes,  ///< it leads (now): it evaluates and writes for all, then calls `end`
   leaves   ///< the leader has written everything
@@ -54,28 +54,28 @@ class Membership {
  public:
   virtual ~Membership() = default;
 
-  /// Leaves the group that it was in and takes part in the next one; waits until that is connected. A failure is
-  /// final: it names who was awaited, and what the user can do.
+  /// Leaves the current group and joins the next one; waits until it is connected. A failure is final: it names the
+  /// members waited for, and what the user can do.
   virtual base::Result<Formed> form(const Standing& standing) = 0;
-  /// Whether someone waits to get in. Cheap; asked of rank 0 before each step, who tells the others.
+  /// True if a new member waits to join. Cheap; rank 0 asks before each step and tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 
-  /// All members agreed to stop, for that reason. Rank 0 returns at once and closes for all; the others wait until it
-  /// has called `end`, or until they lead themselves.
+  /// Ends training after all members agreed to stop, for that reason. Rank 0 returns at once and closes the run for
+  /// all. The others wait until it has called `end`, or until they lead themselves.
   virtual base::Result<Parting> close(train::StopReason why) = 0;
-  /// The leader, when all is written: everyone may go.
+  /// Lets all members leave; called by the leader when everything is written.
   virtual void end() = 0;
-  /// Whether training was over before this member came: form() fails then, and it has nothing to do.
+  /// True if training was over before this member joined: form() fails, and there is nothing to do.
   [[nodiscard]] virtual bool over() const { return false; }
-  /// Whether a user has ended another member, and so all: form() fails then.
+  /// True if a user interrupted another member, and so all: form() fails.
   [[nodiscard]] virtual bool interrupted() const { return false; }
-  /// After form() failed: whether this is the first of the latest group that is left, and none has gone on without it.
-  [[nodiscard]] virtual bool foremost() const = 0;
+  /// After form() failed: true if this is the first remaining member of the latest group, and none went on without it.
+  [[nodiscard]] virtual bool first_survivor() const = 0;
 
-  /// The leader has written a checkpoint: for the evaluator, who follows them. The values are copied.
+  /// Hands the parameters of a checkpoint that the leader wrote to the evaluator. Copies the values.
   virtual void publish(uint64_t /*step*/, std::span<const float> /*parameters*/) {}
-  /// A goal that the evaluator met; none: it has not.
-  [[nodiscard]] virtual train::StopReason evaluators_word() const { return train::StopReason::none; }
+  /// Returns the reason of a stop that the evaluator asked for, or none.
+  [[nodiscard]] virtual train::StopReason evaluator_stop() const { return train::StopReason::none; }
 };
 
 }  // namespace lockstep::allreduce

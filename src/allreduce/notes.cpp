@@ -10,13 +10,13 @@ namespace {
 using train::StopReason;
 
 constexpr size_t kReasons = static_cast<size_t>(StopReason::error) + 1;
-/// Places of the values; a sum of doubles travels as two floats, of which the second is what the first leaves over.
+/// Positions of the values. A double travels as two floats; the second is the remainder of the first.
 enum Place : uint8_t { kLoss, kLossRest, kCorrect, kExamples, kContributors, kRegroup, kStops };
 constexpr size_t kFixed = 16;
 static_assert(kStops + kReasons <= kFixed);
 constexpr size_t kPerMember = 14;
 
-/// A float holds 24 bits exactly, and a sum with zeros leaves them as they are.
+/// A float holds 24 bits exactly, and adding zeros does not change them.
 constexpr unsigned kTimeBits = 21;
 constexpr int kTimeParts = 3;
 
@@ -42,7 +42,7 @@ uint32_t read_machine(float from) {
   return fits ? static_cast<uint32_t>(from) : 0;
 }
 
-/// From what counts most to what counts least.
+/// From the most important to the least.
 constexpr std::array kBySeverity{StopReason::not_finite, StopReason::error,  StopReason::interrupted,
                                  StopReason::accuracy,   StopReason::loss,   StopReason::steps,
                                  StopReason::seconds,    StopReason::epochs, StopReason::data};
@@ -68,7 +68,7 @@ void write_note(const Note& note, int rank, std::span<float> to) {
   times[3] = note.times.transfer;
   times[4] = static_cast<float>(note.report.examples);
   times[5] = static_cast<float>(note.stop);
-  times[6] = note.times.came;
+  times[6] = note.times.until_exchange;
   write_time(note.times.entered, times + 7);
   write_time(note.times.left, times + 10);
   times[13] = static_cast<float>(note.times.machine);

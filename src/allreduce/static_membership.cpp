@@ -5,7 +5,7 @@
 namespace lockstep::allreduce {
 namespace {
 
-/// A standing as numbers, for members that share a build.
+/// Converts a standing to numbers, for members of the same build.
 std::vector<int64_t> flatten(const Standing& standing) {
   std::vector<int64_t> numbers{static_cast<int64_t>(standing.step), static_cast<int64_t>(standing.examples),
                                static_cast<int64_t>(standing.bucket_bytes), standing.data.next_pass};
@@ -32,7 +32,7 @@ Standing unflatten(const std::vector<int64_t>& numbers) {
   return standing;
 }
 
-/// Everyone gets rank 0's.
+/// Sends rank 0's standing to all.
 base::Result<Standing> share(collective::Collective& collective, const Standing& mine) {
   std::vector<int64_t> numbers = flatten(mine);
   auto count = static_cast<int64_t>(numbers.size());

@@ -1,4 +1,4 @@
-// One group for ever: thread groups of one process, ranks of an MPI job. It cannot go on without a member.
+// One fixed group: threads of one process, or ranks of an MPI job. It cannot go on without a member.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@ namespace lockstep::allreduce {
 
 class StaticMembership final : public Membership {
  public:
-  /// `advice` is added to the failure when the group breaks: what the user can do.
+  /// `advice`: what the user can do; added to the failure when the group breaks
   StaticMembership(std::shared_ptr<collective::Collective> collective, std::string advice);
 
   base::Result<Formed> form(const Standing& standing) override;
   base::Result<Parting> close(train::StopReason why) override;
   void end() override;
-  [[nodiscard]] bool foremost() const override { return collective_->rank() == 0; }
+  [[nodiscard]] bool first_survivor() const override { return collective_->rank() == 0; }
 
  private:
   std::shared_ptr<collective::Collective> collective_;

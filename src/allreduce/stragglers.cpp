@@ -7,16 +7,16 @@
 namespace lockstep::allreduce {
 namespace {
 
-/// The first steps of a group are like no others.
+/// First steps of a group, which are not typical.
 constexpr uint64_t kSkipped = 5;
-/// Steps from which it is known what exchanging usually takes.
+/// Steps from which the usual time of an exchange is known.
 constexpr uint64_t kUsual = 40;
 constexpr double kNewShare = 0.1;
 constexpr double kMostOfAverage = 3;
 constexpr uint64_t kLongSteps = 20;
 constexpr double kLongSeconds = 2;
 
-/// To be slow, and to be so no longer: times as much, and the difference as a share of the step.
+/// Limits to become slow, and to stop being slow: a factor, and the difference as a share of the step.
 struct Limits {
   double factor;
   double share;
@@ -158,7 +158,7 @@ void Stragglers::judge_network(uint64_t step, double now, std::vector<StragglerE
   const double factor = ratio(exchange, usual_exchange_);
   prolong(network_, factor, now);
   if (!network_.update(otherwise, step, now)) return;
-  const std::string how = fmt::format("exchanging takes {} what it took at first ({} a step, then {})", times(factor),
+  const std::string how = fmt::format("the exchange takes {} its first time ({} a step, then {})", times(factor),
                                       duration(exchange), duration(usual_exchange_));
   turn(network_, {kNetwork, Slowness::network, 0, 0, 0, factor, false}, how, now, events);
 }
@@ -217,7 +217,7 @@ std::vector<std::string> StragglerReport::lines() const {
         "{} was slow from step {} on for {}{}: {}",
         network ? "the network" : names[static_cast<size_t>(episode.member)], episode.since_step,
         duration(episode.seconds), episode.over ? "" : ", until the end",
-        network ? fmt::format("exchanging took up to {} what it took at first", times(episode.factor))
+        network ? fmt::format("an exchange took up to {} its first time", times(episode.factor))
                 : fmt::format("{}, up to {} as long as the median of the others in all", how, times(episode.factor))));
   }
   if (all.empty()) return all;

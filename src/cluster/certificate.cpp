@@ -66,7 +66,7 @@ void add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   require(extension && X509_add_ext(certificate, extension.get(), -1) == 1, "add to a certificate");
 }
 
-/// A certificate of today with that subject, not signed yet.
+/// Makes a certificate for that subject, valid from today, not signed yet.
 Certificate new_certificate(EVP_PKEY* key, const std::string& subject) {
   Certificate certificate(X509_new());
   require(certificate && X509_set_version(certificate.get(), X509_VERSION_3) == 1, "make a certificate");
@@ -116,7 +116,7 @@ KeyPair make_node(const KeyPair& authority, const NodeNames& names) {
   X509* node = certificate.get();
   X509_time_adj_ex(X509_getm_notBefore(node), names.first_day, 0, nullptr);
   X509_time_adj_ex(X509_getm_notAfter(node), names.last_day, 0, nullptr);
-  // It is of no use for longer than its authority.
+  // A certificate is useless after its authority has expired.
   require((names.last_day != 0 || X509_set1_notAfter(node, X509_get0_notAfter(issuer.get())) == 1) &&
               X509_set_issuer_name(node, X509_get_subject_name(issuer.get())) == 1,
           "make a certificate");

@@ -1,6 +1,6 @@
 // Makes X.509 certificates and their keys, as PEM texts: a small authority and nodes signed by it. EC P-256, SHA-256,
-// ten years. Free functions over texts, any thread; failures of OpenSSL are Errors with its reason. What certificates
-// say is read in transport/certificate.h.
+// ten years. Free functions over texts, any thread. Failures of OpenSSL are Errors with its reason. Certificates are
+// read in transport/certificate.h.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct NodeNames {
   std::string subject;
   std::vector<std::string> hosts;  ///< names and addresses of the machine
   std::vector<std::string> roles;  ///< "worker:1", or transport::kAnyRole
-  int first_day = -1;              ///< from today; yesterday, as the clocks of machines differ
-  int last_day = 0;                ///< from today; 0: as long as its authority
+  int first_day = -1;              ///< days from today; default yesterday, because clocks of machines differ
+  int last_day = 0;                ///< days from today; 0: as long as its authority
 };
-/// For servers and clients.
+/// Makes a certificate for servers and clients.
 KeyPair make_node(const KeyPair& authority, const NodeNames& names);
 
 }  // namespace lockstep::cluster

@@ -24,7 +24,7 @@ const std::vector<std::string> kListKeys{"chief", "worker", "ps", "evaluator", "
 const std::vector<std::string> kAllKeys{"chief", "worker", "ps", "evaluator", "nodes", "layout", "hosts", "port"};
 const std::vector<std::string> kNodeKeys{"host", "roles", "ssh", "dir", "port"};
 
-/// Reads one file: knows its name, grows the result and remembers where each task stands.
+/// Reads one file: keeps its name for errors, and the node of each task.
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
@@ -48,7 +48,7 @@ class Reader {
   }
 
  private:
-  /// The keys of one form only.
+  /// Checks that all keys belong to one form.
   void check_form(const YamlNode& root) const {
     const char* form = "lists of addresses";
     std::vector<std::string> allowed = kListKeys;
@@ -165,7 +165,7 @@ class Reader {
     return result_.nodes.emplace_back(Node{host, host, "", {}});
   }
 
-  /// The node of a host that an address names.
+  /// Returns the node with the host of an address.
   Node& node_of(const std::string& host) {
     const auto [place, added] = node_places_.try_emplace(host, result_.nodes.size());
     return added ? new_node(host) : result_.nodes[place->second];
@@ -193,7 +193,7 @@ class Reader {
         fmt::format("{}: '{}' is not a host; it takes a name or an address, without port", where, base::shown(host)));
   }
 
-  /// A destination of ssh: never something that ssh would take for an option.
+  /// Returns a destination for ssh, never one that ssh would read as an option.
   std::string ssh_of(const YamlNode& node, const std::string& where) const {
     const std::string text = text_of(node, where, "user@host");
     const auto odd = [](unsigned char c) { return c <= ' ' || c == 0x7F; };
@@ -264,7 +264,7 @@ std::vector<std::vector<Role>> parse_layout(const std::string& text) {
     } else if (letter == '-' && !groups.back().empty()) {
       groups.emplace_back();
     } else {
-      wrong(letter == '-' ? "has an empty group" : "has a letter that is no role");
+      wrong(letter == '-' ? "has an empty group" : "has a letter that is not a role");
     }
   }
   if (groups.back().empty()) wrong(text.empty() ? "is empty" : "has an empty group");

@@ -10,7 +10,7 @@
 namespace lockstep::cluster {
 namespace {
 
-/// "ps:0, worker:0 to worker:2".
+/// Returns "ps:0, worker:0 to worker:2".
 std::string tasks_text(const Spec& spec) {
   std::string text;
   for (const Role role : {Role::ps, Role::chief, Role::worker, Role::evaluator}) {
@@ -39,7 +39,7 @@ void require_task(const FoundCluster& found) {
 void refuse_layout(const std::string& layout, const std::string& from) {
   if (layout.empty()) return;
   throw UsageError(
-      fmt::format("--layout: '{}' is for processes on this machine, and {} says already who runs where; "
+      fmt::format("--layout: '{}' starts processes on this machine, but {} already defines the cluster; "
                   "leave one out",
                   base::shown(layout), from));
 }
@@ -48,7 +48,7 @@ void refuse_local_settings(const ClusterRequest& request, const std::string& fro
   refuse_layout(request.layout, from);
   if (request.workers == 0) return;
   throw UsageError(
-      fmt::format("--workers: {} starts processes on this machine, and {} says already who there is; "
+      fmt::format("--workers: {} starts processes on this machine, but {} already defines the cluster; "
                   "leave one out",
                   request.workers, from));
 }
@@ -131,7 +131,8 @@ Engine choose_engine(Engine wanted, const FoundCluster& found, const Environment
   const bool ranks = found.by_rank && (is_set(environment, "OMPI_COMM_WORLD_RANK") || is_set(environment, "PMIX_RANK"));
   const bool evaluator = !found.spec.evaluator.empty();
   if (wanted == Engine::mpi && !ranks) {
-    throw UsageError("--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is none");
+    throw UsageError(
+        "--collective: mpi is for the ranks of mpirun, or of srun --mpi=pmix, and this process is not one");
   }
   if (wanted == Engine::mpi && evaluator) {
     throw UsageError("--collective: mpi has no place for an evaluator: all its ranks train; use gloo, or no evaluator");

@@ -24,7 +24,7 @@ constexpr size_t kLongestName = 64;
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kPrivate = 0600;
 
-/// "keys/" is "keys".
+/// Removes slashes at the end of a path.
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -40,7 +40,7 @@ std::string read_text(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Puts files and folders in place, and takes them back unless all are.
+/// Creates files and folders, and removes them again unless all succeed.
 class Batch {
  public:
   Batch() = default;
@@ -60,7 +60,7 @@ class Batch {
     made_.push_back(path);
   }
 
-  /// Appears whole, with its mode from the first byte on, and never in place of another.
+  /// The file appears complete, with its mode from the first byte on, and never replaces another.
   void file(const std::string& path, const std::string& text, mode_t mode) {
     const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
     base::FileHandle file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -92,7 +92,7 @@ void check_name(const std::string& name) {
                   base::shown(name), kLongestName));
 }
 
-/// Whether both files of a pair are there. Half a pair is nobody's.
+/// True if both files of a pair exist. Throws if only one does.
 bool has_pair(const std::string& folder, const char* certificate, const char* key) {
   const bool first = exists(folder + "/" + certificate);
   const bool second = exists(folder + "/" + key);
@@ -160,18 +160,18 @@ KeyFacts read_one(const std::string& folder, const char* file, const char* key_f
   return facts;
 }
 
-/// Leaves out the authority where it is the one `above`. Gives its text.
+/// Reads the certificates of a folder, without the authority if it equals `above`. Returns the authority's text.
 std::string read_folder(std::vector<KeyFacts>& all, const std::string& folder, const std::string& above) {
   const std::string authority = read_text(folder + "/" + kAuthorityFile);
   if (authority != above) {
     all.push_back(read_one(folder, kAuthorityFile, kAuthorityKeyFile, authority));
-    if (!all.back().certificate.authority) all.back().problems.emplace_back("is no authority");
+    if (!all.back().certificate.authority) all.back().problems.emplace_back("is not an authority");
   }
   if (exists(folder + "/" + kNodeFile)) all.push_back(read_one(folder, kNodeFile, kNodeKeyFile, authority));
   return authority;
 }
 
-/// Makes all pairs, and an authority where there is none. `anew`: there must be none.
+/// Makes all pairs, and an authority if there is none. `anew`: no authority may exist.
 std::vector<MadeKeys> make_all(const std::string& dir, bool anew, const std::vector<MadeKeys>& wanted) {
   for (const MadeKeys& one : wanted) {
     if (!one.host.empty()) check_name(one.host);
@@ -179,7 +179,7 @@ std::vector<MadeKeys> make_all(const std::string& dir, bool anew, const std::vec
   const bool known = has_pair(dir, kAuthorityFile, kAuthorityKeyFile);
   if (known && anew) {
     throw UsageError(
-        fmt::format("{} holds keys already; keys are never written over: use another folder, or add a machine with "
+        fmt::format("{} already holds keys, and keys are never overwritten: use another folder, or add a machine with "
                     "--node NAME --roles LIST",
                     dir));
   }
@@ -192,7 +192,7 @@ std::vector<MadeKeys> make_all(const std::string& dir, bool anew, const std::vec
   }
   for (const MadeKeys& one : wanted) {
     if (has_pair(one.folder, kNodeFile, kNodeKeyFile)) {
-      throw UsageError(fmt::format("{} holds keys already; keys are never written over", one.folder));
+      throw UsageError(fmt::format("{} already holds keys, and keys are never overwritten", one.folder));
     }
     NodeNames names{one.host.empty() ? "shared" : one.host, {}, one.roles};
     if (!one.host.empty()) names.hosts = {one.host};

@@ -16,12 +16,12 @@
 namespace lockstep::cluster {
 namespace {
 
-// Blocks of ports, so that jobs on one machine rarely meet: below those of outgoing connections.
+// Blocks of ports below those of outgoing connections, chosen so that jobs on one machine rarely share one.
 constexpr int kPortBlocks = 750;
 constexpr int kPortsPerBlock = 16;
 constexpr int kBlocksBegin = 20000;
 
-/// Reads variables; the first of several names that is set and not empty.
+/// Reads variables: the first of several names that is set and not empty.
 class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
@@ -51,7 +51,7 @@ class Variables {
   const Environment& environment_;
 };
 
-/// Rank and size of one launcher's variables; nothing without a rank, or where there is one process only.
+/// Reads rank and size from one launcher's variables. Returns nothing without a rank, or for a single process.
 std::optional<Ranks> ranks_from(const Variables& variables, const char* launcher, const char* rank_name,
                                 std::initializer_list<const char*> size_names) {
   const std::optional<int> rank = variables.number({rank_name}, 0, 2 * kMostTasks - 1);
@@ -65,7 +65,7 @@ std::optional<Ranks> ranks_from(const Variables& variables, const char* launcher
   return Ranks{launcher, *rank, *size, {}, 0};
 }
 
-/// The same in all processes of a job, and for most pairs of jobs another.
+/// Returns a port that is the same in all processes of a job, and different for most pairs of jobs.
 int port_of_job(const std::string& job) {
   return kBlocksBegin + static_cast<int>(base::hashed32(job) % kPortBlocks) * kPortsPerBlock;
 }
@@ -77,7 +77,7 @@ int first_port(const Variables& variables, std::initializer_list<const char*> jo
   return port_of_job(job);
 }
 
-/// The node of each rank: blocks of `plane` ranks to each node in turn, until it has its count.
+/// Returns the node of each rank: nodes take blocks of `plane` ranks in turn, until each has its count.
 std::vector<int> deal_ranks(const std::vector<int>& counts, int plane) {
   std::vector<int> left = counts;
   std::vector<int> nodes;
@@ -92,7 +92,7 @@ std::vector<int> deal_ranks(const std::vector<int>& counts, int plane) {
   return nodes;
 }
 
-/// How many ranks a node gets before the next one's turn.
+/// Returns the ranks in a row that a node gets in each turn.
 int plane_of(const Variables& variables) {
   const std::string text = variables.first({"SLURM_DISTRIBUTION"});
   const std::string nodes = text.substr(0, text.find_first_of(":,"));
@@ -100,8 +100,8 @@ int plane_of(const Variables& variables) {
   if (nodes == "cyclic") return 1;
   if (nodes == "plane") return variables.number({"SLURM_DIST_PLANESIZE"}, 1, kMostTasks).value_or(kMostTasks);
   throw UsageError(
-      fmt::format("SLURM_DISTRIBUTION: '{}': it is not known which rank runs where; block, cyclic and plane "
-                  "are; with another give --cluster",
+      fmt::format("SLURM_DISTRIBUTION: '{}': the placement of ranks is unknown; block, cyclic and plane "
+                  "are known; with another give --cluster FILE",
                   base::shown(text)));
 }
 
@@ -134,7 +134,7 @@ std::vector<std::string> slurm_hosts(const Variables& variables, const Ranks& ra
   std::vector<std::string> hosts;
   const std::vector<int> dealt = deal_ranks(counts, plane_of(variables));
   for (const int node : dealt) hosts.push_back(nodes[static_cast<size_t>(node)]);
-  // What Slurm says of this rank is the test of the rule for all.
+  // Slurm's own node for this rank checks the rule.
   const std::optional<int> here = variables.number({"SLURM_NODEID"}, 0, kMostTasks);
   if (here && *here != dealt[static_cast<size_t>(ranks.rank)]) {
     throw UsageError(
@@ -147,7 +147,7 @@ std::vector<std::string> slurm_hosts(const Variables& variables, const Ranks& ra
 
 std::optional<Ranks> slurm_ranks(const Variables& variables) {
   const bool step = !variables.first({"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS"}).empty();
-  // The script of a batch job has a rank too, but srun did not start it.
+  // The script of a batch job has a rank, too, but srun did not start it.
   if (!step && variables.first({"ENVIRONMENT"}) == "BATCH") return std::nullopt;
   std::optional<Ranks> ranks =
       ranks_from(variables, "Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"});
@@ -168,7 +168,7 @@ std::optional<Ranks> mpi_ranks(const Variables& variables) {
   return ranks;
 }
 
-/// The addresses of ranks [begin, end), once all earlier ones have theirs.
+/// Returns the addresses of ranks [begin, end), after all earlier ones have theirs.
 std::vector<std::string> addresses(const Ranks& ranks, int begin, int end, std::map<std::string, int>& used) {
   std::vector<std::string> list(static_cast<size_t>(end - begin));
   if (ranks.hosts.empty()) return list;
@@ -196,7 +196,7 @@ Environment process_environment() {
 
 std::optional<Ranks> find_ranks(const Environment& environment) {
   const Variables variables(environment);
-  // mpirun inside a Slurm job: Slurm's variables are then those of mpirun's own daemons.
+  // mpirun runs inside a Slurm job: Slurm's variables describe mpirun's daemons.
   if (!variables.first({"OMPI_COMM_WORLD_RANK"}).empty()) return mpi_ranks(variables);
   const std::string pmi = variables.first({"PMI_RANK"});
   const bool of_slurm = pmi.empty() || pmi == variables.first({"SLURM_PROCID"});

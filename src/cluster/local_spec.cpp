@@ -21,7 +21,7 @@ constexpr int kPortSpan = 12000;
 constexpr int kLeastPort = 1024;
 constexpr size_t kMostLoopbackNodes = 250;
 
-/// Where the system's ports for outgoing connections begin.
+/// Returns the first of the system's ports for outgoing connections.
 int first_outgoing_port() {
   std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
   int first = 0;
@@ -38,7 +38,7 @@ bool is_free(const std::string& host, int port) {
   return ::bind(handle.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// Gives out ports, never one twice, from a random place on: two launchers at one time rarely look at the same ones.
+/// Hands out each free port once, from a random start: two launchers rarely try the same ports at the same time.
 class FreePorts {
  public:
   FreePorts()

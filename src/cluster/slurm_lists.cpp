@@ -1,4 +1,4 @@
-// The compressed lists of Slurm.
+// Slurm's compressed lists.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -19,7 +19,7 @@ constexpr size_t kMostDigits = 9;
   throw UsageError(fmt::format("'{}' {}; a node list is like node[01-03,7],gpu1", base::shown(text), what));
 }
 
-/// Digits only, few enough for an int; -1 for all else.
+/// Parses digits that fit into an int; returns -1 for everything else.
 int number_of(std::string_view digits) {
   if (digits.empty() || digits.size() > kMostDigits) return -1;
   int number = 0;
@@ -28,7 +28,7 @@ int number_of(std::string_view digits) {
   return whole && digits[0] != '-' ? number : -1;
 }
 
-/// "01-03,7" as 01, 02, 03, 7: as wide as they are written.
+/// Expands "01-03,7" to 01, 02, 03, 7, keeping the width.
 std::vector<std::string> expand_numbers(std::string_view list, std::string_view whole) {
   std::vector<std::string> numbers;
   while (true) {
@@ -38,7 +38,7 @@ std::vector<std::string> expand_numbers(std::string_view list, std::string_view 
     const std::string_view low_text = range.substr(0, dash);
     const int low = number_of(low_text);
     const int high = dash == std::string_view::npos ? low : number_of(range.substr(dash + 1));
-    if (low < 0 || high < low) reject_nodes(whole, "has a range that is none");
+    if (low < 0 || high < low) reject_nodes(whole, "has an invalid range");
     if (high - low >= kMostTasks || numbers.size() > kMostTasks) reject_nodes(whole, "has too many nodes");
     for (int number = low; number <= high; ++number) numbers.push_back(fmt::format("{:0{}}", number, low_text.size()));
     if (comma == std::string_view::npos) return numbers;
@@ -46,7 +46,7 @@ std::vector<std::string> expand_numbers(std::string_view list, std::string_view 
   }
 }
 
-/// One name with its brackets, as in rack[1-2]node[1-4].
+/// Expands one name with its brackets, as in rack[1-2]node[1-4].
 std::vector<std::string> expand_name(std::string_view name, std::string_view whole) {
   std::vector<std::string> names{""};
   while (!name.empty()) {
@@ -67,7 +67,7 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view who
   return names;
 }
 
-/// The end of the first name: a comma outside brackets.
+/// Returns the end of the first name: a comma outside brackets.
 size_t end_of_name(std::string_view text) {
   bool inside = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -86,7 +86,7 @@ std::vector<std::string> expand_node_list(const std::string& text) {
   while (true) {
     const size_t end = end_of_name(rest);
     for (std::string& name : expand_name(rest.substr(0, end), text)) {
-      if (!base::is_host(name)) reject_nodes(text, "has a name that is no host");
+      if (!base::is_host(name)) reject_nodes(text, "has an invalid host name");
       nodes.push_back(std::move(name));
     }
     if (nodes.size() > kMostTasks) reject_nodes(text, "has too many nodes");

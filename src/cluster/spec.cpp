@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<Role, 4> kRoles{Role::chief, Role::worker, Role::ps, Role::evaluator};
 constexpr size_t kShown = 80;
 
-/// A number without sign, or -1.
+/// Parses a number without sign; returns -1 for everything else.
 int parse_number(std::string_view text, int most) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -30,7 +30,7 @@ void append(std::vector<Task>& tasks, Role role, size_t count) {
   for (size_t i = 0; i < count; ++i) tasks.push_back({role, static_cast<int>(i)});
 }
 
-/// Two ways of writing one address are one address.
+/// Returns one form for all ways to write an address.
 std::string normal(const std::string& address) {
   std::string text = address;
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -85,8 +85,8 @@ Task parse_task(std::string_view text) {
   const std::string nearest = role ? "" : base::nearest(role_text.substr(0, kShown), names);
   const std::string hint =
       nearest.empty() ? "" : fmt::format(" (did you mean '{}:{}'?)", nearest, index < 0 ? 0 : index);
-  throw UsageError(
-      fmt::format("'{}' is not a task{}; chief:0, worker:N, ps:N or evaluator:0 is", text.substr(0, kShown), hint));
+  throw UsageError(fmt::format("'{}' is not a task{}; allowed are chief:0, worker:N, ps:N and evaluator:0",
+                               text.substr(0, kShown), hint));
 }
 
 std::vector<Task> Spec::members() const {
@@ -179,7 +179,7 @@ std::optional<Problem> find_problem(const Spec& spec) {
     }
   }
   if (spec.members().empty() && !spec.partial) {
-    return Problem{std::nullopt, "nobody trains: it needs a chief or at least one worker"};
+    return Problem{std::nullopt, "no member trains: it needs a chief or at least one worker"};
   }
   return std::nullopt;
 }

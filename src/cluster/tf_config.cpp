@@ -23,20 +23,20 @@ constexpr size_t kShownOfVariable = 60;
   throw UsageError(fmt::format("TF_CONFIG: {}{}{}", key, key.empty() ? "" : ": ", what));
 }
 
-/// As it is written, short, on one line.
+/// Returns the value as written, shortened, on one line.
 std::string shown(const Json& value) {
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() > kShownOfVariable ? text.substr(0, kShownOfVariable) + "..." : text;
 }
 
-/// Refuses what the parser takes in silence: a key twice in one object.
+/// Refuses an error that the parser ignores: a key twice in one object.
 class Guard {
  public:
   bool operator()(Json::parse_event_t event, const Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys_.emplace_back();
     if (event == Json::parse_event_t::object_end) keys_.pop_back();
     if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
-      reject("", fmt::format("key {} is there twice in one object", shown(parsed)));
+      reject("", fmt::format("key {} occurs twice in one object", shown(parsed)));
     }
     return true;
   }
@@ -59,7 +59,7 @@ Json parse_json(const std::string& text) {
   }
 }
 
-/// A whole number from 0 on, as number or as text; -1 for all else.
+/// Returns a whole number from 0 on, given as number or text; -1 for everything else.
 int whole_number(const Json& value) {
   int number = -1;
   if (value.is_number_unsigned() && value.get<uint64_t>() < uint64_t{kMostTasks}) return value.get<int>();
@@ -89,7 +89,7 @@ std::vector<std::string> addresses_from_list(const Json& list, const std::string
   return addresses;
 }
 
-/// {"1": "h2:p"}: the others stay unknown.
+/// Reads {"1": "h2:p"}; the other addresses stay unknown.
 std::vector<std::string> addresses_from_map(const Json& map, const std::string& key) {
   std::vector<std::string> addresses;
   for (const auto& [index_text, value] : map.items()) {
@@ -98,13 +98,13 @@ std::vector<std::string> addresses_from_map(const Json& map, const std::string& 
     if (index < 0) reject(where, fmt::format("an index is a whole number from 0 to {}", kMostTasks - 1));
     const auto place = static_cast<size_t>(index);
     if (place >= addresses.size()) addresses.resize(place + 1);
-    if (!addresses[place].empty()) reject(where, "is there twice");
+    if (!addresses[place].empty()) reject(where, "occurs twice");
     addresses[place] = checked_address(value, where);
   }
   return addresses;
 }
 
-/// The key that a task has in the text, for errors of the whole spec.
+/// Returns a task's key in the text, for errors about the whole spec.
 std::string key_of(const Json& cluster, const std::string& root, const Task& task) {
   const bool old_name = task.role == Role::chief && cluster.contains("master");
   return fmt::format("{}.{}[{}]", root, old_name ? "master" : name(task.role), task.index);
@@ -160,7 +160,7 @@ Task read_task(const Json& task, Spec& spec, bool sparse) {
   if (!role) {
     reject("task.type", shown(type) + " is not a role" + role_hint(type.is_string() ? type.get<std::string>() : ""));
   }
-  // Estimators leave the evaluator out of the cluster: it listens nowhere.
+  // TensorFlow's Estimators leave the evaluator out of the cluster: it does not listen.
   if (role == Role::evaluator && spec.evaluator.empty()) spec.evaluator.emplace_back();
   const size_t count = spec.of(*role).size();
   if (count == 0) {
@@ -189,7 +189,7 @@ std::optional<TfConfig> parse_tf_config(const std::string& text) {
   if (root.contains("task") && !root["task"].is_null() && !root["task"].empty()) {
     config.task = read_task(root["task"], config.spec, sparse);
   }
-  // A hole is no task of this process.
+  // This process's own task needs an address.
   if (config.task && config.task->role != Role::evaluator && config.spec.address(*config.task).empty()) {
     reject("task.index", fmt::format("{}: cluster has no address for {}", config.task->index, config.task->str()));
   }

@@ -1,5 +1,5 @@
-// TF_CONFIG: the cluster as Kubeflow's TFJob and users of tf.distribute put it into the environment. Free functions,
-// any thread.
+// TF_CONFIG: the cluster as an environment variable, set by Kubeflow's TFJob and users of tf.distribute. Free
+// functions, any thread.
 //
 //   {"cluster": {"chief": ["h0:p"], "worker": ["h1:p", "h2:p"], "ps": ["h3:p"]}, "task": {"type": "worker", "index":
 //   1}}
@@ -21,8 +21,8 @@ struct TfConfig {
   std::optional<Task> task;
 };
 
-/// Nothing where it names no cluster: empty, "{}", or only a task, as for training in one process. Throws UsageError
-/// that shows the key: "TF_CONFIG: cluster.worker[1]: 'h2' has no port; ...".
+/// Returns nothing if it names no cluster: empty, "{}", or only a task, as for training in one process. Throws
+/// UsageError that shows the key: "TF_CONFIG: cluster.worker[1]: 'h2' has no port; ...".
 std::optional<TfConfig> parse_tf_config(const std::string& text);
 
 }  // namespace lockstep::cluster

@@ -17,19 +17,19 @@
 namespace lockstep::collective {
 namespace {
 
-/// Elements that are added up for all members before the next ones: they stay in a cache while they are handed out.
+/// Elements summed for all members at a time: they stay in a cache until they are copied out.
 constexpr size_t kPiece = 2048;
 /// Parts begin at whole cache lines.
 constexpr int64_t kLine = 64;
 
 enum class Kind : uint8_t { all_reduce, broadcast, all_gather, barrier };
 
-/// What a member asks for.
+/// A member's operation.
 struct Call {
   Kind kind = Kind::barrier;
   Element element = Element::float32;
   int root = 0;
-  size_t count = 0;  ///< of elements, or of bytes
+  size_t count = 0;  ///< in elements, or in bytes
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
 
@@ -43,7 +43,7 @@ struct Call {
       case Kind::broadcast:
         return fmt::format("broadcast of {} bytes from rank {}", count, root);
       case Kind::all_gather:
-        return fmt::format("gathering of {} bytes from each", count);
+        return fmt::format("gather of {} bytes from each rank", count);
       case Kind::barrier:
         break;
     }
@@ -51,14 +51,14 @@ struct Call {
   }
 };
 
-/// What a member lets the others see. A member can be one call ahead of another, so there is room for two.
+/// A member's part that others see. A member can be one call ahead of another, so there are two places.
 struct alignas(64) Seat {
   std::array<Call, 2> calls;
   std::atomic<uint64_t> arrivals = 0;
-  std::atomic<bool> working = false;  ///< reads or writes memory of the others
+  std::atomic<bool> working = false;  ///< it reads or writes memory of others
 };
 
-/// What the members share.
+/// State shared by the members.
 struct Meeting {
   Meeting(int size, const GroupOptions& options)
       : seats(static_cast<size_t>(size)), barrier(size, options.spin), deadline(options.deadline) {}
@@ -77,7 +77,7 @@ struct Meeting {
 
   std::vector<Seat> seats;
   ThreadBarrier barrier;
-  std::atomic<bool> at_odds = false;  ///< members have called for different things; set before the barrier is broken
+  std::atomic<bool> at_odds = false;  ///< members have called different operations; set before the barrier is broken
   Seconds deadline;
   base::Mutex mutex;
   std::optional<base::Failure> reason LOCKSTEP_GUARDED_BY(mutex);
@@ -97,12 +97,14 @@ class Member final : public Collective {
     return act({Kind::all_reduce, element, 0, count, bytes, bytes});
   }
   base::Status broadcast(std::span<std::byte> data, int root) override {
-    if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
+    if (root < 0 || root >= size())
+      throw UsageError(fmt::format("broadcast from rank {}, but there are {} ranks", root, size()));
     return act({Kind::broadcast, Element::float32, root, data.size(), data.data(), data.data()});
   }
   base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (all.size() != mine.size() * group_->seats.size()) {
-      throw UsageError(fmt::format("{} bytes do not hold {} from each of {}", all.size(), mine.size(), size()));
+      throw UsageError(
+          fmt::format("gather: {} bytes do not hold {} from each of {} ranks", all.size(), mine.size(), size()));
     }
     return act({Kind::all_gather, Element::float32, 0, mine.size(), mine.data(), all.data()});
   }
@@ -119,7 +121,7 @@ class Member final : public Collective {
   void reduce(const Call& call);
   void count(const Call& call);
   base::Failure broken();
-  /// Ranks that have not come to the call.
+  /// Returns the ranks that have not come to the call.
   [[nodiscard]] std::vector<int> missing() const;
   [[nodiscard]] const Call& call_of(size_t rank) const { return group_->seats[rank].calls[calls_ % 2]; }
   [[nodiscard]] base::Range part_of(size_t count, int rank) const {
@@ -140,8 +142,8 @@ base::Status Member::act(const Call& call) {
   ++calls_;
   seat.calls[calls_ % 2] = call;
   if (!meet(call, deadline)) return broken();
-  // Whoever fails waits in broken() for those who work; so nobody may begin to after the group was broken. A barrier
-  // needs no work: it stands, though others may have left since all had come.
+  // A member that fails waits in broken() for those at work, so no member may start work after the group was broken. A
+  // barrier needs no work: it succeeds even if others left after all had arrived.
   seat.working.store(true);
   const bool fits = group_->barrier.broken() ? call.kind == Kind::barrier && !group_->at_odds : agreed();
   if (!fits) {
@@ -160,7 +162,7 @@ bool Member::meet(const Call& call, ThreadBarrier::Time deadline) {
   const auto outcome = group_->barrier.wait(deadline);
   if (outcome == ThreadBarrier::Outcome::late) {
     base::Failure late{base::FailureKind::timeout,
-                       fmt::format("did not come within {:.3g} s", group_->deadline.count())};
+                       fmt::format("did not arrive within {:.3g} s", group_->deadline.count())};
     late.ranks = missing();
     group_->fail(std::move(late).because(call.describe()));
   }
@@ -180,7 +182,7 @@ bool Member::agreed() {
   for (size_t rank = 1; rank < group_->seats.size(); ++rank) {
     if (call_of(rank).fits(call_of(0))) continue;
     group_->at_odds = true;
-    base::Failure differs{base::FailureKind::other, fmt::format("calls for {}, the first member for {}",
+    base::Failure differs{base::FailureKind::other, fmt::format("calls {}, but the first member calls {}",
                                                                 call_of(rank).describe(), call_of(0).describe())};
     differs.ranks = {static_cast<int>(rank)};
     group_->fail(std::move(differs));
@@ -235,7 +237,7 @@ void Member::reduce(const Call& call) {
 void Member::count(const Call& call) {
   const auto others = static_cast<uint64_t>(size() - 1);
   if (call.kind == Kind::all_reduce) {
-    // Others take what is theirs to add up and give it back; this member does the same with its part.
+    // Others read and write back their parts of this member's data; it does the same with its own part of theirs.
     const auto part = static_cast<uint64_t>(part_of(call.count, rank_).size());
     const uint64_t moved = (call.count - part + others * part) * bytes_of(call.element);
     traffic_.sent += moved;

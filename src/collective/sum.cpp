@@ -37,7 +37,7 @@ namespace {
 
 HWY_EXPORT(add_floats);
 
-/// Widens, adds and rounds a piece at a time, which stays in the first cache.
+/// Widens, adds and rounds one piece at a time, which stays in the first cache.
 void add_halves(transport::Element element, const std::byte* a, const std::byte* b, std::byte* to, size_t count) {
   constexpr size_t kPiece = 1024;
   alignas(64) std::array<float, kPiece> left;

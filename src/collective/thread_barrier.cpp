@@ -16,8 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often a poll looks at the state before it looks at the clock and lets another thread have the core: the one that
-/// is awaited may need it.
+/// Checks of the state in a poll before it reads the clock and yields the core, which an awaited thread may need.
 constexpr int kLooks = 64;
 
 }  // namespace
@@ -61,7 +60,7 @@ void ThreadBarrier::sleep(uint32_t before, Time deadline) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
     if (left <= 0) break;
     const timespec at_most{left / 1'000'000'000, left % 1'000'000'000};
-    // Returns at once where the state has changed already, so that no waking is missed.
+    // Returns at once if the state has changed already, so no wake-up is missed.
     syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, before, &at_most, nullptr, 0);
   }
   sleepers_.fetch_sub(1);

@@ -1,5 +1,5 @@
-// Where the threads of an in-process group meet. A wait polls for a while, then sleeps; it ends when everyone has come,
-// when the barrier is broken, or at its deadline. Any thread may break it; it stays broken.
+// A barrier for the threads of an in-process group. A wait polls for a while, then sleeps. It ends when all threads
+// have arrived, when the barrier is broken, or at its deadline. Any thread may break it; it stays broken.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ class ThreadBarrier {
 
   ThreadBarrier(int size, std::chrono::nanoseconds spin) : size_(size), spin_(spin) {}
 
-  /// `met` if everyone came, even where it was broken after that. After `late` the caller has to break it.
+  /// Returns `met` if all threads arrived, even if the barrier was broken after that. After `late` the caller must
+  /// break it.
   Outcome wait(Time deadline);
   void break_up();
   [[nodiscard]] bool broken() const { return (state_.load() & kBroken) != 0; }

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Messages in a row until one member's word has reached all.
+/// Messages in a row until data of one member has reached all.
 double hops(int size) { return std::bit_width(static_cast<unsigned>(size - 1)); }
 
 Seconds time_of(const Network& network, double messages, double bytes) {
@@ -50,7 +50,7 @@ class Throttled final : public Collective {
   }
 
  private:
-  /// The network begins when the last one has come.
+  /// The simulated transfer starts when the last member has arrived.
   template <class Operation>
   base::Status slowly(Seconds time, const Operation& operation) {
     if (auto met = engine_->barrier(); !met) return met;
@@ -60,7 +60,7 @@ class Throttled final : public Collective {
     return sleep_until(end) ? std::move(done) : engine_->barrier();
   }
 
-  /// False where it was aborted.
+  /// Returns false if aborted.
   bool sleep_until(Clock::time_point end) {
     const base::MutexLock lock(mutex_);
     for (auto now = Clock::now(); !aborted_ && now < end; now = Clock::now()) changed_.wait_for(mutex_, end - now);

@@ -1,6 +1,6 @@
-// Another engine as if on a slower network: each operation takes at least as long as that network would need from the
-// moment when everyone has come, and sleeps for the rest. For benchmarks and tests. Shorter waits than some 0.1 ms are
-// not exact: that is what a thread takes to wake up.
+// An engine slowed down to another network's speed. Each operation takes at least the time of that network, counted
+// from the arrival of the last member, and sleeps for the rest. For benchmarks and tests. Waits under about 0.1 ms are
+// inexact: a thread takes that long to wake up.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,17 @@
 
 namespace lockstep::collective {
 
-/// A link of each member, used both ways at once.
+/// One link per member, used both ways at once.
 struct Network {
   double bytes_per_second = 1.25e9;  ///< each way; 10 Gbit/s
-  Seconds latency{0};                ///< of a message
+  Seconds latency{0};                ///< time of a message
 };
 
-/// What an all-reduce of so many bytes takes: each member sends 2 (N - 1) / N of them, in 2 log2 N messages in a row.
+/// Returns the time of an all-reduce of `bytes`: each member sends 2 (N - 1) / N of them, in 2 log2 N messages in a
+/// row.
 Seconds all_reduce_time(const Network& network, int size, size_t bytes);
 
-/// Shares `engine` with nobody else while it is used. All members must be throttled.
+/// Slows `engine` down, which must not be used by others meanwhile. All members must be throttled.
 std::unique_ptr<Collective> throttle(std::shared_ptr<Collective> engine, const Network& network);
 
 }  // namespace lockstep::collective

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr const char* kFolder = "/run/lockstep";
 constexpr size_t kLongestCommand = 120;
 
-/// Of this user alone: who may read a file may lock it, and so keep everybody waiting.
+/// Makes the folder, readable only by this user: a reader of a file could lock it and block all others.
 void make_folder() {
   base::make_directories(kFolder);
   struct stat status {};
@@ -36,14 +36,14 @@ void make_folder() {
   if (::chmod(kFolder, S_IRWXU) != 0) base::throw_io_error("change the mode of", kFolder, errno);
 }
 
-/// While it is held nobody else looks and claims.
+/// Locks the claims: while it is held, no other process checks and claims.
 base::LockFile lock() {
   constexpr std::chrono::seconds kPatience{10};
   make_folder();
   return base::LockFile::lock(fmt::format("{}/lock", kFolder), kPatience);
 }
 
-/// As this process was started, on one line.
+/// Returns this process's command on one line.
 std::string own_command() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -88,7 +88,7 @@ std::vector<std::string> claim_files() {
   return names;
 }
 
-/// The system's core for each node, beside what others have of them.
+/// Chooses a core of the system for each node, given the load of others.
 std::vector<int> choose_cores(const std::vector<NodeSpec>& nodes, const std::vector<Claim>& others) {
   const int count = base::available_cores();
   std::vector<int> cores;

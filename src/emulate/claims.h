@@ -1,7 +1,6 @@
-// What emulated clusters have of this machine. Each writes down its nodes before it makes them, so that those that run
-// at the same time are added up, whoever started them, and are kept to cores of their own. A claim is a file in
-// /run/lockstep that goes with the object; one of a process that is gone counts no more (owner.h). Needs root. For one
-// thread.
+// Resources that emulated clusters claim on this machine. Each cluster records its nodes before it makes them, so that
+// clusters running at the same time are added up, whoever started them, and get separate cores. A claim is a file in
+// /run/lockstep, removed with the object; one of a dead process does not count (owner.h). Needs root. For one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,51 +17,51 @@ namespace lockstep::emulate {
 struct ClaimedNode {
   double cores = 0;
   double memory_bytes = 0;  ///< 0: no limit
-  int core = -1;            ///< of the system, that it is kept to; -1: none
+  int core = -1;            ///< core of the system that the node is kept to; -1: none
 };
 
 struct Claim {
   pid_t process = 0;
-  pid_t within = 0;  ///< the process of whose claim it is a part; 0: none
+  pid_t within = 0;  ///< process with the claim that contains this one; 0: none
   std::string command;
   std::vector<ClaimedNode> nodes;
-  bool frame = false;  ///< for clusters with claims of their own within it: by itself it runs nothing
+  bool frame = false;  ///< contains the claims of other clusters and runs nothing itself
 };
 
-/// Of all processes that live; also those of this one.
+/// Returns the claims of all live processes, this one included.
 std::vector<Claim> claims();
 
-/// Throws UsageError with the arithmetic, who the others are and how to end them, where all nodes together need more
-/// than the host has.
+/// Throws UsageError if all nodes together need more than the host has. The message shows the arithmetic, the other
+/// clusters and how to end them.
 void check_beside(const std::vector<NodeSpec>& nodes, const std::vector<Claim>& others, double host_cores,
                   double host_memory);
 
-/// What the nodes of others have of each of these cores of the system; those kept to none have an equal part of each.
+/// Returns the load of other clusters on each of these cores. Nodes kept to no core have an equal part of each.
 std::vector<double> load_of(const std::vector<Claim>& others, const std::vector<int>& cores);
 
 class ClaimFile {
  public:
   enum class Cores : uint8_t {
-    choose,  ///< for the nodes, beside those of others, where each fits on one
-    leave    ///< it stands for clusters that come later, each with a claim of its own within this one
+    choose,  ///< gives each node a core, beside those of others, if it fits on one
+    leave    ///< reserves for later clusters, each with its own claim within this one
   };
-  /// Every node with cores. What a process claims is a part of what its parent has, where that has a claim. Throws as
-  /// `check_beside`; IoError where it cannot be written.
+  /// Claims `nodes`, which all have their cores set. A claim is part of the parent process's, if that has one. Throws
+  /// as `check_beside` does; IoError if the file cannot be written.
   ClaimFile(const std::vector<NodeSpec>& nodes, Cores cores);
   ~ClaimFile();
   ClaimFile(const ClaimFile&) = delete;
   ClaimFile& operator=(const ClaimFile&) = delete;
 
-  /// The core of the system for each node; empty where they share them all.
+  /// Core of the system for each node; empty if they share all cores.
   [[nodiscard]] const std::vector<int>& cores() const { return cores_; }
 
  private:
   std::string path_;
-  base::FileHandle held_;  ///< lock on the file, which tells others that this process lives
+  base::FileHandle held_;  ///< lock on the file, which shows others that this process lives
   std::vector<int> cores_;
 };
 
-/// Of processes that are gone.
+/// Removes claims of dead processes.
 void remove_leftover_claims();
 
 }  // namespace lockstep::emulate

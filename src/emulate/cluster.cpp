@@ -26,7 +26,7 @@ std::vector<NodeSpec> checked(std::vector<NodeSpec> nodes) {
   return nodes;
 }
 
-/// "lockstep-PID-START-N-", the first that is free: a process may have several clusters.
+/// Returns the first free "lockstep-PID-START-N-"; a process may have several clusters.
 std::string free_prefix() {
   std::error_code ignored;
   for (int n = 1;; ++n) {

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Short, so that a group runs and rests in small pieces, but several of the ticks at which the system looks whether a
-// quota is used up. It takes none below a millisecond.
+// Short, so that a group runs and rests in small pieces, but several times the system's check interval. The system
+// accepts no period below a millisecond.
 constexpr int kPeriodMicroseconds = 20'000;
 constexpr int kLeastQuotaMicroseconds = 1000;
 constexpr int kLongestPeriodMicroseconds = 1'000'000;
@@ -40,14 +40,14 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-/// Why no group can be made in a folder.
+/// Returns why no group can be made in a folder.
 std::string refusal(const std::string& parent, int error) {
   if (error == EROFS) return fmt::format("control groups are read-only ({})", parent);
   if (error == EACCES || error == EPERM) return fmt::format("control groups need root ({})", parent);
-  return fmt::format("no control group can be made in {} ({})", parent, std::generic_category().message(error));
+  return fmt::format("cannot make a control group in {} ({})", parent, std::generic_category().message(error));
 }
 
-/// 0 or the error.
+/// Returns 0 or the error.
 int write_text(const std::string& path, const std::string& text) {
   const base::FileHandle file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.open()) return errno;
@@ -59,7 +59,7 @@ void must_write(const std::string& path, const std::string& text) {
   if (error != 0) base::throw_io_error("set a limit in", path, error);
 }
 
-/// Where version 1 has a controller: "" where it does not.
+/// Returns the folder of a version-1 controller; "" if there is none.
 std::string first_version(const std::string& controller) {
   for (const std::string& name : {controller, std::string("cpu,cpuacct"), std::string("cpuacct,cpu")}) {
     const std::string folder = fmt::format("{}/{}", kRoot, name);
@@ -68,7 +68,7 @@ std::string first_version(const std::string& controller) {
   return "";
 }
 
-/// Of version 1, the group that this process is in: what is made inside counts there, too.
+/// Returns this process's group (version 1): usage of groups inside it counts there, too.
 std::string own_group(const std::string& controller, const std::string& hierarchy) {
   std::istringstream lines(read_text("/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -80,7 +80,7 @@ std::string own_group(const std::string& controller, const std::string& hierarch
   return hierarchy;
 }
 
-/// The groups of the second version get the controllers from the one above.
+/// Groups of version 2 get their controllers from the parent.
 void enable_controller(const std::string& name) {
   const std::string file = fmt::format("{}/cgroup.subtree_control", kRoot);
   std::istringstream words(read_text(file));
@@ -90,7 +90,7 @@ void enable_controller(const std::string& name) {
   must_write(file, "+" + name);
 }
 
-/// The number after `key` in cpu.stat; 0 where it is not.
+/// Returns the number after `key` in cpu.stat; 0 if missing.
 uint64_t value_of(const std::string& stat, const std::string& key) {
   std::istringstream words(stat);
   std::string name;
@@ -101,7 +101,7 @@ uint64_t value_of(const std::string& stat, const std::string& key) {
   return 0;
 }
 
-/// Who is still in the group goes where everyone is: a group can only be removed empty.
+/// Moves remaining processes to the root group and removes the folder: only an empty group can be removed.
 void remove_folder(const std::string& folder) {
   const std::string parent = fs::path(folder).parent_path().string();
   for (int turn = 0; turn < 100; ++turn) {
@@ -109,14 +109,14 @@ void remove_folder(const std::string& folder) {
     std::istringstream processes(read_text(folder + "/cgroup.procs"));
     std::string process;
     while (processes >> process) write_text(parent + "/cgroup.procs", process);
-    usleep(1000);  // the dying are in the group until they are gone
+    usleep(1000);  // dying processes stay in the group until they are gone
   }
 }
 
 void limit_memory(const std::string& folder, bool second, double bytes) {
   const std::string text = fmt::format("{:.0f}", bytes);
   must_write(folder + (second ? "/memory.max" : "/memory.limit_in_bytes"), text);
-  // Nor may it go to disk instead, where there is swap.
+  // Also forbids swap.
   write_text(folder + (second ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"), second ? "0" : text);
 }
 
@@ -127,7 +127,7 @@ ControlGroup::ControlGroup(const std::string& name, const GroupLimits& limits) {
   if (!(limits.cores >= least)) {
     throw UsageError(fmt::format("{}: {} is not allowed; at least {} cores", limits.for_what, limits.cores, least));
   }
-  if (!limits.for_what.empty()) said_of_ = limits.for_what + ": ";
+  if (!limits.for_what.empty()) error_prefix_ = limits.for_what + ": ";
   try {
     make(owner_prefix() + name, limits);
   } catch (...) {
@@ -142,17 +142,17 @@ void ControlGroup::make(const std::string& name, const GroupLimits& limits) {
   const std::string cpu = first_version("cpu");
   second_ = cpu.empty();
   if (second_ && !exists(fmt::format("{}/cgroup.controllers", kRoot))) {
-    throw IoError(fmt::format("{}no control groups with a CPU controller at {}", said_of_, kRoot));
+    throw IoError(fmt::format("{}no control groups with a CPU controller at {}", error_prefix_, kRoot));
   }
   cpu_ = make_folder(second_ ? kRoot : cpu, name);
   if (second_) enable_controller("cpu");
   set_cores(limits.cores);
-  // Others on the machine get what is left: what a group may use it must be able to have.
+  // Other processes on the machine get the rest: a group must be able to use its whole limit.
   write_text(cpu_ + (second_ ? "/cpu.weight" : "/cpu.shares"), second_ ? "10000" : "262144");
   if (limits.accounted) usage_ = second_ ? cpu_ : make_folder(first_version("cpuacct"), name);
   const std::string memory = second_ ? kRoot : first_version("memory");
   if (limits.memory_bytes > 0 && memory.empty()) {
-    throw IoError(fmt::format("{}no control groups with a memory controller at {}", said_of_, kRoot));
+    throw IoError(fmt::format("{}no control groups with a memory controller at {}", error_prefix_, kRoot));
   }
   if (!limits.accounted && limits.memory_bytes <= 0) return;
   if (second_) enable_controller("memory");
@@ -164,17 +164,17 @@ std::string ControlGroup::make_folder(const std::string& parent, const std::stri
   if (parent.empty()) return "";
   std::string folder = fmt::format("{}/{}", parent, name);
   if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) return folder;
-  // A process of another PID namespace may take it for a leftover until it is held.
+  // Until it is locked, a process of another PID namespace may take it for a leftover.
   constexpr int kTries = 10;
   for (int turn = 0; turn < kTries; ++turn) {
-    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw IoError(said_of_ + refusal(parent, errno));
+    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw IoError(error_prefix_ + refusal(parent, errno));
     base::FileHandle held = hold(folder);
     if (!exists(folder)) continue;
     held_.push_back(std::move(held));
     folders_.push_back(folder);
     return folder;
   }
-  throw IoError(fmt::format("{}{} is removed again and again by another process", said_of_, folder));
+  throw IoError(fmt::format("{}{} is removed repeatedly by another process", error_prefix_, folder));
 }
 
 void ControlGroup::remove() {
@@ -187,14 +187,14 @@ void ControlGroup::set_cores(double cores) {
       static_cast<int64_t>(std::clamp<double>(least_period, kPeriodMicroseconds, kLongestPeriodMicroseconds));
   const auto quota =
       std::max<int64_t>(kLeastQuotaMicroseconds, static_cast<int64_t>(static_cast<double>(period) * cores));
-  // Groups that wait for each other rest at different times. What one leaves of a period for that reason it may use
-  // later (kernels from 5.14 on). It must not exceed the quota, so it is none while that changes.
+  // Groups that wait for each other rest at different times. A burst lets a group use the rest of its period later
+  // (kernels from 5.14 on). It must not exceed the quota, so it is zero while the quota changes.
   const std::string burst = cpu_ + (second_ ? "/cpu.max.burst" : "/cpu.cfs_burst_us");
   write_text(burst, "0");
   if (second_) {
     must_write(cpu_ + "/cpu.max", fmt::format("{} {}", quota, period));
   } else {
-    // In between no limit holds, so that no order of the two is refused.
+    // Without a limit in between, neither order of the two is refused.
     must_write(cpu_ + "/cpu.cfs_quota_us", "-1");
     must_write(cpu_ + "/cpu.cfs_period_us", std::to_string(period));
     must_write(cpu_ + "/cpu.cfs_quota_us", std::to_string(quota));
@@ -220,7 +220,7 @@ Throttling ControlGroup::throttling() const {
   Throttling result;
   result.periods = value_of(stat, "nr_periods");
   result.throttled_periods = value_of(stat, "nr_throttled");
-  // The first version counts nanoseconds, the second microseconds.
+  // Version 1 counts nanoseconds, version 2 microseconds.
   result.throttled_seconds = static_cast<double>(value_of(stat, "throttled_time")) * 1e-9 +
                              static_cast<double>(value_of(stat, "throttled_usec")) * 1e-6;
   return result;

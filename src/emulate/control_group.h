@@ -1,5 +1,5 @@
-// Limits on the CPU time and the memory of processes, by control groups (version 1 or 2). Needs root. The groups and
-// the limits end with the object. For one thread.
+// Limits on the CPU time and the memory of processes, by control groups (version 1 or 2). Needs root. Groups and limits
+// end with the object. For one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace lockstep::emulate {
 
-/// From cpu.stat: how often and how long the group was held back.
+/// Throttling of a group, from cpu.stat.
 struct Throttling {
   uint64_t periods = 0;
   uint64_t throttled_periods = 0;
@@ -20,16 +20,16 @@ struct Throttling {
 };
 
 struct GroupLimits {
-  double cores = 1;           ///< that it may use: 0.25 is a quarter of one
+  double cores = 1;           ///< cores that it may use: 0.25 is a quarter of one
   double memory_bytes = 0;    ///< 0: no limit
-  bool accounted = false;     ///< also counts what it uses, where the system can
-  std::string for_what = {};  ///< names the limit in errors: "cpu-quota"
+  bool accounted = false;     ///< also measures usage, where the system can
+  std::string for_what = {};  ///< name of the limit in errors: "cpu-quota"
 };
 
 class ControlGroup {
  public:
-  /// The name is made this process's (owner.h). Throws Error that says what is missing where the system does not permit
-  /// it.
+  /// Makes a group. Its name gets this process's prefix (owner.h). Throws Error with the missing permission or feature
+  /// if the system does not allow it.
   ControlGroup(const std::string& name, const GroupLimits& limits);
   ~ControlGroup();
   ControlGroup(const ControlGroup&) = delete;
@@ -40,28 +40,28 @@ class ControlGroup {
   void set_cores(double cores);
   [[nodiscard]] Throttling throttling() const;
 
-  /// Files that a process joins by: whoever writes 0 there is in the group.
+  /// Files by which a process joins: it writes 0 to them.
   [[nodiscard]] std::vector<std::string> files() const;
-  /// The folders that have cpuacct.usage or cpu.stat, and memory.usage_in_bytes or memory.current; "" where none does.
+  /// Folders with cpuacct.usage or cpu.stat, and memory.usage_in_bytes or memory.current; "" if there are none.
   [[nodiscard]] const std::string& usage_folder() const { return usage_; }
   [[nodiscard]] const std::string& memory_folder() const { return memory_; }
 
  private:
   void make(const std::string& name, const GroupLimits& limits);
-  /// Makes a folder of that name there, once.
+  /// Makes a folder of that name there, unless this object made it already.
   std::string make_folder(const std::string& parent, const std::string& name);
   void remove();
 
-  std::string said_of_;  ///< begins errors: "cpu-quota: "
-  bool second_ = false;  ///< version 2
+  std::string error_prefix_;  ///< start of errors: "cpu-quota: "
+  bool second_ = false;       ///< version 2
   std::string cpu_;
   std::string usage_;
   std::string memory_;
   std::vector<std::string> folders_;
-  std::vector<base::FileHandle> held_;  ///< locks on the folders, which tell others that this process lives
+  std::vector<base::FileHandle> held_;  ///< locks on the folders, which show others that this process lives
 };
 
-/// Removes groups that processes which died left behind.
+/// Removes groups left behind by dead processes.
 void remove_leftover_groups();
 
 }  // namespace lockstep::emulate

@@ -15,7 +15,7 @@ constexpr const char* kAllowed =
     "allowed are 'at 30s kill worker:1', 'at 30s stop worker:1 for 2s', 'at 60s cut node2 for 10s' and 'at 90s slow "
     "node3 to 25% for 10s', with ';' between them";
 
-/// Reads one fault word by word.
+/// Parses one fault word by word.
 class Piece {
  public:
   explicit Piece(std::string_view text) : text_(text), words_(std::string(text)) {}
@@ -90,14 +90,14 @@ class Piece {
   Fault fault_;
 };
 
-/// The end of the first would also be the end of the second.
+/// Overlapping faults are refused, because the end of the first would also end the second.
 void refuse_overlaps(const std::vector<Fault>& faults) {
   for (size_t i = 0; i < faults.size(); ++i) {
     const Fault& first = faults[i];
     if (first.seconds <= 0) continue;
     for (size_t k = i + 1; k < faults.size() && faults[k].at < first.at + first.seconds; ++k) {
       if (faults[k].kind != first.kind || faults[k].target != first.target) continue;
-      throw UsageError(fmt::format("faults: 'at {}s {}' begins before 'at {}s {}' has ended; one must follow the other",
+      throw UsageError(fmt::format("faults: 'at {}s {}' begins before 'at {}s {}' has ended; they must not overlap",
                                    faults[k].at, faults[k].text(), first.at, first.text()));
     }
   }

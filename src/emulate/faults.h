@@ -1,5 +1,5 @@
-// Faults on schedule, as --faults takes them: "at 30s kill worker:1; at 60s cut node2 for 10s; at 90s slow node3 to
-// 25%". Plain values; any thread.
+// Scheduled faults, as --faults takes them: "at 30s kill worker:1; at 60s cut node2 for 10s; at 90s slow node3 to 25%".
+// Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace lockstep::emulate {
 
 struct Fault {
   enum class Kind : uint8_t {
-    kill,  ///< SIGKILL to a role; its supervisor starts it again
+    kill,  ///< SIGKILL to a role, which its supervisor restarts
     stop,  ///< SIGSTOP, and SIGCONT after `seconds`
-    cut,   ///< a node's link is down for `seconds`
-    slow   ///< a node's CPU is `share` of its own, for `seconds` or to the end
+    cut,   ///< takes a node's link down for `seconds`
+    slow   ///< sets a node's CPU to `share` of its own, for `seconds` or to the end
   };
   double at = 0;  ///< seconds since all roles were started
   Kind kind = Kind::kill;
@@ -24,7 +24,7 @@ struct Fault {
   [[nodiscard]] std::string text() const;  ///< "cut node2 for 10s"
 };
 
-/// In the order of time. Throws UsageError that names the piece, what was seen and what is allowed.
+/// Parses faults and sorts them by time. Throws UsageError naming the piece, the word seen and the allowed ones.
 std::vector<Fault> parse_faults(const std::string& text);
 
 }  // namespace lockstep::emulate

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a helper program said, where it failed; empty: it did not.
-std::string complaint(process::Command command, const std::string& input = "") {
+/// Runs a helper program and returns its error text; empty if it succeeded.
+std::string error_of(process::Command command, const std::string& input = "") {
   command.hold_stdin = true;
   process::Child child(command);
   child.write(input);
@@ -42,37 +42,36 @@ std::string complaint(process::Command command, const std::string& input = "") {
   return said.empty() ? ending->text() : said;
 }
 
-std::string complaint(const std::vector<std::string>& words, const std::string& input = "") {
+std::string error_of(const std::vector<std::string>& words, const std::string& input = "") {
   process::Command command;
   command.argv = words;
-  return complaint(command, input);
+  return error_of(command, input);
 }
 
-/// Nobody makes up addresses of the sixth version for what will be plugged in: their chatter would count as the nodes'
-/// traffic.
+/// Turns IPv6 off for interfaces added later: its automatic packets would count as the nodes' traffic.
 void keep_quiet(const std::string& name_space) {
   process::Command command;
   command.argv = {"sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"};
   command.network_namespace = fmt::format("{}/{}", kNamespaces, name_space);
-  (void)complaint(command);  // a system without that version is as good
+  (void)error_of(command);  // a system without IPv6 is fine, too
 }
 
 void must(const std::vector<std::string>& words, const std::string& input = "") {
   std::string problem;
   try {
-    problem = complaint(words, input);
+    problem = error_of(words, input);
   } catch (const IoError& error) {
-    throw IoError(fmt::format("{}; emulated clusters need Debian's package iproute2", error.what()));
+    throw IoError(fmt::format("{}; emulated clusters need iproute2 (Debian package iproute2)", error.what()));
   }
   if (!problem.empty()) throw IoError(fmt::format("cannot make an emulated network: {}: {}", words.front(), problem));
 }
 
 std::string port(size_t node) { return fmt::format("port{}", node + 1); }
 
-/// A token bucket that lets through what fits in a few milliseconds at once, and keeps what comes in another 50.
+/// Returns the arguments of a token bucket. It passes bursts of a few milliseconds and queues another 50.
 std::vector<std::string> bucket(double rate) {
   constexpr double kBurstSeconds = 0.002;
-  constexpr double kLeastBurst = 128 * 1024;  // larger than any packet before it is cut to size
+  constexpr double kLeastBurst = 128 * 1024;  // larger than any packet before segmentation
   const double burst = std::max(kLeastBurst, rate / 8 * kBurstSeconds);
   return {"tbf", "rate", fmt::format("{:.0f}bit", rate), "burst", fmt::format("{:.0f}", burst), "latency", "50ms"};
 }
@@ -85,14 +84,13 @@ void add_queue(const std::string& name_space, const std::string& device, const s
   must(words);
 }
 
-/// Delay and loss of what a node sends. The rest of its queues hangs below, at 1:1.
+/// Adds delay and loss for packets that a node sends. Its other queues are below, at 1:1.
 void add_netem(const std::string& name_space, const LinkSpec& link) {
-  // Room for what is on its way at 10 Gbit/s.
+  // Room for packets in flight at 10 Gbit/s.
   const auto limit = static_cast<uint64_t>(1000 + link.delay_seconds * 1e6);
-  const std::string problem =
-      complaint({"tc", "-n", name_space, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "netem", "delay",
-                 fmt::format("{:.0f}us", link.delay_seconds * 1e6), "loss", fmt::format("{:g}%", link.loss * 100),
-                 "limit", std::to_string(limit)});
+  const std::string problem = error_of({"tc", "-n", name_space, "qdisc", "add", "dev", "eth0", "root", "handle",
+                                        "1:", "netem", "delay", fmt::format("{:.0f}us", link.delay_seconds * 1e6),
+                                        "loss", fmt::format("{:g}%", link.loss * 100), "limit", std::to_string(limit)});
   if (problem.empty()) return;
   const bool lacking =
       problem.find("kind is unknown") != std::string::npos || problem.find("No such file") != std::string::npos;

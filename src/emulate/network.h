@@ -1,6 +1,6 @@
-// The network of an emulated cluster: a namespace for each node, in which eth0 has its address, and one for the switch,
-// a bridge with a port for each node. Nothing of it is seen in the host's own network, and two such networks do not see
-// each other, though their addresses are the same. Made by `ip` and `tc` (iproute2). All goes with the object. For one
+// The network of an emulated cluster: a namespace for each node, with its address on eth0, and one for the switch, a
+// bridge with a port for each node. The host's own network does not see it, and two such networks do not see each other
+// though their addresses are the same. Made by `ip` and `tc` (iproute2). Everything is removed with the object. For one
 // thread.
 #pragma once
 
@@ -11,21 +11,21 @@ namespace lockstep::emulate {
 
 struct LinkSpec {
   double rate = 0;           ///< bits per second each way; 0: no limit
-  double delay_seconds = 0;  ///< of what the node sends
+  double delay_seconds = 0;  ///< delay of packets that the node sends
   double loss = 0;           ///< share of the packets that the node sends
 };
 
 class Network {
  public:
-  /// Names of namespaces begin with `prefix`. Throws UsageError where the kernel lacks what delay and loss need,
-  /// IoError with what failed otherwise.
+  /// Makes the network; names of namespaces begin with `prefix`. Throws UsageError if the kernel does not support delay
+  /// and loss, IoError for other failures.
   Network(std::string prefix, const std::vector<LinkSpec>& links);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   [[nodiscard]] static std::string address(size_t node);
-  /// To be joined by setns.
+  /// Path of the namespace, for setns.
   [[nodiscard]] std::string namespace_path(size_t node) const;
   void set_up(size_t node, bool up);
 
@@ -40,7 +40,7 @@ class Network {
   std::vector<std::string> namespaces_;
 };
 
-/// Where the system keeps named network namespaces.
+/// The system's folder of named network namespaces.
 inline constexpr const char* kNamespaces = "/run/netns";
 void remove_leftover_networks();
 

@@ -32,7 +32,7 @@ std::optional<double> parse_rate(std::string_view text) {
   return parse_quantity(text, {{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}});
 }
 
-/// One thing that can be said of a node.
+/// One setting of a node.
 struct Key {
   std::string_view name;
   double NodeSpec::*member;
@@ -63,7 +63,7 @@ const Key& find_key(std::string_view name, std::string_view piece) {
                             base::hint(std::string(name), names)));
 }
 
-/// The place of "node2" among `nodes`.
+/// Returns the index of "node2" among `nodes`.
 size_t find_node(std::string_view name, std::string_view piece, size_t nodes) {
   size_t number = 0;
   const bool named = name.starts_with("node");
@@ -107,7 +107,7 @@ std::string number_text(double value) {
   return text;
 }
 
-/// "3 nodes x 0.75", or "0.75 + 0.5" where they differ.
+/// Returns "3 nodes x 0.75", or "0.75 + 0.5" if they differ.
 std::string sum_text(const std::vector<double>& parts, const std::string& unit) {
   const auto differs = [&](double part) { return part != parts.front(); };
   if (parts.size() > 1 && std::none_of(parts.begin(), parts.end(), differs)) {
@@ -123,7 +123,7 @@ constexpr double kGigabyte = 1e9;
 
 double sum_of(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-/// What nodes say of something, in that unit; those that say nothing are left out.
+/// Returns one setting of all nodes, in that unit, without nodes that do not set it.
 std::vector<double> given_of(const std::vector<NodeSpec>& nodes, double NodeSpec::*member, double unit = 1) {
   std::vector<double> given;
   for (const NodeSpec& node : nodes) {
@@ -132,7 +132,7 @@ std::vector<double> given_of(const std::vector<NodeSpec>& nodes, double NodeSpec
   return given;
 }
 
-/// "a node of 0.5 cores", "3 nodes x 0.5 cores = 1.5 cores".
+/// Returns "a node of 0.5 cores" or "3 nodes x 0.5 cores = 1.5 cores".
 std::string need_text(const std::vector<double>& parts, const std::string& unit) {
   if (parts.size() == 1) return fmt::format("a node of {}{}", number_text(parts.front()), unit);
   return fmt::format("{} = {}{}", sum_text(parts, unit), number_text(sum_of(parts)), unit);
@@ -143,13 +143,13 @@ void check_sum(const std::vector<double>& parts, double host, const std::string&
   throw UsageError(fmt::format("emulate: {}, and this machine has {}", need_text(parts, unit), number_text(host)));
 }
 
-/// What a cluster that runs already has of something.
+/// Share of a resource that a running cluster has.
 struct Taken {
   const Claim* claim;
   double amount;
 };
 
-/// Those who have some, without what is a part of another's.
+/// Returns the claims with a share, without those inside another claim.
 std::vector<Taken> taken_by(const std::vector<Claim>& others, double ClaimedNode::*member) {
   std::vector<Taken> all;
   for (const Claim& claim : others) {
@@ -188,7 +188,7 @@ std::vector<NodeSpec> parse_nodes(const std::string& text, size_t nodes) {
   if (whole == "on" || whole == "1" || whole == "true") return result;
   std::vector<Setting> settings;
   for (const std::string_view piece : split(whole, ',')) settings.push_back(parse_setting(trimmed(piece), nodes));
-  // What is said of one node counts, wherever it stands.
+  // Settings of a single node win, wherever they stand.
   for (const bool single : {false, true}) {
     for (const Setting& setting : settings) {
       for (size_t node = 0; node < nodes; ++node) {
@@ -215,7 +215,8 @@ std::vector<size_t> place_on_cores(const std::vector<NodeSpec>& nodes, size_t co
   load.resize(cores, 0);
   std::vector<size_t> places;
   for (const NodeSpec& node : nodes) {
-    // The emptiest; of several the one of the node before, so that the first, whose roles do most, is least disturbed.
+    // Takes the emptiest core, and among equals that of the node before: the first node, whose roles do most, is least
+    // disturbed.
     size_t best = places.empty() ? 0 : places.back();
     for (size_t core = 0; core < cores; ++core) {
       if (load[core] < load[best] - kRounding) best = core;

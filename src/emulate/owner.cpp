@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "lockstep-";
 
-/// Clock ticks after the machine's start at which a process began; nothing where there is none, or only its remains.
+/// Returns a process's start time in clock ticks after boot; nothing if it does not exist or is a zombie.
 std::optional<uint64_t> start_of(uint64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = stat.rfind(')');  // the name may hold anything
+  const size_t name_end = stat.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos || name_end + 2 > stat.size()) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 2));
   std::string skipped;
@@ -35,7 +35,7 @@ std::optional<uint64_t> start_of(uint64_t pid) {
   return start;
 }
 
-/// The number at the beginning of the text, which then begins after the '-' that follows it.
+/// Parses the number at the start of the text and removes it with the following '-'.
 std::optional<uint64_t> take_number(std::string_view& text) {
   uint64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -45,7 +45,7 @@ std::optional<uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
-/// Number of this process's PID namespace; 0: unknown.
+/// Returns the number of this process's PID namespace; 0: unknown.
 uint64_t own_namespace() {
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
@@ -54,7 +54,7 @@ uint64_t own_namespace() {
 struct Owner {
   uint64_t pid = 0;
   uint64_t start = 0;
-  bool elsewhere = false;  ///< belongs to another PID namespace
+  bool elsewhere = false;  ///< the owner belongs to another PID namespace
 };
 
 std::optional<Owner> owner_of(std::string_view name) {
@@ -88,7 +88,7 @@ bool owner_is_gone(std::string_view name) {
 
 base::FileHandle hold(const std::string& path) {
   base::FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  // A process that checks for leftovers holds the lock for a moment.
+  // A process that checks for leftovers may hold the lock for a moment.
   while (file.open() && flock(file.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
   return file;

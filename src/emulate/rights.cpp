@@ -18,7 +18,7 @@
 namespace lockstep::emulate {
 namespace {
 
-/// Capabilities in effect, a bit each.
+/// Returns the effective capabilities, one bit each.
 uint64_t capabilities() {
   std::ifstream file("/proc/thread-self/status");
   for (std::string line; std::getline(file, line);) {
@@ -28,7 +28,7 @@ uint64_t capabilities() {
   return 0;
 }
 
-/// Tries it in a child, which ends at once; 0 or the error.
+/// Tries it in a child process that ends at once. Returns 0 or the error.
 int try_network_namespace() {
   const pid_t child = fork();
   if (child < 0) return errno;

@@ -14,7 +14,7 @@ LocalExchange::LocalExchange(program::ParameterStore& parameters, const LocalOpt
       options_(options),
       optimizer_(optim::make_optimizer(options.optimizer, parameters.count(), options.threads)) {
   if (!(options.clip_norm >= 0)) {
-    throw UsageError("clip norm " + std::to_string(options.clip_norm) + "; 0 or more is allowed");
+    throw UsageError("clip norm is " + std::to_string(options.clip_norm) + "; 0 or more is allowed");
   }
 }
 
@@ -47,7 +47,7 @@ base::Result<StepInfo> LocalExchange::finish(const BatchReport& report) {
 }
 
 float LocalExchange::clip(float& norm) const {
-  constexpr double kTiny = 1e-6;  // as PyTorch's clip_grad_norm_
+  constexpr double kTiny = 1e-6;  // as in PyTorch's clip_grad_norm_
   const double length = std::sqrt(optim::sum_of_squares(parameters_.gradients(), options_.threads));
   norm = static_cast<float>(length);
   const double factor = static_cast<double>(options_.clip_norm) / (length + kTiny);

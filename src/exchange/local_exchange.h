@@ -1,5 +1,5 @@
-// The exchange of one process: nobody to meet, so finish() applies the optimizer to the gradients where they lie.
-// Borrows the parameter store, which must outlive it; allocates nothing per step; used by one thread.
+// The exchange of a single process: finish() applies the optimizer to the gradients where they lie. Borrows the
+// parameter store, which must outlive it. Allocates nothing per step. Used by one thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace lockstep::exchange {
 struct LocalOptions {
   optim::OptimizerSettings optimizer = {};
   optim::Schedule schedule = {};
-  float clip_norm = 0;  ///< gradients with a larger global norm are scaled down to it; 0: never
+  float clip_norm = 0;  ///< largest global norm of the gradients, scaled down if above it; 0: no limit
   int threads = 1;
 };
 
@@ -23,15 +23,15 @@ class LocalExchange final : public Exchange {
 
   void begin(const StepStart& start) override;
   void ready(program::ParameterRange range, Event event) override;
-  /// Throws Error if some gradients were never announced.
+  /// Throws Error if some gradients were not announced.
   base::Result<StepInfo> finish(const BatchReport& report) override;
   [[nodiscard]] std::vector<std::string> slot_names() const override;
-  /// The live parameters and state.
+  /// Returns the live parameters and state.
   base::Result<Snapshot> snapshot() override;
   std::vector<optim::StateSlot> state() override;
 
  private:
-  /// The factor that brings the gradients' norm down to the limit; tells the norm.
+  /// Returns the factor that brings the gradients' norm down to the limit, and writes the norm.
   float clip(float& norm) const;
 
   program::ParameterStore& parameters_;

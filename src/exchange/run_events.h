@@ -1,5 +1,5 @@
-// What a group tells the process that keeps the run's files. The session implements it, exchanges call it; borrowed by
-// them for as long as they live. All calls come on the training thread.
+// Events of a group for the process that keeps the run's files. The session implements it. Exchanges borrow it for
+// their lifetime and call it on the training thread.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ class RunEvents {
  public:
   virtual ~RunEvents() = default;
 
-  /// The leader: training begins at this step. What was written for later steps does not count.
+  /// Tells the leader that training begins at this step. Records of later steps do not count any more.
   virtual void training_begins(uint64_t step, uint64_t examples) = 0;
-  /// A former leader: its group gave way to another one, which trains on from this step.
+  /// Tells a former leader that its group gave way to another one, which trains on from this step.
   virtual void went_back(uint64_t step) = 0;
-  /// The leader: its group breaks up, and another member may lead the next one.
+  /// Tells the leader that its group breaks up. Another member may lead the next one.
   virtual void group_breaks_up() = 0;
-  /// The leader: the best bucket size was found.
+  /// Tells the leader the best bucket size.
   virtual void bucket_size_found(size_t bytes) = 0;
-  /// A member that ends without a group asks: true where the run's folder has nothing of a later step.
+  /// True if the run's folder has nothing of a later step. Asked by a member that ends without a group.
   [[nodiscard]] virtual bool is_newest(uint64_t step) const = 0;
 
  protected:

@@ -12,7 +12,7 @@
 namespace lockstep::launch {
 namespace {
 
-/// Problems become warnings: the run itself is done.
+/// Problems only cause warnings: the run itself is done.
 void merge_traces(const std::string& run_dir, LaunchEvents& events) {
   std::vector<std::string> problems;
   try {
@@ -29,7 +29,7 @@ SupervisorOptions supervisor_options(const ClusterRun& run, int signals) {
   options.signals = signals;
   const bool servers =
       std::any_of(run.tasks.begin(), run.tasks.end(), [](const auto& task) { return task.role == cluster::Role::ps; });
-  // All-reduce goes on with the members that are left, and none leaves before all is written.
+  // All-reduce goes on with the remaining members, and none leaves before everything is written.
   if (!servers) options.enough_members = std::max(1, static_cast<int>(run.settings->min_workers));
   options.tick = run.faults ? SupervisorOptions::Time(20) : run.tick;
   return options;
@@ -39,7 +39,7 @@ SupervisorOptions supervisor_options(const ClusterRun& run, int signals) {
 
 ClusterEnd run_cluster(const ClusterRun& run) {
   std::error_code ignored;
-  std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // a resumed run's old one says nothing about now
+  std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // a resumed run's old summary would be wrong
   if (run.settings->trace) observe::remove_traces(run.run_dir);
 
   const process::CaughtSignals signals;

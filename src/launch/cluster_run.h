@@ -1,4 +1,4 @@
-// A supervised job of roles, as launching on this machine and over ssh both need it: starting, supervising, collecting.
+// Runs a job of roles on this machine or over ssh: starting, supervising, collecting.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace lockstep::launch {
 struct ClusterRun {
   const settings::Settings* settings = nullptr;  ///< resolved
   std::string run_dir;
-  std::vector<cluster::Task> tasks;  ///< of the cluster
+  std::vector<cluster::Task> tasks;  ///< tasks of the cluster
   std::vector<RoleProcess> roles;
   LaunchEvents* events = nullptr;                         ///< borrowed
   std::chrono::milliseconds tick{1000};                   ///< longest time between two events
@@ -27,9 +27,9 @@ struct ClusterRun {
 };
 
 struct ClusterEnd {
-  int code = 0;  ///< of the program
+  int code = 0;  ///< exit code of the program
   std::string run_dir;
-  std::string uncollected;  ///< a line about files that did not come; empty if all did
+  std::string uncollected;  ///< a line about files that were not collected; empty if all were
 };
 
 /// Supervises the job to its end. Throws RunError with the failure if the job failed.

@@ -26,7 +26,7 @@ constexpr std::chrono::minutes kLongestSilence{10};
 constexpr std::chrono::hours kLongest{6};
 constexpr size_t kLongestManifest = size_t{64} << 20;
 
-/// Reads what there is on a descriptor that does not block; false at its end.
+/// Reads the available bytes of a non-blocking descriptor. Returns false at its end.
 bool read_available(int fd, const Output& sink) {
   std::array<char, 65536> buffer{};
   while (fd >= 0) {
@@ -39,8 +39,8 @@ bool read_available(int fd, const Output& sink) {
   return false;
 }
 
-/// Runs a command to its end and gives its output. IoError with its first line on standard error if it fails: the
-/// lines after it mostly follow from that.
+/// Runs a command to its end and passes on its output. If it fails, throws IoError with its first line on standard
+/// error; later lines mostly follow from that one.
 void run_command(const process::Command& command, const Output& output) {
   process::Child child(command);
   std::string first;
@@ -71,7 +71,7 @@ struct Manifest {
   FileSums files;
   std::vector<std::string> lines;  ///< as the host wrote them
 
-  /// Takes "SUM  ./PATH" or "SUM *./PATH".
+  /// Adds a line "SUM  ./PATH" or "SUM *./PATH".
   void add(const std::string& line) {
     constexpr size_t kSum = 64;
     if (line.size() < kSum + 3 || line.find_first_not_of("0123456789abcdef") != kSum) {
@@ -125,23 +125,23 @@ void check_arrived(const FileSums& arrived, const FileSums& stated) {
                               std::max(stated.size(), arrived.size()), process::printable(first)));
 }
 
-/// Files of the launcher, which no host may replace: they say what `--resume` does.
+/// Refuses files of the launcher: they decide what `--resume` does, so no host may replace them.
 void refuse_own_files(const FileSums& files) {
   for (const auto& [path, sum] : files) {
     const std::string name = path.substr(path.rfind('/') + 1);
     if (name == ".lock" || path == "launch-id" || path == "launch.yaml" || path.starts_with(NewFolder::kArriving))
-      throw DataError(fmt::format("its archive has '{}', a file of ours", path));
+      throw DataError(fmt::format("its archive has '{}', a file of the launcher", path));
   }
 }
 
-/// "worker-1": the folder of a role of some cluster.
+/// True for a name like "worker-1": the folder of a role of any cluster.
 bool is_role_folder(const std::string& name) {
   const size_t dash = name.find('-');
   return dash != std::string::npos && cluster::find_role(name.substr(0, dash)) && dash + 1 < name.size() &&
          name.find_first_not_of("0123456789", dash + 1) == std::string::npos;
 }
 
-/// Whether a role of the host writes that file of a run.
+/// True if a role of the host writes that file of a run.
 bool is_own(const SshJob& job, const cluster::Node& node, const std::string& path) {
   const auto here = [&](const cluster::Task& task) {
     return std::find(node.tasks.begin(), node.tasks.end(), task) != node.tasks.end();
@@ -152,14 +152,14 @@ bool is_own(const SshJob& job, const cluster::Node& node, const std::string& pat
   const auto role =
       std::find_if(tasks.begin(), tasks.end(), [&](const cluster::Task& task) { return task.folder() == top; });
   if (role != tasks.end()) return here(*role);
-  if (is_role_folder(top)) return job.resume;  // the cluster was another one before
+  if (is_role_folder(top)) return job.resume;  // the cluster may have been another one before
   // The chief writes the run's own files. In an all-reduce every worker may lead.
   return here(spec.chief_task()) ||
          (spec.ps.empty() &&
           std::any_of(node.tasks.begin(), node.tasks.end(), [](const cluster::Task& task) { return task.trains(); }));
 }
 
-/// Names the first file that no role of the host writes; nothing if there is none.
+/// Throws naming the first file that no role of the host writes.
 void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files) {
   size_t foreign = 0;
   std::string first;
@@ -173,7 +173,7 @@ void check_own(const SshJob& job, const cluster::Node& node, const FileSums& fil
                               fmt::join(roles, ", "), process::printable(first)));
 }
 
-/// Takes the files that the host's roles write. Throws where there are others.
+/// Collects the files that the host's roles write. Throws if there are others.
 Manifest collect_host(const SshJob& job, const HostCommands& host, const std::string& folder, const TarLimits& limits) {
   NewFolder arriving(folder);
   TarReader reader(arriving, limits);
@@ -206,7 +206,7 @@ std::string collect(const SshJob& job, const std::string& folder, bool remove, c
     attempt(host, [&] { arrived.emplace_back(&host, collect_host(job, host, folder, limits)); });
   }
   if (!remove) return problems;
-  // Hosts may share a folder: none goes before all have arrived.
+  // Hosts may share a folder, so remove none before all have been collected.
   for (const auto& [host, manifest] : arrived) {
     attempt(*host, [&, &host = host, &manifest = manifest] {
       run_command(ssh_removal(job, *host, manifest.sum()), [](std::string_view) {});

@@ -55,7 +55,7 @@ size_t EmulatedNodes::node_of(const std::string& role) const {
   return static_cast<size_t>(std::find_if(roles_.begin(), roles_.end(), has) - roles_.begin());
 }
 
-void EmulatedNodes::seat(process::Command& command, size_t node) const {
+void EmulatedNodes::put_on_node(process::Command& command, size_t node) const {
   emulate::Seat seat = cluster_.seat(node);
   command.network_namespace = std::move(seat.network_namespace);
   command.groups = std::move(seat.groups);

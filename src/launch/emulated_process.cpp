@@ -25,8 +25,8 @@ namespace {
 
 constexpr int kNodeLookMilliseconds = 50;
 
-/// The run's folder; a new one is made here and given to the program, empty.
-std::string find_constant_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
+/// Returns the run's folder. A new one is made here, empty, and passed to the program.
+std::string find_folder(const settings::Configuration& configuration, const settings::Settings& settings) {
   if (!settings.resume.empty()) return run::find_run(settings.resume, settings.runs_dir);
   if (!settings.run_dir.empty()) return settings.run_dir;
   const std::string name = settings.name.empty() ? configuration.model(settings.model).name : settings.name;
@@ -44,14 +44,14 @@ process::Command make_command(const settings::Settings& settings, const Launcher
     command.argv.push_back(fmt::format("--threads={}", threads));
   }
   if (settings.wait_policy == settings::IdleThreads::automatic)
-    command.argv.emplace_back("--wait-policy=block");  // who spins uses up its quota
+    command.argv.emplace_back("--wait-policy=block");  // spinning would use up the quota
   command.own_output = false;
-  nodes.seat(command, 0);
+  nodes.put_on_node(command, 0);
   return command;
 }
 
-/// Passes on what came; the program on the node decides what to do.
-void heed(int signals, const process::Child& child) {
+/// Passes signals on; the program on the node decides what to do.
+void pass_on_signals(int signals, const process::Child& child) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof info) == sizeof info) {
     const auto number = static_cast<int>(info.ssi_signo);
@@ -65,13 +65,13 @@ void heed(int signals, const process::Child& child) {
   }
 }
 
-/// Whether a training keeps its settings there already.
+/// True if a training's settings are in the folder.
 bool has_run(const std::string& folder) {
   std::error_code ignored;
   return std::filesystem::exists(folder + "/config.yaml", ignored);
 }
 
-/// `others`: the folder is another run's, which the program will refuse; nothing is written there.
+/// `others`: the folder belongs to another run, and the program will refuse it; nothing is written there.
 process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, FaultMaker& faults,
                       const std::string& folder, bool others, const Launcher& launcher) {
   bool kept = false;
@@ -80,9 +80,9 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
   while (!(ending = child.reap())) {
     std::array<pollfd, 2> fds{{{child.end_fd(), POLLIN, 0}, {signals, POLLIN, 0}}};
     (void)poll(fds.data(), fds.size(), kept && faults.empty() ? -1 : kNodeLookMilliseconds);
-    heed(signals, child);
+    pass_on_signals(signals, child);
     if (others) continue;
-    // Its folder must be empty until it has begun.
+    // The folder must be empty until the training has begun.
     if (!kept && has_run(folder)) {
       kept = true;
       nodes.write(folder, false);
@@ -90,7 +90,7 @@ process::Ending watch(process::Child& child, int signals, EmulatedNodes& nodes, 
     if (!kept) continue;
     launcher.events->on_faults(faults.make_due(folder + "/faults.jsonl"));
   }
-  if (kept && has_run(folder)) nodes.write(folder, true);  // a start that failed removes its folder
+  if (kept && has_run(folder)) nodes.write(folder, true);  // a failed start removes its folder
   return *ending;
 }
 
@@ -100,11 +100,12 @@ int run_on_emulated_node(const settings::Configuration& configuration, const set
                          const Launcher& launcher) {
   const std::vector<emulate::Fault> wanted = emulate::parse_faults(settings.faults);
   check_faults(wanted, {}, 1);
-  find_data(configuration, settings, launcher.fetch_progress);  // there is no way out of the node's network
-  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // until the node is gone
+  find_data(configuration, settings, launcher.fetch_progress);  // the node's network has no way out
+  const process::CaughtSignals signals(
+      {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1});  // declared before the nodes, so it outlives them
   EmulatedNodes nodes(settings.emulate, {{"process"}});
   FaultMaker faults(wanted, &nodes.cluster());
-  const std::string folder = find_constant_folder(configuration, settings);
+  const std::string folder = find_folder(configuration, settings);
   const bool reserved = settings.resume.empty() && settings.run_dir.empty();
   const std::shared_ptr<void> discarding(nullptr, [&](void* /*none*/) {
     if (reserved) (void)run::RunDirectory::discard_if_unused(folder);

@@ -1,11 +1,11 @@
-// `lockstep train --emulate` without workers: the same program once more, on an emulated node.
+// `lockstep train --emulate` without workers: runs the same program again, on an emulated node.
 #pragma once
 
 #include "launch/local_cluster.h"
 
 namespace lockstep::launch {
 
-/// Output and exit code are those of the program on the node; signals are passed on to it.
+/// Runs the program on the node and returns its exit code; its output goes to this process's. Passes signals on to it.
 int run_on_emulated_node(const settings::Configuration& configuration, const settings::Settings& settings,
                          const Launcher& launcher);
 

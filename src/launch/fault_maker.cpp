@@ -19,7 +19,7 @@ using FaultKind = Fault::Kind;
 
 bool of_node(const Fault& fault) { return fault.kind == FaultKind::cut || fault.kind == FaultKind::slow; }
 
-/// The place of "node2"; it is known to be one.
+/// Returns the index of "node2", a valid name.
 size_t node_index(const std::string& name) { return std::stoul(name.substr(4)) - 1; }
 
 std::string_view kind_name(FaultKind kind) {
@@ -111,7 +111,7 @@ std::string FaultMaker::undo(const Fault& fault) {
     cluster_->slow(node_index(fault.target), 1);
     return fault.target + " is as fast as before";
   }
-  // One that was killed meanwhile is another process now.
+  // A role killed meanwhile is another process now.
   const auto found = pids_.find(fault.target);
   if (found == pids_.end() || stopped_[fault.target] != found->second) return fault.target + " was not continued";
   kill(-found->second, SIGCONT);

@@ -1,5 +1,5 @@
-// Makes faults (--faults) when their time has come, and keeps in the run's faults.jsonl what was done when. Signals go
-// to processes that its owner tells of. For one thread.
+// Makes scheduled faults (--faults) and records them with their times in the run's faults.jsonl. Signals only processes
+// that it was told of. For one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -14,22 +14,22 @@
 
 namespace lockstep::launch {
 
-/// Throws UsageError for a fault of a role or a node that is not there. 0 nodes: nothing is emulated.
+/// Throws UsageError for a fault of an unknown role or node. `nodes` is 0 without emulation.
 void check_faults(const std::vector<emulate::Fault>& faults, const std::vector<std::string>& roles, size_t nodes);
 
 class FaultMaker {
  public:
-  /// `cluster` may be null where there are no nodes; otherwise it outlives this.
+  /// `cluster` may be null without nodes; otherwise it outlives this object.
   FaultMaker(const std::vector<emulate::Fault>& faults, emulate::EmulatedCluster* cluster);
 
   [[nodiscard]] bool empty() const { return actions_.empty(); }
-  /// A role was started, for the first time or again.
+  /// Records that a role was started or restarted.
   void started(const std::string& role, pid_t pid) { pids_[role] = pid; }
   void ended(const std::string& role) { pids_.erase(role); }
-  /// Time counts from here.
+  /// Starts the clock of the schedule.
   void begin();
   [[nodiscard]] bool begun() const { return begun_; }
-  /// Does what is due and says so, a line each; the lines are kept in that file.
+  /// Makes the faults that are due and returns a line for each; appends the lines to `file`.
   std::vector<std::string> make_due(const std::string& file);
 
  private:
@@ -43,11 +43,11 @@ class FaultMaker {
   std::string make(const emulate::Fault& fault);
   std::string undo(const emulate::Fault& fault);
 
-  std::vector<Action> actions_;  ///< in the order of time
+  std::vector<Action> actions_;  ///< ordered by time
   size_t next_ = 0;
   emulate::EmulatedCluster* cluster_;
-  std::map<std::string, pid_t> pids_;     ///< of roles that run
-  std::map<std::string, pid_t> stopped_;  ///< that are to go on
+  std::map<std::string, pid_t> pids_;     ///< processes of running roles
+  std::map<std::string, pid_t> stopped_;  ///< stopped processes to be continued
   bool begun_ = false;
   Clock::time_point start_;
 };

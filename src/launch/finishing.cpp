@@ -5,7 +5,7 @@
 namespace lockstep::launch {
 namespace {
 
-/// The one who closes the run for all: the chief, or worker:0 where none is named.
+/// Returns the leader of the run: the chief, or worker:0 if none is named.
 const RoleState* find_chief(const std::vector<RoleState>& roles) {
   const RoleState* found = nullptr;
   for (const RoleState& role : roles) {
@@ -33,7 +33,7 @@ SupervisorOptions::Time time_to_finish(const RoleState& role, const std::vector<
                                        const SupervisorOptions& options) {
   if (role.process.task.role == cluster::Role::evaluator) return options.finish_evaluator;
   if (!role.process.task.trains()) return options.finish;
-  // In an all-reduce the one who led serves the evaluator.
+  // In an all-reduce the last leader serves the evaluator.
   const bool evaluated = std::any_of(roles.begin(), roles.end(), [](const RoleState& other) {
     return other.process.task.role == cluster::Role::evaluator && other.child;
   });
@@ -45,7 +45,7 @@ void hurry_servers(std::vector<RoleState>& roles, const SupervisorOptions& optio
   if (std::any_of(roles.begin(), roles.end(), served)) return;
   const Moment until = Clock::now() + options.finish_last;
   for (RoleState& role : roles) {
-    if (role.child && role.asked == 0 && role.deadline) role.deadline = std::min(*role.deadline, until);
+    if (role.child && role.end_signal == 0 && role.deadline) role.deadline = std::min(*role.deadline, until);
   }
 }
 

@@ -1,4 +1,4 @@
-// What a launcher tells the command that called it, which shows it. Called on the launcher's thread.
+// Events of a launcher for the command that called it and shows them. Called on the launcher's thread.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Opening {
   cluster::Spec spec;
   std::string run_dir;
   int threads = 1;    ///< per worker
-  std::string nodes;  ///< the emulated nodes, in words; empty: there are none
+  std::string nodes;  ///< the emulated nodes in words; empty: none
 };
 
 class LaunchEvents {

@@ -14,8 +14,8 @@ using settings::SettingDef;
 constexpr std::array<std::string_view, 7> kLaunchSettings{"workers", "ps",     "layout",  "cpu-quota",
                                                           "emulate", "faults", "restarts"};
 
-/// What a launcher says for each role, or has no meaning for one.
-bool is_launchers(std::string_view name) {
+/// True for settings that the launcher sets for each role, or that mean nothing to a role.
+bool is_launcher_only(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
                                                     "report", "cluster", "task",     "threads", "wait-policy"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -54,7 +54,7 @@ std::vector<std::string> role_words(const settings::Configuration& configuration
   std::vector<std::string> words{"train"};
   if (configuration.given("model")) words.push_back(configuration.given_text("model"));
   for (const SettingDef& def : settings::settings_table()) {
-    if (is_launchers(def.name) || launch::is_launch_setting(def.name) || !configuration.given(def.name)) continue;
+    if (is_launcher_only(def.name) || launch::is_launch_setting(def.name) || !configuration.given(def.name)) continue;
     words.push_back(fmt::format("--{}={}", def.name, configuration.given_text(def.name)));
   }
   return words;

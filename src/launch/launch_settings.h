@@ -1,4 +1,4 @@
-// The settings that only a launcher needs, and the words that start a role. Free functions; any thread.
+// Settings that only a launcher needs, and the arguments of a role. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace lockstep::launch {
 
-/// The launcher's settings as YAML: the content of a run's launch.yaml.
+/// Returns the launcher's settings as YAML: the content of a run's launch.yaml.
 std::string launch_yaml(const settings::Settings& settings);
-/// Whether only a launcher needs the setting.
+/// True if only a launcher needs the setting.
 bool is_launch_setting(std::string_view name);
 /// On resuming: sets what the run's launch.yaml says and the user does not, if that file exists.
 void apply_launch_yaml(settings::Configuration& configuration, const std::string& run_dir);
-/// The words of `train` for a role: the model and the settings given by flags and file, without the launcher's own and
-/// without those it sets for each role (run folder, role, threads, output).
+/// Returns the arguments of `train` for a role: the model and the settings from flags and file, without the launcher's
+/// own and without those set for each role (run folder, role, threads, output).
 std::vector<std::string> role_words(const settings::Configuration& configuration);
 
 }  // namespace lockstep::launch

@@ -34,8 +34,8 @@ namespace {
 
 using launch::RoleEvent;
 
-/// Where the roles are: on emulated nodes, in groups with a CPU quota each (--cpu-quota), or simply here. It is kept
-/// over their restarts.
+/// Places of the roles: emulated nodes, control groups with a CPU quota each (--cpu-quota), or neither. They stay over
+/// restarts.
 class Places {
  public:
   Places(const settings::Settings& settings, const cluster::ClusterFile& cluster) {
@@ -60,13 +60,13 @@ class Places {
   [[nodiscard]] EmulatedNodes* nodes() { return nodes_ ? &*nodes_ : nullptr; }
   [[nodiscard]] bool limited() const { return nodes_ || !quotas_.empty(); }
 
-  void seat(launch::RoleProcess& role) const {
+  void put_on_node(launch::RoleProcess& role) const {
     const std::string name = role.task.str();
-    if (nodes_) nodes_->seat(role.command, nodes_->node_of(name));
+    if (nodes_) nodes_->put_on_node(role.command, nodes_->node_of(name));
     const auto found = quotas_.find(name);
     if (found != quotas_.end()) role.command.groups = found->second->files();
   }
-  /// How each role was held back, for whoever reads the run's times.
+  /// Writes how each role was throttled, to explain the run's times.
   void write(const std::string& run_dir, bool ended) const {
     if (nodes_) nodes_->write(run_dir, ended);
     if (quotas_.empty() || !ended) return;
@@ -80,7 +80,7 @@ class Places {
   std::map<std::string, std::unique_ptr<emulate::ControlGroup>> quotas_;
 };
 
-/// The faults, of roles as events tell of them.
+/// Scheduled faults, applied to roles known from events.
 class Faults {
  public:
   Faults(const std::vector<emulate::Fault>& wanted, size_t roles, EmulatedNodes* nodes)
@@ -109,7 +109,7 @@ std::vector<emulate::Fault> wanted_faults(const settings::Settings& settings, co
   return faults;
 }
 
-/// Each who trains on an emulated node has its share of the node's cores.
+/// Returns the threads of each member on an emulated node: its share of the node's cores.
 std::map<std::string, int> threads_on(const EmulatedNodes& nodes, const cluster::ClusterFile& cluster) {
   std::map<std::string, int> threads;
   for (size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -142,7 +142,7 @@ cluster::ClusterFile make_cluster(const settings::Configuration& configuration, 
   return cluster::local_cluster(wanted);
 }
 
-/// The ranks of one mpirun instead of a process for each role.
+/// True if the workers are to be ranks of one mpirun instead of a process each.
 bool wants_mpi(const settings::Settings& settings, const cluster::Spec& spec) {
   if (!spec.ps.empty() || settings.collective != settings::Engine::mpi) return false;
   if (!spec.evaluator.empty()) {
@@ -154,17 +154,17 @@ bool wants_mpi(const settings::Settings& settings, const cluster::Spec& spec) {
   return true;
 }
 
-/// Where the run is, as a role is told: in a resumed one its settings lie there too.
+/// Returns the run's path for a role; a resumed run has its settings there, too.
 std::string place(const settings::Settings& settings, const std::string& run_dir) {
   return (settings.resume.empty() ? "--run-dir=" : "--resume=") + run_dir;
 }
 
-/// What is asked for, as far as it can be known to be wrong before anything is made.
+/// Checks the request as far as possible before anything is made.
 void check(const settings::Settings& settings, const cluster::Spec& spec) {
   settings::Settings checked = settings;
-  if (!settings.emulate.empty()) checked.insecure = true;  // nobody else is in that network
+  if (!settings.emulate.empty()) checked.insecure = true;  // no other machine is in that network
   role::check_cluster_settings(checked, spec);
-  (void)settings::resolve_threads(settings);  // what is too many is found here, once
+  (void)settings::resolve_threads(settings);  // throws for too many threads, once instead of in every role
   if (!settings.emulate.empty() && settings.cpu_quota > 0) {
     throw UsageError("--cpu-quota: not with --emulate, which gives nodes their cores: cores=0.5");
   }
@@ -180,7 +180,7 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
   if (places.nodes() != nullptr) job.words.emplace_back("--insecure");
   job.cluster_file = run_dir + "/cluster.yaml";
   job.shares = launch::share_cores(base::available_cores(), cluster.spec, static_cast<int>(settings.threads));
-  if (places.limited()) job.shares.all_fit = false;  // who spins uses up its quota
+  if (places.limited()) job.shares.all_fit = false;  // spinning would use up the quota
   if (places.nodes() != nullptr && settings.threads == 0) {
     job.threads = threads_on(*places.nodes(), cluster);
     job.shares.worker_threads = job.threads.at(cluster.spec.chief_task().str());
@@ -207,7 +207,8 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
   launch::check_open_files_of_job(spec, true);
   const bool mpi = wants_mpi(settings, spec);
   const std::vector<emulate::Fault> wanted = wanted_faults(settings, cluster);
-  const process::CaughtSignals held;  // until the nodes are gone: whoever is ended while it makes them leaves nothing
+  const process::CaughtSignals
+      held;  // lives until the nodes are gone, so a signal while making them leaves nothing behind
   Places places(settings, cluster);
   Faults faults(wanted, spec.tasks().size(), places.nodes());
   run::RunDirectory directory = open_run(configuration, settings);
@@ -233,7 +234,7 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
     run.roles = {launch::mpi_job(job, cluster::process_environment())};
   } else {
     run.roles = launch::local_roles(job);
-    for (launch::RoleProcess& role : run.roles) places.seat(role);
+    for (launch::RoleProcess& role : run.roles) places.put_on_node(role);
   }
   run.also = [&](const RoleEvent& event) { faults.on_event(event); };
   if (!faults.empty()) run.faults = [&] { return faults.make_due(run_dir + "/faults.jsonl"); };

@@ -9,7 +9,7 @@
 
 namespace lockstep::launch {
 
-/// The program that launches: how it was started, and who hears of what happens.
+/// The launching program's arguments, and the receiver of its events.
 struct Launcher {
   char** argv = nullptr;
   LaunchEvents* events = nullptr;  ///< borrowed
@@ -21,8 +21,8 @@ struct Launcher {
 ClusterEnd run_local_cluster(const settings::Configuration& configuration, const settings::Settings& settings,
                              const Launcher& launcher);
 
-/// Finds or fetches, once, the data that each process of a training would otherwise miss or fetch at the same time.
-/// Generated data is left to the processes.
+/// Finds or fetches the data once, before several processes would each fetch it at the same time. Generated data is
+/// left to the processes.
 void find_data(const settings::Configuration& configuration, const settings::Settings& settings,
                const data::FetchCallback& progress);
 

@@ -59,7 +59,7 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
     if (job.shares.all_fit && job.shares.none_left) {
       command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
     }
-    command.environment = {{"TF_CONFIG", ""}};  // whose cluster this is, is said above
+    command.environment = {{"TF_CONFIG", ""}};  // the cluster is given above
     roles.push_back({task, std::move(command)});
   }
   return roles;

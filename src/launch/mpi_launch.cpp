@@ -10,8 +10,8 @@
 namespace lockstep::launch {
 namespace {
 
-// Without its own words on what went wrong, which come after those of the rank that knows it; without other machines,
-// network interfaces, ssh; ranks may be more than cores, and share them as the system does.
+// Without mpirun's own error texts, which follow those of the failed rank; without other machines, network interfaces
+// or ssh. There may be more ranks than cores, and the system schedules them.
 // clang-format off
 const std::vector<std::string> kMpirun{
     "mpirun", "-q", "--oversubscribe", "--bind-to", "none",
@@ -32,7 +32,7 @@ RoleProcess mpi_job(const LocalJob& job, const cluster::Environment& environment
   RoleProcess process;
   process.task = job.spec.chief_task();
   process.group = "mpirun";
-  process.interrupt = SIGUSR1;  // which mpirun passes on; at others it kills
+  process.interrupt = SIGUSR1;  // mpirun passes it on; other signals make it kill its ranks
   process::Command& command = process.command;
   command.program = "mpirun";
   command.argv = kMpirun;

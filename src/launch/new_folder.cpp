@@ -25,7 +25,7 @@ FileHandle open_root(const std::string& path) {
   return file;
 }
 
-/// The folder of `path` below `root`, made where it does not exist.
+/// Opens the folder of `path` below `root`, and makes it if missing.
 FileHandle open_folder(const FileHandle& root, std::string_view path, const std::string& shown) {
   FileHandle at(::openat(root.get(), ".", kFolderFlags));
   for (size_t begin = 0; at.open() && begin < path.size();) {

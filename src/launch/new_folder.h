@@ -21,9 +21,9 @@ class NewFolder final : public TarSink {
  public:
   static constexpr const char* kArriving = ".arriving-";  ///< begins the names of such folders
 
-  /// Makes ".arriving-XXXXXX" in `parent`. IoError if that cannot be.
+  /// Makes ".arriving-XXXXXX" in `parent`. Throws IoError if it cannot.
   explicit NewFolder(const std::string& parent);
-  /// Removes what is left in it.
+  /// Removes the files still in it.
   ~NewFolder() override;
 
   void folder(const std::string& path) override;
@@ -32,11 +32,11 @@ class NewFolder final : public TarSink {
   void end_file() override;
 
   [[nodiscard]] const FileSums& files() const { return sums_; }
-  /// Moves the files and folders that are wanted into the parent, over those of the same names. DataError if a link or
-  /// a file of the parent is where a folder must be.
+  /// Moves the wanted files and folders into the parent, over those of the same names. Throws DataError if the parent
+  /// has a link or a file in place of a folder.
   void move_out(const std::function<bool(const std::string& path)>& wanted);
 
-  /// Removes what killed processes left in `parent`, which must be locked.
+  /// Removes folders left by killed processes in `parent`, which must be locked.
   static void remove_leftovers(const std::string& parent);
 
  private:
@@ -49,7 +49,7 @@ class NewFolder final : public TarSink {
   FileSums sums_;
   std::vector<std::string> folders_;
 
-  std::string open_path_;  ///< the file that is being written
+  std::string open_path_;  ///< file being written
   int64_t open_modified_ = 0;
   base::FileHandle open_;
   Sha256 digest_;

@@ -8,9 +8,9 @@ namespace lockstep::launch {
 namespace {
 
 constexpr uint64_t kTraining = 20;  ///< logs, checkpoints, data, libraries
-constexpr uint64_t kAccepted = 10;  ///< per member or evaluator, at a server
-constexpr uint64_t kConnected = 6;  ///< per server, at whoever connects
-constexpr uint64_t kMeshed = 7;     ///< per member of an all-reduce
+constexpr uint64_t kAccepted = 10;  ///< at a server, per member or evaluator
+constexpr uint64_t kConnected = 6;  ///< at a client, per server
+constexpr uint64_t kMeshed = 7;     ///< in an all-reduce, per member
 
 std::string plural(size_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");

@@ -1,16 +1,16 @@
-// How many files a process may need to open, by what it does, and a check before it starts. The numbers were measured
-// and rounded up: connections take several descriptors each. Free functions, any thread.
+// Checks before the start whether a process may open enough files for its work. The numbers were measured and rounded
+// up: each connection takes several descriptors. Free functions, any thread.
 #pragma once
 
 #include "cluster/spec.h"
 
 namespace lockstep::launch {
 
-/// Throws LimitError where this process may open too few files for the role.
+/// Throws LimitError if this process may open too few files for the role.
 void check_open_files_of(const cluster::Spec& spec, const cluster::Task& task);
-/// The same for a launcher and, where they are `local`, all of its roles, which inherit its limit.
+/// Checks a launcher and, if they are `local`, all of its roles, which inherit its limit.
 void check_open_files_of_job(const cluster::Spec& spec, bool local);
-/// The same for a training in one process.
+/// Checks a training in one process.
 void check_open_files_alone();
 
 }  // namespace lockstep::launch

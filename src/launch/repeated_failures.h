@@ -1,5 +1,5 @@
-// Failures of a job that come again: how often the same fault has come without progress in between, whichever role it
-// hit. A newer checkpoint is progress. For the supervisor's thread.
+// Repeated failures of a job: how often the same fault has occurred without progress in between, whichever role it hit.
+// A newer checkpoint counts as progress. For the supervisor's thread.
 #pragma once
 
 #include <set>
@@ -13,8 +13,8 @@ namespace lockstep::launch {
 class RepeatedFailures {
  public:
   struct Seen {
-    int times = 0;  ///< without progress, this one included
-    int roles = 0;  ///< how many roles it has hit since then
+    int times = 0;  ///< failures without progress, this one included
+    int roles = 0;  ///< roles hit since then
   };
 
   /// Counts a failure of a role on a host ("": this machine).
@@ -23,7 +23,7 @@ class RepeatedFailures {
  private:
   struct Fault {
     std::string host;
-    RoleFailure failure;  ///< the first one since there was progress
+    RoleFailure failure;  ///< first failure since the last progress
     int times = 0;
     std::set<std::string> roles = {};
   };

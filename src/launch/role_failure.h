@@ -1,6 +1,5 @@
-// Why a role or a whole run failed, as fields that whoever started it can compare and show, and the line of JSON that
-// carries them: from a role to its launcher on standard output (--report json), from a run to the lab in a file. Plain
-// values, any thread.
+// Cause of a failed role or run, as fields to compare and show, and as a line of JSON: from a role to its launcher on
+// standard output (--report json), from a run to the lab in a file. Plain values, any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +15,28 @@ struct RoleFailure {
   enum class Kind : uint8_t {
     other,
     usage,      ///< a setting that is not allowed
-    data,       ///< a file that is not as its format promises
+    data,       ///< a file with invalid content
     io,         ///< the system refused
     limit,      ///< open files, threads or memory: no restart can help
-    not_finite  ///< a loss or the parameters became infinite or not a number
+    not_finite  ///< the loss or the parameters became infinite or NaN
   };
   Kind kind = Kind::other;
-  std::string role = {};               ///< "worker:1"; empty: the process that runs the whole
+  std::string role = {};               ///< "worker:1"; empty: the process of the whole run
   int error_number = 0;                ///< errno; 0: unknown
   std::string path = {};               ///< file or folder that failed; empty: none
   std::optional<uint64_t> saved = {};  ///< step of the newest checkpoint that the role could see
-  std::optional<uint64_t> step = {};   ///< at which training failed, where that is known
-  std::string output = {};             ///< the run's folder, where it holds partial output
-  std::string text = {};               ///< the line for people
+  std::optional<uint64_t> step = {};   ///< step at which training failed, if known
+  std::string output = {};             ///< the run's folder, if it holds partial output
+  std::string text = {};               ///< message for people
 
-  /// True where it is about a file or folder, for a reason that the system gave.
+  /// True if it is about a file or folder and has the system's reason.
   [[nodiscard]] bool names_place() const { return error_number != 0 && !path.empty(); }
-  /// True where both are the same fault. Files of one folder are one place: a checkpoint's name has its step in it.
+  /// True if both are the same fault. All files of a folder count as one place, because a checkpoint's name contains
+  /// its step.
   [[nodiscard]] bool same_fault(const RoleFailure& other) const;
 };
 
-/// A run failed because of its roles. `what()` is the text of its failure, and where the partial output is.
+/// The failure of a run because of its roles. `what()` is its text and the place of the partial output.
 class RunError final : public Error {
  public:
   explicit RunError(RoleFailure failure);
@@ -48,11 +48,11 @@ class RunError final : public Error {
 
 RoleFailure failure_of(const std::exception& error);
 
-/// One line without its end: {"event":"failure","role":...}.
+/// Returns one line without line end: {"event":"failure","role":...}.
 std::string to_json(const RoleFailure& failure);
-/// Nothing where the line is none of those. What has another type than it should is left out.
+/// Returns nothing if the line is not a failure. Ignores fields of the wrong type.
 std::optional<RoleFailure> parse_failure(const std::string& line);
-/// From a file that holds such a line; nothing where there is none.
+/// Reads a failure from a file with such a line; returns nothing if there is none.
 std::optional<RoleFailure> read_failure(const std::string& path);
 
 }  // namespace lockstep::launch

@@ -1,4 +1,4 @@
-// SHA-256 of bytes that come in pieces, by OpenSSL. For one thread.
+// SHA-256 of bytes in pieces, by OpenSSL. For one thread.
 #pragma once
 
 #include <openssl/evp.h>
@@ -11,10 +11,10 @@ namespace lockstep::launch {
 
 class Sha256 {
  public:
-  /// IoError where this OpenSSL offers no SHA-256.
+  /// Throws IoError if this OpenSSL has no SHA-256.
   Sha256();
   void add(std::string_view bytes);
-  /// The sum of all bytes, as `sha256sum` prints it; the end of this object's use.
+  /// Returns the checksum of all bytes, as `sha256sum` prints it. Ends the use of this object.
   [[nodiscard]] std::string hex();
 
  private:

@@ -8,10 +8,10 @@
 namespace lockstep::launch {
 namespace {
 
-/// In the run's folder: a line per file.
+/// Writes a line per file of the run's folder.
 constexpr const char* kManifest = "find . -type f ! -name .lock -exec sha256sum {} +";
 
-/// No questions asked, and a dead connection noticed.
+/// Options so that ssh asks no questions and notices a dead connection.
 std::vector<std::string> ssh_words(const SshJob& job, const cluster::Node& node) {
   std::vector<std::string> words = job.ssh;
   for (const char* option :
@@ -22,7 +22,7 @@ std::vector<std::string> ssh_words(const SshJob& job, const cluster::Node& node)
   return words;
 }
 
-/// In the folder of the node, by a shell that is known: the user's own may be any.
+/// Runs in the folder of the node by /bin/sh, because the user's own shell may be any.
 std::string in_folder(const cluster::Node& node, const std::string& script) {
   const std::string enter = node.dir.empty() ? "" : fmt::format("cd {} && ", shell_quoted(node.dir));
   return "exec /bin/sh -c " + shell_quoted(enter + script);
@@ -48,7 +48,7 @@ std::vector<std::string> role_argv(const SshJob& job, const cluster::Node& node,
   if (!task.trains()) {
     argv.emplace_back("--threads=1");
   } else if (node.tasks.size() > 1) {
-    argv.emplace_back("--wait-policy=block");  // others want the cores too
+    argv.emplace_back("--wait-policy=block");  // other processes need the cores, too
   }
   return argv;
 }

@@ -1,6 +1,6 @@
-// Roles on other hosts, started over ssh: what is run here to run them there, and to bring their files home. Every role
-// runs there under `PROGRAM under-launcher` (under_launcher.h), which ends it when the connection ends. Plain values
-// and free functions, any thread.
+// Roles on other hosts over ssh: the commands that run here to start them there and to collect their files. On the host
+// every role runs under `PROGRAM under-launcher` (under_launcher.h), which ends it when the connection ends. Plain
+// values and free functions, any thread.
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@ namespace lockstep::launch {
 
 struct SshJob {
   cluster::ClusterFile cluster;
-  std::vector<std::string> ssh = {"ssh"};  ///< the command with options of its own
+  std::vector<std::string> ssh = {"ssh"};  ///< the command with its own options
   std::string program = "lockstep";        ///< on the hosts
-  std::vector<std::string> words;          ///< the arguments that all roles share, beginning with the command
+  std::vector<std::string> words;          ///< arguments common to all roles, the command first
   std::string run_dir;                     ///< on each host, relative to its `dir`
   bool resume = false;
 };
 
-/// The text in single quotes for a shell.
+/// Returns the text in single quotes for a shell.
 std::string shell_quoted(const std::string& text);
 
-/// TF_CONFIG of a role: how it learns its cluster without a file.
+/// Returns the TF_CONFIG of a role: it describes the cluster without a file.
 std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task);
 
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
 
 /// Commands that bring a host's files home.
 struct HostCommands {
-  std::string host;    ///< as it is connected to
+  std::string host;    ///< host name as used by ssh
   std::string folder;  ///< run folder on the host
   cluster::Node node;
   process::Command archive;   ///< writes a tar archive of the folder

@@ -24,23 +24,24 @@ using Kind = RoleEvent::Kind;
 constexpr int kWrongUsage = 2;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr int kNoConnection = 255;  // of ssh itself
-constexpr int kHopeless = 3;        // the same failure as often as this: another start will not help
-constexpr Time kLook{500};          // between two looks at who is stopped, and signs of life to wrappers
+constexpr int kNoConnection = 255;  // exit code of ssh itself
+constexpr int kHopeless = 3;        // after this many equal failures a restart will not help
+constexpr Time kLook{500};          // between checks for stopped roles, and between signs of life to wrappers
 constexpr Time kLongestBackoff{5000};
-constexpr Time kLastWord{10'000};  // between a program's last line on standard error and its end, on a busy machine
-constexpr Time kRemoteKill{3000};  // for a wrapper to do it, before its connection is cut
+/// Longest time from a program's last line on standard error to its end, on a busy machine.
+constexpr Time kLastWord{10'000};
+constexpr Time kRemoteKill{3000};  // time for a wrapper to kill its role, before its connection is cut
 
 double seconds(Time time) { return static_cast<double>(time.count()) / 1000; }
 
-/// The text of the failure that a role reported, else its last line on standard error before it ended.
-std::string last_word(RoleState& role, const process::Ending& ending) {
+/// Returns the text of the failure that a role reported, else its last line on standard error.
+std::string last_report(RoleState& role, const process::Ending& ending) {
   const bool recent = !ending.signalled && Clock::now() - role.error_at < kLastWord;
-  const std::string line = role.error.empty() && recent ? role.told : std::exchange(role.error, "");
+  const std::string line = role.error.empty() && recent ? role.last_line : std::exchange(role.error, "");
   return role.reported && !ending.signalled && !role.reported->text.empty() ? role.reported->text : line;
 }
 
-/// Standard streams that the caller has closed would become pipes of children.
+/// Opens the standard streams that the caller has closed; otherwise pipes of children would take their numbers.
 void ensure_standard_streams() {
   int fd = 0;
   do {
@@ -71,27 +72,27 @@ class Supervisor::Impl {
 
   void start(RoleState& role);
   void wait_and_read();
-  void heed_signals();
+  void handle_signals();
   void look();
   void look_at(RoleState& role, Moment now);
   void check_end(RoleState& role);
   void on_end(RoleState& role, const process::Ending& ending);
   void on_death(RoleState& role, const std::string& reason);
   [[nodiscard]] Time delay_before_start(const RoleState& role) const;
-  void judge(RoleState& role, const process::Ending& ending, const std::string& said);
+  void compare_with_last_failure(RoleState& role, const process::Ending& ending, const std::string& said);
   [[nodiscard]] std::string why_hopeless(const RoleState& role) const;
-  /// No restart can help: the end of the job, unless it can be done without.
+  /// Ends the job because no restart can help, unless it can go on without the role.
   void give_up(RoleState& role, const std::string& reason, const std::string& why);
   [[nodiscard]] bool can_do_without(const RoleState& role) const;
   void finish_when_trained();
   void fail(const RoleState& role, int code, const std::string& error);
-  void ask_all(int signal, Time patience);
-  void ask(RoleState& role, int signal, Time patience);
-  void ask_harder(RoleState& role);
+  void request_end_of_all(int signal, Time patience);
+  void request_end(RoleState& role, int signal, Time patience);
+  void escalate(RoleState& role);
   static void send(RoleState& role, int signal);
   void read(RoleState& role, process::Stream stream, bool rest);
-  void tell_error(RoleState& role);
-  void tell(Kind kind, const RoleState& role, const std::string& text = "") const;
+  void report_error_line(RoleState& role);
+  void report(Kind kind, const RoleState& role, const std::string& text = "") const;
   [[nodiscard]] Time time_to_wait() const;
   [[nodiscard]] Time look_every() const { return std::clamp(options_.stopped / 4, Time(10), kLook); }
   [[nodiscard]] bool anyone_left() const;
@@ -126,7 +127,7 @@ bool Supervisor::Impl::anyone_left() const {
                      [](const RoleState& role) { return role.child != nullptr || role.start_at.has_value(); });
 }
 
-void Supervisor::Impl::tell(Kind kind, const RoleState& role, const std::string& text) const {
+void Supervisor::Impl::report(Kind kind, const RoleState& role, const std::string& text) const {
   callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts, role.process.group});
 }
 
@@ -134,7 +135,7 @@ void Supervisor::Impl::start(RoleState& role) {
   const bool again = role.start_at.has_value();
   role.start_at.reset();
   role.stopped_since.reset();
-  role.told.clear();
+  role.last_line.clear();
   role.reported.reset();
   role.started = Clock::now();
   try {
@@ -143,7 +144,7 @@ void Supervisor::Impl::start(RoleState& role) {
     if (again && !base::is_limit(error)) return on_death(role, error.what());
     return fail(role, 1, fmt::format("{}: {}", role.process.name(), error.what()));
   }
-  tell(again ? Kind::restarted : Kind::started, role);
+  report(again ? Kind::restarted : Kind::started, role);
 }
 
 Time Supervisor::Impl::time_to_wait() const {
@@ -163,11 +164,11 @@ void Supervisor::Impl::wait_and_read() {
     if (!role.child) continue;
     for (const int fd :
          {role.child->end_fd(), role.child->fd(process::Stream::out), role.child->fd(process::Stream::err)}) {
-      fds.push_back({fd, POLLIN, 0});  // a negative one is passed over
+      fds.push_back({fd, POLLIN, 0});  // poll ignores negative ones
     }
   }
   if (poll(fds.data(), fds.size(), static_cast<int>(time_to_wait().count())) <= 0) return;
-  if (fds.front().revents != 0) heed_signals();
+  if (fds.front().revents != 0) handle_signals();
   for (RoleState& role : roles_) {
     if (!role.child) continue;
     read(role, process::Stream::out, false);
@@ -183,10 +184,10 @@ void Supervisor::Impl::read(RoleState& role, process::Stream stream, bool rest) 
         role.reported = std::move(failure);
         return;
       }
-      return tell(Kind::out_line, role, line);
+      return report(Kind::out_line, role, line);
     }
     if (line.empty()) return;
-    tell_error(role);
+    report_error_line(role);
     role.error = line;
     role.error_at = Clock::now();
   };
@@ -197,22 +198,22 @@ void Supervisor::Impl::read(RoleState& role, process::Stream stream, bool rest) 
   }
 }
 
-void Supervisor::Impl::tell_error(RoleState& role) {
+void Supervisor::Impl::report_error_line(RoleState& role) {
   if (role.error.empty()) return;
-  role.told = std::exchange(role.error, "");
-  tell(Kind::err_line, role, role.told);
+  role.last_line = std::exchange(role.error, "");
+  report(Kind::err_line, role, role.last_line);
 }
 
-void Supervisor::Impl::heed_signals() {
+void Supervisor::Impl::handle_signals() {
   signalfd_siginfo info{};
   while (::read(options_.signals, &info, sizeof info) == sizeof info) {
     const bool again = phase_ == Phase::interrupted || phase_ == Phase::failed;
     if (phase_ != Phase::failed) outcome_.code = 128 + static_cast<int>(info.ssi_signo);
     if (!again) phase_ = Phase::interrupted;
     if (again) {
-      ask_all(SIGKILL, kRemoteKill);
+      request_end_of_all(SIGKILL, kRemoteKill);
     } else {
-      ask_all(SIGINT, options_.interrupt);
+      request_end_of_all(SIGINT, options_.interrupt);
     }
   }
 }
@@ -222,31 +223,31 @@ void Supervisor::Impl::send(RoleState& role, int signal) {
   role.child->write(signal == SIGINT ? "int\n" : (signal == SIGTERM ? "term\n" : "kill\n"));
 }
 
-void Supervisor::Impl::ask(RoleState& role, int signal, Time patience) {
-  role.asked = signal;
+void Supervisor::Impl::request_end(RoleState& role, int signal, Time patience) {
+  role.end_signal = signal;
   role.deadline = Clock::now() + patience;
   send(role, signal);
 }
 
-void Supervisor::Impl::ask_all(int signal, Time patience) {
+void Supervisor::Impl::request_end_of_all(int signal, Time patience) {
   for (RoleState& role : roles_) {
     role.start_at.reset();
-    if (role.child) ask(role, signal, patience);
+    if (role.child) request_end(role, signal, patience);
   }
 }
 
-/// Its deadline has passed.
-void Supervisor::Impl::ask_harder(RoleState& role) {
-  if (role.asked == SIGKILL) {
+/// Escalates when a role's deadline has passed.
+void Supervisor::Impl::escalate(RoleState& role) {
+  if (role.end_signal == SIGKILL) {
     role.child->signal(SIGKILL);
     role.deadline.reset();
-  } else if (role.asked == 0) {
-    tell(Kind::message, role, "has not ended though the training has; asking it to");
-    ask(role, SIGTERM, options_.terminate);
+  } else if (role.end_signal == 0) {
+    report(Kind::message, role, "still runs after the end of training; asking it to end");
+    request_end(role, SIGTERM, options_.terminate);
   } else {
-    const Time patience = role.asked == SIGINT ? options_.interrupt : options_.terminate;
-    tell(Kind::message, role, fmt::format("did not end within {:.3g} s; killed", seconds(patience)));
-    ask(role, SIGKILL, kRemoteKill);
+    const Time patience = role.end_signal == SIGINT ? options_.interrupt : options_.terminate;
+    report(Kind::message, role, fmt::format("did not end within {:.3g} s; killed", seconds(patience)));
+    request_end(role, SIGKILL, kRemoteKill);
   }
 }
 
@@ -260,25 +261,25 @@ void Supervisor::Impl::check_end(RoleState& role) {
 }
 
 void Supervisor::Impl::on_end(RoleState& role, const process::Ending& ending) {
-  const bool asked = role.asked != 0;
+  const bool asked = role.end_signal != 0;
   role.child.reset();
   role.deadline.reset();
-  role.asked = 0;
+  role.end_signal = 0;
   const bool over = phase_ == Phase::failed || phase_ == Phase::finishing;
   if (ending.ok() || (asked && ending.code() > 128) || (asked && over)) {
     role.done = ending.ok();
-    if (ending.ok()) tell_error(role);
-    tell(Kind::ended, role, ending.ok() ? "" : ending.text());
+    if (ending.ok()) report_error_line(role);
+    report(Kind::ended, role, ending.ok() ? "" : ending.text());
     return;
   }
-  const std::string said = last_word(role, ending);
+  const std::string said = last_report(role, ending);
   const bool useless = ending.code() == kWrongUsage || ending.code() == kHopelessCode ||
                        ending.code() == kNotExecutable || ending.code() == kNotFound;
   if (useless && phase_ != Phase::interrupted) {
     const int code = ending.code() == kWrongUsage ? kWrongUsage : 1;
     return fail(role, code, fmt::format("{}: {}", role.process.name(), said.empty() ? ending.text() : said));
   }
-  judge(role, ending, said);
+  compare_with_last_failure(role, ending, said);
   role.unreachable = role.process.remote && !role.heard && !ending.signalled && ending.number == kNoConnection;
   if (role.unreachable) {
     return on_death(
@@ -287,8 +288,9 @@ void Supervisor::Impl::on_end(RoleState& role, const process::Ending& ending) {
   on_death(role, said.empty() ? ending.text() : ending.text() + ": " + said);
 }
 
-/// Whether it failed as before: by what it reported, else by its last words.
-void Supervisor::Impl::judge(RoleState& role, const process::Ending& ending, const std::string& said) {
+/// Checks whether it failed as before: by its reported failure, else by its last line.
+void Supervisor::Impl::compare_with_last_failure(RoleState& role, const process::Ending& ending,
+                                                 const std::string& said) {
   role.seen = {};
   if (role.reported && !ending.signalled) {
     role.seen = failures_.note(role.process.remote ? role.process.host : "", role.process.name(), *role.reported);
@@ -298,21 +300,21 @@ void Supervisor::Impl::judge(RoleState& role, const process::Ending& ending, con
   role.failure = ending.signalled ? "" : said;
 }
 
-/// Why another start cannot help; empty where it may.
+/// Returns why a restart cannot help; empty if it may.
 std::string Supervisor::Impl::why_hopeless(const RoleState& role) const {
   const bool fault = role.seen.times > 0 && role.reported;
   if (fault && role.reported->kind == RoleFailure::Kind::limit) return "would fail again: a restart raises no limit";
   if (fault && role.reported->names_place() && role.seen.times >= kHopeless) {
     return fmt::format("would fail again: {} such failures without a newer checkpoint", role.seen.times);
   }
-  // Over ssh the one before may still be on its way out, and hold what this one needs; unless there never was one.
+  // Over ssh the process before may still be ending and hold resources that this one needs, unless it never started.
   const bool quick = !role.process.remote && role.quick_deaths >= role.same_failures;
   const bool again = role.same_failures >= kHopeless && (quick || role.unreachable);
   return again ? "fails in the same way each time" : "";
 }
 
 void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
-  if (phase_ != Phase::running) return tell(Kind::died, role, reason);
+  if (phase_ != Phase::running) return report(Kind::died, role, reason);
   const Moment now = Clock::now();
   role.quick_deaths = now - role.started < options_.quick_death ? role.quick_deaths + 1 : 1;
   const std::string hopeless = why_hopeless(role);
@@ -324,8 +326,8 @@ void Supervisor::Impl::on_death(RoleState& role, const std::string& reason) {
   ++role.restarts;
   role.start_at = now + delay;
   const std::string when = delay.count() > 0 ? fmt::format(" in {:.3g} s", seconds(delay)) : "";
-  tell(Kind::died, role,
-       fmt::format("{}; starting it again{} ({} of {})", reason, when, role.restarts, options_.restarts));
+  report(Kind::died, role,
+         fmt::format("{}; restarting it{} ({} of {})", reason, when, role.restarts, options_.restarts));
 }
 
 Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
@@ -335,16 +337,16 @@ Time Supervisor::Impl::delay_before_start(const RoleState& role) const {
 }
 
 void Supervisor::Impl::give_up(RoleState& role, const std::string& reason, const std::string& why) {
-  tell(Kind::died, role, reason);
-  // What is there could not be brought home from a host that was never reached, however the training goes.
+  report(Kind::died, role, reason);
+  // Files cannot be collected from a host that was never reached, however the training goes.
   if (role.unreachable) return fail(role, 1, fmt::format("{}: {}", role.process.name(), reason));
-  if (can_do_without(role)) return tell(Kind::message, role, why + "; training goes on without it");
+  if (can_do_without(role)) return report(Kind::message, role, why + "; training goes on without it");
   fail(role, 1, fmt::format("{} died ({}) and {}", role.process.name(), reason, why));
 }
 
 bool Supervisor::Impl::can_do_without(const RoleState& role) const {
   if (!role.process.task.trains()) return role.process.task.role == cluster::Role::evaluator;
-  // A limit, or a place that has failed several roles, is the machine's: those beside it will fail as well.
+  // A limit, or a path that failed for several roles, concerns the machine: other roles on it will fail as well.
   const bool machine =
       role.reported && role.seen.times > 0 && (role.reported->kind == RoleFailure::Kind::limit || role.seen.roles > 1);
   const auto others = std::count_if(roles_.begin(), roles_.end(), [&](const RoleState& other) {
@@ -361,7 +363,7 @@ void Supervisor::Impl::fail(const RoleState& role, int code, const std::string& 
   if (failure.role.empty()) failure.role = role.process.name();
   failure.text = error;
   outcome_ = {code, std::move(failure)};
-  ask_all(SIGTERM, options_.terminate);
+  request_end_of_all(SIGTERM, options_.terminate);
 }
 
 void Supervisor::Impl::finish_when_trained() {
@@ -379,7 +381,7 @@ void Supervisor::Impl::look() {
   const bool due = now - looked_ >= look_every();
   if (due) looked_ = now;
   for (RoleState& role : roles_) {
-    if (role.child && role.deadline && *role.deadline <= now) ask_harder(role);
+    if (role.child && role.deadline && *role.deadline <= now) escalate(role);
     if (role.start_at && *role.start_at <= now) start(role);
     if (role.child && due) look_at(role, now);
   }
@@ -389,16 +391,16 @@ void Supervisor::Impl::look() {
 }
 
 void Supervisor::Impl::look_at(RoleState& role, Moment now) {
-  if (now - role.error_at >= options_.error_kept) tell_error(role);
-  if (role.process.remote) role.child->write("\n");  // that the launcher lives
+  if (now - role.error_at >= options_.error_kept) report_error_line(role);
+  if (role.process.remote) role.child->write("\n");  // shows that the launcher lives
   if (!role.child->stopped()) {
     role.stopped_since.reset();
     return;
   }
   if (!role.stopped_since) role.stopped_since = now;
   if (now - *role.stopped_since < options_.stopped) return;
-  tell(Kind::message, role,
-       fmt::format("is stopped and was not continued within {:.3g} s; killed", seconds(options_.stopped)));
+  report(Kind::message, role,
+         fmt::format("is stopped and was not continued within {:.3g} s; killed", seconds(options_.stopped)));
   role.child->signal(SIGKILL);
   role.stopped_since.reset();
 }

@@ -38,13 +38,13 @@ std::string in_quotes(std::string_view path) {
   return "'" + process::printable(path.substr(0, kMost)) + (path.size() > kMost ? "...'" : "'");
 }
 
-/// A text that ends at a zero byte or with its field.
+/// Returns the text of a field, which ends at a zero byte or with the field.
 std::string_view text_in(std::string_view block, Field field) {
   const std::string_view text = block.substr(field.at, field.size);
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits, or GNU's big-endian bytes behind 0x80.
+/// Reads octal digits, or GNU's big-endian bytes after 0x80.
 uint64_t number_in(std::string_view block, Field field) {
   std::string_view text = block.substr(field.at, field.size);
   uint64_t value = 0;
@@ -161,7 +161,7 @@ void TarReader::take_header() {
   }
   const std::string path = next_.path.empty() ? header_path() : next_.path;
   next_ = {};
-  // A time that cannot be is no reason to lose a file.
+  // An impossible time is no reason to lose a file.
   const bool plausible = (static_cast<unsigned char>(block[kModified.at]) & 0x80) == 0;
   take_entry(type, path, size, plausible ? static_cast<int64_t>(number_in(block, kModified)) : 0);
 }
@@ -219,7 +219,8 @@ void TarReader::end_data() {
   state_ = State::header;
 }
 
-/// Lines "LENGTH KEY=VALUE\n", where LENGTH counts the whole line.
+/// Reads lines "LENGTH KEY=VALUE
+/// ", where LENGTH counts the whole line.
 void TarReader::read_attributes() {
   for (std::string_view rest = gathered_; !rest.empty();) {
     size_t length = 0;
@@ -237,7 +238,7 @@ void TarReader::read_attributes() {
   }
 }
 
-/// Owners, times and the like do not matter here.
+/// Ignores owners, times and other attributes.
 void TarReader::set_attribute(std::string_view key, std::string_view value) {
   if (key.starts_with("GNU.sparse")) refuse("has a sparse file");
   if (key == "linkpath") refuse(fmt::format("has a link to {}", in_quotes(value)));

@@ -14,7 +14,7 @@ namespace lockstep::launch {
 
 struct TarLimits {
   uint64_t entries = 100'000;
-  uint64_t bytes = uint64_t{64} << 30;  ///< in all files together
+  uint64_t bytes = uint64_t{64} << 30;  ///< of all files together
 };
 
 /// Receives the entries in their order. Paths have no ".", ".." or empty parts.
@@ -35,16 +35,16 @@ class TarReader {
  public:
   explicit TarReader(TarSink& sink, TarLimits limits = {}) : sink_(sink), limits_(limits) {}
 
-  /// Takes the next bytes, in pieces of any size.
+  /// Reads the next bytes, in pieces of any size.
   void feed(std::string_view bytes);
-  /// Says that no more comes; DataError if the archive is cut off.
+  /// Ends the archive. Throws DataError if it is cut off.
   void finish() const;
 
  private:
   enum class State : uint8_t { header, file, name, attributes, end };
   static constexpr size_t kBlock = 512;
 
-  /// The name of the next entry from the entries before it, and its size.
+  /// Name and size of the next entry, given by entries before it.
   struct Extended {
     std::string path;
     bool has_size = false;
@@ -64,17 +64,17 @@ class TarReader {
   State state_ = State::header;
   std::array<char, kBlock> block_{};
   size_t filled_ = 0;       ///< bytes of block_ that are filled
-  uint64_t left_ = 0;       ///< bytes of data to come
-  uint64_t padding_ = 0;    ///< bytes after the data to come
-  int zero_blocks_ = 0;     ///< two of them end an archive
-  uint64_t after_end_ = 0;  ///< bytes
+  uint64_t left_ = 0;       ///< data bytes still to come
+  uint64_t padding_ = 0;    ///< padding bytes after the data
+  int zero_blocks_ = 0;     ///< two blocks of zeros end an archive
+  uint64_t after_end_ = 0;  ///< bytes after the end
   uint64_t entries_ = 0;
   uint64_t bytes_ = 0;
-  std::string gathered_;  ///< bytes of a long name or of attributes so far
+  std::string gathered_;  ///< bytes so far of a long name or of attributes
   Extended next_;
 };
 
-/// The path in its plain form ("./a//b" is "a/b", "./" is ""); DataError if it is not allowed.
+/// Returns the path in its plain form ("./a//b" is "a/b", "./" is ""). Throws DataError if it is not allowed.
 std::string safe_path(std::string_view path);
 
 }  // namespace lockstep::launch

@@ -29,7 +29,7 @@ class FarEnd {
     while (!(ending = child_.reap())) {
       wait();
       const Clock::time_point now = Clock::now();
-      if (now - heard_ > options_.silence) end("no word from the launcher");
+      if (now - heard_ > options_.silence) end("no sign of life from the launcher");
       look_for_stop(now);
     }
     if (ending->signalled && !told_) say(ending->text());
@@ -88,7 +88,7 @@ class FarEnd {
   Clock::time_point heard_ = Clock::now();
   std::optional<Clock::time_point> stopped_since_;
   bool told_ = false;
-  bool gone_ = false;  ///< nothing more is to be heard
+  bool gone_ = false;  ///< the input has ended
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Signals that are read instead of delivered. Make a CaughtSignals before other threads exist: they inherit its mask.
+// Signals that are read instead of delivered. Make a CaughtSignals before other threads start: they inherit its mask.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@
 
 namespace lockstep::process {
 
-/// While it lives, these signals are not delivered to this thread; they are read from a descriptor (signalfd).
+/// Keeps these signals from being delivered to this thread; they are read from a descriptor (signalfd).
 class CaughtSignals {
  public:
   explicit CaughtSignals(const std::vector<int>& numbers = {SIGINT, SIGTERM, SIGHUP});

@@ -62,7 +62,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// What the child needs between fork and exec, where memory must not be allocated.
+/// Everything that the child needs between fork and exec, where memory must not be allocated.
 struct Start {
   const char* program = nullptr;
   char* const* argv = nullptr;
@@ -79,10 +79,10 @@ struct Start {
   size_t group_count = 0;
 };
 
-/// False, with errno, where it cannot take its place.
-bool take_seat(const Start& start) {
+/// Joins the control groups and the network namespace. Returns false, with errno, if that fails.
+bool join_groups_and_network(const Start& start) {
   for (size_t i = 0; i < start.group_count; ++i) {
-    if (::write(start.groups[i].get(), "0", 1) != 1) return false;  // 0 stands for who writes
+    if (::write(start.groups[i].get(), "0", 1) != 1) return false;  // 0 means the writing process
   }
   return start.network < 0 || setns(start.network, CLONE_NEWNET) == 0;
 }
@@ -99,10 +99,10 @@ void reset_signals() {
 [[noreturn]] void become(const Start& start) {
   if (!start.foreground) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != start.parent) _exit(128 + SIGKILL);  // it died before it could be told to take us along
+  if (getppid() != start.parent) _exit(128 + SIGKILL);  // the parent died before this process could ask to die with it
   const pid_t self = getpid();
   if (start.watchman >= 0) (void)!::write(start.watchman, &self, sizeof self);
-  bool ready = take_seat(start);
+  bool ready = join_groups_and_network(start);
   if (start.input >= 0 || !start.foreground) {
     const int input = start.input >= 0 ? start.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
     ready = ready && dup2(input, STDIN_FILENO) >= 0;
@@ -121,7 +121,7 @@ FileHandle open_seat(const std::string& path, int flags) {
   return file;
 }
 
-/// The error of an exec that failed; 0 where it went through.
+/// Returns the error of a failed exec; 0 if it succeeded.
 int read_report(const FileHandle& report) {
   int error = 0;
   ssize_t count = 0;
@@ -165,7 +165,7 @@ Child::Child(const Command& command) : foreground_(command.foreground), watchman
   }
   if (pid_ < 0 && errno == EAGAIN) throw LimitError("cannot run " + program + ": " + base::thread_limit_text(), EAGAIN);
   if (pid_ < 0) fail(program, errno);
-  if (!foreground_) setpgid(pid_, pid_);  // whoever is first: a signal to the group must find it
+  if (!foreground_) setpgid(pid_, pid_);  // parent and child both set it: a signal to the group must find it
   pidfd_ = FileHandle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   const int pidfd_error = errno;
   report.writing.reset();
@@ -192,7 +192,7 @@ Child::~Child() {
   }
 }
 
-/// That the group is no more.
+/// Tells the watchman that the group has ended.
 void Child::tell_watchman() const {
   const pid_t word = -pid_;
   if (watchman_ >= 0) (void)!::write(watchman_, &word, sizeof word);
@@ -236,7 +236,7 @@ std::optional<Ending> Child::reap() {
   siginfo_t info{};
   const auto pid = static_cast<id_t>(pid_);
   if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return std::nullopt;
-  if (!foreground_) kill(-pid_, SIGKILL);  // before its number is free for others
+  if (!foreground_) kill(-pid_, SIGKILL);  // before the number can be reused
   tell_watchman();
   waitid(P_PID, pid, &info, WEXITED);
   ending_ = Ending{info.si_code != CLD_EXITED, info.si_status};
@@ -246,7 +246,7 @@ std::optional<Ending> Child::reap() {
 bool Child::stopped() const {
   std::ifstream file(fmt::format("/proc/{}/stat", pid_));
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = stat.rfind(')');  // the name may hold anything
+  const size_t name_end = stat.rfind(')');  // the name may contain anything
   return name_end != std::string::npos && name_end + 2 < stat.size() && stat[name_end + 2] == 'T';
 }
 

@@ -1,8 +1,7 @@
-// One child process: started with its own process group, its standard output and error read as lines, waited for by a
-// pidfd, so that nobody needs SIGCHLD. It cannot outlive its launcher: the system kills it when the thread that started
-// it
-// ends, however that happens, so start children from a thread that lives as long as the program. What the child
-// leaves in its group goes with it. A Child belongs to one thread.
+// One child process, started in its own process group. Its standard output and error are read as lines; its end is seen
+// by a pidfd, so SIGCHLD is not needed. It cannot outlive its launcher: the system kills it when the thread that
+// started it ends, so start children from a thread that lives as long as the program. Processes left in its group are
+// killed when it ends. A Child belongs to one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -20,18 +19,18 @@
 namespace lockstep::process {
 
 struct Command {
-  std::string program;            ///< path, or a name looked for in PATH
-  std::vector<std::string> argv;  ///< with argv[0]
-  /// On top of this process's environment; an empty value removes the variable.
+  std::string program;            ///< path, or a name to find in PATH
+  std::vector<std::string> argv;  ///< arguments, argv[0] included
+  /// Added to this process's environment; an empty value removes the variable.
   std::vector<std::pair<std::string, std::string>> environment = {};
-  bool own_output = true;       ///< its output is read here; otherwise it is this process's
-  int watchman = -1;            ///< Watchman::fd(), where there is one
-  std::vector<int> cores = {};  ///< that it may run on; none: those of this process
-  bool hold_stdin = false;      ///< its standard input is a pipe that closes with the Child; otherwise it is empty
-  /// It has this process's group, terminal and standard input, as if it were in its place; what it leaves stays.
+  bool own_output = true;       ///< true: its output is read here; false: it writes to this process's output
+  int watchman = -1;            ///< Watchman::fd(); -1: none
+  std::vector<int> cores = {};  ///< cores that it may run on; none: those of this process
+  bool hold_stdin = false;      ///< true: its standard input is a pipe that closes with the Child; false: it is empty
+  /// Runs in this process's group, with its terminal and standard input. Processes that it leaves behind stay.
   bool foreground = false;
-  /// Where it is before it becomes the program: a network namespace (a path), and control groups (files that a process
-  /// joins by writing there). Needs root.
+  /// Joined before the program starts: a network namespace (a path), and control groups (files that a process joins by
+  /// writing to them). Needs root.
   std::string network_namespace = {};
   std::vector<std::string> groups = {};
 };
@@ -42,9 +41,9 @@ struct Ending {
   int number = 0;  ///< the signal, or the exit code
 
   [[nodiscard]] bool ok() const { return !signalled && number == 0; }
-  /// "exit code 3", "killed by signal 9 (Killed)".
+  /// "exit code 3", "killed by signal 9 (Killed)"
   [[nodiscard]] std::string text() const;
-  /// As a shell counts: the exit code, or 128 + the signal.
+  /// As a shell counts: the exit code, or 128 + the signal
   [[nodiscard]] int code() const { return signalled ? 128 + number : number; }
 };
 
@@ -52,33 +51,33 @@ enum class Stream : uint8_t { out, err };
 
 class Child {
  public:
-  /// Throws IoError "cannot run PROGRAM: reason" where it cannot be started.
+  /// Starts the process. Throws IoError "cannot run PROGRAM: reason" if that fails.
   explicit Child(const Command& command);
-  /// Kills what is left.
+  /// Kills the process and its group.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// To poll: becomes readable when the process has ended.
+  /// Descriptor to poll: readable when the process has ended.
   [[nodiscard]] int end_fd() const { return pidfd_.get(); }
-  /// To poll for reading; -1 once the stream has ended.
+  /// Descriptor to poll for reading; -1 once the stream has ended.
   [[nodiscard]] int fd(Stream stream) const { return pipe(stream).file.get(); }
 
-  /// Reads what there is without waiting and gives the complete lines.
+  /// Reads the available bytes without waiting and passes on the complete lines.
   void read(Stream stream, const LineReader::Sink& sink);
-  /// Of one that has ended: also a last line without its end.
+  /// Reads the rest after the process has ended, including a last line without its end.
   void read_rest(Stream stream, const LineReader::Sink& sink);
-  /// Writes to a held standard input what fits without waiting; a reader that is gone is no error (SIGPIPE must be
+  /// Writes to a held standard input as much as fits without waiting. A closed reader is not an error (SIGPIPE must be
   /// ignored).
   void write(std::string_view text);
   void close_input() { input_.reset(); }
 
-  /// To the process and all in its group; of one in the foreground, to it alone.
+  /// Sends a signal to the process and its group; in the foreground, to the process alone.
   void signal(int number) const;
-  /// How it ended, once it has; by then what it left in its group is killed and its streams can be read to the end.
+  /// Returns how the process ended, once it has. Its group is then killed and its streams can be read to the end.
   std::optional<Ending> reap();
-  /// Whether it is stopped (SIGSTOP, Ctrl-Z) now. A process under a debugger is not.
+  /// True if it is stopped now (SIGSTOP, Ctrl-Z). A process under a debugger is not.
   [[nodiscard]] bool stopped() const;
 
  private:
@@ -91,7 +90,7 @@ class Child {
 
   void tell_watchman() const;
 
-  /// Whom signals are for.
+  /// Target of signals, for kill().
   [[nodiscard]] pid_t target() const { return foreground_ ? pid_ : -pid_; }
 
   pid_t pid_ = -1;

@@ -8,7 +8,7 @@
 namespace lockstep::process {
 namespace {
 
-/// U+0080 to U+009F: control characters that some terminals obey.
+/// True for U+0080 to U+009F: control characters that some terminals obey.
 bool is_high_control(std::string_view character) {
   return character.size() == 2 && character[0] == '\xC2' && static_cast<uint8_t>(character[1]) < 0xA0;
 }

@@ -1,5 +1,5 @@
-// Bytes of a pipe as lines of safe text: partial lines are kept until their end comes, a very long one is cut, and what
-// is no printable UTF-8 is replaced, so that a line can go to a terminal or a parser as it is. For one thread.
+// Turns bytes of a pipe into lines of safe text. Keeps partial lines until their end arrives, cuts very long ones, and
+// replaces everything that is not printable UTF-8, so that a line is safe for a terminal or a parser. For one thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lockstep::process {
 
-/// The text with control characters as '?' (a tab as a space) and bytes that are no UTF-8 as U+FFFD.
+/// Returns the text with control characters as '?' (a tab as a space) and invalid UTF-8 as U+FFFD.
 std::string printable(std::string_view text);
 
 class LineReader {
@@ -17,9 +17,9 @@ class LineReader {
   using Sink = std::function<void(const std::string& line)>;
   static constexpr size_t kLongest = 64UL * 1024;
 
-  /// Gives each line that the bytes complete. Of a line longer than kLongest, its beginning and "...".
+  /// Passes on each line that the bytes complete. A line longer than kLongest is cut and ends in "...".
   void feed(std::string_view bytes, const Sink& sink);
-  /// What is left without an end of line is a line too.
+  /// Passes on the rest, a last line without its end.
   void finish(const Sink& sink);
 
  private:
@@ -27,7 +27,7 @@ class LineReader {
   void give(const Sink& sink);
 
   std::string partial_;
-  bool cut_ = false;  ///< the rest of this line is passed over
+  bool cut_ = false;  ///< true while the rest of a cut line is skipped
 };
 
 }  // namespace lockstep::process

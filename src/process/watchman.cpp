@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostGroups = 4096;
 
-/// Leaves the launcher's terminal and files alone.
+/// Lets go of the launcher's terminal and files.
 void detach(int pipe) {
   setsid();
   sigset_t all;
@@ -30,7 +30,7 @@ void detach(int pipe) {
   syscall(SYS_close_range, static_cast<unsigned>(pipe + 1), ~0U, 0U);
 }
 
-/// Only calls that are allowed after a fork. A group is added by its number and removed by the negative of it.
+/// Uses only calls that are allowed after a fork. A number adds a group, its negative removes it.
 [[noreturn]] void watch(int pipe) {
   static std::array<pid_t, kMostGroups> groups{};
   pid_t word = 0;

@@ -1,6 +1,6 @@
-// A process that does one thing: when its launcher is gone, also by kill -9, it kills the process groups that the
-// launcher had started, with the children of children that the system would leave behind. It ends with the launcher.
-// Make it before other threads exist. Its pipe may be written to by any process and thread.
+// A process that kills the launcher's process groups when the launcher is gone, also by kill -9. This includes children
+// of children, which the system would leave behind. It ends with the launcher. Make it before other threads start. Any
+// process and thread may write to its pipe.
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,14 @@ namespace lockstep::process {
 
 class Watchman {
  public:
-  /// Throws IoError where the system has no process left.
+  /// Throws IoError if the system cannot start a process.
   Watchman();
   ~Watchman();
   Watchman(const Watchman&) = delete;
   Watchman& operator=(const Watchman&) = delete;
 
-  /// Where a new process writes its number, a pid_t, before it becomes another program; the negative of it says that
-  /// the group has ended and its number may soon be another's.
+  /// Pipe to which a new process writes its number, a pid_t, before it becomes another program. The negative number
+  /// tells that the group has ended and its number may be reused.
   [[nodiscard]] int fd() const { return pipe_.get(); }
 
  private:

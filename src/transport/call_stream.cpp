@@ -13,7 +13,7 @@ namespace lockstep::transport {
 
 namespace {
 
-/// What a slice holds until gRPC lets go of it, on whatever thread.
+/// Owner of a slice's memory until gRPC releases it, on any thread.
 struct Held {
   explicit Held(std::shared_ptr<const void> given) : hold(std::move(given)) {
     made.store(true, std::memory_order_release);
@@ -21,7 +21,7 @@ struct Held {
 
   static void let_go(void* held) {
     auto* self = static_cast<Held*>(held);
-    // gRPC orders the two anyway, but not where the thread sanitizer could see it.
+    // gRPC orders the two anyway, but the thread sanitizer does not see it.
     if (self->made.load(std::memory_order_acquire)) delete self;
   }
 
@@ -29,7 +29,7 @@ struct Held {
   std::atomic<bool> made{false};
 };
 
-/// A slice over memory of the caller's, which `hold` keeps.
+/// Makes a slice over the caller's memory, which `hold` keeps alive.
 grpc_slice borrow(std::span<const std::byte> bytes, const std::shared_ptr<const void>& hold) {
   if (!hold) return grpc_slice_from_static_buffer(bytes.data(), bytes.size());
   return grpc_slice_new_with_user_data(const_cast<std::byte*>(bytes.data()), bytes.size(), Held::let_go,
@@ -125,7 +125,7 @@ base::Status CallStream::write(const Header& header, std::span<const std::span<c
   for (const auto& piece : pieces) payload += piece.size();
   if (payload > options_.largest_payload) {
     return base::Failure{base::FailureKind::limit,
-                         fmt::format("a frame for {} would have {} bytes of payload; at most {} are allowed", peer_,
+                         fmt::format("the payload of a frame for {} has {} bytes; at most {} are allowed", peer_,
                                      payload, options_.largest_payload)};
   }
   const core::BufferPtr message = make_message(encode_header(header, payload), pieces, hold);
@@ -159,8 +159,8 @@ void CallStream::cancel(const std::string& why) {
     cancelled_ = why.empty() ? "cancelled" : why;
   }
   grpc_call_cancel_with_status(call_.get(), GRPC_STATUS_CANCELLED, why.c_str(), nullptr);
-  // What has been handed to the system is not taken back: a writer would wait until the peer reads. One that starts
-  // only now fails at once.
+  // Bytes passed to the system cannot be taken back, so a writer would wait until the peer reads. Writes that start
+  // from now on fail at once.
   if (writing_) cut();
 }
 

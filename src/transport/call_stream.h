@@ -1,4 +1,4 @@
-// One side of a stream over one gRPC call: what the client's and the server's side have in common. Internal.
+// One side of a stream over one gRPC call: the code that client and server share. Internal.
 #pragma once
 
 #include <atomic>
@@ -34,29 +34,29 @@ class CallStream : public Stream {
   [[nodiscard]] Traffic traffic() const final;
 
  protected:
-  /// Operations under way, by which thread waits for them. Their addresses are the tags.
+  /// Operations in flight, by the thread that waits for them. Their addresses are gRPC's tags.
   enum class Tag : char { kStart, kRead, kWrite, kEnd };
 
   bool start(std::span<const grpc_op> ops, Tag tag);
-  /// Asks for the next frame without waiting for it; read() then gives that one. The reader's thread.
+  /// Asks for the next frame without waiting; read() then returns it. Called by the reader's thread.
   bool start_read();
-  /// Whether the frame that start_read() asked for has come, or never will.
+  /// True if the frame requested by start_read() has arrived or never will.
   bool read_ended();
-  /// After it has ended: whether there is a message.
+  /// True if the ended read has a message.
   [[nodiscard]] bool has_message() const { return reading_.success && reading_.received != nullptr; }
-  /// Whether the operation has ended before the deadline; `success` says how.
+  /// Waits for the operation until the deadline. Returns true if it has ended; `success` says how.
   bool wait(Tag tag, gpr_timespec deadline, bool& success);
-  /// Waits for as long as it takes.
+  /// Waits without a deadline.
   bool wait(Tag tag);
 
-  /// The connection's socket, so that it can be broken while gRPC still waits for the peer to read.
+  /// Keeps the connection's socket, so that cut() can break it while gRPC still waits for the peer to read.
   void set_socket(base::FileHandle socket) { socket_ = std::move(socket); }
   /// Breaks the connection. Any thread.
   void cut();
 
-  /// Why there is nothing more to read or write, after one of them has failed.
+  /// Returns the reason why nothing more can be read or written, after a read or write has failed.
   virtual std::string why_ended(bool reading) = 0;
-  /// The reason that cancel() was given; empty: it was not called.
+  /// Returns the reason given to cancel(); empty: not called.
   [[nodiscard]] std::string cancelled();
 
   [[nodiscard]] grpc_call* call() { return call_.get(); }
@@ -71,7 +71,7 @@ class CallStream : public Stream {
   core::CallPtr call_;
   base::FileHandle socket_;
   char tags_[4] = {};
-  /// A read that was started; the reader's.
+  /// A read in flight; used by the reader's thread.
   struct {
     bool started = false;
     bool ended = false;

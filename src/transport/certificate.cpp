@@ -28,7 +28,7 @@ using StoreContext = std::unique_ptr<X509_STORE_CTX, OpensslDeleter<X509_STORE_C
 
 constexpr const char* kMakeNew = "make new ones with `lockstep keys new DIR --cluster FILE` (docs/cluster-spec.md)";
 
-/// Gives no password: OpenSSL would ask at the terminal.
+/// Gives no password; without it OpenSSL would ask at the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }
 
 Certificate next_certificate(BIO* bio) {
@@ -84,7 +84,7 @@ void read_names(const X509* certificate, CertificateFacts& facts) {
   }
 }
 
-/// More than one while a cluster changes from one authority to the next.
+/// Several while a cluster changes from one authority to the next.
 std::vector<Certificate> all_certificates(const std::string& pem) {
   std::vector<Certificate> all;
   const Bio bio = bio_over(pem);
@@ -100,7 +100,7 @@ Store trusting(const std::string& authority_pem) {
   return store;
 }
 
-/// OpenSSL's verdict.
+/// Returns OpenSSL's verdict.
 int verify(X509* certificate, const std::string& authority_pem, Purpose purpose) {
   const Store store = trusting(authority_pem);
   const StoreContext context(X509_STORE_CTX_new());
@@ -210,7 +210,7 @@ std::string why_refused(const std::string& pem, const std::string& authority_pem
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-      return fmt::format("its certificate ({}) is of another authority: '{}', and ours is {}", facts.str(),
+      return fmt::format("its certificate ({}) is signed by another authority: '{}'; ours is {}", facts.str(),
                          name_text(X509_get_issuer_name(certificate.get())), subjects_of(authority_pem));
     default:
       return fmt::format("its certificate ({}) is not accepted: {}", facts.str(), X509_verify_cert_error_string(error));

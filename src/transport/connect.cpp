@@ -20,9 +20,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{100};  // between looks at give_up and at the reason so far
+constexpr milliseconds kLook{100};  // between checks of give_up and of the reason so far
 
-/// How a call ended, as the client gets it.
+/// End of a call, as the client sees it.
 class EndOfCall {
  public:
   EndOfCall() { grpc_metadata_array_init(&trailing_); }
@@ -55,26 +55,26 @@ class EndOfCall {
 
 struct Reason {
   std::string text;
-  bool lasting = false;  ///< trying again will not help
+  bool lasting = false;  ///< true if another attempt would fail, too
 };
 
-/// gRPC's words for why there is no connection, in plain ones. `keys`: this side's, null without TLS.
+/// Turns gRPC's text for a failed connection into plain words. `keys`: this side's; null without TLS.
 Reason plain_reason(const std::string& text, const Keys* keys) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (has(std::strerror(EMFILE))) return {base::limit_text(EMFILE), true};  // NOLINT(concurrency-mt-unsafe)
   if (has("wrong version number") || has("WRONG_VERSION")) {
-    return {"the peer does not speak TLS, and this side does", true};
+    return {"the peer does not use TLS, but this side does", true};
   }
   if (keys != nullptr) {
     return {fmt::format(
-        "the peer closed the connection at once: it does not accept our key ({}, valid {} to {}), or is no Lockstep "
+        "the peer closed the connection at once: it does not accept our key ({}, valid {} to {}), or is not a Lockstep "
         "process",
         keys->facts.str(), keys->facts.not_before, keys->facts.not_after)};
   }
-  return {"the peer closed the connection at once: it wants TLS, or is no Lockstep process"};
+  return {"the peer closed the connection at once: it requires TLS, or is not a Lockstep process"};
 }
 
-/// Why the channel has no connection; empty where it is still trying for the first time.
+/// Returns why the channel has no connection; empty while the first attempt is in flight.
 Reason look_for_reason(grpc_channel* channel, const Keys* keys) {
   if (grpc_channel_check_connectivity_state(channel, 0) != GRPC_CHANNEL_TRANSIENT_FAILURE) return {};
   EndOfCall end;
@@ -104,11 +104,11 @@ class ClientStream final : public CallStream {
   }
   ~ClientStream() override;
 
-  /// Sends the call off; it starts when there is a connection.
+  /// Starts the call; it is sent when there is a connection.
   void begin();
-  /// Whether a server has accepted or refused the call within `at_most`.
+  /// Waits at most `at_most`; true if a server has accepted or refused the call.
   bool wait_for_answer(milliseconds at_most);
-  /// Whether it was accepted; then the stream is ready.
+  /// True if the call was accepted; then the stream is ready.
   bool accepted();
 
   grpc_channel* channel() { return channel_.get(); }
@@ -173,7 +173,7 @@ bool ClientStream::accepted() {
 void ClientStream::wait_for_end() {
   if (has_ended_) return;
   bool success = false;
-  // A server whose last message says that there will be no more sends the status with it; one that does not is cut off.
+  // If the server has announced its last message, the status is already on its way. Otherwise the call is cut off.
   if (!wait(Tag::kEnd, core::deadline_in(std::chrono::seconds(2)), success)) {
     cancel("the peer did not end the stream in order");
     wait(Tag::kEnd, gpr_inf_future(GPR_CLOCK_MONOTONIC), success);
@@ -184,10 +184,10 @@ void ClientStream::wait_for_end() {
 std::string ClientStream::why_ended(bool reading) {
   const base::MutexLock lock(end_mutex_);
   if (!reading && !has_ended_) {
-    // The status comes after the last message, and those are still the reader's to take.
+    // The status comes after the last messages, which the reader may still take.
     bool success = false;
     has_ended_ = wait(Tag::kEnd, gpr_inf_past(GPR_CLOCK_MONOTONIC), success);
-    if (!has_ended_) return "the peer takes no more";
+    if (!has_ended_) return "the peer accepts no more frames";
   }
   wait_for_end();
   const std::string local = cancelled();
@@ -239,7 +239,7 @@ base::Result<std::unique_ptr<Stream>> connect(const std::string& address, const 
     if (check && !check->refusal().empty()) reason = {check->refusal(), true};
     if (reason.lasting) break;
     if (give_up && give_up())
-      return base::Failure{base::FailureKind::interrupted, fmt::format("connecting to {} was given up", address)};
+      return base::Failure{base::FailureKind::interrupted, fmt::format("stopped connecting to {}", address)};
     if (std::chrono::steady_clock::now() >= until) {
       const std::string unreachable = why_unreachable(address);
       if (!unreachable.empty()) reason.text = unreachable;

@@ -26,7 +26,7 @@ constexpr size_t kLanes = HWY_LANES(uint32_t);
 
 constexpr uint32_t kInfinity = 0x7f800000;
 
-/// v + half of what is cut off, and a little less where the rest would be even: a cut then rounds to nearest.
+/// Adds half of the part that is cut off, a little less if the result would be even. Cutting then rounds to nearest.
 template <int kCut>
 HWY_INLINE Vec round_for_cut(Bits d, Vec v) {
   const auto odd = hn::And(hn::ShiftRight<kCut>(v), hn::Set(d, 1));
@@ -44,7 +44,7 @@ struct Bfloat16 {
 };
 
 struct Float16 {
-  // float16's exponents are biased by 15 and float32's by 127; the unit of its denormals, 2^-24, is the last bit of
+  // float16's exponents are biased by 15, float32's by 127. 2^-24, the unit of float16's denormals, is the last bit of
   // 0.5.
   static constexpr uint32_t kRebias = 112U << 23;
   static constexpr uint32_t kHalf = 0x3f000000;
@@ -91,7 +91,7 @@ HWY_INLINE void widen_vector(const uint16_t* from, float* to) {
   hn::StoreU(hn::BitCast(Floats(), Format::widen(d, bits)), Floats(), to);
 }
 
-/// The bytes may lie anywhere: they go through an aligned buffer, which the compiler keeps in registers.
+/// The bytes may be unaligned: they go through an aligned buffer, which the compiler keeps in registers.
 template <class Format>
 void narrow_all(const float* from, std::byte* to, size_t count) {
   alignas(64) std::array<uint16_t, kLanes> out;
@@ -184,10 +184,10 @@ base::Status unpack(const Frame& frame, std::span<float> to) {
   const auto element = static_cast<Element>(frame.header.element);
   if (element != Element::kFloat32 && element != Element::kBfloat16 && element != Element::kFloat16) {
     return base::Failure{base::FailureKind::corrupt,
-                         fmt::format("a frame with elements of type {}; 1 to 3 are known", frame.header.element)};
+                         fmt::format("frame with elements of type {}; 1 to 3 are allowed", frame.header.element)};
   }
   if (frame.payload_size() != to.size() * bytes_of(element)) {
-    return base::Failure{base::FailureKind::corrupt, fmt::format("a frame with {} bytes for {} numbers of {} bytes",
+    return base::Failure{base::FailureKind::corrupt, fmt::format("frame with {} bytes for {} numbers of {} bytes",
                                                                  frame.payload_size(), to.size(), bytes_of(element))};
   }
   if (element == Element::kFloat32) {
@@ -195,7 +195,7 @@ base::Status unpack(const Frame& frame, std::span<float> to) {
     return {};
   }
   std::array<std::byte, 2> parted{};
-  bool half = false;  // the first byte of `parted` has come
+  bool half = false;  // the first byte of `parted` has been read
   for (std::span<const std::byte> piece : frame.pieces()) {
     if (half) {
       parted[1] = piece.front();

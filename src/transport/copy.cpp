@@ -19,7 +19,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Only whole vectors at aligned addresses of `to`; how many bytes that were.
+/// Copies whole vectors at aligned addresses of `to`. Returns the number of bytes copied.
 size_t stream_vectors(const uint8_t* from, uint8_t* to, size_t size) {
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);

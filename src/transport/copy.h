@@ -1,4 +1,4 @@
-// Copying large payloads to their place.
+// Copies large payloads to their place.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace lockstep::transport {
 
-/// memcpy for memory that will not be read again while it could still be in a cache: the stores go past the caches, at
-/// half the cost of ordinary ones. The two do not overlap and are of one size.
+/// Copies memory that is not read again while a cache could still hold it. The stores bypass the caches and cost half
+/// as much as ordinary ones. The two spans do not overlap and are of one size.
 void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to);
 
 }  // namespace lockstep::transport

@@ -24,21 +24,21 @@ constexpr int kMappedAlone = 8 << 20;
 
 using Arguments = std::vector<std::pair<const char*, int>>;
 
-/// What both sides of a connection are made with.
+/// Arguments of both sides of a connection.
 Arguments common_arguments(size_t largest_payload) {
   const size_t largest = std::min<size_t>(largest_payload + kHeaderBytes, std::numeric_limits<int>::max());
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(largest)},
       {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
-      // What GRPC_ARG_MINIMAL_STACK would leave out, except the limit above.
+      // Set one by one: GRPC_ARG_MINIMAL_STACK would also drop the limit on message size above.
       {GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0},
       {GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0},
-      {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // what small messages grow into cannot be limited
+      {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // the decompressed size of small messages cannot be limited
       {GRPC_ARG_ENABLE_CENSUS, 0},
       {GRPC_ARG_ENABLE_CHANNELZ, 0},
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, (1 << 24) - 1},
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20},
-      {GRPC_ARG_HTTP2_BDP_PROBE, 1},  // without it the window of a connection stays at 64 KiB
+      {GRPC_ARG_HTTP2_BDP_PROBE, 1},  // otherwise a connection's window stays at 64 KiB
   };
 }
 
@@ -50,7 +50,7 @@ grpc_arg as_core(const std::pair<const char*, int>& given) {
   return arg;
 }
 
-/// Asks a PeerCheck.
+/// Verifies with a PeerCheck.
 class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   explicit Verifier(PeerCheckPtr check) : check_(std::move(check)) {}
@@ -78,7 +78,7 @@ ChannelCredentialsPtr channel_credentials(const Keys& keys, const PeerCheckPtr& 
   grpc_tls_credentials_options_set_certificate_provider(options, provider);
   grpc_tls_credentials_options_watch_root_certs(options);
   grpc_tls_credentials_options_watch_identity_key_cert_pairs(options);
-  grpc_tls_credentials_options_set_verify_server_cert(options, 0);  // the verifier does, and can say why not
+  grpc_tls_credentials_options_set_verify_server_cert(options, 0);  // the verifier does that, and gives the reason
   grpc_tls_credentials_options_set_check_call_host(options, 0);
   grpc_tls_credentials_options_set_certificate_verifier(options, verifier->c_verifier());
   ChannelCredentialsPtr credentials(grpc_tls_credentials_create(options));
@@ -97,15 +97,15 @@ void destroy_queue(grpc_completion_queue* queue) {
 }
 
 void start_library() {
-  // Never shut down: its last steps would run on a thread of gRPC's own while the process ends.
+  // Never shut down: its last steps would run on one of gRPC's threads while the process ends.
   static std::once_flag once;
   std::call_once(once, [] {
-    // gRPC receives into small pieces that it frees at once; without this every large exchange gives its memory back to
-    // the system and faults it in again.
+    // gRPC receives into small pieces and frees them at once. Without this, every large exchange would return its
+    // memory to the system and fault it in again.
     mallopt(M_TRIM_THRESHOLD, kKeptFree);
     mallopt(M_MMAP_THRESHOLD, kMappedAlone);
     gpr_set_log_function([](gpr_log_func_args*) {});
-    // Every waiting thread polls its own sockets; the default lets one poll for all and wake the others.
+    // Every waiting thread polls its own sockets. By default one thread would poll for all and wake the others.
     setenv("GRPC_POLL_STRATEGY", "poll", 0);
     grpc_init();
   });
@@ -142,7 +142,8 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const Keys& keys, co
   grpc::experimental::TlsServerCredentialsOptions options(provider);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  // OpenSSL checks that the peer has the certificate's key; the verifier, which can say why not, checks the rest.
+  // OpenSSL checks that the peer has the certificate's key. The verifier checks the rest, because it can give the
+  // reason.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<Verifier>(check));
   return grpc::experimental::TlsServerCredentials(options);
@@ -155,9 +156,9 @@ ChannelPtr make_channel(const std::string& address, const Keys* keys, const Peer
   Arguments args = common_arguments(largest_payload);
   args.insert(args.end(), {{GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
                            {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20},
-                           {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000},  // also how long one attempt may take
+                           {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000},  // also the time limit of one attempt
                            {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100},
-                           {GRPC_ARG_ENABLE_RETRIES, 0},  // they would keep sent slices
+                           {GRPC_ARG_ENABLE_RETRIES, 0},  // retries would keep sent slices
                            {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
                            {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1}});
   std::vector<grpc_arg> given;
@@ -165,7 +166,7 @@ ChannelPtr make_channel(const std::string& address, const Keys* keys, const Peer
   grpc_arg& name = given.emplace_back();
   name.type = GRPC_ARG_STRING;
   name.key = const_cast<char*>(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG);
-  name.value.string = const_cast<char*>("lockstep");  // which name is right, the check knows
+  name.value.string = const_cast<char*>("lockstep");  // the check knows which name is right
   const grpc_channel_args all{given.size(), given.data()};
   return ChannelPtr(grpc_channel_create(address.c_str(), credentials.get(), &all));
 }

@@ -1,6 +1,5 @@
-// gRPC's C core behind owning types, and what every connection of ours is made with: credentials and channel arguments.
-// The C core and not the C++ classes, because every wait here needs a deadline and the slices that come and go must be
-// ours. Internal to this room.
+// gRPC's C core behind owning types, and the credentials and channel arguments of all our connections. The C core and
+// not the C++ classes, because every wait here needs a deadline and the slices must be ours. Internal to this room.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -29,7 +28,7 @@ struct Release {
   }
 };
 
-/// Shuts the queue down and takes out what is left.
+/// Shuts the queue down and removes its remaining events.
 void destroy_queue(grpc_completion_queue* queue);
 
 using QueuePtr = std::unique_ptr<grpc_completion_queue, Release<destroy_queue>>;
@@ -39,30 +38,30 @@ using BufferPtr = std::unique_ptr<grpc_byte_buffer, Release<grpc_byte_buffer_des
 using ChannelCredentialsPtr = std::unique_ptr<grpc_channel_credentials, Release<grpc_channel_credentials_release>>;
 
 constexpr const char* kMethod = "/lockstep.Cluster/Stream";
-/// No server has this method: a call of it says why a channel has no connection, and never opens a stream.
+/// A method that no server has. Calling it tells why a channel has no connection, and never opens a stream.
 constexpr const char* kProbeMethod = "/lockstep.Cluster/Probe";
-/// In a server's first metadata, so that a client knows that it was accepted; the value is the client's own address.
+/// Key in a server's first metadata: tells a client that it was accepted. The value is the client's own address.
 constexpr const char* kAcceptedKey = "lockstep-accepted";
 
-/// Makes gRPC ready and silent; before anything else of this header, any thread, any number of times.
+/// Makes gRPC ready and silent. Call it before anything else of this header; any thread, any number of times.
 void start_library();
 
-/// For calls of one stream, whose threads each wait for their own operation.
+/// Makes a queue for the calls of one stream, whose threads each wait for their own operation.
 QueuePtr make_pluck_queue();
 
 gpr_timespec deadline_in(std::chrono::nanoseconds wait);
 
-/// A slice's text, which the slice no longer owns.
+/// Returns a slice's text and releases the slice.
 std::string take_text(grpc_slice& slice);
 
-/// Judges the peer's certificate at the end of a TLS handshake, and knows why it was refused. gRPC and OpenSSL would
-/// only say that it was. Any thread.
+/// Judges the peer's certificate at the end of a TLS handshake and keeps the reason for a refusal, which gRPC and
+/// OpenSSL would not tell. Any thread.
 class PeerCheck {
  public:
   PeerCheck(std::string authority, Purpose purpose, std::string role)
       : authority_(std::move(authority)), purpose_(purpose), role_(std::move(role)) {}
 
-  /// Why the peer that shows `pem` is refused; empty: it is not.
+  /// Returns why the peer that shows `pem` is refused; empty: accepted.
   std::string judge(const std::string& pem);
   /// The latest refusal; empty: none.
   [[nodiscard]] std::string refusal() const;
@@ -76,15 +75,15 @@ class PeerCheck {
 };
 using PeerCheckPtr = std::shared_ptr<PeerCheck>;
 
-/// With TLS: `check` judges the peer.
+/// Makes credentials for TLS; `check` judges the peer.
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const Keys& keys, const PeerCheckPtr& check);
 
-/// With TLS where there are keys; then `check` judges the server.
+/// Makes a channel, with TLS if there are keys; then `check` judges the server.
 ChannelPtr make_channel(const std::string& address, const Keys* keys, const PeerCheckPtr& check,
                         size_t largest_payload);
 std::vector<std::pair<const char*, int>> server_arguments(size_t largest_payload);
 
-/// "ipv4:127.0.0.1:4000" without the kind and the escapes.
+/// Turns "ipv4:127.0.0.1:4000" into "127.0.0.1:4000", without escapes.
 std::string plain_address(const std::string& uri);
 
 }  // namespace lockstep::transport::core

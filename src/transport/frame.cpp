@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 constexpr uint32_t kMagic = 0x314b534c;  // "LSK1"
 constexpr uint16_t kFormat = 1;
 
-constexpr size_t kLargePayload = 512 << 10;  // then it is part of what no cache holds
+constexpr size_t kLargePayload = 512 << 10;  // payload size from which it is part of a tensor that no cache holds
 
 struct Wire {
   uint32_t magic = kMagic;
@@ -54,31 +54,29 @@ HeaderBytes encode_header(const Header& header, size_t payload_bytes) {
 base::Result<Header> decode_header(std::span<const std::byte> message, size_t message_bytes, size_t largest_payload) {
   if (message.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
     return base::Failure{base::FailureKind::corrupt,
-                         fmt::format("a message of {} bytes is no frame: a header alone has {}",
+                         fmt::format("message of {} bytes is too short for a frame: its header alone has {}",
                                      std::min(message.size(), message_bytes), kHeaderBytes)};
   }
   Wire wire;
   std::memcpy(&wire, message.data(), sizeof(wire));
   if (wire.magic != kMagic) {
-    return base::Failure{
-        base::FailureKind::corrupt,
-        fmt::format("a message starts with {:08x} and not with {:08x}: the peer speaks another protocol", wire.magic,
-                    kMagic)};
+    return base::Failure{base::FailureKind::corrupt,
+                         fmt::format("message starts with {:08x} instead of {:08x}: the peer uses another protocol",
+                                     wire.magic, kMagic)};
   }
   if (wire.format != kFormat) {
     return base::Failure{
         base::FailureKind::corrupt,
-        fmt::format("a frame of format {}, but this program speaks format {}: the peer is another version", wire.format,
+        fmt::format("frame of format {}, but this program uses format {}: the peer has another version", wire.format,
                     kFormat)};
   }
   if (wire.payload_bytes != message_bytes - kHeaderBytes) {
-    return base::Failure{base::FailureKind::corrupt, fmt::format("a frame announces {} bytes of payload and carries {}",
+    return base::Failure{base::FailureKind::corrupt, fmt::format("frame announces {} bytes of payload but has {}",
                                                                  wire.payload_bytes, message_bytes - kHeaderBytes)};
   }
   if (wire.payload_bytes > largest_payload) {
-    return base::Failure{
-        base::FailureKind::limit,
-        fmt::format("a frame with {} bytes of payload; at most {} are allowed", wire.payload_bytes, largest_payload)};
+    return base::Failure{base::FailureKind::limit, fmt::format("frame with {} bytes of payload; at most {} are allowed",
+                                                               wire.payload_bytes, largest_payload)};
   }
   return Header{.kind = wire.kind,
                 .flags = wire.flags,
@@ -90,7 +88,7 @@ base::Result<Header> decode_header(std::span<const std::byte> message, size_t me
                 .extra = wire.extra};
 }
 
-/// What make_frame fills in.
+/// Access to the private parts of a Frame, for make_frame.
 class FrameAccess {
  public:
   static Frame make(const Header& header, std::vector<std::span<const std::byte>> pieces,
@@ -133,7 +131,7 @@ std::span<const std::span<const std::byte>> Frame::pieces() const { return piece
 
 void Frame::copy_to(std::span<std::byte> to) const {
   if (to.size() != payload_size()) {
-    throw UsageError(fmt::format("a payload of {} bytes does not fill a place of {}", payload_size(), to.size()));
+    throw UsageError(fmt::format("payload of {} bytes does not fit a buffer of {}", payload_size(), to.size()));
   }
   size_t at = 0;
   for (const auto& piece : pieces_) {

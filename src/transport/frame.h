@@ -1,5 +1,5 @@
-// How a frame's header lies on the wire: 64 bytes, little-endian, with a magic number, a format version and the size of
-// the payload around the fields of Header. Pure functions; what a peer sent is believed only after decode_header.
+// A frame's header on the wire: 64 bytes, little-endian, with a magic number, a format version and the payload's size
+// before and after the fields of Header. Pure functions. Use a peer's header only after decode_header has checked it.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
 HeaderBytes encode_header(const Header& header, size_t payload_bytes);
 
-/// `message` is the beginning of a message of `message_bytes` bytes, at least as much of it as a header takes where
-/// there is so much.
+/// Decodes and checks a header. `message` is the beginning of a message of `message_bytes` bytes; it includes the whole
+/// header if the message does.
 base::Result<Header> decode_header(std::span<const std::byte> message, size_t message_bytes, size_t largest_payload);
 
 }  // namespace lockstep::transport

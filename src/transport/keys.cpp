@@ -39,7 +39,7 @@ void check(const Keys& keys, const Security& security, const std::string& path) 
         "FILE` (docs/cluster-spec.md)");
   }
   if (!security.role.empty() && !facts.may_act_as(security.role)) {
-    refuse(fmt::format("is for {} and not for {}: give --tls the folder of the machine that runs {}",
+    refuse(fmt::format("is for {}, not for {}: pass --tls the key folder of the machine that runs {}",
                        fmt::join(facts.roles, ", "), security.role, security.role));
   }
   if (facts.expired) refuse(fmt::format("expired on {}; make new keys", facts.not_after));

@@ -1,4 +1,4 @@
-// The keys of a node as files (`lockstep keys new` makes them), read and checked before they are used.
+// Keys of a node as files (`lockstep keys new` makes them), read and checked before use.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace lockstep::transport {
 
-/// In PEM.
+/// A node's keys, as PEM texts.
 struct Keys {
-  std::string authority;         ///< ca.pem: trusted authorities, mostly one
+  std::string authority;         ///< ca.pem: trusted authorities, usually one
   std::string node_certificate;  ///< node.pem
   std::string node_key;          ///< node.key
   CertificateFacts facts;        ///< contents of node.pem
 };
 
-/// Reads and checks a folder of keys: that key, certificate and authority belong together, the dates, and that the
-/// certificate is for the role that this process acts as. Throws UsageError naming the file.
+/// Reads and checks a folder of keys: key, certificate and authority belong together, the dates are valid, and the
+/// certificate names this process's role. Throws UsageError naming the file.
 Keys read_keys(const Security& security);
 
 }  // namespace lockstep::transport

@@ -15,16 +15,17 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::seconds kFarewell{5};           // for one that is not wanted to read why, and to hang up
-constexpr std::chrono::milliseconds kJustNow{100};     // since the last bytes of one that must not make room
-constexpr std::chrono::milliseconds kLookAtHosts{20};  // gRPC may have work that no socket tells of
+constexpr std::chrono::seconds kFarewell{5};  // time for a refused peer to read the reason and hang up
+/// Time since its last bytes in which a stranger is not closed to make room.
+constexpr std::chrono::milliseconds kJustNow{100};
+constexpr std::chrono::milliseconds kLookAtHosts{20};  // gRPC may have work that no socket announces
 constexpr size_t kMostReports = 100;
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr size_t kRecordHeader = 5;  // of TLS
+constexpr size_t kRecordHeader = 5;  // bytes of a TLS record's header
 constexpr int kLargestRecord = 1 << 14;
 
-/// Whether these bytes begin a first record of TLS. `needed`: bytes until more can be said.
+/// True if these bytes begin a first TLS record. `needed`: bytes to wait for before the next check.
 bool begins_handshake(std::string_view bytes, size_t& needed) {
   constexpr std::string_view kHandshakeOfVersion3 = "\x16\x03";
   const size_t known = std::min(bytes.size(), kHandshakeOfVersion3.size());
@@ -41,24 +42,24 @@ bool begins_http2(std::string_view bytes, size_t& needed) {
   return bytes == kPreface.substr(0, bytes.size());
 }
 
-/// Waits for so many bytes instead of any.
+/// Sets the number of bytes that wake the poll.
 void wake_at(int socket, size_t bytes) {
   const int count = static_cast<int>(bytes);
   ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof(count));
 }
 
-/// An HTTP/2 frame, by which a peer that wants TLS sees that there is none here.
-void say_no_tls(int socket) {
+/// Sends an HTTP/2 frame, which tells a peer that wants TLS that this server has none.
+void answer_without_tls(int socket) {
   constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
   std::array<char, kLargestRecord> unread{};
-  (void)!::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT);  // unread bytes would make the end a reset
+  (void)!::recv(socket, unread.data(), unread.size(), MSG_DONTWAIT);  // unread bytes would turn the close into a reset
   (void)!::send(socket, kSettings.data(), kSettings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 enum class Opening : uint8_t { wrong, partial, whole };
 
-/// How much has come of a peer's first words: its first record of TLS or HTTP/2's preface. gRPC gets them whole, so
-/// that one who begins and does not go on costs no more than a socket.
+/// Returns how much of a peer's first bytes has arrived: its first TLS record or HTTP/2's preface. gRPC gets them
+/// whole, so a peer that starts and stops costs only a socket.
 Opening opening_of(int socket, bool tls) {
   std::array<char, kPreface.size()> first{};
   const ssize_t count = ::recv(socket, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
@@ -97,7 +98,7 @@ bool Lobby::make_room() {
 
 void Lobby::add_to(std::vector<pollfd>& polled, int& timeout_ms) const {
   for (const Stranger& stranger : strangers_) {
-    // Nobody reads the bytes of one that is not wanted.
+    // The bytes of a refused peer are not read.
     const short events = stranger.ending ? POLLRDHUP : POLLIN | POLLRDHUP;
     polled.push_back({stranger.host ? stranger.host->watched() : stranger.socket.get(), events, 0});
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(stranger.until - Clock::now());
@@ -107,7 +108,7 @@ void Lobby::add_to(std::vector<pollfd>& polled, int& timeout_ms) const {
   }
 }
 
-std::vector<Lobby::Ready> Lobby::look(std::span<const pollfd> polled) {
+std::vector<Lobby::Ready> Lobby::advance_all(std::span<const pollfd> polled) {
   std::vector<Ready> done;
   auto polled_of = polled.begin();
   for (auto at = strangers_.begin(); at != strangers_.end();) {
@@ -141,18 +142,18 @@ bool Lobby::advance(Stranger& stranger, bool readable) {
 bool Lobby::open(Stranger& stranger) {
   const Opening opening = opening_of(stranger.socket.get(), keys_.has_value());
   if (opening == Opening::whole) return host(stranger);
-  if (opening == Opening::wrong && !keys_) say_no_tls(stranger.socket.get());
+  if (opening == Opening::wrong && !keys_) answer_without_tls(stranger.socket.get());
   pollfd watched{.fd = stranger.socket.get(), .events = POLLRDHUP, .revents = 0};
   return opening == Opening::partial && poll(&watched, 1, 0) == 0;
 }
 
-/// Lets gRPC have the connection.
+/// Hands the connection to gRPC.
 bool Lobby::host(Stranger& stranger) try {
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (keys_) {
     try {
       keys_ = read_keys(options_.security);
-    } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): half replaced, or expired; the old ones still do
+    } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): half replaced, or expired; the old ones still work
     }
     report_own_expiry();
     stranger.check = std::make_shared<core::PeerCheck>(keys_->authority, Purpose::client, "");
@@ -177,7 +178,7 @@ void Lobby::begin(Stranger& stranger, ServerHost::Call call) {
   stranger.stream = std::make_unique<ServerStream>(
       std::move(call.call), std::move(call.queue), stranger.host->socket(), keys_.has_value(),
       CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin, .meter = options_.meter});
-  if (!known) return decline("there is no such method here");
+  if (!known) return decline("this server has no such method");
   if (const std::string why = why_full_(); !why.empty()) return decline(why);
   stranger.stream->begin(options_.hello_first);
 }
@@ -193,7 +194,7 @@ void Lobby::report(const Stranger& stranger) {
   report(host + why, fmt::format("{} was refused: {}", stranger.peer, why));
 }
 
-/// A job may outlive its keys.
+/// Reports expired keys: a job may outlive them.
 void Lobby::report_own_expiry() {
   const CertificateFacts own = read_certificate(keys_->node_certificate);
   if (!own.expired) return;

@@ -1,7 +1,6 @@
-// Connections that are no streams yet: strangers. One thread, the server's acceptor, moves all of them on, so that a
-// stranger costs a socket and no thread. A connection is nothing but a socket until its first words have come as a
-// whole; then gRPC hosts it, through TLS, until the peer's call has come, and where peers speak first until its first
-// frame has.
+// Connections that are not streams yet: strangers. One thread, the server's acceptor, serves all of them, so a stranger
+// costs a socket and no thread. A connection is only a socket until its first bytes have arrived complete. Then gRPC
+// hosts it: through TLS, until the peer's call has arrived, and until its first frame if peers speak first.
 //
 // Used by one thread. Internal.
 #pragma once
@@ -33,54 +32,53 @@ class Lobby {
     std::unique_ptr<ServerStream> stream;  ///< destroyed before the host
   };
 
-  /// `why_full` says why the server takes no more streams; empty: it does. Throws UsageError for keys that cannot be
-  /// used.
+  /// `why_full` returns why the server takes no more streams; empty: it does. Throws UsageError for unusable keys.
   Lobby(const ServerOptions& options, std::function<std::string()> why_full);
 
   [[nodiscard]] size_t size() const { return strangers_.size(); }
   void take(base::FileHandle socket);
-  /// Closes the stranger that has been silent for longest; false where all have said something just now.
+  /// Closes the stranger that has been silent for longest. Returns false if all have sent something just now.
   bool make_room();
-  /// Closes all.
+  /// Closes all strangers.
   void clear() { strangers_.clear(); }
-  /// The limit of the system that kept a stranger from being hosted since the last call; empty: none.
+  /// Returns the system limit that kept a stranger from being hosted since the last call; empty: none.
   std::string take_limit() { return std::exchange(limit_, ""); }
 
-  /// Adds the sockets to wait for, and shortens the time to wait (-1: for ever).
+  /// Adds the sockets to wait for, and shortens the timeout (-1: none).
   void add_to(std::vector<pollfd>& polled, int& timeout_ms) const;
-  /// Moves all on; `polled` is what add_to() added, after the wait. Gives those that are ready.
-  std::vector<Ready> look(std::span<const pollfd> polled);
+  /// Advances all strangers; `polled` is the part that add_to() added, after the wait. Returns those that are ready.
+  std::vector<Ready> advance_all(std::span<const pollfd> polled);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Stranger {
-    base::FileHandle socket;  ///< until the first bytes
+    base::FileHandle socket;  ///< open until gRPC takes the connection over
     std::string peer;
     Clock::time_point until;
     Clock::time_point heard;
     core::PeerCheckPtr check;
     std::unique_ptr<ServerHost> host;
     std::unique_ptr<ServerStream> stream;
-    bool ending = false;  ///< was told that it is not wanted
+    bool ending = false;  ///< true once it was told that it is refused
   };
 
-  /// False: it is over.
+  /// Returns false if the stranger is done.
   bool advance(Stranger& stranger, bool readable);
-  /// Looks at the first bytes.
+  /// Checks the first bytes.
   bool open(Stranger& stranger);
   bool host(Stranger& stranger);
   void begin(Stranger& stranger, ServerHost::Call call);
   [[nodiscard]] bool ready(Stranger& stranger) const;
   void report(const Stranger& stranger);
   void report_own_expiry();
-  /// Once for each key.
+  /// Reports a line once for each key.
   void report(const std::string& key, const std::string& line);
 
   const ServerOptions& options_;
   const std::function<std::string()> why_full_;
-  std::optional<Keys> keys_;        ///< as last read: files may be replaced while a job runs
-  std::set<std::string> reported_;  ///< refusals, a line each
-  std::list<Stranger> strangers_;   ///< the oldest first
+  std::optional<Keys> keys_;        ///< keys as last read: the files may be replaced while a job runs
+  std::set<std::string> reported_;  ///< refusals already reported, one line each
+  std::list<Stranger> strangers_;   ///< oldest first
   std::string limit_;
 };
 

@@ -17,8 +17,8 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::milliseconds kNoFiles{100};  // between tries to accept where the system has no room
-constexpr size_t kMostStrangers = 64;               // connections that have not said who they are
+constexpr std::chrono::milliseconds kNoFiles{100};  // between attempts to accept while the system has no room
+constexpr size_t kMostStrangers = 64;               // most connections that have not identified themselves
 constexpr int kAcceptedAtOnce = 64;
 constexpr const char* kStopping = "the server is shutting down";
 
@@ -28,7 +28,7 @@ base::FileHandle make_bell() {
   return bell;
 }
 
-/// Why the system has no room for one more connection.
+/// Returns why the system has no room for another connection.
 std::string why_no_room(int error) {
   const std::string limit = base::limit_text(error);
   return limit.empty() ? std::generic_category().message(error) : limit;
@@ -48,22 +48,22 @@ class Server::Impl {
   /// A stream with its handler's thread.
   struct Session {
     std::thread thread;
-    ServerHost* host = nullptr;      ///< the thread's
-    ServerStream* stream = nullptr;  ///< while its handler runs
+    ServerHost* host = nullptr;      ///< owned by the session's thread
+    ServerStream* stream = nullptr;  ///< set while its handler runs
     bool admitted = false;
-    bool lingers = false;  ///< its stream has ended, and its peer may still read the last frames
+    bool lingers = false;  ///< true while the peer may still read the last frames of the ended stream
     bool done = false;
   };
 
   // The acceptor's thread.
   void run();
-  /// One wait and what follows from it; false: to end.
-  bool turn();
+  /// Waits once and handles the events. Returns false to end.
+  bool wait_and_handle();
   void accept_some();
   [[nodiscard]] bool has_room();
   void begin(Lobby::Ready ready);
   void join_finished();
-  /// A limit of the system was reached. Strangers go first: they must not end the server.
+  /// Handles a system limit: closes strangers first, because they must not end the server.
   void no_room(const std::string& why);
   void fail(const std::string& why);
 
@@ -72,22 +72,22 @@ class Server::Impl {
   void admit(Session& session);
 
   void ring();
-  /// Why there is no place for one more stream. A peer that has not hung up makes room.
+  /// Returns why there is no place for another stream. A peer that has not hung up makes room.
   [[nodiscard]] std::string why_full() LOCKSTEP_REQUIRES(mutex_);
   void end_lingering(Session& session) LOCKSTEP_REQUIRES(mutex_);
 
   const ServerOptions options_;
   const Handler handler_;
-  const base::FileHandle bell_;  ///< a session has ended, or the server should
+  const base::FileHandle bell_;  ///< wakes the acceptor: a session has ended, or the server should
 
   base::Mutex mutex_;
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;        ///< admitted
-  int lingering_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< were streams
+  int streams_ LOCKSTEP_GUARDED_BY(mutex_) = 0;        ///< admitted streams
+  int lingering_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< ended streams whose connection is still open
   size_t unadmitted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< sessions of strangers
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
 
-  // Used by the acceptor's thread alone.
+  // Used only by the acceptor's thread.
   Lobby lobby_;
   Listener listener_;
   std::chrono::steady_clock::time_point accepts_from_;
@@ -110,7 +110,7 @@ Server::Impl::Impl(const ServerOptions& options, Handler handler)
 std::string Server::Impl::why_full() {
   if (stopping_) return kStopping;
   if (streams_ >= options_.most_streams) {
-    return fmt::format("the server has {} streams already, and allows no more", streams_);
+    return fmt::format("the server has {} streams, which is its limit", streams_);
   }
   if (streams_ + lingering_ < options_.most_streams) return "";
   const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), [](const Session& one) { return one.lingers; });
@@ -131,12 +131,12 @@ void Server::Impl::ring() {
 // The acceptor's thread.
 
 void Server::Impl::run() {
-  while (turn()) {
+  while (wait_and_handle()) {
   }
   lobby_.clear();
 }
 
-bool Server::Impl::turn() {
+bool Server::Impl::wait_and_handle() {
   const auto pause = std::chrono::ceil<std::chrono::milliseconds>(accepts_from_ - std::chrono::steady_clock::now());
   const bool accepts = pause.count() <= 0;
   std::vector<pollfd> polled{{accepts ? listener_.socket() : -1, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
@@ -153,7 +153,7 @@ bool Server::Impl::turn() {
     if (stopping_) return false;
   }
   join_finished();
-  for (Lobby::Ready& ready : lobby_.look(std::span(polled).subspan(2))) begin(std::move(ready));
+  for (Lobby::Ready& ready : lobby_.advance_all(std::span(polled).subspan(2))) begin(std::move(ready));
   if (const std::string why = lobby_.take_limit(); !why.empty()) no_room(why);
   if (polled[0].revents != 0) accept_some();
   return true;

@@ -8,7 +8,7 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtPeer{20};  // between looks at whether the peer has hung up
+constexpr std::chrono::milliseconds kLookAtPeer{20};  // between checks whether the peer has hung up
 
 constexpr std::chrono::milliseconds kHurry{100};
 
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kHurry{100};
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
                        size_t largest_payload)
     : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
-  // gRPC gets a handle of its own, which it closes unseen.
+  // gRPC gets a handle of its own, which it closes without telling.
   base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
   if (!handle.open()) base::throw_io_error("duplicate", "a connection", errno);
   grpc_call_details_init(&details_);
@@ -29,7 +29,7 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
   door_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   server_ = builder.BuildAndStart();
-  if (!server_) throw IoError("a gRPC server for one connection could not be made");
+  if (!server_) throw IoError("cannot make a gRPC server for a connection");
   grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_, call_queue_.get(), queue_->cq(), this);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.fd = handle.release();
@@ -47,7 +47,7 @@ ServerHost::~ServerHost() {
   grpc_metadata_array_destroy(&metadata_);
 }
 
-bool ServerHost::turn(std::chrono::milliseconds at_most, bool& success) {
+bool ServerHost::run_once(std::chrono::milliseconds at_most, bool& success) {
   const grpc_event event = grpc_completion_queue_next(queue_->cq(), core::deadline_in(at_most), nullptr);
   success = event.type == GRPC_OP_COMPLETE && event.success != 0;
   return event.type == GRPC_OP_COMPLETE;
@@ -60,7 +60,7 @@ bool ServerHost::hung_up() const {
 
 ServerHost::Call ServerHost::look_for_call() {
   bool success = false;
-  if (!turn(std::chrono::milliseconds(0), success) || !success) return {};
+  if (!run_once(std::chrono::milliseconds(0), success) || !success) return {};
   return {std::move(call_queue_), core::CallPtr(call_), core::take_text(details_.method)};
 }
 
@@ -68,7 +68,7 @@ void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
   const auto start = std::chrono::steady_clock::now();
   bool ignored = false;
   while (!hung_up() && std::chrono::steady_clock::now() - start < (hurried_ ? std::min(at_most, kHurry) : at_most)) {
-    turn(kLookAtPeer, ignored);
+    run_once(kLookAtPeer, ignored);
   }
 }
 

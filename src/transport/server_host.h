@@ -1,9 +1,9 @@
-// A gRPC server for one accepted connection, used by the one thread that owns the connection: the acceptor's, then its
-// stream's. Internal.
+// A gRPC server for one accepted connection. Used by the one thread that owns the connection: first the acceptor's,
+// then its stream's. Internal.
 //
-// A server of gRPC's own would poll all its connections from shared threads and hand what it read to the thread that
-// waits for it; with one server per connection the waiting thread reads its own socket. It also keeps a broken or
-// hostile peer to itself. Only `cut` and `hurry` may be called from other threads.
+// A gRPC server of many connections would poll all of them from shared threads and pass the bytes on to the waiting
+// thread. With one server per connection the waiting thread reads its own socket, and a broken or hostile peer affects
+// no other. Only `cut` and `hurry` may be called from other threads.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -30,32 +30,33 @@ class ServerHost {
 
   struct Call {
     core::QueuePtr queue;
-    core::CallPtr call;  ///< null: none came
+    core::CallPtr call;  ///< null: no call yet
     std::string method;
   };
-  /// Lets gRPC work, without waiting. The peer's call if it has come.
+  /// Lets gRPC work, without waiting. Returns the peer's call if it has arrived.
   Call look_for_call();
   [[nodiscard]] bool hung_up() const;
-  /// The connection's socket, to wait for bytes of the peer.
+  /// The connection's socket, to poll for bytes of the peer.
   [[nodiscard]] int watched() const { return watch_.get(); }
 
   /// Lets the peer read its last frames and hang up.
   void wait_for_hang_up(std::chrono::milliseconds at_most);
 
-  /// One more handle of the connection's socket.
+  /// Returns another handle of the connection's socket.
   [[nodiscard]] base::FileHandle socket() const;
 
   /// Breaks the connection at once.
   void cut();
-  /// Leaves the peer hardly any time to hang up.
+  /// Gives the peer hardly any more time to hang up.
   void hurry() { hurried_ = true; }
 
  private:
-  /// Lets gRPC work for so long at most; false: nothing came.
-  bool turn(std::chrono::milliseconds at_most, bool& success);
+  /// Lets gRPC work for at most this long. Returns false if nothing happened.
+  bool run_once(std::chrono::milliseconds at_most, bool& success);
 
   std::atomic<bool> hurried_{false};
-  base::FileHandle watch_;  ///< the connection's socket once more: gRPC does not tell when it has closed its own
+  base::FileHandle
+      watch_;  ///< another handle of the connection's socket: gRPC does not tell when it has closed its own
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;

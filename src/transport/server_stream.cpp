@@ -7,7 +7,7 @@
 namespace lockstep::transport {
 namespace {
 
-constexpr std::chrono::seconds kLastWord{5};  // for the last frames of a stream whose peer is slow to read
+constexpr std::chrono::seconds kLastWord{5};  // time for a slow peer to read the last frames
 
 std::string certificate_of(grpc_call* call) {
   const std::unique_ptr<grpc_auth_context, core::Release<grpc_auth_context_release>> context(

@@ -10,16 +10,16 @@ namespace lockstep::transport {
 
 class ServerStream final : public CallStream {
  public:
-  /// `tls`: the peer has shown a certificate.
+  /// `tls`: the peer has shown a certificate
   ServerStream(core::CallPtr call, core::QueuePtr queue, base::FileHandle socket, bool tls, const Options& options);
   ~ServerStream() override { finish("the server closed the stream"); }
 
-  /// Tells the client that it is accepted; does not wait. `read`: also asks for its first frame.
+  /// Tells the client that it is accepted, without waiting. `read`: also asks for its first frame.
   void begin(bool read);
-  /// Whether the first frame has come, or never will. Does not wait.
+  /// True if the first frame has arrived or never will. Does not wait.
   bool first_frame_ended() { return read_ended(); }
   [[nodiscard]] bool has_first_frame() const { return has_message(); }
-  /// The last word to the peer, once; after it nothing is under way. Empty: all went well.
+  /// Sends the final status to the peer, once. Nothing is in flight afterwards. An empty text means success.
   void finish(const std::string& failure);
 
   std::string why_ended(bool reading) override;
@@ -29,11 +29,11 @@ class ServerStream final : public CallStream {
   void close_writes() override {}
 
  private:
-  bool under_way_ = false;  ///< begun, not finished
+  bool under_way_ = false;  ///< true between begin() and finish()
   int closed_early_ = 0;
   grpc_metadata accepted_{};
   bool tls_;
-  std::string certificate_;  ///< the peer's, PEM
+  std::string certificate_;  ///< the peer's certificate, PEM
   std::function<void()> on_admit_;
 };
 

@@ -33,7 +33,7 @@ struct FreeAddress {
 };
 using AddressPtr = std::unique_ptr<addrinfo, FreeAddress>;
 
-/// Null where the address cannot be resolved; then `why` says why.
+/// Resolves an address. Returns null and the reason in `why` if that fails.
 AddressPtr resolve(const std::string& address, int flags, std::string& why) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) {
@@ -55,7 +55,7 @@ base::FileHandle make_socket(const addrinfo& address) {
   return base::FileHandle(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// Of a TCP connection; 0: there was one, EINPROGRESS: no answer.
+/// Tries a TCP connection. Returns 0 if it succeeds, EINPROGRESS if there is no answer, else the error.
 int connect_error(const addrinfo& address) {
   const base::FileHandle socket = make_socket(address);
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
@@ -74,7 +74,7 @@ void set_option(int socket, int level, int option, int value) {
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
-/// "127.0.0.1:4000", also where an IPv6 socket speaks IPv4; empty where it is no such socket.
+/// Returns "127.0.0.1:4000", also if an IPv6 socket speaks IPv4; empty if it is not such a socket.
 std::string name_of(int socket, NameFunction function) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
@@ -114,7 +114,7 @@ base::FileHandle Listener::accept(int& error) {
   base::FileHandle accepted(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   error = accepted.open() ? 0 : errno;
   rlimit files{};
-  // gRPC needs some more for a connection, and ends the process where it gets none.
+  // gRPC needs a few more files for a connection, and ends the process if it gets none.
   if (accepted.open() && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
       static_cast<rlim_t>(accepted.get()) + kSpareFiles > files.rlim_cur) {
     error = EMFILE;
@@ -135,7 +135,7 @@ std::string why_unreachable(const std::string& address) {
   if (!found) return fmt::format("the host cannot be found: {}", why);
   const int error = connect_error(*found);
   if (error == EINPROGRESS) return "the host does not answer";
-  if (error == ECONNREFUSED) return "connection refused: nobody listens there";
+  if (error == ECONNREFUSED) return "connection refused: no process listens there";
   return error == 0 ? "" : std::strerror(error);
 }
 
@@ -155,7 +155,7 @@ base::FileHandle find_connection(const std::string& local, const std::string& re
     const int fd = std::stoi(entry.path().filename());
     if (!matches(fd)) continue;
     base::FileHandle handle(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (handle.open() && matches(handle.get())) return handle;  // the number may have passed to another file meanwhile
+    if (handle.open() && matches(handle.get())) return handle;  // the number may have been reused meanwhile
   }
   return {};
 }

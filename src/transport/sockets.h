@@ -1,4 +1,4 @@
-// TCP sockets: listening, and why an address cannot be reached. Internal.
+// TCP sockets: listening, and reasons why an address cannot be reached. Internal.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace lockstep::transport {
 
 class Listener {
  public:
-  /// At "host:port", "[::1]:port"; port 0: any free one. Throws IoError naming the address and the reason.
+  /// Listens at "host:port" or "[::1]:port"; port 0: any free one. Throws IoError naming the address and the reason.
   explicit Listener(const std::string& address);
 
   [[nodiscard]] int port() const { return port_; }
 
-  /// To wait for connections.
+  /// Socket to poll for connections.
   [[nodiscard]] int socket() const { return socket_.get(); }
-  /// A connection that waits, without waiting for one; else `error` says why there is none.
+  /// Accepts a pending connection without waiting. If there is none, `error` says why.
   base::FileHandle accept(int& error);
 
  private:
@@ -24,15 +24,15 @@ class Listener {
   int port_ = 0;
 };
 
-/// "127.0.0.1:4000": the other end of a connection.
+/// Returns the other end of a connection: "127.0.0.1:4000".
 std::string peer_of(int socket);
 
-/// The system's reason why no TCP connection to "host:port" can be had; empty where one can. Takes a fraction of a
+/// Returns the system's reason why "host:port" cannot be reached over TCP; empty if it can. Takes a fraction of a
 /// second at most.
 std::string why_unreachable(const std::string& address);
 
-/// This process's connection between two addresses, as one more handle of its socket: gRPC does not give out those
-/// that it makes. None where there is no such connection (an address was translated on the way).
+/// Finds this process's connection between two addresses and returns another handle of its socket; gRPC does not give
+/// out its sockets. Returns none if there is no such connection (for instance, behind address translation).
 base::FileHandle find_connection(const std::string& local, const std::string& remote);
 
 }  // namespace lockstep::transport

@@ -31,12 +31,13 @@ void to_wire(const data::Plan& plan, Plan& to) {
 
 data::PassPart from_wire(const PassPart& part) {
   data::PassPart made{part.pass(), {}};
-  if (part.pass() < 0 || part.bounds_size() % 2 != 0) throw DataError("a part of a pass without an end");
+  if (part.pass() < 0 || part.bounds_size() % 2 != 0)
+    throw DataError("part of a pass: a range has no end, or the pass is negative");
   int64_t last = -1;
   for (int i = 0; i < part.bounds_size(); i += 2) {
     const base::Range range{part.bounds(i), part.bounds(i + 1)};
     if (range.begin <= last || range.end <= range.begin) {
-      throw DataError(fmt::format("positions {} to {} of a pass after {}", range.begin, range.end, last));
+      throw DataError(fmt::format("part of a pass: positions {} to {} come after {}", range.begin, range.end, last));
     }
     last = range.end;
     made.ranges.push_back(range);
@@ -47,12 +48,14 @@ data::PassPart from_wire(const PassPart& part) {
 data::Remainder from_wire(const Remainder& data) {
   data::Remainder made;
   made.next_pass = data.next_pass();
-  if (data.next_pass() < 0) throw DataError(fmt::format("pass {} of the data", data.next_pass()));
+  if (data.next_pass() < 0)
+    throw DataError(fmt::format("next pass of the data is {}; 0 or more is allowed", data.next_pass()));
   int64_t last = -1;
   for (const PassPart& part : data.parts()) {
     made.parts.push_back(from_wire(part));
     if (part.pass() <= last || part.pass() >= data.next_pass()) {
-      throw DataError(fmt::format("part of pass {} after {}, before {}", part.pass(), last, data.next_pass()));
+      throw DataError(fmt::format("part of pass {} is out of order: after pass {}, before pass {}", part.pass(), last,
+                                  data.next_pass()));
     }
     last = part.pass();
   }
@@ -62,7 +65,7 @@ data::Remainder from_wire(const Remainder& data) {
 data::Plan from_wire(const Plan& plan) {
   if (plan.count() < 1 || plan.index() < 0 || plan.index() >= plan.count() || plan.batch() < 1 || plan.examples() < 1 ||
       plan.rounds_done() < 0) {
-    throw DataError(fmt::format("a data plan for member {} of {}, batch {}, {} examples", plan.index(), plan.count(),
+    throw DataError(fmt::format("invalid data plan: member {} of {}, batch {}, {} examples", plan.index(), plan.count(),
                                 plan.batch(), plan.examples()));
   }
   data::Plan made;

@@ -1,5 +1,5 @@
-// What is left of the data as messages and back. What comes from the network is checked: from_wire answers what makes
-// no sense with a DataError. Free functions; any thread.
+// Converts the data that is left to messages and back. from_wire checks messages from the network and throws DataError
+// for invalid ones. Free functions; any thread.
 #pragma once
 
 #include "cluster.pb.h"

@@ -14,24 +14,25 @@ namespace {
 
 using transport::Element;
 
-constexpr size_t kLargeBytes = 512 << 10;  ///< of a frame: then it is part of what no cache holds
+constexpr size_t kLargeBytes =
+    512 << 10;  ///< frame size from which the elements are part of a tensor that no cache holds
 
-/// Bytes of a frame's elements; checked against its payload.
+/// Returns the bytes of a frame's elements, checked against its payload.
 size_t element_bytes(const transport::Frame& frame) {
   const transport::Header& header = frame.header;
   if (header.count == 0) return 0;
   if (header.element < static_cast<uint32_t>(Element::kFloat32) ||
       header.element > static_cast<uint32_t>(Element::kFloat16)) {
-    throw DataError(fmt::format("elements of unknown type {}", header.element));
+    throw DataError(fmt::format("frame with elements of unknown type {}", header.element));
   }
   const size_t each = transport::bytes_of(static_cast<Element>(header.element));
   if (header.count > frame.payload_size() / each) {
-    throw DataError(fmt::format("{} elements in a frame of {} bytes", header.count, frame.payload_size()));
+    throw DataError(fmt::format("{} elements do not fit into a frame of {} bytes", header.count, frame.payload_size()));
   }
   return header.count * each;
 }
 
-/// Bytes [begin, begin + to.size()) of the payload.
+/// Copies bytes [begin, begin + to.size()) of the payload.
 void copy_part(const transport::Frame& frame, size_t begin, std::span<std::byte> to) {
   const bool large = to.size() >= kLargeBytes;
   for (std::span<const std::byte> piece : frame.pieces()) {
@@ -110,7 +111,8 @@ size_t take_elements(const transport::Frame& frame, std::span<float> to) {
   const size_t bytes = element_bytes(frame);
   const transport::Header& header = frame.header;
   if (header.offset > to.size() || header.count > to.size() - header.offset) {
-    throw DataError(fmt::format("elements {}+{} of {}", header.offset, header.count, to.size()));
+    throw DataError(fmt::format("frame with {1} elements from {0} on does not fit: there are {2}", header.offset,
+                                header.count, to.size()));
   }
   const std::span<float> place = to.subspan(header.offset, header.count);
   if (place.empty()) return 0;

@@ -1,5 +1,5 @@
-// How processes of a cluster know that another one lives: heartbeats, and a number that tells one life of a role from
-// the next.
+// How processes of a cluster know that a peer is alive: heartbeats, and a number that differs between two lives of a
+// role.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,9 @@ namespace lockstep::wire {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{1000};
-constexpr std::chrono::milliseconds kSilence{5000};  ///< without a heartbeat: dead
-constexpr std::chrono::milliseconds kPause{3000};    ///< between two looks: this process itself was stopped
+constexpr std::chrono::milliseconds kSilence{5000};  ///< time without a heartbeat after which a peer is dead
+/// Time between two checks after which this process itself must have been stopped.
+constexpr std::chrono::milliseconds kPause{3000};
 
 inline uint64_t new_incarnation() {
   std::random_device device;

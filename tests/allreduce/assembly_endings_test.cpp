@@ -1,4 +1,4 @@
-// The rules by which members end together, and what those hear who come when all is over.
+// Rules by which members end together, and answers to members that join too late.
 #include <gmock/gmock.h>
 
 #include "allreduce/assembly_support.h"
@@ -16,12 +16,12 @@ TEST(Closing, TheLowestLeadsAndTheOthersHearOfTheEnd) {
   EXPECT_EQ(world.assembly(0).leader(world.now()), 0);
   EXPECT_EQ(world.assembly(1).leader(world.now()), 0);
   EXPECT_FALSE(world.assembly(1).knows_end());
-  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  EXPECT_FALSE(world.assembly(0).may_leave(world.now()));
   world.assembly(0).end(world.now());
   world.pass(1);
   EXPECT_TRUE(world.assembly(1).knows_end());
   EXPECT_TRUE(world.assembly(2).knows_end());
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).may_go(world.now()));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).may_leave(world.now()));
 }
 
 TEST(Closing, WhenTheLeaderDiesTheNextOneLeads) {
@@ -86,10 +86,10 @@ TEST(Closing, TheLeaderWaitsForOneThatDiedJustNowAndMayComeBack) {
   form_broken(world);
   world.assembly(0).close(world.now());
   world.assembly(0).end(world.now());
-  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  EXPECT_FALSE(world.assembly(0).may_leave(world.now()));
   world.start(1);
   world.pass(1);
-  EXPECT_TRUE(world.assembly(0).may_go(world.now())) << "it has heard";
+  EXPECT_TRUE(world.assembly(0).may_leave(world.now())) << "it has heard";
   world.form(1);
   EXPECT_TRUE(world.assembly(1).over());
 }
@@ -99,7 +99,7 @@ TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
   world.assembly(0).close(world.now());
   world.assembly(0).end(world.now());
   world.pass(1);
-  EXPECT_FALSE(world.assembly(0).may_go(world.now())) << "worker:1 has not finished";
+  EXPECT_FALSE(world.assembly(0).may_leave(world.now())) << "worker:1 has not finished";
   world.kill(0);
   EXPECT_EQ(world.assembly(1).broken(), "");
   world.pass(3);
@@ -111,7 +111,7 @@ TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
 TEST(Closing, OfAGroupThatWasLeftBehindEndsNobodyElse) {
   World world = running(2, rules(1));
   world.cut(0, 1);
-  world.form(1);  // the other one is stopped, and knows of nothing
+  world.form(1);  // the other one is stopped and knows nothing of it
   world.settle();
   ASSERT_TRUE(world.running(1));
   world.assembly(0).close(world.now(), true);
@@ -132,19 +132,19 @@ TEST(Closing, TheLeaderWaitsAWhileForOneThatHasNotComeYet) {
   ASSERT_TRUE(world.running(0));
   world.assembly(0).close(world.now());
   world.assembly(0).end(world.now());
-  EXPECT_FALSE(world.assembly(0).may_go(world.now()));
+  EXPECT_FALSE(world.assembly(0).may_leave(world.now()));
   world.pass(10);
-  EXPECT_TRUE(world.assembly(0).may_go(world.now()));
+  EXPECT_TRUE(world.assembly(0).may_leave(world.now()));
 }
 
 TEST(Interrupt, OfOneEndsAllOfItsGroup) {
   World world = running(3, rules(1));
   world.form(1);
   world.assembly(1).withdraw(true);
-  EXPECT_FALSE(world.assembly(1).parted()) << "nobody has heard of it";
+  EXPECT_FALSE(world.assembly(1).all_informed()) << "nobody has heard of it";
   world.pass(1);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).interrupted()) << i;
-  EXPECT_TRUE(world.assembly(1).parted());
+  EXPECT_TRUE(world.assembly(1).all_informed());
 }
 
 TEST(Interrupt, OfOneOutsideEndsNobodyElse) {
@@ -154,7 +154,7 @@ TEST(Interrupt, OfOneOutsideEndsNobodyElse) {
   world.start(2);
   world.form(2);
   world.assembly(2).withdraw(true);
-  EXPECT_TRUE(world.assembly(2).parted()) << "there is nobody to tell";
+  EXPECT_TRUE(world.assembly(2).all_informed()) << "there is nobody to tell";
   world.pass(1);
   EXPECT_FALSE(world.assembly(0).interrupted() || world.assembly(1).interrupted());
 }
@@ -173,13 +173,13 @@ TEST(Interrupt, IsToldToWhoComesAfterTheEnd) {
 
 TEST(Foremost, IsTheFirstOfTheGroupWhoIsLeft) {
   World world = running(3);
-  EXPECT_TRUE(world.assembly(0).foremost());
-  EXPECT_FALSE(world.assembly(1).foremost());
+  EXPECT_TRUE(world.assembly(0).first_survivor());
+  EXPECT_FALSE(world.assembly(1).first_survivor());
   world.kill(0);
-  EXPECT_TRUE(world.assembly(1).foremost());
-  EXPECT_FALSE(world.assembly(2).foremost());
+  EXPECT_TRUE(world.assembly(1).first_survivor());
+  EXPECT_FALSE(world.assembly(2).first_survivor());
   world.start(0);
-  EXPECT_FALSE(world.assembly(0).foremost()) << "another process";
+  EXPECT_FALSE(world.assembly(0).first_survivor()) << "another process";
 }
 
 TEST(Foremost, IsNobodyWithoutWhomTheOthersWentOn) {
@@ -190,11 +190,11 @@ TEST(Foremost, IsNobodyWithoutWhomTheOthersWentOn) {
   ASSERT_TRUE(world.running(1));
   world.form(0);
   world.assembly(0).withdraw(true);
-  EXPECT_FALSE(world.assembly(0).accounted()) << "the other one may have gone on";
+  EXPECT_FALSE(world.assembly(0).all_accounted_for()) << "the other one may have gone on";
   world.heal(0, 1);
-  EXPECT_TRUE(world.assembly(0).accounted());
-  EXPECT_FALSE(world.assembly(0).foremost());
-  EXPECT_TRUE(world.assembly(1).foremost());
+  EXPECT_TRUE(world.assembly(0).all_accounted_for());
+  EXPECT_FALSE(world.assembly(0).first_survivor());
+  EXPECT_TRUE(world.assembly(1).first_survivor());
 }
 
 TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
@@ -205,7 +205,7 @@ TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
   for (int i = 0; i < 3; ++i) world.step(1);
   world.heal(0, 1);
   for (const int i : {0, 1}) world.form(i);
-  // The group is decided, and connected by one of them, when the other is interrupted.
+  // The other is interrupted after the group is decided and one member has connected it.
   while (!world.running(1)) {
     const bool moved = world.deliver([](size_t) { return 0; });
     const bool worked = (!world.at(0).connecting && world.work(0)) || world.work(1);
@@ -214,8 +214,8 @@ TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
   world.at(0).connecting.reset();
   world.assembly(0).withdraw(true);
   world.pass(1);
-  EXPECT_FALSE(world.assembly(0).foremost());
-  EXPECT_TRUE(world.assembly(1).foremost());
+  EXPECT_FALSE(world.assembly(0).first_survivor());
+  EXPECT_TRUE(world.assembly(1).first_survivor());
   EXPECT_TRUE(world.assembly(1).interrupted());
 }
 

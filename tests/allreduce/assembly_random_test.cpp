@@ -1,6 +1,6 @@
-// Thousands of histories of members that start, form, train, die, are cut off and come back, with messages that take
-// their time. Whatever the order: nobody is in two groups of one number, all of a group were told the same, and once
-// everyone can reach everyone and wants to train, a group of all stands.
+// Thousands of histories of members that start, form, train, die, are cut off and return, with delayed messages. In any
+// order: no member is in two groups of one number, all members of a group know the same, and once all can reach each
+// other and want to train, they form one group.
 #include "allreduce/assembly_support.h"
 
 namespace lockstep::allreduce::elastic::testing {
@@ -62,7 +62,7 @@ class History {
     }
   }
 
-  /// What the exchange does: steps while the group stands, form when it does not or a newcomer waits.
+  /// Acts like the exchange: steps while the group stands, forms when it does not or a new member waits.
   void train(int member) {
     if (!world_.at(member).assembly) return;
     Assembly& assembly = world_.assembly(member);
@@ -96,7 +96,7 @@ class History {
     }
   }
 
-  /// The network heals and everyone is there: they end up in one group.
+  /// The network heals and all members are present: they end up in one group.
   void calm() {
     if (::testing::Test::HasFailure()) return;
     for (int a = 0; a < world_.count(); ++a) {
@@ -116,7 +116,7 @@ class History {
       states += "\nworker:" + std::to_string(i) + " phase " + std::to_string(static_cast<int>(status.phase)) +
                 " group " + std::to_string(status.group.number) + " left " + std::to_string(status.left) + " " +
                 world_.assembly(i).broken();
-      for (const Say& say : world_.at(i).says) states += "\n    " + say.text;
+      for (const LogLine& line : world_.at(i).log_lines) states += "\n    " + line.text;
     }
     FAIL() << "no group of all:" << states;
   }

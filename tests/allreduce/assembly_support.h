@@ -1,6 +1,6 @@
-// Members of a cluster as plain logic: one Assembly each, messages that travel in order between any two, connections
-// that break and come back, processes that die, and a clock that the test moves. Each member's engine connects when all
-// of a decided group have begun to.
+// Members of a cluster as plain logic: one Assembly each, messages in order between any two, connections that break and
+// return, processes that die, and a clock that the test moves. Each member's engine connects when all members of a
+// decided group have begun to connect.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ namespace lockstep::allreduce::elastic::testing {
 class World {
  public:
   struct Member {
-    std::unique_ptr<Assembly> assembly;  ///< null: it is dead
+    std::unique_ptr<Assembly> assembly;  ///< null: dead
     uint64_t incarnation = 0;
     Standing standing;
     std::optional<Decision> connecting;
     uint64_t connecting_since = 0;
-    std::vector<Say> says;
+    std::vector<LogLine> log_lines;
     uint64_t forms = 0;
   };
 
@@ -45,7 +45,7 @@ class World {
   [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] double now() const { return now_; }
 
-  /// A process, connected with all that it can reach.
+  /// Starts a process and connects it with all that it can reach.
   void start(int member) {
     AssemblyRules rules = rules_;
     rules.me = member;
@@ -67,38 +67,38 @@ class World {
     for (int i = 0; i < count(); ++i) form(i);
   }
 
-  /// kill -9: others see the connection close; `certain`: and that nobody listens there.
-  void kill(int member, bool certain = true) {
+  /// Acts like kill -9: others see the connection close; `confirmed`: and that its address refuses connections.
+  void kill(int member, bool confirmed = true) {
     at(member).assembly.reset();
     at(member).connecting.reset();
     for (int other = 0; other < count(); ++other) {
       sever(member, other, "connection closed");
-      if (certain && at(other).assembly) {
-        assembly(other).certain(member, now_);
+      if (confirmed && at(other).assembly) {
+        assembly(other).peer_confirmed_dead(member, now_);
         collect(other);
       }
     }
   }
-  /// The connection between two breaks, on both sides; what was on its way is gone.
+  /// Breaks the connection between two, on both sides; messages in flight are lost.
   void sever(int a, int b, const std::string& why = "no heartbeat for 5.0 s") {
     if (connected_.erase(std::minmax(a, b)) == 0) return;
     wires_[{a, b}].clear();
     wires_[{b, a}].clear();
     for (const auto& [me, other] : {std::pair(a, b), std::pair(b, a)}) {
       if (!at(me).assembly) continue;
-      assembly(me).lost(other, why, now_);
+      assembly(me).peer_lost(other, why, now_);
       collect(me);
     }
   }
-  /// Both see each other again, unless the network between them is cut.
+  /// Connects two members unless the network between them is cut.
   void join(int a, int b) {
     if (a == b || !at(a).assembly || !at(b).assembly || cut_.contains(std::minmax(a, b))) return;
     if (!connected_.insert(std::minmax(a, b)).second) return;
     const MemberStatus of_a = assembly(a).status();
     const MemberStatus of_b = assembly(b).status();
-    assembly(a).arrived(b, of_b, now_);
+    assembly(a).peer_connected(b, of_b, now_);
     collect(a);
-    assembly(b).arrived(a, of_a, now_);
+    assembly(b).peer_connected(a, of_a, now_);
     collect(b);
   }
   void cut(int a, int b) {
@@ -110,7 +110,7 @@ class World {
     join(a, b);
   }
 
-  /// Delivers one message of some pair; false: there is none.
+  /// Delivers one message of some pair; returns false if there is none.
   bool deliver(const std::function<size_t(size_t)>& pick) {
     std::vector<std::pair<int, int>> full;
     for (const auto& [pair, queue] : wires_) {
@@ -121,12 +121,12 @@ class World {
     const Message message = wires_[pair].front();
     wires_[pair].pop_front();
     if (at(pair.second).assembly) {
-      assembly(pair.second).take(pair.first, message, now_);
+      assembly(pair.second).receive(pair.first, message, now_);
       collect(pair.second);
     }
     return true;
   }
-  /// Everything that needs no more time.
+  /// Does everything that needs no more time.
   void settle() {
     for (int i = 0; i < 100000; ++i) {
       const bool moved = deliver([](size_t) { return 0; });
@@ -157,7 +157,7 @@ class World {
     }
   }
 
-  /// What the training thread does inside form(). True: something.
+  /// Does the training thread's work inside form(). Returns true if there was some.
   bool work(int member) {
     if (!at(member).assembly) return false;
     Member& m = at(member);
@@ -185,9 +185,9 @@ class World {
     return any;
   }
 
-  /// By id: what those who were connected in it got told.
+  /// by group id: the decision that each connected member received
   std::map<uint64_t, std::map<int, Decision>> formed;
-  /// A step that all of the group make; and calls form where a newcomer waits.
+  /// Makes a step of the whole group; calls form if a new member waits.
   void step(int member) {
     at(member).standing.live = true;
     ++at(member).standing.step;
@@ -201,12 +201,12 @@ class World {
     return at(member).assembly && assembly(member).phase() == MemberPhase::running && assembly(member).broken().empty();
   }
   std::function<void(int)> on_collect;
-  std::set<int> unconnectable;  ///< the engine fails for groups with them
+  std::set<int> unconnectable;  ///< the engine fails for groups with these members
 
  private:
   bool connect(int member) {
     Member& m = at(member);
-    // An engine needs everyone of the group to have begun, or to be done already.
+    // The engine needs all members of the group to be connecting or connected.
     for (const Seat& seat : m.connecting->group.seats) {
       const Member& other = at(seat.member);
       const bool same = other.assembly && other.incarnation == seat.incarnation;
@@ -232,7 +232,7 @@ class World {
 
   void collect(int member) {
     Member& m = at(member);
-    for (Say& say : m.assembly->take_says()) m.says.push_back(std::move(say));
+    for (LogLine& line : m.assembly->take_log_lines()) m.log_lines.push_back(std::move(line));
     for (Send& send : m.assembly->take_sends()) {
       for (int to = 0; to < count(); ++to) {
         if (send.to >= 0 && send.to != to) continue;
@@ -258,7 +258,7 @@ inline AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
   return rules;
 }
 
-/// A cluster whose members run in one group, some steps on.
+/// A cluster whose members run in one group, after some steps.
 inline World running(int count, const AssemblyRules& r = {}) {
   World world(count, r);
   world.start_all();

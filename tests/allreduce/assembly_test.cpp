@@ -1,4 +1,4 @@
-// The rules by which members agree on a group, one by one.
+// Rules by which members agree on a group, one test each.
 #include <gmock/gmock.h>
 
 #include "allreduce/assembly_support.h"
@@ -34,8 +34,8 @@ TEST(Start, WaitsForWhoeverIsMissing) {
   world.form(1);
   world.pass(59);
   EXPECT_FALSE(world.running(0));
-  ASSERT_FALSE(world.at(0).says.empty());
-  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("worker:2 at h:2 (has not come)"));
+  ASSERT_FALSE(world.at(0).log_lines.empty());
+  EXPECT_THAT(world.at(0).log_lines.back().text, HasSubstr("worker:2 at h:2 (has not come)"));
   world.start(2);
   world.form(2);
   world.settle();
@@ -99,7 +99,7 @@ TEST(Death, SurvivorsGoOnFromTheSameStepWithoutATransfer) {
   const Decision& told = world.formed[world.assembly(0).group().id].at(2);
   EXPECT_FALSE(told.transfer);
   EXPECT_EQ(told.standing.step, 1U);
-  EXPECT_EQ(world.assembly(0).announced(), "group 2 of worker:0, worker:2 goes on from step 1, without worker:1");
+  EXPECT_EQ(world.assembly(0).announced(), "group 2 of worker:0, worker:2 continues from step 1, without worker:1");
 }
 
 TEST(Death, OfTheLeaderMovesItsDutiesToTheNext) {
@@ -139,7 +139,7 @@ TEST(Death, BeingSlowIsNotBeingDead) {
   world.settle();
   world.pass(30);
   EXPECT_FALSE(world.running(0)) << "worker:2 has not come yet, and is not dead";
-  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("worker:2 at h:2 to leave group 1"));
+  EXPECT_THAT(world.at(0).log_lines.back().text, HasSubstr("worker:2 at h:2 to leave group 1"));
   world.form(2);
   world.settle();
   EXPECT_THAT(world.members_of(0), ElementsAre(0, 2));
@@ -201,7 +201,7 @@ TEST(Quorum, TheSmallerPartOfABrokenNetworkWaits) {
   EXPECT_THAT(world.members_of(2), ElementsAre(2, 3, 4));
   EXPECT_TRUE(world.running(2));
   EXPECT_FALSE(world.running(0));
-  EXPECT_THAT(world.at(0).says.back().text, HasSubstr("more than half are needed, worker:0, worker:1 are here"));
+  EXPECT_THAT(world.at(0).log_lines.back().text, HasSubstr("more than half are needed, worker:0, worker:1 are here"));
 }
 
 TEST(Quorum, OfTwoHalvesThatWithTheLowestGoesOn) {
@@ -222,11 +222,11 @@ TEST(Quorum, TheCertainlyDeadDoNotCount) {
   form_broken(world);
   world.pass(10);
   EXPECT_FALSE(world.running(2)) << "one of three";
-  world.assembly(2).certain(0, world.now());
+  world.assembly(2).peer_confirmed_dead(0, world.now());
   world.pass(1);
   EXPECT_FALSE(world.running(2)) << "one of two, and not the lowest";
   world.kill(1);
-  world.assembly(2).certain(1, world.now());
+  world.assembly(2).peer_confirmed_dead(1, world.now());
   world.pass(1);
   EXPECT_TRUE(world.running(2)) << "all others are dead";
 }
@@ -237,7 +237,7 @@ TEST(Quorum, OneOfTwoGoesOnOnlyWhereTheOtherIsDeadForCertain) {
   form_broken(world);
   world.pass(10);
   EXPECT_FALSE(world.running(1)) << "worker:0 may be on the other side of a broken network";
-  world.assembly(1).certain(0, world.now());
+  world.assembly(1).peer_confirmed_dead(0, world.now());
   world.pass(1);
   EXPECT_TRUE(world.running(1));
 }
@@ -269,7 +269,7 @@ TEST(Quorum, FewerThanMinWorkersWait) {
   form_broken(world);
   world.pass(30);
   EXPECT_FALSE(world.running(2));
-  EXPECT_THAT(world.at(2).says.back().text, HasSubstr("2 members are needed"));
+  EXPECT_THAT(world.at(2).log_lines.back().text, HasSubstr("2 members are needed"));
 }
 
 TEST(Joiner, IsLetInAtTheNextStepAndGetsTheState) {
@@ -293,7 +293,7 @@ TEST(Joiner, IsLetInAtTheNextStepAndGetsTheState) {
   EXPECT_EQ(told.source, 0);
   EXPECT_TRUE(told.transfer);
   EXPECT_EQ(told.standing.step, 2U);
-  EXPECT_THAT(world.assembly(0).announced(), HasSubstr("with worker:1 anew"));
+  EXPECT_THAT(world.assembly(0).announced(), HasSubstr("now with worker:1"));
 }
 
 TEST(Joiner, WithTheLowestNumberDoesNotProposeOverThoseWhoTrain) {
@@ -371,7 +371,7 @@ TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
   world.settle();
   EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
   for (const int i : {0, 1}) world.step(i);
-  // It goes on: sees its connections closed, and connects again.
+  // It continues, sees its connections closed, and connects again.
   EXPECT_NE(world.assembly(2).broken(), "");
   for (const int b : {0, 1}) world.join(2, b);
   world.form(2);
@@ -389,7 +389,7 @@ TEST(Return, OfAStoppedMemberIsThatOfAJoiner) {
 TEST(Return, WithAStepOfAnotherHistoryStillGetsTheState) {
   World world = running(3);
   for (const int b : {0, 1}) world.sever(2, b);
-  world.step(2);  // it had all of the step when the others gave it up
+  world.step(2);  // it had received all of the step when the others gave it up
   for (const int i : {0, 1}) world.form(i);
   world.settle();
   for (const int i : {0, 1}) world.step(i);  // the same step, without it
@@ -427,7 +427,7 @@ TEST(HealedNetwork, TheSmallerGroupMakesWay) {
   EXPECT_THAT(world.members_of(0), ElementsAre(0, 1));
   EXPECT_THAT(world.members_of(4), ElementsAre(2, 3, 4));
   for (int i = 0; i < 5; ++i) world.step(i);
-  for (const int i : {0, 1}) world.step(i);  // though it has come further
+  for (const int i : {0, 1}) world.step(i);  // although it has made more steps
   for (const int a : {0, 1}) {
     for (const int b : {2, 3, 4}) world.heal(a, b);
   }
@@ -459,9 +459,9 @@ TEST(Promise, IsGivenForNoNumberThatItHasLeft) {
   World world = running(3);
   world.form(1);
   const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
-  world.assembly(1).take(0, Proposal{1, seats}, world.now());
+  world.assembly(1).receive(0, Proposal{1, seats}, world.now());
   EXPECT_FALSE(world.assembly(1).take_preparation()) << "it was in group 1 and has left it";
-  world.assembly(1).take(0, Proposal{2, seats}, world.now());
+  world.assembly(1).receive(0, Proposal{2, seats}, world.now());
   EXPECT_TRUE(world.assembly(1).take_preparation());
 }
 
@@ -470,12 +470,12 @@ TEST(Promise, IsGivenToOneProposerAtATime) {
   world.form(1);
   const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
   const std::vector<Seat> others{{1, world.at(1).incarnation}, {2, world.at(2).incarnation}};
-  world.assembly(1).take(0, Proposal{2, seats}, world.now());
+  world.assembly(1).receive(0, Proposal{2, seats}, world.now());
   ASSERT_TRUE(world.assembly(1).take_preparation());
-  world.assembly(1).take(2, Proposal{3, others}, world.now());
+  world.assembly(1).receive(2, Proposal{3, others}, world.now());
   EXPECT_FALSE(world.assembly(1).take_preparation());
-  world.assembly(1).take(0, Refusal{2}, world.now());
-  world.assembly(1).take(2, Proposal{4, others}, world.now());
+  world.assembly(1).receive(0, Refusal{2}, world.now());
+  world.assembly(1).receive(2, Proposal{4, others}, world.now());
   const auto wanted = world.assembly(1).take_preparation();
   ASSERT_TRUE(wanted) << "worker:0 gave its proposal up";
   EXPECT_EQ(wanted->number, 4U);
@@ -490,10 +490,10 @@ TEST(Nonsense, IsIgnored) {
   decision.group = {7, 8, {{0, 1}, {1, 2}}};
   decision.addresses = {"a", "b"};
   decision.source = 5;
-  member.take(0, decision, world.now());
-  member.take(0, Acceptance{9, "a", {}, 0}, world.now());
-  member.take(0, Refusal{1}, world.now());
-  member.take(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
+  member.receive(0, decision, world.now());
+  member.receive(0, Acceptance{9, "a", {}, 0}, world.now());
+  member.receive(0, Refusal{1}, world.now());
+  member.receive(0, Proposal{5, {{0, 1}, {2, 3}}}, world.now());
   EXPECT_EQ(member.phase(), MemberPhase::running);
   EXPECT_EQ(member.group(), before.group);
   EXPECT_EQ(member.broken(), "");

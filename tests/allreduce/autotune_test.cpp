@@ -15,7 +15,7 @@ constexpr size_t kMegabyte = size_t{1} << 20;
 constexpr size_t kAlexnet = 244 * 1000 * 1000;
 constexpr size_t kDefault = 25 * kMegabyte;
 
-/// Trains until the choice is made; `cost` gets the bucket size and the step.
+/// Trains until a size is chosen; `cost` receives the bucket size and the step.
 size_t tuned(Autotune& tune, const std::function<double(size_t, size_t)>& cost) {
   size_t steps = 0;
   for (; !tune.done() && steps < 1000; ++steps) tune.step(cost(tune.bucket_bytes(), steps));
@@ -58,7 +58,7 @@ TEST(Autotune, TheFirstStepAfterAChangeDoesNotCount) {
   const auto cost = [&](size_t bytes, size_t) {
     since = bytes == before ? since + 1 : 0;
     before = bytes;
-    // With the first one, bad steps would be half of them.
+    // If the first step counted, half of the steps would be slow.
     return bytes == kMegabyte ? (since < 3 ? 1000.0 : 0.5) : 1.0;
   };
   EXPECT_EQ(tuned(tune, cost), kMegabyte);
@@ -66,7 +66,7 @@ TEST(Autotune, TheFirstStepAfterAChangeDoesNotCount) {
 
 TEST(Autotune, ASlowBeginningDoesNotDecide) {
   Autotune tune(kAlexnet, kDefault);
-  // Everything is slower while caches fill, which is when the default and the next one have their first turn.
+  // All steps are slower while caches fill, during the first turn of the default and the next size.
   const auto cost = [](size_t bytes, size_t step) { return (bytes == kDefault ? 1.0 : 1.1) + (step < 11 ? 0.5 : 0.0); };
   EXPECT_EQ(tuned(tune, cost), kDefault);
 }

@@ -75,7 +75,7 @@ TEST(Buckets, EveryOrderCompletesEachBucketOnceInEveryStep) {
     for (const ParameterRange& parameter : parameters) {
       std::fill_n(final_ones.begin() + static_cast<ptrdiff_t>(parameter.offset), parameter.count, true);
       complete += buckets.announced(parameter);
-      // Exactly those from the end that have all their elements.
+      // Only buckets from the end on with all their elements count.
       const auto gap = std::find(final_ones.rbegin(), final_ones.rend(), false);
       const auto whole = static_cast<size_t>(gap - final_ones.rbegin());
       for (size_t i = 0; i < buckets.size(); ++i) {

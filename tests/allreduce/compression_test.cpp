@@ -26,7 +26,7 @@ std::vector<uint32_t> indices(const std::vector<SparseElement>& elements) {
   return all;
 }
 
-/// By sorting everything.
+/// Finds the largest by sorting everything.
 std::vector<uint32_t> largest(const std::vector<float>& values, size_t k) {
   std::vector<uint32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -71,7 +71,7 @@ TEST(TopK, SendsAtLeastOneAndNothingOfNothing) {
 }
 
 TEST(TopK, EverythingThatIsNotSentIsFedBack) {
-  // Whole numbers, so that sums are exact: what was sent and what is held back are together what came in.
+  // Whole numbers, so sums are exact: sent and held-back elements together equal the input.
   std::minstd_rand random(2);
   constexpr size_t kCount = 500;
   TopK top(kCount, 0.02);

@@ -1,4 +1,4 @@
-// What a member makes of those who are none, or behave as none should.
+// A member's reaction to processes that are not members, or misbehave.
 #include <gmock/gmock.h>
 
 #include "allreduce/elastic/messages.h"
@@ -13,7 +13,7 @@ using testing::Cluster;
 using testing::eventually;
 using ::testing::HasSubstr;
 
-/// What no member sends.
+/// A peer that sends messages which no member sends.
 class Stranger : public Cluster {
  protected:
   std::unique_ptr<transport::Stream> connected(int member) {
@@ -28,7 +28,7 @@ class Stranger : public Cluster {
     made.set_job("the job");
     return made;
   }
-  /// Asked again where the connection was given up before the question was there: a slow machine's.
+  /// Asks again if the connection ended before the question was sent, as on a slow machine.
   std::string answer(const transport::Header& header, const std::string& bytes) {
     std::string said;
     for (int tries = 0; tries < 5; ++tries) {
@@ -82,7 +82,7 @@ TEST_F(Stranger, ThatActsAsAMemberAndSendsNonsenseIsGivenUp) {
     while (stream->read()) {
     }
   }
-  EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(2) + " sent what makes no sense"); }));
+  EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(2) + " sent an invalid message"); }));
   EXPECT_TRUE(advances(0));
 }
 

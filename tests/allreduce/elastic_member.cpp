@@ -1,8 +1,8 @@
-// One member of a training by all-reduce as a process, over Gloo: its state is one number, to which every step adds
-// one, so that state and step must always agree.
+// One member of a training by all-reduce as a process, over Gloo. Its state is one number, to which every step adds
+// one, so state and step must always agree.
 //   elastic_member INDEX MIN-WORKERS ADDRESS...
 // SIGTERM asks all to stop. Lines on standard output: "group NUMBER MEMBER...", "step N" now and then, "led", "ended
-// N", "failed REASON", and those of the membership with "log" before them.
+// N", "failed REASON", and log lines of the membership after the word "log".
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Everyone gets the source's state; false: it did not come.
+/// Transfers the source's state to all; returns false if that failed.
 bool transfer(const allreduce::Formed& formed, float& state) {
   return formed.collective->broadcast(std::as_writable_bytes(std::span(&state, 1)), formed.source).ok();
 }

@@ -1,4 +1,4 @@
-// Members as processes that are killed, stopped and started again.
+// Members as processes that are killed, stopped and restarted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ class Processes : public ::testing::Test {
   struct Member {
     std::unique_ptr<process::Child> child;
     std::vector<std::string> lines;
-    std::vector<std::string> earlier;  ///< of lives before
+    std::vector<std::string> earlier;  ///< lines of earlier lives
     std::string group;                 ///< "0 1 2"
     uint64_t step = 0;
   };
@@ -75,7 +75,7 @@ class Processes : public ::testing::Test {
     }
     return true;
   }
-  /// All of these are in one group and have made some more steps.
+  /// Waits until all of these are in one group and have made more steps.
   bool trains(const std::vector<int>& group) {
     std::string names;
     for (const int index : group) names += (names.empty() ? "" : " ") + std::to_string(index);
@@ -111,7 +111,7 @@ class Processes : public ::testing::Test {
     for (const Member& member : members) text += ::testing::PrintToString(member.lines) + "\n";
     return text;
   }
-  /// Now or a little later: what a member says of another may come after the next group.
+  /// Waits for a line: a member's report about another may come after the next group.
   bool says(int index, const std::string& part) {
     return read_until([&] {
       const auto& lines = at(index).lines;
@@ -122,7 +122,7 @@ class Processes : public ::testing::Test {
 
   int min_workers = 0;
   cluster::Spec spec;
-  std::vector<transport::testing::KeptPort> ports;  ///< while their members are away
+  std::vector<transport::testing::KeptPort> ports;  ///< reserved while their members are away
   std::vector<Member> members;
 };
 

@@ -1,5 +1,5 @@
-// Members as objects of one process, over real sockets on loopback, each with a thread that trains: steps of an
-// all-reduce in which everyone adds one.
+// Members as objects of one process, over real sockets on loopback, each with a thread that trains: all-reduce steps in
+// which each member adds one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,14 +57,14 @@ class Trainee {
   void train() {
     thread_ = std::thread([this] { run(); });
   }
-  /// As if the process were gone: its connections end, and nobody listens at its address. While it makes a group it can
-  /// only be interrupted, which ends the others, too; so it goes when the group is made.
+  /// Acts as if the process had died: its connections end, and its address refuses connections. While it forms a group
+  /// it can only be interrupted, which would end the others, too, so it waits until the group is formed.
   void vanish() {
     leave();
     eventually([this] { return !forming(); });
     stop();
   }
-  /// Until training ended by `finish` of any member.
+  /// Waits until training has ended by `finish` of any member.
   void wait() { thread_.join(); }
 
   std::vector<int> group() {
@@ -90,7 +90,7 @@ class Trainee {
   Lines lines;
 
  private:
-  /// No more groups after this.
+  /// Forms no more groups.
   void leave() {
     const std::lock_guard lock(mutex_);
     gone_ = true;
@@ -111,7 +111,7 @@ class Trainee {
     forming_ = !gone_;
     return forming_;
   }
-  /// Whether there is a group to train in.
+  /// True if there is a group to train in.
   bool has_formed(const base::Result<Formed>& formed) {
     const std::lock_guard lock(mutex_);
     forming_ = false;
@@ -142,7 +142,7 @@ class Trainee {
       if (over) return close();
     }
   }
-  /// True: all agreed to stop.
+  /// Returns true if all agreed to stop.
   bool steps(collective::Collective& collective, Standing& standing, bool rank0) {
     while (!interrupt) {
       std::vector<float> values{1, finish ? 1.0F : 0.0F, rank0 && membership->wants_regroup() ? 1.0F : 0.0F};
@@ -175,7 +175,7 @@ class Trainee {
 
 class Cluster : public ::testing::Test {
  protected:
-  /// Where there is an evaluator, the end waits for it for a while.
+  /// With an evaluator, the end waits for it for a while.
   void make(int count, bool evaluator = false) {
     spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = evaluator, .layout = ""});
     for (const std::string& address : spec.workers) ports.emplace_back(base::parse_address(address).port);
@@ -198,7 +198,7 @@ class Cluster : public ::testing::Test {
     for (size_t i = 0; i < members.size(); ++i) start(static_cast<int>(i));
   }
   Trainee& at(int member) { return *members[static_cast<size_t>(member)]; }
-  /// Everyone of the group is in it and makes steps.
+  /// Waits until all of these are in one group and make steps.
   bool trains(const std::vector<int>& group) {
     return eventually([&] {
              return std::all_of(group.begin(), group.end(), [&](int member) { return at(member).group() == group; });
@@ -215,7 +215,7 @@ class Cluster : public ::testing::Test {
   }
 
   cluster::Spec spec;
-  std::vector<transport::testing::KeptPort> ports;  ///< while their members are away
+  std::vector<transport::testing::KeptPort> ports;  ///< reserved while their members are away
   FakeEngine engine;
   std::function<void(ElasticOptions&)> change = [](ElasticOptions&) {};
   std::vector<std::unique_ptr<Trainee>> members;

@@ -1,5 +1,5 @@
-// Groups of members over real sockets: how they come about, break, go on and end. What kill -9 and SIGSTOP do to
-// processes is in elastic_process_test.cpp.
+// Groups of members over real sockets: how they form, break, continue and end. Processes under kill -9 and SIGSTOP are
+// in elastic_process_test.cpp.
 #include <gmock/gmock.h>
 
 #include "allreduce/elastic/checkpoint_follower.h"
@@ -40,7 +40,7 @@ TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
   start_all();
   ASSERT_TRUE(trains({0, 1}));
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    // What is sent is counted when it is on its way; the other one may have it by then.
+    // Bytes are counted when they are sent; the other member may have received them by then.
     EXPECT_TRUE(eventually([&] {
       const base::TrafficMeter::Totals there = meters[1 - i].totals();
       const base::TrafficMeter::Totals here = meters[i].totals();
@@ -49,7 +49,7 @@ TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
     EXPECT_GE(meters[i].totals().sent_messages, 3U) << "a greeting, where it stands, a group";
     EXPECT_GE(meters[i].totals().received_messages, 3U);
   }
-  members.clear();  // before the meters
+  members.clear();  // before the meters, which they use
 }
 
 TEST_F(Cluster, GoesOnWithoutItsLeader) {
@@ -139,9 +139,9 @@ TEST_F(Cluster, WhereOneIsEnoughAnInterruptEndsAllNevertheless) {
   make(3);
   start_all();
   ASSERT_TRUE(trains({0, 1, 2}));
-  at(0).interrupt = true;  // its step is not made: it leaves while the next group is made
+  at(0).interrupt = true;  // its step is not made: it leaves while the next group is formed
   for (int i = 0; i < 3; ++i) at(i).wait();
-  EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while a group was being made"));
+  EXPECT_THAT(at(0).failure(), HasSubstr("interrupted while forming a group"));
   for (const int i : {1, 2}) {
     EXPECT_THAT(at(i).failure(), HasSubstr("another member was interrupted"));
     EXPECT_TRUE(at(i).membership->interrupted());
@@ -166,8 +166,8 @@ TEST_F(Cluster, AMemberOfAnotherJobIsRefusedAndToldWhy) {
   change = [](ElasticOptions& o) { o.job = "another job"; };
   start(1);
   at(1).wait();
-  EXPECT_THAT(at(1).failure(), HasSubstr(name(0) + " refused worker:1: worker:1 trains something else than worker:0"));
-  EXPECT_TRUE(eventually([&] { return at(0).lines.has("worker:1 trains something else than worker:0"); }));
+  EXPECT_THAT(at(1).failure(), HasSubstr(name(0) + " refused worker:1: worker:1 and worker:0 train different things"));
+  EXPECT_TRUE(eventually([&] { return at(0).lines.has("worker:1 and worker:0 train different things"); }));
 }
 
 TEST_F(Cluster, TheRunsNameIsToldToWhoAsks) {
@@ -199,9 +199,9 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   const std::optional<uint64_t> first = follower.next(0, parameters);
   ASSERT_TRUE(first);
   EXPECT_THAT(parameters, ::testing::Each(static_cast<float>(*first)));
-  EXPECT_EQ(at(0).membership->evaluators_word(), train::StopReason::none);
+  EXPECT_EQ(at(0).membership->evaluator_stop(), train::StopReason::none);
   follower.stop(train::StopReason::accuracy);
-  EXPECT_EQ(at(0).membership->evaluators_word(), train::StopReason::accuracy);
+  EXPECT_EQ(at(0).membership->evaluator_stop(), train::StopReason::accuracy);
   at(0).vanish();
   ASSERT_TRUE(trains({1}));
   uint64_t step = at(1).step;
@@ -209,7 +209,7 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   ASSERT_TRUE(next);
   EXPECT_GT(*next, step);
   EXPECT_THAT(parameters, ::testing::Each(static_cast<float>(*next)));
-  EXPECT_EQ(at(1).membership->evaluators_word(), train::StopReason::accuracy) << "it is said again";
+  EXPECT_EQ(at(1).membership->evaluator_stop(), train::StopReason::accuracy) << "it is said again";
   at(1).finish = true;
   while (const auto more = follower.next(step, parameters)) step = *more;
   at(1).wait();

@@ -1,4 +1,4 @@
-// Members with keys. Apart from the others: the thread sanitizer does not see what OpenSSL does.
+// Members with keys. Separate from the others, because the thread sanitizer does not see OpenSSL's synchronisation.
 #include "allreduce/elastic_support.h"
 #include "base/temp_dir.h"
 #include "cluster/keys.h"
@@ -42,9 +42,8 @@ TEST_F(Cluster, WithKeysRefusesStrangersAndImpostors) {
   impostor.security = {folder / "keys/n2"};
   const base::Result<std::string> name = ask_run_name(impostor);
   ASSERT_FALSE(name.ok());
-  EXPECT_NE(
-      name.failure().message().find("it says that it is worker:1: its certificate (CN=n2 for worker:2) is not for"),
-      std::string::npos)
+  EXPECT_NE(name.failure().message().find("it claims to be worker:1: its certificate (CN=n2 for worker:2) is not for"),
+            std::string::npos)
       << name.failure().message();
   start(1);
   EXPECT_TRUE(trains({0, 1}));

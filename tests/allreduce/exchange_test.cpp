@@ -1,4 +1,4 @@
-// The exchange by all-reduce, with thread groups of this process as members.
+// The all-reduce exchange, with thread groups of this process as members.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ AllReduceOptions make_options(int members) {
   return options;
 }
 
-/// Members that meet in memory, again and again: a group is made when all who are expected want one.
+/// Members that meet in memory: a group forms when all expected members want one.
 class Meeting {
  public:
   explicit Meeting(std::vector<int> expected) : expected_(std::move(expected)) {}
@@ -52,7 +52,7 @@ class Meeting {
     expected_ = std::move(members);
     changed_.notify_all();
   }
-  /// From the next group on, which the first one is not.
+  /// Adds a member from the next group on.
   void let_in(int member) {
     const base::MutexLock lock(mutex_);
     while (round_ == 0) changed_.wait(mutex_);
@@ -125,24 +125,24 @@ class MeetingMember final : public Membership {
   [[nodiscard]] bool wants_regroup() const override { return meeting_.someone_waits(); }
   base::Result<Parting> close(StopReason /*why*/) override { return member_ == 0 ? Parting::closes : Parting::leaves; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return member_ == 0; }
+  [[nodiscard]] bool first_survivor() const override { return member_ == 0; }
 
  private:
   Meeting& meeting_;
   int member_;
 };
 
-/// One member with parameters of its own.
+/// One member with its own parameters.
 struct Trained {
   Trained(Meeting& meeting, int member, AllReduceOptions options)
       : store(make_store()), exchange(store, std::move(options), std::make_unique<MeetingMember>(meeting, member)) {}
 
-  /// A step in which every gradient of this member is `gradient`.
+  /// Makes a step in which every gradient of this member is `gradient`.
   StepInfo step(float gradient, uint64_t examples = 10) {
     exchange.begin({number, examples, 1});
     std::fill(store.gradients().begin(), store.gradients().end(), gradient);
     if (examples > 0) {
-      // As a backward pass announces them: from the end.
+      // Announced as a backward pass does: from the end.
       exchange.ready({600, 400}, {});
       exchange.ready({0, 600}, {});
     }
@@ -259,7 +259,7 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
     member->step(1.0F);
     if (i == 1) {
       meeting.expect({0, 2});
-      member.reset();  // in the middle of everyone's second step
+      member.reset();  // in the middle of the second step
       return;
     }
     const float before = member->store.values()[3];
@@ -273,10 +273,10 @@ TEST(AllReduceExchange, AStepThatFailsIsMadeAgainByThoseWhoAreLeft) {
     EXPECT_TRUE(info.applied());
     EXPECT_FLOAT_EQ(member->store.values()[3], before - 2.0F);
   });
-  EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is made again")));
+  EXPECT_THAT(said, testing::Contains(HasSubstr("step 2 is repeated")));
 }
 
-/// A group of worker:0 and worker:2, who leaves it at once.
+/// A group of worker:0 and worker:2, which leaves at once.
 class Deserted final : public Membership {
  public:
   base::Result<Formed> form(const Standing& standing) override {
@@ -293,7 +293,7 @@ class Deserted final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
  private:
   bool formed_ = false;
@@ -311,7 +311,7 @@ TEST(AllReduceExchange, ARankThatFailedIsNamedByItsTask) {
   EXPECT_EQ(made.failure().message(), "worker:2: has left the group: nobody is left");
 }
 
-/// A group whose first member, the source, dies when the others wait for its state.
+/// A group whose first member, the source, dies while the others wait for its state.
 class Widowed final : public Membership {
  public:
   Widowed(bool holds, std::atomic<bool>& interrupt) : holds_(holds), interrupt_(interrupt) {}
@@ -335,7 +335,7 @@ class Widowed final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
   Standing after;
 
@@ -361,7 +361,7 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
 
-/// A group of one that makes way for another, which is where this one began.
+/// A group of one that makes way for another, which then starts with this one's state.
 class Dissolved final : public Membership {
  public:
   base::Result<Formed> form(const Standing& standing) override {
@@ -377,7 +377,7 @@ class Dissolved final : public Membership {
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
   void end() override {}
-  [[nodiscard]] bool foremost() const override { return true; }
+  [[nodiscard]] bool first_survivor() const override { return true; }
 
   std::shared_ptr<collective::Collective> collective;
 
@@ -386,7 +386,7 @@ class Dissolved final : public Membership {
   uint64_t number_ = 0;
 };
 
-/// Remembers what it is told, and has kept a state of step `kept`.
+/// Records its calls; the run has a state of step `kept`.
 class KeptRun final : public exchange::RunEvents {
  public:
   explicit KeptRun(uint64_t kept = 0) : kept_(kept) {}
@@ -421,10 +421,10 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   EXPECT_THAT(run.back, ElementsAre(0U));
 }
 
-/// A group of one that breaks, and no other comes of it: a user has ended it.
+/// A group of one that breaks with no next group: a user interrupted it.
 class Ended final : public Membership {
  public:
-  Ended(bool over, bool foremost) : over_(over), foremost_(foremost) {}
+  Ended(bool over, bool first_survivor) : over_(over), first_survivor_(first_survivor) {}
 
   base::Result<Formed> form(const Standing& standing) override {
     if (formed_) return base::Failure{base::FailureKind::interrupted, "another member was interrupted"};
@@ -440,24 +440,24 @@ class Ended final : public Membership {
   void end() override { ended = true; }
   [[nodiscard]] bool over() const override { return over_; }
   [[nodiscard]] bool interrupted() const override { return formed_; }
-  [[nodiscard]] bool foremost() const override { return foremost_; }
+  [[nodiscard]] bool first_survivor() const override { return first_survivor_; }
 
   std::shared_ptr<collective::Collective> collective;
   bool ended = false;
 
  private:
   bool over_;
-  bool foremost_;
+  bool first_survivor_;
   bool formed_ = false;
 };
 
-/// Whether it writes for all in the end, where what is kept is of step `kept`.
-bool writes_in_the_end(bool over, bool foremost, uint64_t kept) {
+/// True if it writes for all in the end; the run has a state of step `kept`.
+bool writes_in_the_end(bool over, bool first_survivor, uint64_t kept) {
   AllReduceOptions options = make_options(1);
   KeptRun run(kept);
   options.events = &run;
   program::ParameterStore store = make_store();
-  auto membership = std::make_unique<Ended>(over, foremost);
+  auto membership = std::make_unique<Ended>(over, first_survivor);
   Ended& group = *membership;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   EXPECT_TRUE(exchange.join());

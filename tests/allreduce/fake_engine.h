@@ -1,5 +1,5 @@
-// An engine of collective operations within one process, for members that are objects of one test: they find each other
-// by made-up addresses. A barrier is all it can do, besides to sum floats; an abort ends both.
+// An engine of collective operations within one process, for members that are objects of one test; they find each other
+// by made-up addresses. It can only sum floats and wait at a barrier; an abort ends both.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace lockstep::allreduce::testing {
 
-/// Where the halves of groups meet.
+/// Meeting place for the halves of groups.
 class FakeEngine {
  public:
   struct Meeting {

@@ -1,4 +1,4 @@
-// Where the time of an exchange by all-reduce goes.
+// Where the time of an all-reduce exchange goes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kParameters = 100000;
 constexpr int kSteps = 10;
 
-/// What two members spent in all, the second of which takes `pause` for each step more than the first.
+/// Returns the total times of two members; each step of the second takes `pause` longer.
 std::vector<exchange::Spent> spent_by_two(const collective::Network* network, std::chrono::milliseconds pause) {
   std::vector<std::shared_ptr<collective::Collective>> group;
   for (auto& member : collective::make_in_process_group(2)) {
@@ -41,7 +41,7 @@ std::vector<exchange::Spent> spent_by_two(const collective::Network* network, st
       EXPECT_GE(spent.transfer, 0.0);
       EXPECT_GT(spent.optimizer, 0.0);
       EXPECT_LE(spent.others + spent.transfer + spent.optimizer, info.wait_seconds + 1e-6) << "parts of finish()";
-      if (i == 0) continue;  // its beginning is not the same for all
+      if (i == 0) continue;  // it does not start at the same time for all
       sums[rank].others += spent.others;
       sums[rank].transfer += spent.transfer;
     }
@@ -52,7 +52,7 @@ std::vector<exchange::Spent> spent_by_two(const collective::Network* network, st
   return sums;
 }
 
-// What else runs on this machine takes time as well: the slowness grows until it outweighs that.
+// Other programs take time as well: the slowness grows until it outweighs them.
 
 TEST(AllReducePhases, ASlowMemberIsWhatTheOthersWaitFor) {
   std::vector<exchange::Spent> spent;

@@ -72,8 +72,8 @@ TEST(ClusterFile, AnErrorNamesFileLineKeyAndValue) {
   EXPECT_EQ(error_of("ps: [a:1]\nworker:\n  - b:1\n  - c\n"),
             "c.yaml:4:5: worker[1]: 'c' has no port; an address is HOST:PORT, for IPv6 [HOST]:PORT");
   EXPECT_EQ(error_of("ps: [a:1]\nworkers: [b:1]\n"), "c.yaml:2:1: unknown key 'workers' (did you mean 'worker'?)");
-  EXPECT_EQ(error_of("layout: PW-X\nhosts: [a, b]\n").substr(0, 52),
-            "c.yaml:1:9: layout: 'PW-X' has a letter that is no r");
+  EXPECT_EQ(error_of("layout: PW-X\nhosts: [a, b]\n").substr(0, 58),
+            "c.yaml:1:9: layout: 'PW-X' has a letter that is not a role");
   EXPECT_THAT(error_of("nodes:\n  - host: a\n    roles: [ps, wrker]\n"),
               HasSubstr("c.yaml:3:17: nodes[0].roles: 'wrker' is not a role (did you mean 'worker'?)"));
   EXPECT_THAT(error_of("ps: [a:1]\nworker: [b:1, A:1]\n"),
@@ -87,8 +87,8 @@ TEST(ClusterFile, WhatIsWrongIsRefused) {
       {"a: [", "not valid YAML"},
       {"worker: a:1\n", "worker: 'a:1' is not a list"},
       {"worker: [[a:1]]\n", "worker[0]: a list is not an address"},
-      {"ps: [a:1]\n", "c.yaml: nobody trains"},
-      {"ps: [a:1]\nworker:\n", "nobody trains"},
+      {"ps: [a:1]\n", "c.yaml: no member trains"},
+      {"ps: [a:1]\nworker:\n", "no member trains"},
       {"chief: [a:1, b:1]\n", "at most one chief"},
       {"chief: [a:1]\nmaster: [b:1]\n", "one role"},
       {"worker: [a:1]\nport: 7\n", "key 'port' does not go with lists of addresses"},
@@ -107,13 +107,13 @@ TEST(ClusterFile, WhatIsWrongIsRefused) {
       {"nodes: [{host: a, roles: [worker, worker], port: 65535}]\n", "no port left"},
       {"nodes: [{host: a, roles: worker, ssh: -oProxyCommand=x}]\n", "is not user@host"},
       {"nodes: [{host: a, roles: worker, ssh: 'a b'}]\n", "is not user@host"},
-      {"nodes: []\n", "nobody trains"},
+      {"nodes: []\n", "no member trains"},
       {"layout: W-W\nhosts: [a]\n", "hosts: has 1 and layout 'W-W' has 2 groups"},
       {"layout: W\n", "layout: needs `hosts:"},
       {"layout: [W]\nhosts: [a]\n", "layout: a list is not a layout"},
       {"layout: W--W\nhosts: [a, b]\n", "empty group"},
       {"layout: W-\nhosts: [a, b]\n", "empty group"},
-      {"layout: SW\nhosts: [a]\n", "no role"},
+      {"layout: SW\nhosts: [a]\n", "not a role"},
       {"layout: CCW\nhosts: [a]\n", "at most one chief"},
       {"layout: W\nhosts: [a]\nport: x\n", "port: 'x' is not a port"},
   };
@@ -174,9 +174,9 @@ TEST(LocalSpec, WhatDoesNotFitIsRefused) {
   const auto said = [](const LocalCluster& wanted) { return message_of<UsageError>([&] { local_spec(wanted); }); };
   EXPECT_THAT(said({.workers = 3, .ps = 1, .evaluator = false, .layout = "PW-W"}),
               HasSubstr("workers: 3 and the layout"));
-  EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = "P"}), HasSubstr("layout: nobody trains"));
+  EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = "P"}), HasSubstr("layout: no member trains"));
   EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = "pw"}), HasSubstr("layout: 'pw'"));
-  EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = ""}), HasSubstr("workers: nobody trains"));
+  EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = ""}), HasSubstr("workers: no member trains"));
 }
 
 }  // namespace

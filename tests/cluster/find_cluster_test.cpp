@@ -169,15 +169,15 @@ TEST_F(FindCluster, AnEngineThatCannotBeIsRefused) {
   const auto said = [&](Engine wanted, const Environment& environment) {
     return message_of<UsageError>([&] { choose_engine(wanted, *find_cluster(request_, environment), environment); });
   };
-  EXPECT_THAT(said(Engine::mpi, kSlurm), HasSubstr("this process is none"));
-  EXPECT_THAT(said(Engine::mpi, kTfConfig), HasSubstr("this process is none"));
+  EXPECT_THAT(said(Engine::mpi, kSlurm), HasSubstr("this process is not one"));
+  EXPECT_THAT(said(Engine::mpi, kTfConfig), HasSubstr("this process is not one"));
   EXPECT_THAT(said(Engine::in_process, kSlurm), HasSubstr("--replicas"));
   EXPECT_THAT(said(Engine::gloo, kOpenMpi), HasSubstr("Open MPI does not say where they run"));
   request_.evaluator = true;
   EXPECT_THAT(said(Engine::mpi, kOpenMpi), HasSubstr("no place for an evaluator"));
 }
 
-/// The blocks of a page between ```LANGUAGE and ```.
+/// Returns the blocks of a page between ```LANGUAGE and ```.
 std::vector<std::string> blocks(const std::string& page, const std::string& language) {
   std::vector<std::string> found;
   const std::string opening = "\n```" + language + "\n";

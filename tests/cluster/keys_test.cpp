@@ -32,7 +32,7 @@ X509* load(const std::string& path) {
   return certificate;
 }
 
-/// The chain and the purpose, with OpenSSL's own verifier.
+/// Checks the chain and the purpose with OpenSSL's own verifier.
 bool verifies(const std::string& authority, const std::string& node, int purpose) {
   X509* trusted = load(authority);
   X509* certificate = load(node);
@@ -58,7 +58,7 @@ unsigned mode_of(const std::string& path) {
 
 class Keys : public ::testing::Test {
  protected:
-  /// A machine with a ps and a worker, one with a worker.
+  /// One machine with a ps and a worker, one with a worker.
   static ClusterFile cluster() {
     return parse_cluster_file("nodes: [{host: n1, roles: [ps, worker]}, {host: 10.0.0.7, roles: [worker]}]\n", "test");
   }
@@ -121,9 +121,9 @@ TEST_F(Keys, AreNeverWrittenOver) {
   make_cluster_keys(dir_, cluster());
   const std::string authority = get_file(dir_ + "/ca.key");
   const std::string node = get_file(dir_ + "/n1/node.key");
-  EXPECT_THAT(message_of<UsageError>([&] { make_shared_keys(dir_); }), HasSubstr("never written over"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_cluster_keys(dir_, cluster()); }), HasSubstr("never written over"));
-  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }), HasSubstr("n1 holds keys already"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_shared_keys(dir_); }), HasSubstr("never overwritten"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_cluster_keys(dir_, cluster()); }), HasSubstr("never overwritten"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_node_keys(dir_, "n1", {}); }), HasSubstr("n1 already holds keys"));
   EXPECT_EQ(get_file(dir_ + "/ca.key"), authority);
   EXPECT_EQ(get_file(dir_ + "/n1/node.key"), node);
 }

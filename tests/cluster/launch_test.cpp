@@ -1,4 +1,4 @@
-// What the processes of a cluster are started with, here and over ssh, and the far end of an ssh connection.
+// Commands that start the processes of a cluster, here and over ssh, and the far end of an ssh connection.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ TEST(SshLaunch, EachRoleRunsInTheFolderOfItsHostUnderTheFarEnd) {
   EXPECT_EQ(launch::ssh_collections(job).back().host, "me@gate") << "the chief's files stand";
 }
 
-/// The helper as the far end of a launcher that this test plays.
+/// Starts the helper as the far end of a launcher, which this test plays.
 process::Command far_end(const Words& words, const std::string& silence = "100000") {
   Words all{"under"};
   all.insert(all.end(), words.begin(), words.end());
@@ -155,7 +155,7 @@ process::Command far_end(const Words& words, const std::string& silence = "10000
   return command;
 }
 
-/// Reads until the first line is there.
+/// Reads until the first line is complete.
 std::string first_line(Child& child) {
   std::string first;
   EXPECT_TRUE(eventually([&] {

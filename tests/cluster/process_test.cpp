@@ -1,4 +1,4 @@
-// One child process: its lines, its end, and that it never outlives who started it.
+// One child process: its lines and its end, and that it never outlives its launcher.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Printable, LeavesTextAndReplacesWhatATerminalWouldObey) {
   }
 }
 
-/// Runs the helper to its end, as a launcher would, and keeps what it said.
+/// Runs the helper to its end, as a launcher would, and keeps its output.
 struct Whole {
   explicit Whole(const process::Command& command) : child(command) {
     while (!(ending = child.reap())) {

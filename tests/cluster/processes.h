@@ -1,4 +1,5 @@
-// What the tests of child processes share: the helper's path, whether a process is there, and waiting for what will be.
+// Helpers for tests of child processes: the helper program's path, whether a process is alive, and waiting for a
+// condition.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ inline process::Command helper(const Words& words) {
   return command;
 }
 
-/// There, and not just waiting to be noticed by its parent.
+/// True if the process exists and is not a zombie.
 inline bool alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
@@ -35,7 +36,7 @@ inline bool alive(pid_t pid) {
   return name_end != std::string::npos && stat[name_end + 2] != 'Z';
 }
 
-/// Whether it becomes true within a time that only a broken program needs.
+/// Waits for a condition, with a limit that only a broken program reaches.
 template <class F>
 bool eventually(F&& condition, std::chrono::seconds patience = std::chrono::seconds(100)) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -46,7 +47,7 @@ bool eventually(F&& condition, std::chrono::seconds patience = std::chrono::seco
   return true;
 }
 
-/// The number of a line "child 123".
+/// Returns the number in a line "child 123".
 inline pid_t number_in(const std::string& line) { return std::stoi(line.substr(line.find(' ') + 1)); }
 
 }  // namespace lockstep::testing

@@ -1,12 +1,12 @@
-// A program that does what its arguments say, in their order, as a stand-in for a role that behaves well or badly:
-//   out=TEXT err=TEXT  a line on standard output or error        raw=TEXT   the same without an end of line
+// A program that carries out its arguments in order, as a stand-in for a role that behaves well or badly:
+//   out=TEXT err=TEXT  a line on standard output or error        raw=TEXT   the same without line end
 //   pid                a line with its number                    fork       a child that stays; a line with its number
 //   long=N garbage     a long line, a line of odd bytes          close      closes standard output
-//   ignore=N on=N:CODE a signal is ignored, or ends it so        first=FILE goes on at `again` where FILE exists
-//   wait until=FILE    for ever, or until the file is there      kill=N exit=CODE
-// `under WORDS...` runs itself with those words as the far end of a launcher; LOCKSTEP_SILENCE in the environment: for
-// how many milliseconds that may be silent. `supervise COUNT WORDS...` runs that many workers of itself with those
-// words under a supervisor.
+//   ignore=N on=N:CODE a signal is ignored, or ends it so        first=FILE continues at `again` if FILE exists
+//   wait until=FILE    forever, or until the file exists      kill=N exit=CODE
+// `under WORDS...` runs itself with these words as the far end of a launcher, which may be silent for LOCKSTEP_SILENCE
+// milliseconds (an environment variable). `supervise COUNT WORDS...` runs COUNT workers of itself with these words
+// under a supervisor.
 #include <sys/wait.h>
 #include <unistd.h>
 

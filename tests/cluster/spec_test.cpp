@@ -25,7 +25,7 @@ TEST(Task, ReadsWhatItWrites) {
 
 TEST(Task, AWrongOneGetsALineThatSaysWhatIsAllowed) {
   EXPECT_EQ(message_of<UsageError>([] { parse_task("wroker:1"); }),
-            "'wroker:1' is not a task (did you mean 'worker:1'?); chief:0, worker:N, ps:N or evaluator:0 is");
+            "'wroker:1' is not a task (did you mean 'worker:1'?); allowed are chief:0, worker:N, ps:N and evaluator:0");
   for (const char* text :
        {"", ":", "worker", "worker:", "worker:-1", "worker:+1", "worker:1x", "worker: 1", "worker:1:2", "worker:10000",
         "worker:99999999999999999999", "chief:1", "evaluator:1", "banana:0"}) {
@@ -87,7 +87,7 @@ TEST(FindProblem, NamesTheTaskWhoseEntryIsWrong) {
   EXPECT_EQ(twice->text, "'B:1' is the address of worker:0 too");
   EXPECT_EQ(find_problem({{"a:1", "b:1"}, {"c:1"}, {}, {}})->text, "a cluster has at most one chief, not 2");
   EXPECT_EQ(find_problem({{}, {"c:1"}, {}, {"a:1", "b:1"}})->text, "a cluster has at most one evaluator, not 2");
-  EXPECT_THAT(find_problem({{}, {}, {"c:1"}, {}})->text, HasSubstr("nobody trains"));
+  EXPECT_THAT(find_problem({{}, {}, {"c:1"}, {}})->text, HasSubstr("no member trains"));
   EXPECT_THAT(find_problem({{}, {"c"}, {}, {}})->text, HasSubstr("has no port"));
 }
 

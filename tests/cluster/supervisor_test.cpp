@@ -1,4 +1,4 @@
-// The supervisor against real processes that end well, die, stop, linger and ignore what they are told.
+// The supervisor with real processes that end well, die, stop, linger and ignore signals.
 #include "launch/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ RoleProcess role(Role kind, int index, const Words& words) { return {{kind, inde
 RoleProcess worker(int index, const Words& words) { return role(Role::worker, index, words); }
 RoleProcess ps(int index, const Words& words) { return role(Role::ps, index, words); }
 
-/// Pauses shortened; deadlines that must not pass are longer than a busy machine needs.
+/// Short pauses. Deadlines that must not pass are longer than a busy machine needs.
 SupervisorOptions quick() {
   SupervisorOptions options;
   options.first_backoff = Time(1);
@@ -87,7 +87,7 @@ TEST_F(Supervisor, EndsWhenAllHaveEndedWell) {
 TEST_F(Supervisor, StartsAgainWhatDiesAndSaysOfWhat) {
   const JobOutcome outcome = run({worker(1, {"first=" + (folder / "f"), "out=once", "kill=9", "again", "out=twice"})});
   EXPECT_EQ(outcome.code, 0) << outcome.error();
-  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); starting it again (1 of 10)"));
+  EXPECT_THAT(texts(Kind::died), ElementsAre("worker:1 killed by signal 9 (Killed); restarting it (1 of 10)"));
   EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:1 once", "worker:1 twice"));
   EXPECT_EQ(count(Kind::restarted, {Role::worker, 1}), 1);
 }
@@ -96,8 +96,9 @@ TEST_F(Supervisor, WaitsLongerBeforeEachRestartAfterQuickDeaths) {
   SupervisorOptions options = quick();
   options.restarts = 3;
   (void)run({worker(0, {"exit=1"})}, options);
-  EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("starting it again (1 of 3)"), HasSubstr("again in 0.001 s (2"),
-                                             HasSubstr("again in 0.002 s (3"), "worker:0 exit code 1"));
+  EXPECT_THAT(texts(Kind::died),
+              ElementsAre(HasSubstr("restarting it (1 of 3)"), HasSubstr("restarting it in 0.001 s (2"),
+                          HasSubstr("restarting it in 0.002 s (3"), "worker:0 exit code 1"));
 }
 
 TEST_F(Supervisor, OutOfRestartsEndsTheJobWithALineThatNamesTheRole) {
@@ -127,7 +128,7 @@ TEST_F(Supervisor, ARoleThatFailsInTheSameWayEachTimeIsGivenUp) {
   EXPECT_EQ(count(Kind::died, {Role::worker, 0}), 3);
 }
 
-/// A worker that reports a failure and ends with words that are other ones each time.
+/// A worker that reports a failure and ends with a different last line each time.
 RoleProcess reporting(int index, const std::string& fields) {
   RoleProcess process = worker(index, {});
   process.command.argv = {
@@ -213,8 +214,9 @@ TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   const JobOutcome outcome = run({ps(0, {"wait"}), far});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error(), "worker:0: host north cannot be reached: role_helper: no route");
-  EXPECT_THAT(texts(Kind::died), ElementsAre(HasSubstr("again in 0.002 s (1"), HasSubstr("again in 0.008 s (2"),
-                                             "worker:0 host north cannot be reached: role_helper: no route"));
+  EXPECT_THAT(texts(Kind::died),
+              ElementsAre(HasSubstr("restarting it in 0.002 s (1"), HasSubstr("restarting it in 0.008 s (2"),
+                          "worker:0 host north cannot be reached: role_helper: no route"));
 }
 
 TEST_F(Supervisor, AHostThatIsNeverReachedEndsTheJobAlsoWhereItsRoleCouldBeDoneWithout) {
@@ -291,8 +293,8 @@ TEST_F(Supervisor, AServerThatDoesNotEndIsAskedAndThenKilled) {
       run({ps(0, {"wait"}), ps(1, {"ignore=15", "out=", "wait"}), worker(0, {"exit=0"})}, options);
   EXPECT_EQ(outcome.code, 0) << outcome.error();
   EXPECT_THAT(texts(Kind::message),
-              ::testing::IsSupersetOf({std::string("ps:0 has not ended though the training has; asking it to"),
-                                       std::string("ps:1 has not ended though the training has; asking it to")}));
+              ::testing::IsSupersetOf({std::string("ps:0 still runs after the end of training; asking it to end"),
+                                       std::string("ps:1 still runs after the end of training; asking it to end")}));
 }
 
 TEST_F(Supervisor, AServerThatDiesAfterTheTrainingIsNotStartedAgain) {
@@ -311,7 +313,7 @@ TEST_F(Supervisor, AWorkerThatDoesNotEndWithTheTrainingIsAskedTo) {
   options.finish_member = Time(50);
   const JobOutcome outcome = run({worker(0, {"exit=0"}), worker(1, {"on=15:1", "wait"})}, options);
   EXPECT_EQ(outcome.code, 0) << outcome.error();
-  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 has not ended though the training has; asking it to"));
+  EXPECT_THAT(texts(Kind::message), ElementsAre("worker:1 still runs after the end of training; asking it to end"));
   EXPECT_THAT(texts(Kind::died), IsEmpty()) << "it did what it was asked to";
 }
 
@@ -413,7 +415,7 @@ TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
   on_event = [&](const RoleEvent& event) {
     if (event.kind == Kind::out_line && std::exchange(first, false)) kill(getpid(), SIGINT);
   };
-  // A handler that only speaks: its line says that the first interrupt has come.
+  // A handler that only prints: its line shows that the first interrupt arrived.
   RoleProcess stubborn = worker(0, {});
   stubborn.command.argv = {"sh", "-c", "trap 'echo no' INT; echo up; while :; do sleep 0.01; done"};
   const auto once_more = on_event;
@@ -442,7 +444,7 @@ TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
   EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
 }
 
-/// A launcher that is killed with everything it had started: roles that ignore signals, and their children.
+/// A launcher is killed while its roles and their children ignore signals.
 TEST(KilledLauncher, LeavesNobodyBehind) {
   process::Child launcher(helper({"supervise", "3", "ignore=2", "ignore=15", "pid", "fork", "wait"}));
   std::vector<pid_t> pids;

@@ -1,4 +1,4 @@
-// Tar archives made entry by entry, for tests: as tar writes them, and as only an attacker would.
+// Makes tar archives entry by entry, for tests: normal ones, and ones that only an attacker would make.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ struct TarEntry {
   std::string content = {};
   char type = '0';
   std::string link = {};
-  std::string size = {};  ///< as the header states it; empty: that of the content
+  std::string size = {};  ///< size in the header; empty: the content's size
 };
 
 inline std::string tar_block(const TarEntry& entry) {

@@ -1,4 +1,4 @@
-// Archives of hosts: those that tar writes arrive whole, all others are refused with a line.
+// Archives from hosts: those made by tar arrive complete, all others are refused with a line.
 #include "launch/tar_reader.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using ::testing::IsEmpty;
 
 class Tar : public ::testing::Test {
  protected:
-  /// Unpacks in pieces of a size and moves what arrived to `run`.
+  /// Unpacks in pieces of `piece` bytes and moves the files to `run`.
   void unpack(const std::string& archive, size_t piece = 1000, launch::TarLimits limits = {}) const {
     launch::NewFolder arriving(run);
     launch::TarReader reader(arriving, limits);

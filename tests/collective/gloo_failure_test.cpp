@@ -1,4 +1,4 @@
-// Groups over Gloo: an end with a reason for everyone, whatever happens.
+// Groups over Gloo: every failure ends all members with a reason.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(Gloo, AnAbortEndsWhatWaitsAndEverythingAfterIt) {
     ASSERT_FALSE(later);
     EXPECT_EQ(later.failure().message(), "worker:1 is gone");
     std::vector<float> data(count);
-    (void)group[1]->all_reduce(data);  // what had been sent before may be enough for a small one
+    (void)group[1]->all_reduce(data);  // data already sent may be enough for a small one
     EXPECT_FALSE(group[1]->all_reduce(data)) << "the connection is closed";
   }
 }
@@ -53,7 +53,7 @@ TEST(Gloo, AMemberThatDoesNotTakePartIsNamedAfterTheDeadline) {
     std::vector<float> data(100);
     const auto result = group[static_cast<size_t>(rank)]->all_reduce(data);
     ASSERT_FALSE(result);
-    // The first to notice closes its connections, so that the other may see those end before its own deadline.
+    // The first to notice closes its connections, so the other may see that before its own deadline.
     EXPECT_THAT(result.failure().ranks, ::testing::SizeIs(1));
     EXPECT_THAT(result.failure().message(), HasSubstr("all-reduce of 400 bytes"));
   });
@@ -120,7 +120,7 @@ class Process {
     fclose(out_);
     fclose(in_);
   }
-  /// One line that it printed.
+  /// Reads one line that it printed.
   std::string line() {
     std::string text;
     for (int c = 0; (c = fgetc(out_)) != EOF && c != '\n';) text.push_back(static_cast<char>(c));
@@ -144,7 +144,7 @@ class Process {
   FILE* in_ = nullptr;
 };
 
-/// Processes that all-reduce `count` numbers over and over, and print the hash of the first sum.
+/// Starts processes that all-reduce `count` numbers repeatedly, and print the hash of the first sum.
 std::vector<std::unique_ptr<Process>> start(int size, size_t count, int deadline = 100) {
   std::vector<std::unique_ptr<Process>> members;
   for (int rank = 0; rank < size; ++rank) {
@@ -183,7 +183,7 @@ TEST(GlooProcesses, ADeathInTheMiddleOfAnAllReduceIsNoticedByAll) {
   }
 }
 
-/// What one of two says when the other was stopped after their first sum; or what came instead of that.
+/// Returns one member's error after the other was stopped after their first sum; or the output in place of it.
 std::string said_of_silence(size_t count, int deadline) {
   auto members = start(2, count, deadline);
   for (auto& member : members) {
@@ -197,7 +197,7 @@ std::string said_of_silence(size_t count, int deadline) {
 TEST(GlooProcesses, OneThatIsSilentIsNamedAfterTheDeadline) {
   for (const size_t count : {1000UL, 5'000'000UL}) {
     std::string said;
-    // On a busy machine more than a silence may take as long as a short deadline.
+    // On a busy machine other delays may exceed a short deadline.
     for (const int deadline : {3, 12, 48}) {
       said = said_of_silence(count, deadline);
       if (said.ends_with("within " + std::to_string(deadline) + " s")) break;
@@ -206,7 +206,8 @@ TEST(GlooProcesses, OneThatIsSilentIsNamedAfterTheDeadline) {
   }
 }
 
-/// Where one of two waits for the other: in its address, after a line, the token, how it waits and on which machine.
+/// Returns where one of two waits for the other. Its address has this after a line, the token, how it waits and its
+/// machine.
 sockaddr_in listening_place(const std::string& address, int rank) {
   size_t at = address.find('\n') + 1;
   for (int field = 0; field < 3 + (1 - rank); ++field) {
@@ -219,7 +220,7 @@ sockaddr_in listening_place(const std::string& address, int rank) {
   return place;
 }
 
-/// Whoever connects first where a member waits for another, and says this.
+/// Connects in a member's place before it does, and sends this text.
 base::FileHandle intrude(const std::string& address, int rank, const std::string& text) {
   const sockaddr_in place = listening_place(address, rank);
   base::FileHandle intruder(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -250,7 +251,7 @@ TEST_P(GlooIntruders, MakeTheGroupFailAndNothingElse) {
       joinings[static_cast<size_t>(rank)] = join_over_gloo("127.0.0.1", rank, 2, options);
     }
     const std::vector<std::string> addresses{joinings[0]->address(), joinings[1]->address()};
-    std::array<base::FileHandle, 2> intruders;  // either may be the one that is connected to
+    std::array<base::FileHandle, 2> intruders;  // either may be the one that a member connects to
     for (int rank = 0; rank < 2; ++rank) {
       const auto i = static_cast<size_t>(rank);
       intruders[i] = intrude(addresses[i], rank, GetParam());

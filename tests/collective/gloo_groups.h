@@ -1,4 +1,4 @@
-// Groups over Gloo for tests: members as threads of this process, on loopback.
+// Groups over Gloo for tests: members are threads of this process, on loopback.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace lockstep::collective::testing {
 
-/// Runs `act(i)` on a thread of its own for each i, and returns when all have ended.
+/// Runs `act(i)` on its own thread for each i, and returns when all have ended.
 inline void in_threads(int count, const std::function<void(int)>& act) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back([&act, i] { act(i); });
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Tried again where the deadline, which is that of connecting, too, was too short for a busy machine.
+/// Makes a group. Retries if the deadline, which also limits connecting, was too short for a busy machine.
 inline std::vector<std::unique_ptr<Collective>> make_gloo_group(int size, const GroupOptions& options = {}) {
   std::string why;
   for (int tries = 0; tries < 30; ++tries) {

@@ -1,5 +1,5 @@
 // A member of a group over Gloo, for tests that kill it: gloo_peer RANK SIZE COUNT DEADLINE. Prints its address, reads
-// everyone's, sums COUNT numbers until that fails, prints the first sum's hash and the failure.
+// all addresses, sums COUNT numbers until that fails, then prints the first sum's hash and the failure.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Groups over Gloo: what the conformance of all engines does not ask for: every way of a sum, and its exact order.
+// Groups over Gloo, beyond the conformance of all engines: every method of a sum, and its exact order.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,7 +49,7 @@ std::vector<float> unpacked(const Bytes& bytes, Element element) {
   return values;
 }
 
-/// The sum in the order of ranks, rounded after every addition.
+/// Returns the sum in the order of ranks, rounded after every addition.
 Bytes expected_sum(size_t count, int size, Element element) {
   Bytes sum = packed(numbers(count, 0), element);
   for (int rank = 1; rank < size; ++rank) {
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(All, GlooSizes, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(GlooSizes, EveryoneGetsTheSumInTheOrderOfRanksToTheBit) {
   const int size = GetParam();
-  // The way of a vector depends on its size and on whether members have cores of their own; its sum does not.
+  // The method for a vector depends on its size and on whether members have their own cores; the sum does not.
   for (const GroupOptions& options : {kCrowded, kSpinning}) expect_sums(make_gloo_group(size, options));
 }
 
@@ -137,7 +137,7 @@ TEST_P(GlooSizes, NobodyPassesABarrierBeforeAllHaveCome) {
   });
 }
 
-/// One after the other, whatever is sent before the others read it must find room.
+/// Data sent before the others read must fit into the buffers.
 TEST_P(GlooSizes, MembersMayBeAheadOfEachOther) {
   const int size = GetParam();
   for (const GroupOptions& options : {kCrowded, kSpinning}) {

@@ -1,4 +1,4 @@
-// What thread groups promise beyond the conformance of all engines.
+// Thread groups, beyond the conformance of all engines.
 #include "collective/in_process.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(InProcess, SumsInTheOrderOfRanks) {
-  // Each is lost beside a larger one that came before it, so the order shows.
+  // A larger number before each one absorbs it, so the order shows.
   const float values[] = {1.0F, 0x1p25F, -0x1p25F, 0.25F};
   float expected = values[0];
   for (int rank = 1; rank < 4; ++rank) expected += values[rank];
@@ -89,13 +89,13 @@ TEST(InProcess, CallsThatDoNotFitEachOtherFailInsteadOfMixingMemory) {
     std::vector<float> data(100);
     const auto done = members[1]->all_reduce(data);
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.failure().message(), HasSubstr("rank 1: calls for all-reduce of 100 elements"));
+    EXPECT_THAT(done.failure().message(), HasSubstr("rank 1: calls all-reduce of 100 elements"));
   });
   std::vector<float> data(99);
   const auto done = members[0]->all_reduce(data);
   other.join();
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.failure().message(), HasSubstr("the first member for all-reduce of 99 elements"));
+  EXPECT_THAT(done.failure().message(), HasSubstr("the first member calls all-reduce of 99 elements"));
 }
 
 TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {
@@ -103,11 +103,11 @@ TEST(InProcess, TheDeadlineNamesWhoDidNotCome) {
   const auto done = members[0]->barrier();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.failure().kind, base::FailureKind::timeout);
-  EXPECT_EQ(done.failure().message(), "barrier: rank 1: did not come within 0.05 s");
+  EXPECT_EQ(done.failure().message(), "barrier: rank 1: did not arrive within 0.05 s");
 }
 
 TEST(InProcess, MemoryMayBeFreedAsSoonAsACallHasFailed) {
-  // For the sanitizers: whoever was aborted frees its memory while the others may be adding it up.
+  // For the sanitizers: an aborted member frees its memory while the others may be adding it.
   for (int round = 0; round < 200; ++round) {
     auto members = make_in_process_group(3);
     std::vector<std::thread> threads;

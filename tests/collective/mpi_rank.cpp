@@ -1,4 +1,4 @@
-// One rank of an MPI job for mpi_test: mpi_rank WHAT RANKS DEADLINE. Prints what it saw; a failure goes to standard
+// One rank of an MPI job for mpi_test: mpi_rank WHAT RANKS DEADLINE. Prints its results; a failure goes to standard
 // error, with exit code 1.
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ std::vector<float> unpacked(Element element, const std::vector<std::byte>& bytes
   return values;
 }
 
-/// ((x0 + x1) + x2) + ..., rounded after each addition.
+/// Returns ((x0 + x1) + x2) + ..., rounded after each addition.
 std::vector<std::byte> sum_in_order(Element element, int size, size_t count) {
   std::vector<float> sum(count);
   for (int rank = 0; rank < size; ++rank) {
@@ -91,7 +91,7 @@ void check_copies(Collective& group) {
   require(group.barrier());
 }
 
-/// The last rank does not take part in the second round.
+/// Waits for the last rank, which does not take part in the second round.
 void wait_in_vain(Collective& group, const std::string& what) {
   std::vector<float> data(5000, 1.0F);
   require(group.all_reduce(data));

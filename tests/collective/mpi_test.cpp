@@ -1,4 +1,4 @@
-// The engine on Open MPI, as jobs of mpirun: beyond what the conformance asks of all engines.
+// The Open MPI engine as jobs of mpirun, beyond the conformance of all engines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// mpirun's own advice on what happened is left out.
+/// Runs a job, without mpirun's own advice on failures.
 Ended mpirun(int ranks, const std::string& what, double deadline = 60) {
   Process process("/usr/bin/env",
                   {"mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks),
@@ -25,8 +25,8 @@ Ended mpirun(int ranks, const std::string& what, double deadline = 60) {
   return process.finish(std::chrono::seconds(100));
 }
 
-/// With a longer deadline where it was too short for this machine: MPI's own start counts as well, and each step.
-/// `said` makes of the deadline what is expected.
+/// Retries with a longer deadline if this machine was too slow: MPI's own start counts as well, and each step. `said`
+/// returns the expected text for a deadline.
 Ended mpirun_in_vain(int ranks, const std::string& what, const std::function<std::string(const std::string&)>& said) {
   Ended ended;
   for (const char* deadline : {"1.5", "6", "24"}) {
@@ -72,14 +72,14 @@ TEST(Mpi, ARankThatIsSilentIsNamedAfterTheDeadline) {
 TEST(Mpi, ARankThatDoesNotStartIsWaitedForUntilTheDeadlineOnly) {
   const Ended ended = mpirun(2, "late", 1.5);
   EXPECT_NE(ended.code, 0);
-  EXPECT_THAT(ended.err, HasSubstr("MPI: not all of 2 ranks have come within 1.5 s"));
+  EXPECT_THAT(ended.err, HasSubstr("MPI: not all of 2 ranks have started within 1.5 s"));
 }
 
 TEST(Mpi, AProcessThatNoLauncherStartedIsTold) {
   Process process(std::getenv("LOCKSTEP_MPI_RANK"), {"sums", "2", "1"});
   const Ended ended = process.finish();
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("mpirun"), HasSubstr("this process is none")));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("mpirun"), HasSubstr("this process is not one")));
 }
 
 TEST(Mpi, AnotherNumberOfRanksIsRefused) {

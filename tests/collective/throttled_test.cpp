@@ -62,7 +62,7 @@ TEST(Throttled, TheNetworkBeginsWhenTheLastHasCome) {
 }
 
 TEST(Throttled, AbortEndsTheSleep) {
-  // At a byte per second it would take the better part of a day.
+  // At a byte per second it would take most of a day.
   run_throttled(2, {1, Seconds(0)}, [](Collective& group) {
     std::vector<float> data(20'000, 1);
     std::thread other([&group] {

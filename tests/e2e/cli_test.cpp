@@ -68,7 +68,7 @@ TEST_F(CommandLine, KeysAreMadeShownAndNeverWrittenOver) {
   EXPECT_THAT(succeed({"keys", "new", "one", "--shared"}).out, HasSubstr("may act as any role"));
   EXPECT_THAT(succeed({"keys", "show", "keys"}).out,
               AllOf(HasSubstr("CN=n2"), HasSubstr("fingerprint"), HasSubstr("valid"), Not(HasSubstr("wrong"))));
-  EXPECT_THAT(fail({"keys", "new", "keys", "--cluster", "cluster.yaml"}, 2), HasSubstr("keys holds keys already"));
+  EXPECT_THAT(fail({"keys", "new", "keys", "--cluster", "cluster.yaml"}, 2), HasSubstr("keys already holds keys"));
   EXPECT_THAT(fail({"keys", "new", "keys", "--node", "a b", "--roles", "ps:0"}, 2), HasSubstr("'a b' is not a name"));
   EXPECT_THAT(fail({"keys", "new", "keys", "--node", "n4", "--roles", "wroker:1"}, 2),
               HasSubstr("--roles: 'wroker:1'"));

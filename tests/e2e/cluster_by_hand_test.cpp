@@ -220,7 +220,7 @@ TEST_F(Keys, APeerWithOtherKeysOrNoneIsRefusedAndTheOthersTrainOn) {
   const Ended other = running["worker:1"]->finish();
   EXPECT_EQ(other.code, 2);
   EXPECT_EQ(std::count(other.err.begin(), other.err.end(), '\n'), 1) << other.err;
-  EXPECT_THAT(other.err, AllOf(HasSubstr("ps:0 at 127.0.0.1"), HasSubstr("is of another authority")));
+  EXPECT_THAT(other.err, AllOf(HasSubstr("ps:0 at 127.0.0.1"), HasSubstr("is signed by another authority")));
   start("worker:1", {"--patience", "3"});
   const Ended none = running["worker:1"]->finish();
   EXPECT_NE(none.code, 0);
@@ -243,8 +243,8 @@ TEST_F(Keys, OfAnotherRoleGetNothing) {
     EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
     return ended.err;
   };
-  EXPECT_THAT(refused("ps:0", "keys/c"), HasSubstr("keys/c/node.pem is for worker:1 and not for ps:0"));
-  EXPECT_THAT(refused("worker:0", "keys/c"), HasSubstr("is for worker:1 and not for worker:0"));
+  EXPECT_THAT(refused("ps:0", "keys/c"), HasSubstr("keys/c/node.pem is for worker:1, not for ps:0"));
+  EXPECT_THAT(refused("worker:0", "keys/c"), HasSubstr("is for worker:1, not for worker:0"));
   start("ps:0", {"--tls", "keys/a"});
   start("worker:0", {"--tls", "keys/b"});
   start("worker:1", {"--tls", "keys/c"});

@@ -206,7 +206,8 @@ TEST_F(Launch, AHostCannotWriteOutsideItsFolder) {
 
 TEST_F(Launch, AHostCannotReplaceTheLaunchersFilesOrFillTheDisk) {
   play("exit 0\n");
-  expect_kept(removing({{"a", sends("own.tar", {{"launch-id", "runs"}})}}), {"a"}, "'launch-id', a file of ours");
+  expect_kept(removing({{"a", sends("own.tar", {{"launch-id", "runs"}})}}), {"a"},
+              "'launch-id', a file of the launcher");
   EXPECT_THAT(get_file(folder / "runs/lr-1/launch-id"), StartsWith("runs/lr-1-"));
   fs::remove_all(folder / "runs");
   fs::remove_all(folder / "a/runs");
@@ -275,7 +276,7 @@ exit 0
 )sh");
   const Ended ended = run(words());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: exit code 137: killed by signal 9 (Killed); starting it again"));
+  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: exit code 137: killed by signal 9 (Killed); restarting it"));
 }
 
 TEST_F(Launch, CtrlCEndsEveryRole) {

@@ -106,7 +106,7 @@ TEST_F(LocalCluster, ADeadRoleIsNamedAndStartedAgain) {
 [ $task != worker:1 ] || { [ -e died ] && touch back; } || { touch died; kill -9 $$; })sh");
   const Ended ended = launch(train());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: killed by signal 9 (Killed); starting it again (1 of 10)"));
+  EXPECT_THAT(ended.out, HasSubstr("worker:1 died: killed by signal 9 (Killed); restarting it (1 of 10)"));
 }
 
 TEST_F(LocalCluster, ARoleThatCannotBeKeptAliveEndsTheJob) {

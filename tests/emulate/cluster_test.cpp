@@ -1,5 +1,5 @@
-// Emulated clusters with real namespaces and control groups. Tests are skipped with the reason where the machine does
-// not allow them.
+// Emulated clusters with real namespaces and control groups. Tests are skipped with the reason if the machine does not
+// allow them.
 #include "emulate/cluster.h"
 
 #include <arpa/inet.h>
@@ -70,7 +70,7 @@ std::vector<std::string> left_by(const std::string& prefix) {
   return found;
 }
 
-/// A process on a node that does `work`, whose result is its exit code.
+/// A process on a node that runs `work`, whose result is its exit code.
 class OnNode {
  public:
   OnNode(const Seat& seat, const std::function<int()>& work) {
@@ -88,7 +88,7 @@ class OnNode {
     kill(pid_, SIGKILL);
     wait();
   }
-  /// The exit code, or the signal's negative.
+  /// Returns the exit code, or the negative signal.
   int wait() {
     int status = 0;
     waitpid(std::exchange(pid_, -1), &status, 0);
@@ -107,7 +107,7 @@ sockaddr_in address_of(const std::string& host) {
   return address;
 }
 
-/// Takes one connection there and counts what comes: 0 where it is as much as expected.
+/// Accepts one connection and counts the bytes: returns 0 if as many came as expected.
 int take(const std::string& host, size_t expected) {
   const base::FileHandle listening(socket(AF_INET, SOCK_STREAM, 0));
   const int yes = 1;
@@ -123,7 +123,7 @@ int take(const std::string& host, size_t expected) {
   return all == expected ? 0 : 3;
 }
 
-/// Connects, again and again until somebody listens, and sends; 0 where all went.
+/// Retries until it can connect, then sends; returns 0 if all bytes were sent.
 int give(const std::string& host, size_t bytes) {
   const sockaddr_in address = address_of(host);
   for (int turn = 0; turn < 30'000; ++turn) {
@@ -140,12 +140,12 @@ int give(const std::string& host, size_t bytes) {
     }
     shutdown(peer.get(), SHUT_WR);
     char end = 0;
-    return read(peer.get(), &end, 1) == 0 ? 0 : 6;  // until all has come
+    return read(peer.get(), &end, 1) == 0 ? 0 : 6;  // until all have arrived
   }
   return 4;
 }
 
-/// Seconds that it takes from the first node to the second.
+/// Returns the seconds of a transfer from the first node to the second.
 double send_between(const EmulatedCluster& cluster, size_t bytes) {
   OnNode taking(cluster.seat(1), [&] { return take(cluster.address(1), bytes); });
   const auto begun = Clock::now();
@@ -189,7 +189,7 @@ TEST(EmulatedCluster, TwoAtOnceDoNotMeet) {
   RIGHTS_OR_SKIP();
   const EmulatedCluster one({{.cores = 0.25}, {.cores = 0.25}});
   const EmulatedCluster other({{.cores = 0.25}, {.cores = 0.25}});
-  // The same address, and each reaches its own.
+  // Both clusters use the same address, and each reaches its own.
   OnNode taking(one.seat(1), [&] { return take(one.address(1), 1000); });
   OnNode taking_too(other.seat(1), [&] { return take(other.address(1), 2000); });
   OnNode giving(one.seat(0), [&] { return give(one.address(1), 1000); });
@@ -255,7 +255,7 @@ TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
   RIGHTS_OR_SKIP();
   constexpr double kRate = 16e6;
   constexpr size_t kBytes = 1'500'000;
-  for (const size_t slow : {0, 1}) {  // what is sent is limited, and what is received
+  for (const size_t slow : {0, 1}) {  // both directions are limited
     std::vector<NodeSpec> nodes(2, NodeSpec{.cores = 0.5});
     nodes[slow].rate = kRate;
     const EmulatedCluster cluster(nodes);
@@ -263,7 +263,7 @@ TEST(EmulatedCluster, ALinkLetsThroughItsRateEachWay) {
         output_of({"tc", "-n", namespace_name(cluster.seat(slow)), "qdisc", "show", "dev", "eth0"});
     EXPECT_THAT(queue, HasSubstr("tbf"));
     EXPECT_THAT(queue, HasSubstr("16Mbit"));
-    // However slow the machine is, no more than that goes through; what fits the bucket goes at once.
+    // On a slow machine, too, no more than that passes; only the bucket's size passes at once.
     const double measured = kBytes * 8.0 / send_between(cluster, kBytes);
     EXPECT_LT(measured, 1.4 * kRate);
     EXPECT_GT(measured, 0.05 * kRate);
@@ -288,7 +288,7 @@ TEST(EmulatedCluster, ACutLinkCarriesNothingUntilItIsBack) {
   EXPECT_EQ(taking.wait(), 0);
 }
 
-/// CPU seconds that a process which wants all gets in a second.
+/// Returns the CPU seconds per second of a process that wants a whole core.
 double burn_on(const EmulatedCluster& cluster, size_t node) {
   const auto burn = [] {
     const auto until = Clock::now() + std::chrono::seconds(1);
@@ -302,7 +302,7 @@ double burn_on(const EmulatedCluster& cluster, size_t node) {
 TEST(EmulatedCluster, ANodeHasItsCoresAndLessWhenItIsSlowed) {
   RIGHTS_OR_SKIP();
   EmulatedCluster cluster({{.cores = 0.5}, {.cores = 0.25}});
-  // Never more than its share, and up to it: where the machine has little to give, it may take several seconds.
+  // Never more than its share, and up to it; on a busy machine that may take several seconds.
   const auto comes_to = [&](double least, double most) {
     double used = 0;
     for (int second = 0; second < 30 && used <= least; ++second) {
@@ -356,7 +356,7 @@ TEST(EmulatedCluster, ACommandIsOnItsNodeBeforeItIsTheProgram) {
   EXPECT_THAT(message_of<IoError>([&] { process::Child none(command); }), HasSubstr("none-of-that-name"));
 }
 
-/// The refusal of an emulated cluster in a process that has given up rights.
+/// Returns the refusal of an emulated cluster in a process that has given up rights.
 std::string refusal_after(const std::function<bool()>& give_up) {
   int said[2];
   if (pipe(said) != 0) return "no pipe";
@@ -389,11 +389,11 @@ TEST(EmulatedCluster, NeedsRootAndInAContainerCapabilities) {
     return syscall(SYS_capset, &header, data.data()) == 0;
   };
   EXPECT_THAT(refusal_after([&] { return drop(CAP_SYS_ADMIN); }), HasSubstr("network namespaces need CAP_SYS_ADMIN"));
-  if (!emulate::why_no_emulation().empty()) return;  // here that is refused for a reason that comes first
+  if (!emulate::why_no_emulation().empty()) return;  // refused here for an earlier reason
   EXPECT_THAT(refusal_after([&] { return drop(CAP_NET_ADMIN); }), HasSubstr("network namespaces need CAP_NET_ADMIN"));
   const auto read_only = [] {
     return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-           mount("/sys", "/sys", nullptr, MS_BIND, nullptr) == 0;  // without what is mounted below it
+           mount("/sys", "/sys", nullptr, MS_BIND, nullptr) == 0;  // without the mounts below it
   };
   EXPECT_THAT(refusal_after(read_only), HasSubstr("emulate: no control groups with a CPU controller"));
 }
@@ -437,7 +437,7 @@ TEST(EmulatedCluster, DelayNeedsAKernelThatHasIt) {
   RIGHTS_OR_SKIP();
   try {
     const EmulatedCluster cluster({{.cores = 0.5, .rate = 1e9, .delay_seconds = 0.02}, {.cores = 0.5}});
-    // There and back takes at least the delay of the way there, twice: to connect, and to see the end.
+    // The delay occurs at least twice: to connect, and to see the end.
     EXPECT_GT(send_between(cluster, 1000), 0.04);
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("netem, CONFIG_NET_SCH_NETEM"));

@@ -1,4 +1,4 @@
-// CPU quotas with real control groups. Tests are skipped with the reason where the machine does not allow them.
+// CPU quotas with real control groups. Tests are skipped with the reason if the machine does not allow them.
 #include "emulate/control_group.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ std::vector<std::string> groups_of(pid_t maker) {
   return result;
 }
 
-/// A process that does `work` and no more.
+/// Starts a process that runs only `work`.
 pid_t start(const std::function<void()>& work) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
@@ -66,7 +66,7 @@ void burn() {
   }
 }
 
-/// Kills it and gives the CPU seconds that it had.
+/// Kills it and returns its CPU seconds.
 double end(pid_t pid) {
   kill(pid, SIGKILL);
   rusage usage{};
@@ -101,14 +101,14 @@ TEST(ControlGroup, AProcessThatWantsAllGetsItsShare) {
   ASSERT_EQ(pipe(go), 0);
   const pid_t pid = start([&] {
     char word = 0;
-    (void)!read(go[0], &word, 1);  // in its group
+    (void)!read(go[0], &word, 1);  // now in its group
     burn();
   });
   quota->add(pid);
   const auto started = Clock::now();
   ASSERT_EQ(write(go[1], "x", 1), 1);
   const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - started).count(); };
-  // Others may want the cores, so it may take a while until it has wanted more than its share this often.
+  // Other processes may want the cores, so it may take a while until it was throttled this often.
   while (passed() < 120 && (passed() < 2 || quota->throttling().throttled_periods <= 10)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -160,7 +160,7 @@ TEST(ControlGroup, WhatADeadLauncherLeftIsRemovedTheNextTime) {
   EXPECT_EQ(groups_of(getpid()).size(), 1U) << "the living keep theirs";
 }
 
-/// Does `work` in a process that has its own process ids and sees no others, as in a container. True where it
+/// Runs `work` in a process that has its own process ids and sees no others, as in a container. Returns true if it
 /// succeeded.
 bool in_container(const std::function<bool()>& work) {
   const pid_t outer = start([&] {

@@ -1,4 +1,4 @@
-// What --emulate and --faults take, and the arithmetic of nodes.
+// Values of --emulate and --faults, and the arithmetic of nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -133,7 +133,7 @@ TEST(Nodes, AreAddedToThoseOfOtherClusters) {
   EXPECT_THAT(refusal({{7, 0, "a", {{0.1, 1e9, -1}}}, {8, 0, "b", {{0.1, 1e9, -1}}}}),
               HasSubstr("= 3 GB, and of the 4 GB of this machine other emulated clusters have 2: process 7 (a) has 1, "
                         "process 8 (b) has 1; wait until they have ended, or end them with `kill -INT 7 8`"));
-  // A lab has what its runs have, one after the other.
+  // A lab's claim includes those of its runs, one after the other.
   EXPECT_THAT(refusal({{7, 0, "lab", {{1, 0, -1}}}, {8, 7, "train", {{1, 0, 0}}}}),
               HasSubstr("have 1: process 7 (lab)"));
 }
@@ -178,7 +178,7 @@ TEST(Faults, BadTextNamesThePlaceAndWhatIsAllowed) {
 TEST(Owner, IsGoneWhenItsNumberIsAnothers) {
   const std::string mine = emulate::owner_prefix();
   EXPECT_FALSE(emulate::owner_is_gone(mine + "node1"));
-  // The same number, begun at another time.
+  // The same process id with another start time.
   const std::string pid = mine.substr(0, mine.find('-', 9));
   EXPECT_TRUE(emulate::owner_is_gone(pid + "-1-node1"));
   EXPECT_TRUE(emulate::owner_is_gone("lockstep-4194999-1-switch"));

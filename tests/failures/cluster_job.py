@@ -191,7 +191,7 @@ class Job:
 
     def kill(self, name):
         """Waits until its launcher has noticed; raises OverTooSoon if the job ends first."""
-        died = f"{name} died: killed by signal 9 (Killed); starting it again"
+        died = f"{name} died: killed by signal 9 (Killed); restarting it"
         before = self.output().count(died)
         self.signal(name, signal.SIGKILL)
 

@@ -99,7 +99,7 @@ class Endings(SmallDisk):
         self.assertEqual(jobs[0].error().count("\n"), 1, jobs[0].error())
         self.assertIn("No space left on device", jobs[0].error())
         self.assertEqual(jobs[1].finish(), 0, jobs[1].told())
-        self.assertIn("of worker:1 goes on from step", jobs[1].told())
+        self.assertIn("of worker:1 continues from step", jobs[1].told())
         self.expect_whole(Run(os.path.join(self.folder, "here")), EPOCHS, EXAMPLES)
 
     def start_by_hand(self, workers, folders):

@@ -68,14 +68,14 @@ class Kills(ClusterTest):
 
     def test_a_worker(self):
         self.kill_each([["worker:1"]] * 3, says=(
-            r"worker:1 died: killed by signal 9 \(Killed\); starting it again",
-            r"worker:1 at 127\.0\.0\.1:\d+: (connection closed|it was started again)",
-            r"group \d+ of worker:0, worker:2 goes on from step \d+, without worker:1",
-            r"group \d+ of worker:0, worker:1, worker:2 goes on from step \d+, with worker:1 anew"))
+            r"worker:1 died: killed by signal 9 \(Killed\); restarting it",
+            r"worker:1 at 127\.0\.0\.1:\d+: (connection closed|it was restarted)",
+            r"group \d+ of worker:0, worker:2 continues from step \d+, without worker:1",
+            r"group \d+ of worker:0, worker:1, worker:2 continues from step \d+, now with worker:1"))
 
     def test_the_leader(self):
         self.kill_each([["worker:0"]] * 3,
-                       says=(r"group \d+ of worker:1, worker:2 goes on from step \d+, without worker:0",))
+                       says=(r"group \d+ of worker:1, worker:2 continues from step \d+, without worker:0",))
 
     def test_two_at_once(self):
         self.kill_each([["worker:0", "worker:2"], ["worker:1", "worker:2"], ["worker:0", "worker:1"]])
@@ -92,7 +92,7 @@ class Kills(ClusterTest):
 
     def test_the_evaluator(self):
         job = self.kill_each([["evaluator:0"]] * 2, "--evaluator", gap=0.3)
-        for word in ("connection closed", "goes on from step"):
+        for word in ("connection closed", "continues from step"):
             self.assertNotIn(word, job.output())
 
     def test_all_at_once_go_on_from_the_newest_checkpoint(self):
@@ -108,7 +108,7 @@ class Kills(ClusterTest):
                 if number == signal.SIGSTOP:
                     eventually(lambda: all(map(is_stopped, roles)), "all are stopped")
                     newest = int(os.path.basename(run.checkpoints()[-1])[5:14])
-            job.wait_for(f"goes on from step {newest}", may_end=True)
+            job.wait_for(f"continues from step {newest}", may_end=True)
             self.expect_well(job, run, epochs)
         self.longer_until_in_time(attempt, EPOCHS)
 

@@ -40,12 +40,12 @@ class ElasticNetwork(network_test.Network):
         down = time.monotonic()
         self.jobs[leader].wait_for(f"{self.names[alone]}: no heartbeat for")
         self.jobs[alone].wait_for(f"{self.names[leader]}: no heartbeat for")
-        self.jobs[leader].wait_for("goes on from step")
+        self.jobs[leader].wait_for("continues from step")
         before = self.step(leader)
         eventually(lambda: self.step(leader) > before + 500, "the others go on")
         time.sleep(max(0.0, down + DOWN - time.monotonic()))
         self.jobs[alone].wait_for("more than half are needed")
-        self.assertNotIn("goes on from step", self.jobs[alone].told())
+        self.assertNotIn("continues from step", self.jobs[alone].told())
         ip("-n", self.there, "link", "set", self.link, "up")
 
     def step(self, leader):
@@ -65,13 +65,13 @@ class ElasticNetwork(network_test.Network):
     def test_the_chief_is_cut_off(self):
         self.begin(["10.87.0.2:4001", "10.87.0.1:4002", "10.87.0.1:4003"])
         self.cut_off(alone=0, leader=1)
-        self.jobs[0].wait_for("of worker:0, worker:1, worker:2 goes on from step")
+        self.jobs[0].wait_for("of worker:0, worker:1, worker:2 continues from step")
         self.finish()
 
     def test_of_two_the_one_with_the_lowest_number_goes_on(self):
         self.begin(["10.87.0.1:4001", "10.87.0.2:4002"])
         self.cut_off(alone=1, leader=0)
-        self.jobs[0].wait_for("of worker:0, worker:1 goes on from step")
+        self.jobs[0].wait_for("of worker:0, worker:1 continues from step")
         self.finish()
 
 

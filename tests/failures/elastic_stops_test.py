@@ -48,8 +48,8 @@ class UnderALauncher(ClusterTest):
         self.begin()
         self.job.signal("worker:1", signal.SIGSTOP)
         self.job.wait_for("worker:1 is stopped and was not continued within 5 s; killed")
-        self.job.wait_for("worker:1 died: killed by signal 9 (Killed); starting it again")
-        self.job.wait_for("with worker:1 anew")
+        self.job.wait_for("worker:1 died: killed by signal 9 (Killed); restarting it")
+        self.job.wait_for("now with worker:1")
         self.finish()
 
 
@@ -83,7 +83,7 @@ class StartedByHand(ClusterTest):
 
     def test_a_worker_and_the_leader(self):
         self.begin(3)
-        together = "of worker:0, worker:1, worker:2 goes on from step"
+        together = "of worker:0, worker:1, worker:2 continues from step"
         for victim, other in ((1, 0), (0, 1)):
             groups = self.jobs[0].told().count(together)
             pid = self.jobs[victim].signal(f"worker:{victim}", signal.SIGSTOP)

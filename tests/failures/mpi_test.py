@@ -60,7 +60,7 @@ class Mpi(ClusterTest):
             os.kill(self.rank(job, number), signal.SIGKILL)
             self.expect_success(job)
             self.assertIn("mpirun died: ", job.told())
-            self.assertIn("starting it again (1 of 10)", job.told())
+            self.assertIn("restarting it (1 of 10)", job.told())
             self.expect_whole(self.run_of(f"{name}-1"))
             self.assertEqual(self.run_of(f"{name}-1").losses(), self.run_of("calm-1").losses())
 

@@ -44,7 +44,7 @@ class UnderALauncher(ClusterTest):
             self.wait_for_step(job, run, 20)
             job.signal(victim, signal.SIGSTOP)
             for text in ("is stopped and was not continued within 5 s; killed",
-                         "died: killed by signal 9 (Killed); starting it again"):
+                         "died: killed by signal 9 (Killed); restarting it"):
                 job.wait_for(f"{victim} {text}", may_end=True)
             self.expect_success(job)
             self.expect_each_example_once(run, epochs, EXAMPLES)

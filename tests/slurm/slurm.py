@@ -1,4 +1,4 @@
-"""A Slurm of one's own: munged, slurmctld and a slurmd per node, in a folder, on free ports of the loopback addresses that
+"""A private Slurm: munged, slurmctld and a slurmd per node, in a folder, on free ports of the loopback addresses that
 are the nodes' names. Standard library only."""
 
 import getpass
@@ -41,7 +41,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def find(name):
-    """Daemons may lie where a user's PATH does not reach."""
+    """Finds a daemon, also in folders outside a user's PATH."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
@@ -62,7 +62,7 @@ def free_ports(count):
 class Slurm:
     def __init__(self, folder):
         self.folder = folder
-        os.chmod(folder, 0o755)  # munged wants its socket to be reachable
+        os.chmod(folder, 0o755)  # munged requires a reachable socket
         self.daemons = []
         self.environment = {"SLURM_CONF": os.path.join(folder, "slurm.conf")}
         ports = free_ports(1 + len(NODES))
@@ -71,7 +71,7 @@ class Slurm:
         with open(self.environment["SLURM_CONF"], "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(port=ports[0], user=getpass.getuser(), folder=folder, nodes="\n".join(nodes)))
         with open(os.path.join(folder, "cgroup.conf"), "w", encoding="utf-8") as file:
-            # Not looked for: without this, daemons end where control groups are missing or read-only, though none is used.
+            # Not used, but without this line daemons end if control groups are missing or read-only.
             file.write("CgroupPlugin=cgroup/v1\n")
         for node in NODES:
             os.makedirs(os.path.join(folder, node))
@@ -114,7 +114,7 @@ class Slurm:
             time.sleep(0.1)
 
     def told(self):
-        """The ends of all logs."""
+        """Returns the ends of all logs."""
         texts = []
         for name in sorted(os.listdir(self.folder)):
             if name.endswith((".log", ".out")):
@@ -123,7 +123,7 @@ class Slurm:
         return "\n".join(texts)
 
     def stop(self):
-        """Jobs first, then the nodes, the controller and munged."""
+        """Stops jobs first, then the nodes, the controller and munged."""
         if len(self.daemons) > 1:
             self.command("scancel", "--user", getpass.getuser(), "--signal=KILL")
         for daemon in reversed(self.daemons):

@@ -1,4 +1,4 @@
-"""Training under srun: who the ranks are, which engine they use, and what comes out. One node of this Slurm is one
+"""Training under srun: the ranks' roles, their engine, and the results. One node of this Slurm is one
 loopback address of this machine."""
 
 import os
@@ -23,7 +23,7 @@ def program_of(pid):
     try:
         return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
-        return ""  # it is gone
+        return ""  # it has ended
 
 
 @unittest.skipIf(slurm.missing(), f"Slurm is not installed: {', '.join(slurm.missing())}")
@@ -38,10 +38,10 @@ class SlurmTest(ClusterTest):
     def setUp(self):
         super().setUp()
         os.environ.update(self.slurm.environment)
-        os.environ["OMPI_MCA_btl_tcp_if_include"] = "lo"  # by itself Open MPI takes other interfaces between nodes
+        os.environ["OMPI_MCA_btl_tcp_if_include"] = "lo"  # otherwise Open MPI uses other interfaces between nodes
 
     def srun(self, ranks, nodes, words, *more):
-        # Where one rank dies the others end, rather than keep the nodes from the next test.
+        # If one rank dies, the others end, so that the nodes are free for the next test.
         return self.start(words, prefix=["srun", f"--ntasks={ranks}", f"--nodes={nodes}", "--kill-on-bad-exit=1", *more])
 
     def expect_trained(self, job, engine, workers):

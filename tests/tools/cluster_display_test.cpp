@@ -78,7 +78,7 @@ const std::vector<RoleEvent>& typical() {
        R"({"event":"status","role":"worker:0","step":1200,"steps":2400,"epoch":2,"epochs":4,"examples_per_s":3000,)"
        R"("loss":0.5,"staleness":1.25,"wait_share":0.23,"state":"training"})"},
       {Kind::out_line, kSecond, R"({"event":"status","step":1190,"examples_per_s":2000,"loss":0.7,"state":"waiting"})"},
-      {Kind::died, kSecond, "killed by signal 9 (Killed); starting it again (1 of 10)", -1, 1},
+      {Kind::died, kSecond, "killed by signal 9 (Killed); restarting it (1 of 10)", -1, 1},
       {Kind::restarted, kSecond, "", 12, 1},
       {Kind::out_line, kFirst, R"({"event":"eval","step":1200,"epoch":2,"loss":0.25,"accuracy":0.9375,"best":true})"},
       {Kind::out_line, kServer, R"({"event":"log","level":"info","text":"worker:1 is back"})"}};

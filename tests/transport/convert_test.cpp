@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The value of a 16-bit pattern with so many bits of exponent and fraction, from its definition.
+/// Returns the value of a 16-bit pattern with this many bits of exponent and fraction, by definition.
 double value_of(uint16_t bits, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -43,7 +43,7 @@ class Convert : public ::testing::TestWithParam<Format> {
     return static_cast<uint16_t>(0x7fff & ~((1 << GetParam().fraction_bits) - 1));
   }
 
-  /// Nearest by search among all patterns, ties to the even one; past the largest by half a unit is infinite.
+  /// Finds the nearest pattern by search, ties to even; half a unit past the largest is infinite.
   [[nodiscard]] uint16_t nearest(float value) const {
     const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
     const double magnitude = std::fabs(static_cast<double>(value));

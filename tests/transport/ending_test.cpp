@@ -1,4 +1,4 @@
-// Every way in which a stream can end or fail to begin has a reason, and nobody is left waiting.
+// Every way in which a stream can end or fail to start has a reason, and no caller waits forever.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ class Peer {
     end(SIGKILL);
     fclose(out_);
   }
-  /// One line that it printed.
+  /// Reads one line that it printed.
   std::string line() {
     char text[200] = "";
     if (fgets(text, sizeof(text), out_) == nullptr) return "";
@@ -53,7 +53,7 @@ class Peer {
     while (!result.empty() && result.back() == '\n') result.pop_back();
     return result;
   }
-  /// It is stopped when this returns.
+  /// Stops the process; it is stopped on return.
   void stop() const {
     kill(pid_, SIGSTOP);
     waitpid(pid_, nullptr, WUNTRACED);
@@ -76,7 +76,7 @@ TEST(Connecting, ToNobodyNamesTheAddressAndTheReason) {
   const auto stream = connect(port.address(), {.security = {}, .patience = milliseconds(300)});
   ASSERT_FALSE(stream);
   EXPECT_EQ(stream.failure().message(),
-            "cannot connect to " + port.address() + " within 0.3 s: connection refused: nobody listens there");
+            "cannot connect to " + port.address() + " within 0.3 s: connection refused: no process listens there");
 }
 
 TEST(Connecting, ToAHostThatDoesNotExistSaysSo) {
@@ -124,7 +124,7 @@ TEST(Ending, TheHandlersEndIsTheStreamsEndAfterAllFrames) {
     for (int i = 0; i < 5; ++i) (void)stream.write({}, pattern(100'000));
   });
   const auto stream = connected(server);
-  (void)stream->write({}, pattern(100'000));  // which nobody reads, and which may come too late
+  (void)stream->write({}, pattern(100'000));  // no peer reads it, and it may be too late
   std::this_thread::sleep_for(milliseconds(50));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(stream->read());
   const auto frame = stream->read();
@@ -361,7 +361,7 @@ TEST(Ending, OneStreamTooManyIsRefusedWithAReason) {
   ASSERT_FALSE(third);
   EXPECT_EQ(third.failure().kind, base::FailureKind::unreachable);
   EXPECT_EQ(third.failure().message(),
-            "cannot connect to " + address_of(server) + ": the server has 2 streams already, and allows no more");
+            "cannot connect to " + address_of(server) + ": the server has 2 streams, which is its limit");
   first.reset();
   EXPECT_TRUE(eventually([&] { return connect(address_of(server), {.security = {}}).ok(); }));
 }
@@ -373,7 +373,7 @@ TEST(Ending, AFrameLargerThanTheLimitIsRefusedBeforeItIsSent) {
   const auto written = stream->write({}, bytes);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.failure().kind, base::FailureKind::limit);
-  EXPECT_THAT(written.failure().message(), HasSubstr("1001 bytes of payload; at most 1000 are allowed"));
+  EXPECT_THAT(written.failure().message(), HasSubstr("1001 bytes; at most 1000 are allowed"));
   EXPECT_TRUE(stream->write({}, std::span(bytes).first(1000)));
   EXPECT_TRUE(stream->read());
 }
@@ -399,7 +399,7 @@ TEST(Ending, ThreadsOfStreamsThatEndedAreGone) {
       ASSERT_TRUE(stream->read());
     }
   }
-  // gRPC keeps some of its own.
+  // gRPC keeps some threads.
   EXPECT_TRUE(eventually([&] { return threads_here() <= before + 16; })) << threads_here() << " after " << before;
 }
 

@@ -1,4 +1,4 @@
-// The header of a frame on the wire: 64 bytes that come back as they were, and nothing else is believed.
+// The header of a frame on the wire: 64 bytes that survive a round trip; all invalid headers are refused.
 #include "transport/frame.h"
 
 #include <gmock/gmock.h>
@@ -49,16 +49,16 @@ TEST(FrameHeader, LiesOnTheWireAsTheFormatSays) {
   EXPECT_EQ(at(32), 6);  // offset
   EXPECT_EQ(at(40), 7);  // count
   EXPECT_EQ(at(55), 255);
-  EXPECT_EQ(at(56), 2);  // size of the payload, the lower byte first
+  EXPECT_EQ(at(56), 2);  // size of the payload, low byte first
   EXPECT_EQ(at(57), 1);
 }
 
 TEST(FrameHeader, IsBelievedOnlyWhereItFits) {
   HeaderBytes bytes = encode_header(kHeader, 10);
-  EXPECT_THAT(refusal(std::span(bytes).first(63), 63), HasSubstr("63 bytes is no frame"));
-  EXPECT_THAT(refusal({}, 0), HasSubstr("0 bytes is no frame"));
-  EXPECT_THAT(refusal(bytes, kHeaderBytes + 9), HasSubstr("announces 10 bytes of payload and carries 9"));
-  EXPECT_THAT(refusal(bytes, kHeaderBytes + 11), HasSubstr("carries 11"));
+  EXPECT_THAT(refusal(std::span(bytes).first(63), 63), HasSubstr("63 bytes is too short for a frame"));
+  EXPECT_THAT(refusal({}, 0), HasSubstr("0 bytes is too short for a frame"));
+  EXPECT_THAT(refusal(bytes, kHeaderBytes + 9), HasSubstr("announces 10 bytes of payload but has 9"));
+  EXPECT_THAT(refusal(bytes, kHeaderBytes + 11), HasSubstr("but has 11"));
   const HeaderBytes large = encode_header(kHeader, kLimit + 1);
   EXPECT_THAT(refusal(large, kHeaderBytes + kLimit + 1), HasSubstr("1001 bytes of payload; at most 1000"));
   bytes[4] = std::byte{2};

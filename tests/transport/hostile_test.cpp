@@ -1,4 +1,4 @@
-// Peers that are broken or hostile harm nobody but themselves.
+// Broken or hostile peers harm only themselves.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ using testing::threads_here;
 
 constexpr const char* kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whether the server hangs up; what it says before that is of no interest.
+/// True if the server hangs up; ignores the bytes before that.
 bool closed_by_server(const base::FileHandle& handle) {
   char buffer[4096];
   pollfd watched{.fd = handle.get(), .events = POLLIN, .revents = 0};
@@ -103,7 +103,7 @@ TEST(Hostile, ConnectionsThatWentAwayLeaveNothingBehind) {
     const base::FileHandle peer = tcp_connection(server.port());
     if (i % 2 == 0) send_some(peer, "garbage");
   }
-  // The threads that have ended are joined when the next connection comes.
+  // Ended threads are joined when the next connection arrives.
   EXPECT_TRUE(eventually([&] {
     tcp_connection(server.port());
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -194,7 +194,7 @@ TEST(Hostile, PeersThatDoNotHangUpLeaveTheirPlacesToOthers) {
     ASSERT_TRUE(eventually([&] { return handled == i; }));
     EXPECT_THAT(streams.back()->read().failure().message(), HasSubstr("the peer ended the stream"));
   }
-  // The threads that have ended are joined when the next connection comes.
+  // Ended threads are joined when the next connection arrives.
   EXPECT_TRUE(eventually([&] {
     tcp_connection(server.port());
     return threads_here() <= threads + 4 + 4;
@@ -213,7 +213,7 @@ TEST(Hostile, NoFilesLeftIsReportedOnce) {
   expect_still_serving(server);
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
-  const base::FileHandle peer = tcp_connection(server.port());  // its socket is made before the limit falls
+  const base::FileHandle peer = tcp_connection(server.port());  // its socket is made before the limit is lowered
   const base::FileHandle second(socket(AF_INET, SOCK_STREAM, 0));
   const rlimit few{static_cast<rlim_t>(second.get() + 1), before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &few);
@@ -231,7 +231,7 @@ TEST(Hostile, NoFilesLeftIsReportedOnce) {
   EXPECT_EQ(failures, 1);
 }
 
-/// A client that calls a method of its choice and sends messages that are no frames.
+/// A client that calls any method and sends messages that are not frames.
 std::string answer_to(const Server& server, const char* method, const std::string& message) {
   core::start_library();
   const core::ChannelPtr channel = core::make_channel(testing::address_of(server), nullptr, nullptr, 1 << 20);
@@ -278,11 +278,11 @@ TEST(Hostile, MessagesThatAreNoFramesEndTheStreamWithAReason) {
   ServerOptions options = any_port();
   options.largest_payload = 1000;
   Server server(options, echo);
-  EXPECT_THAT(answer_to(server, core::kMethod, "short"), HasSubstr("5 bytes is no frame"));
+  EXPECT_THAT(answer_to(server, core::kMethod, "short"), HasSubstr("5 bytes is too short for a frame"));
   EXPECT_THAT(answer_to(server, core::kMethod, std::string(64, 'x')), HasSubstr("another protocol"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(100, 99)),
-              HasSubstr("announces 100 bytes of payload and carries 99"));
-  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("carries 10"));
+              HasSubstr("announces 100 bytes of payload but has 99"));
+  EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(~size_t{0}, 10)), HasSubstr("but has 10"));
   EXPECT_THAT(answer_to(server, core::kMethod, frame_bytes(1001, 1001)), HasSubstr("larger than max"));
   EXPECT_THAT(answer_to(server, "/lockstep.Cluster/Other", frame_bytes(1, 1)), HasSubstr("no such method"));
   expect_still_serving(server);

@@ -1,4 +1,4 @@
-// Peers that are no streams: raw connections to a server of this process.
+// Peers without a stream: raw connections to a server of this process.
 #pragma once
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ inline void send_some(const base::FileHandle& handle, const std::string& bytes) 
   (void)!send(handle.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-/// Idle connections; how many of them the server keeps.
+/// Idle connections; counts how many of them the server keeps.
 class Crowd {
  public:
   Crowd(int port, int size, const std::string& bytes = "") {

@@ -1,5 +1,5 @@
-// A process for the tests to kill: `echo` serves and prints its address, `send ADDRESS` sends frames without end,
-// `stand ADDRESS` connects and never reads.
+// A process for tests to kill: `echo` serves and prints its address, `send ADDRESS` sends frames without end, `stand
+// ADDRESS` connects and never reads.
 #include <unistd.h>
 
 #include <cstdio>

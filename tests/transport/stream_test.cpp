@@ -1,4 +1,4 @@
-// Frames between two sides of real connections: what is sent arrives as it was, from the sender's own memory.
+// Frames between two sides of real connections arrive unchanged, sent from the sender's own memory.
 #include "transport/stream.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ TEST(Stream, MemoryIsHeldUntilItIsSentAndThenLetGoOnce) {
   constexpr size_t kFrame = size_t{8} << 20;
   std::atomic<int> released = 0;
   std::atomic<int> written = 0;
-  constexpr int kFrames = 16;  // far more than windows and socket buffers hold
+  constexpr int kFrames = 16;  // far more than windows and socket buffers can hold
   std::thread writer([&] {
     for (int i = 0; i < kFrames; ++i) {
       const auto bytes = std::make_shared<std::vector<std::byte>>(kFrame);
@@ -128,7 +128,7 @@ TEST(Stream, MemoryIsHeldUntilItIsSentAndThenLetGoOnce) {
       ++written;
     }
   });
-  // Nobody reads, so the writer stands still with frames that are not let go.
+  // The peer does not read, so the writer waits and its frames are not released.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_LT(written, kFrames);
   EXPECT_LT(released, kFrames);

@@ -1,4 +1,4 @@
-// What the tests of streams share: payloads, an echo, connections to a server of this process.
+// Helpers for tests of streams: payloads, an echo, connections to a server of this process.
 #pragma once
 
 #include <netinet/in.h>
@@ -44,7 +44,7 @@ inline std::unique_ptr<Stream> connected(const Server& server, const ConnectOpti
   return connected(address_of(server), options);
 }
 
-/// Sends every frame back as it came, from the memory that it came in.
+/// Sends every frame back unchanged, from the memory in which it arrived.
 inline void echo(Stream& stream) {
   while (true) {
     base::Result<Frame> frame = stream.read();
@@ -54,7 +54,7 @@ inline void echo(Stream& stream) {
   }
 }
 
-/// Whether `holds` becomes true; looks often and gives up late.
+/// Waits until `holds` returns true; checks often and has a long limit.
 template <class Condition>
 bool eventually(const Condition& holds, std::chrono::seconds at_most = std::chrono::seconds(100)) {
   const auto until = std::chrono::steady_clock::now() + at_most;
@@ -65,8 +65,8 @@ bool eventually(const Condition& holds, std::chrono::seconds at_most = std::chro
   return true;
 }
 
-/// Keeps a port of loopback, any or a certain one, for servers that come later or come back: no other process gets it,
-/// and as long as they are not there nobody listens at it.
+/// Reserves a loopback port, any or a given one, for servers that start later or restart. No other process gets it, and
+/// connections are refused while no server runs.
 class KeptPort {
  public:
   explicit KeptPort(int port = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -1,5 +1,5 @@
-// Mutual TLS: a peer is let in where its certificate is of our authority, valid today and for the role that it acts as;
-// everyone else is refused, and both sides say why.
+// Mutual TLS: a peer is accepted if its certificate is signed by our authority, valid today and names the peer's role.
+// All others are refused, and both sides say why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
@@ -34,7 +34,7 @@ using testing::pattern;
 using testing::payload_of;
 using testing::threads_here;
 
-/// Lines of a server about peers that it refused.
+/// Collects a server's lines about refused peers.
 class Refused {
  public:
   void add(const std::string& line) {
@@ -62,12 +62,12 @@ std::string text_in(BIO* bio) {
   return {data, static_cast<size_t>(size)};
 }
 
-/// First words of a client of TLS.
+/// Returns the first bytes of a TLS client.
 std::string client_hello() {
   const std::unique_ptr<SSL_CTX, OpensslDeleter<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
   const std::unique_ptr<SSL, OpensslDeleter<SSL_free>> client(SSL_new(context.get()));
   SSL_set_bio(client.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-  SSL_connect(client.get());  // wants an answer
+  SSL_connect(client.get());  // needs an answer, which never comes
   return text_in(SSL_get_wbio(client.get()));
 }
 
@@ -81,7 +81,7 @@ class Tls : public ::testing::Test {
   static void TearDownTestSuite() { folder_.reset(); }
 
   static void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-  /// A folder of keys, made once.
+  /// Makes a folder of keys, once.
   static std::string keys(const std::string& name, const KeyPair& authority, const cluster::NodeNames& names,
                           const std::string& trusted = "") {
     const std::string folder = *folder_ / name;
@@ -102,7 +102,7 @@ class Tls : public ::testing::Test {
             }};
   }
 
-  /// With more patience where the reason was not known yet: a busy machine takes longer to shake hands.
+  /// Retries with more patience if the reason was not known yet: a busy machine takes longer for a handshake.
   static std::string refusal(const Server& server, const std::string& keys, const std::string& reason) {
     std::string said;
     for (const int patience : {400, 2'000, 10'000, 50'000}) {
@@ -169,24 +169,24 @@ TEST_F(Tls, ASharedKeyMayActAsAnyRole) {
 
 TEST_F(Tls, APeerOfAnotherAuthorityIsRefusedAndNamed) {
   Server server(server_with(ps()), echo);
-  const std::string reason = "is of another authority";
+  const std::string reason = "is signed by another authority";
   const std::string other = keys("other", theirs_, {"n1", {}, {"worker:1"}});
   EXPECT_THAT(refusal(server, other, reason), AllOf(HasSubstr(address_of(server)), HasSubstr(reason)));
 }
 
-/// A hostile client believes the server and shows what it likes.
+/// A hostile client accepts any server and shows any certificate.
 TEST_F(Tls, AClientWhoseKeyIsOfAnotherAuthorityIsRefusedOnBothSides) {
   Server server(server_with(ps()), echo);
   const std::string mixed = keys("mixed", theirs_, {"n1", {}, {"worker:1"}}, ours_.certificate);
   const std::string reason = "does not accept our key (CN=n1 for worker:1, valid ";
   EXPECT_THAT(refusal(server, mixed, reason), HasSubstr(reason));
   EXPECT_THAT(line_of_server(),
-              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("(CN=n1 for worker:1) is of another authority: "
+              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("(CN=n1 for worker:1) is signed by another authority: "
                                                        "'CN=lockstep authority ")));
   EXPECT_EQ(refused_.lines().size(), 1U) << "one line, however often it tries";
 }
 
-/// Judged as a server or client whose clock is right judges one whose own is not.
+/// A peer with a right clock judges one with a wrong clock.
 TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
   const auto judged = [&](const cluster::NodeNames& names, const std::string& role = "ps:0") {
     return why_refused(cluster::make_node(ours_, names).certificate, ours_.certificate, Purpose::server, role);
@@ -200,10 +200,10 @@ TEST_F(Tls, DatesRolesAndPurposeOfACertificateAreJudged) {
   const KeyPair node = cluster::make_node(ours_, {"n1", {}, {"worker:1"}});
   EXPECT_THAT(why_refused(cluster::make_node(node, {"forged", {}, {"ps:0"}}).certificate, ours_.certificate,
                           Purpose::server, "ps:0"),
-              HasSubstr("is of another authority"));
+              HasSubstr("is signed by another authority"));
 }
 
-/// OpenSSL's own client shows whatever it is given.
+/// OpenSSL's own client shows any certificate.
 TEST_F(Tls, AClientWithAWrongDateOrWithoutRolesIsRefusedByTheServerWhichSaysWhy) {
   Server server(server_with(ps()), echo);
   const auto show = [&](const std::string& folder) {
@@ -222,17 +222,17 @@ TEST_F(Tls, AClientWithAWrongDateOrWithoutRolesIsRefusedByTheServerWhichSaysWhy)
 
 TEST_F(Tls, AClientWithoutTlsIsRefused) {
   Server server(server_with(ps()), echo);
-  const std::string reason = "it wants TLS";
+  const std::string reason = "it requires TLS";
   EXPECT_THAT(refusal(server, "", reason), HasSubstr(reason));
 }
 
 TEST_F(Tls, AServerWithoutTlsIsNotTalkedTo) {
   Server server(server_with(""), echo);
-  const std::string reason = "does not speak TLS";
+  const std::string reason = "does not use TLS";
   EXPECT_THAT(refusal(server, ps(), reason), HasSubstr(reason));
 }
 
-/// A connection that gRPC hosts costs two files in the server, one that waits costs one.
+/// A connection hosted by gRPC costs two files in the server, a waiting one costs one.
 TEST_F(Tls, AHandshakeThatDoesNotGoOnCostsASocketAndNoThread) {
   Server server(server_with(ps()), echo);
   EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
@@ -264,8 +264,8 @@ TEST_F(Tls, RefusalsLeaveTheServerServingAndPrintNothing) {
   ::testing::internal::CaptureStderr();
   {
     Server server(server_with(ps()), echo);
-    (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "of another authority");
-    (void)refusal(server, "", "it wants TLS");
+    (void)refusal(server, keys("other", theirs_, {"n1", {}, {"worker:1"}}), "by another authority");
+    (void)refusal(server, "", "it requires TLS");
     EXPECT_TRUE(connected(server, {.security = {worker()}})->write({}));
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
@@ -284,7 +284,7 @@ TEST_F(Tls, KeysThatAreReplacedAreUsedForNewConnections) {
   EXPECT_TRUE(before->read());
 }
 
-/// Changing from one authority to the next: everybody trusts both until all have new keys.
+/// While the authority changes, all nodes trust both until all have new keys.
 TEST_F(Tls, NodesThatTrustTwoAuthoritiesTalkToThoseOfBoth) {
   const auto both = [&](const std::string& name, const KeyPair& authority, const std::string& role) {
     const KeyPair& other = &authority == &ours_ ? theirs_ : ours_;
@@ -303,7 +303,7 @@ TEST_F(Tls, NodesThatTrustTwoAuthoritiesTalkToThoseOfBoth) {
     }
   }
   Server server(server_with(ps()), echo);
-  const std::string reason = "is of another authority";
+  const std::string reason = "is signed by another authority";
   EXPECT_THAT(refusal(server, keys("newest", theirs_, {"n1", {}, {"worker:0"}}), reason), HasSubstr(reason));
 }
 
@@ -316,7 +316,7 @@ std::string complaint(const std::string& folder, const std::string& role = "") {
   }
 }
 
-/// The same certificate with another end, signed again.
+/// Makes the same certificate with another end date, signed again.
 KeyPair ending_in(const KeyPair& authority, const KeyPair& node, int seconds) {
   const Certificate certificate = parse_certificate(node.certificate);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
@@ -348,7 +348,7 @@ TEST_F(Tls, AServerWhoseCertificateExpiresIsNotTalkedToAndBothSidesSayWhy) {
 TEST_F(Tls, OwnKeysThatCannotBeUsedAreNamed) {
   EXPECT_EQ(complaint(ps(), "ps:0"), "");
   EXPECT_THAT(complaint(path("nowhere")), HasSubstr(path("nowhere") + "/ca.pem"));
-  EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1 and not for ps:0"));
+  EXPECT_THAT(complaint(worker(), "ps:0"), HasSubstr("node.pem is for worker:0, worker:1, not for ps:0"));
   EXPECT_THAT(complaint(keys("old", ours_, {"old", {"lockstep"}, {}})),
               AllOf(HasSubstr("older version"), HasSubstr("lockstep keys new DIR --cluster FILE")));
   EXPECT_THAT(complaint(keys("late", ours_, {"late", {}, {"worker:1"}, -10, -2})), HasSubstr("node.pem expired on 20"));

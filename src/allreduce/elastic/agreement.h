@@ -1,5 +1,5 @@
-// What members say to each other to agree on a group, as plain values (proto/allreduce.proto on the wire). assembly.h
-// has the rules.
+// Messages by which members agree on a group, as plain values (proto/allreduce.proto on the wire). The rules are in
+// assembly.h.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ enum class MemberPhase : uint8_t {
   forming,     ///< wants to be in the next group
   connecting,  ///< the group is decided
   running,
-  closing,  ///< training is over; what is left is to write it down
+  closing,  ///< training is over; the leader writes the results
   ended
 };
 constexpr uint32_t kMemberPhases = 6;
 
-/// A process of a member.
+/// One process of a member.
 struct Seat {
   int member = 0;
   uint64_t incarnation = 0;
@@ -31,7 +31,7 @@ struct Seat {
 
 struct Group {
   uint64_t number = 0;  ///< 0: none
-  uint64_t id = 0;      ///< of this group alone: two parts of a broken network may use a number twice
+  uint64_t id = 0;      ///< unique: two parts of a broken network may use the same number
   std::vector<Seat> seats;
 
   friend bool operator==(const Group&, const Group&) = default;
@@ -43,12 +43,12 @@ struct MemberStatus {
   bool whole = true;  ///< as in Standing
   bool live = false;
   uint64_t step = 0;
-  uint64_t seen = 0;         ///< the highest number of a group that it has heard of
-  uint64_t left = 0;         ///< of groups up to this number it will be no part (any more)
-  bool knows_end = false;    ///< it has heard that everything is written
-  bool interrupted = false;  ///< a user has ended it, or another one of its group
-  Group group;               ///< the latest that it was connected in
-  std::vector<int> reach;    ///< whom it has a connection with, ascending
+  uint64_t seen = 0;         ///< highest group number that it knows
+  uint64_t left = 0;         ///< it will not be in groups up to this number (any more)
+  bool knows_end = false;    ///< it knows that everything is written
+  bool interrupted = false;  ///< a user interrupted it, or another member of its group
+  Group group;               ///< the latest group in which it was connected
+  std::vector<int> reach;    ///< members that it is connected to, ascending
 
   friend bool operator==(const MemberStatus&, const MemberStatus&) = default;
 };
@@ -60,23 +60,23 @@ struct Proposal {
 
 struct Acceptance {
   uint64_t number = 0;
-  std::string address;  ///< for the engine
+  std::string address;  ///< address for the engine
   Standing standing;
-  uint64_t lineage = 0;  ///< id of the group whose state it holds; 0: of none
+  uint64_t lineage = 0;  ///< id of the group whose state it holds; 0: none
 };
 
-/// From a member: it does not take part; from the proposer: it gives the proposal up.
+/// From a member: it does not take part. From the proposer: it withdraws the proposal.
 struct Refusal {
   uint64_t number = 0;
 };
 
 struct Decision {
   Group group;
-  std::vector<std::string> addresses;  ///< by rank
-  int source = 0;                      ///< rank
+  std::vector<std::string> addresses;  ///< addresses by rank
+  int source = 0;                      ///< rank of the member with the state
   bool transfer = true;
   Standing standing;
-  std::vector<int> holders;  ///< ranks that have that state already, besides the source
+  std::vector<int> holders;  ///< other ranks that already have that state
 };
 
 using Message = std::variant<MemberStatus, Proposal, Acceptance, Refusal, Decision>;

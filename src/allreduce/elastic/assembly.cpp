@@ -43,13 +43,13 @@ bool Assembly::alive(const Seat& seat) const {
   return at(seat.member).here && at(seat.member).status.incarnation == seat.incarnation;
 }
 
-bool Assembly::certainly_dead(const Seat& seat) const {
+bool Assembly::confirmed_dead(const Seat& seat) const {
   if (seat.member == rules_.me) return seat.incarnation != rules_.incarnation;
   const Peer& peer = at(seat.member);
-  return peer.certain || (peer.came && peer.status.incarnation != seat.incarnation);
+  return peer.dead || (peer.was_here && peer.status.incarnation != seat.incarnation);
 }
 
-void Assembly::tell() { send(-1, status()); }
+void Assembly::broadcast_status() { send(-1, status()); }
 
 void Assembly::send(int to, Message message) {
   Send& added = sends_.emplace_back();
@@ -59,16 +59,16 @@ void Assembly::send(int to, Message message) {
 
 void Assembly::note_seen(uint64_t number) { seen_ = std::max(seen_, number); }
 
-void Assembly::arrived(int member, const MemberStatus& status, double now) {
+void Assembly::peer_connected(int member, const MemberStatus& status, double now) {
   Peer& peer = at(member);
   if (peer.status.incarnation != status.incarnation) peer.barred_until = peer.bars = 0;
-  peer.here = peer.came = true;
-  peer.certain = false;
+  peer.here = peer.was_here = true;
+  peer.dead = false;
   peer.left_since = -1;
   peer.why.clear();
   arrival_ = now;
   take_status(member, status, now);
-  tell();
+  broadcast_status();
 }
 
 void Assembly::take_status(int member, const MemberStatus& status, double now) {
@@ -77,16 +77,16 @@ void Assembly::take_status(int member, const MemberStatus& status, double now) {
   const bool ended = ends_all(status);
   const bool concerns = ended || in_group(group_, {member, status.incarnation});
   const bool interrupted = status.interrupted && concerns && !interrupted_;
-  if (interrupted && !ended) say("info", fmt::format("{} was interrupted: all end", name(member)));
+  if (interrupted && !ended) log("info", fmt::format("{} was interrupted: all members end", name(member)));
   if ((ended && !knows_end_) || interrupted) {
     knows_end_ = knows_end_ || ended;
     interrupted_ = interrupted_ || interrupted;
-    tell();
+    broadcast_status();
   }
   react(now);
 }
 
-void Assembly::lost(int member, const std::string& why, double now) {
+void Assembly::peer_lost(int member, const std::string& why, double now) {
   Peer& peer = at(member);
   if (!peer.here) return;
   peer.here = false;
@@ -95,23 +95,23 @@ void Assembly::lost(int member, const std::string& why, double now) {
   const bool trains =
       phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting || phase_ == MemberPhase::running;
   const bool missed = trains && !knows_end_ && in_group(group_, {member, peer.status.incarnation});
-  if (missed) say("warning", fmt::format("{}: {}", name(member), why));
+  if (missed) log("warning", fmt::format("{}: {}", name(member), why));
   react(now);
-  tell();
+  broadcast_status();
 }
 
-void Assembly::certain(int member, double now) {
+void Assembly::peer_confirmed_dead(int member, double now) {
   Peer& peer = at(member);
-  if (peer.here || peer.certain || !peer.came) return;
-  peer.certain = true;
+  if (peer.here || peer.dead || !peer.was_here) return;
+  peer.dead = true;
   react(now);
 }
 
-void Assembly::absent(int member, const std::string& why) {
+void Assembly::peer_unreachable(int member, const std::string& why) {
   if (!at(member).here) at(member).why = why;
 }
 
-void Assembly::take(int peer, const Message& message, double now) {
+void Assembly::receive(int peer, const Message& message, double now) {
   if (!at(peer).here) return;
   struct Take {
     Assembly& self;
@@ -129,7 +129,7 @@ void Assembly::take(int peer, const Message& message, double now) {
 void Assembly::react(double now) {
   if (phase_ == MemberPhase::forming) {
     review_promise(now);
-    consider(now);
+    propose_if_ready(now);
   }
   if (phase_ == MemberPhase::running) {
     watch_group(now);
@@ -139,7 +139,7 @@ void Assembly::react(double now) {
 
 void Assembly::tick(double now) {
   react(now);
-  complain(now);
+  warn_or_give_up(now);
 }
 
 void Assembly::form(const Standing& standing, double now) {
@@ -149,7 +149,7 @@ void Assembly::form(const Standing& standing, double now) {
   phase_ = MemberPhase::forming;
   left_ = std::max(left_, group_.number);
   forming_since_ = now;
-  complained_ = 0;
+  warned_ = 0;
   failures_ = 0;
   awaited_.clear();
   broken_.clear();
@@ -157,7 +157,7 @@ void Assembly::form(const Standing& standing, double now) {
   wants_regroup_ = false;
   for (Peer& peer : peers_) peer.left_since = -1;
   if (knows_end_) fail("training is over", true);
-  tell();
+  broadcast_status();
   react(now);
 }
 

@@ -1,24 +1,24 @@
-// How members agree on a group: the rules, as plain logic without network, threads or clock (the caller passes
-// seconds), so that each can be tested by itself. One Assembly per member; the caller locks, carries what it has to
-// send, and tells it what came.
+// The rules by which members agree on a group, as plain logic without network, threads or clock (the caller passes
+// seconds), so that each rule can be tested by itself. Each member has one Assembly. The caller locks it, sends its
+// messages, and passes it those received.
 //
-// Every member tells all others its MemberStatus at each change. When a group broke, or at the start, members come to
-// `forming`; the lowest of them that holds trained state (else the lowest) proposes a group of all who are there and
-// reach each other, with a number higher than any it has heard of. A member holds one promise at a time and never one
-// of a number that it has left, so nobody is in two groups of one number. When all have accepted, the proposer decides:
-// whose state everyone goes on from, and whether it must be sent. A loss, a refusal or a deadline on the way: everyone
-// is back at forming, and the next proposal has a higher number.
+// Every member sends all others its MemberStatus at each change. At the start, or when a group broke, members are
+// `forming`. The lowest member with trained state (else the lowest) proposes a group of all members that are present
+// and reach each other, with a number higher than any it knows. A member holds one promise at a time, and never one for
+// a number that it has left, so no member is in two groups of one number. When all have accepted, the proposer decides
+// whose state to go on from, and whether it must be sent. After a loss, a refusal or a deadline all members are forming
+// again, and the next proposal has a higher number.
 //
-// How many are enough: at the start all expected ones, and after `start_wait` as many as else. With `min_workers`, so
-// many. Without, more than half of the group before, not counting those who are certainly dead (their connection closed
-// and a new one was refused, or a new process came in their place), or exactly half with the lowest of them: so of a
-// network that broke in two only one part goes on. Where min_workers lets both go on and they meet again, the smaller
-// one (of equal ones that without the lowest number) dissolves and joins the other.
+// How many members are enough. At the start: all expected ones; after `start_wait`, the same number as later. Later,
+// with `min_workers`: that number. Without: more than half of the group before, not counting members confirmed dead
+// (their connection closed and a new one was refused, or a new process took their place), or exactly half including the
+// lowest of them. So only one part of a broken network goes on. If min_workers lets both parts go on and they meet
+// again, the smaller one (of equal ones, that without the lowest number) dissolves and joins the other.
 //
-//   assembly.cpp           what comes in
-//   assembly_forming.cpp   who is to be in a group: proposals
+//   assembly.cpp           messages and events received
+//   assembly_forming.cpp   choosing the members of a group: proposals
 //   assembly_deciding.cpp  promises, decisions, connecting
-//   assembly_running.cpp   losses, newcomers, the end
+//   assembly_running.cpp   losses, new members, the end
 #pragma once
 
 #include <map>
@@ -33,28 +33,28 @@ namespace lockstep::allreduce::elastic {
 
 struct AssemblyRules {
   int me = 0;
-  int members = 1;  ///< that there may be
+  int members = 1;  ///< possible members
   uint64_t incarnation = 0;
-  int expected = 0;     ///< at the start; 0: all
+  int expected = 0;     ///< members at the start; 0: all
   int min_workers = 0;  ///< 0: more than half
   int max_workers = 0;  ///< 0: all
   double start_wait = 60;
   double patience = 600;
   std::vector<std::string> names;      ///< by member: "worker:1"
-  std::vector<std::string> addresses;  ///< likewise: "127.0.0.1:4001"
+  std::vector<std::string> addresses;  ///< by member: "127.0.0.1:4001"
 };
 
-/// What a member has to send. `to` -1: everyone whom it has a connection with.
+/// A message to send. `to` -1: all connected members.
 struct Send {
   int to = -1;
   Message message;
 };
-/// A line for people.
-struct Say {
+/// A line for the log.
+struct LogLine {
   std::string level;
   std::string text;
 };
-/// The engine's half of a group is wanted: `prepared` takes its address.
+/// Asks for the engine's half of a group; answer with `prepared` and its address.
 struct Preparation {
   uint64_t number = 0;
   int rank = 0;
@@ -65,76 +65,76 @@ class Assembly {
  public:
   explicit Assembly(AssemblyRules rules);
 
-  // What this member wants.
+  // Requests of this member.
   void form(const Standing& standing, double now);
-  /// What `form` waits for: an address to be made, or a decided group to be connected. Each is given once.
+  /// Work that `form` waits for: an address to make, or a decided group to connect. Each is returned once.
   std::optional<Preparation> take_preparation();
   void prepared(uint64_t number, std::string address, double now);
   std::optional<Decision> take_decision();
-  /// Why the connecting should be given up; empty: it should not.
+  /// Returns why connecting should be given up; empty: go on.
   [[nodiscard]] std::string why_give_up() const;
   void connected(double now);
   void not_connected(const std::string& why, double now);
-  /// Why `form` has failed for good; empty: it has not.
+  /// Returns why `form` has failed for good; empty: it has not.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  /// Training was over when it wanted to take part.
+  /// True if training was over when this member wanted to join.
   [[nodiscard]] bool over() const { return over_; }
-  /// Wants to be in no group any more; `interrupted`: because a user has ended it, and so all.
+  /// Leaves for good. `interrupted`: because a user interrupted it, and so all.
   void withdraw(bool interrupted = false);
   void close(double now, bool interrupted = false);
   void end(double now);
-  /// There are signs that training has ended at that step: it has, where nobody knows better.
+  /// Signs were found that training ended at that step. Believed if no member knows better.
   void found_ending(uint64_t step, bool interrupted, double now);
 
-  // What comes from others.
-  void arrived(int peer, const MemberStatus& status, double now);
-  void lost(int peer, const std::string& why, double now);
-  /// A lost one is certainly dead.
-  void certain(int peer, double now);
-  /// A process in its place is starting: it should hear of the end.
-  void expect(int peer, double now) { at(peer).asked_at = now; }
-  /// Why there is no connection, for people.
-  void absent(int peer, const std::string& why);
-  void take(int peer, const Message& message, double now);
+  // Events from other members.
+  void peer_connected(int peer, const MemberStatus& status, double now);
+  void peer_lost(int peer, const std::string& why, double now);
+  /// A lost member is confirmed dead.
+  void peer_confirmed_dead(int peer, double now);
+  /// A process of that member is starting: it should hear of the end.
+  void peer_starting(int peer, double now) { at(peer).asked_at = now; }
+  /// Records why there is no connection, for messages.
+  void peer_unreachable(int peer, const std::string& why);
+  void receive(int peer, const Message& message, double now);
   void tick(double now);
 
-  // How things are.
+  // State.
   [[nodiscard]] MemberStatus status() const;
   [[nodiscard]] MemberPhase phase() const { return phase_; }
   [[nodiscard]] const Group& group() const { return group_; }
-  /// Why the group that it runs in is broken; empty: it is not.
+  /// Returns why its running group is broken; empty: it is not.
   [[nodiscard]] const std::string& broken() const { return broken_; }
-  /// As rank 0: someone waits to get in who can.
+  /// True on rank 0 if a member waits to join and can.
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
-  /// In its group, while running or closing. -1: nobody that it knows of.
+  /// Returns the leader of its group, while running or closing; -1: none known.
   [[nodiscard]] int leader(double now) const;
   [[nodiscard]] bool knows_end() const { return knows_end_; }
-  /// Whether everyone has heard of the end who can be expected to.
-  [[nodiscard]] bool may_go(double now) const;
-  /// Whether a user has ended this member or another one of its latest group.
+  /// True if every member that should hear of the end has heard of it.
+  [[nodiscard]] bool may_leave(double now) const;
+  /// True if a user interrupted this member or another one of its latest group.
   [[nodiscard]] bool interrupted() const { return interrupted_; }
-  /// Whether all others of that group who are here know it, or have come to its end.
-  [[nodiscard]] bool parted() const;
-  /// Whether every other member of that group is known to be here or dead.
-  [[nodiscard]] bool accounted() const;
-  /// Whether this is the first of that group who is here and has its state, and nobody has gone on without it.
-  [[nodiscard]] bool foremost() const;
-  /// "group 4 of worker:0, worker:2 goes on from step 120, without worker:1"
+  /// True if all others of that group that are present know of the interrupt, or have come to its end.
+  [[nodiscard]] bool all_informed() const;
+  /// True if every other member of that group is present or confirmed dead.
+  [[nodiscard]] bool all_accounted_for() const;
+  /// True if this is the first of that group that is present and has its state, and no member went on without it.
+  [[nodiscard]] bool first_survivor() const;
+  /// "group 4 of worker:0, worker:2 continues from step 120, without worker:1"
   [[nodiscard]] const std::string& announced() const { return announced_; }
 
-  // What is to be done; taken once.
+  // Pending output; each item is returned once.
   std::vector<Send> take_sends() { return std::exchange(sends_, {}); }
-  std::vector<Say> take_says() { return std::exchange(says_, {}); }
+  std::vector<LogLine> take_log_lines() { return std::exchange(log_lines_, {}); }
 
  private:
   struct Peer {
     bool here = false;
-    bool came = false;     ///< was here at some time
-    bool certain = false;  ///< is dead
+    bool was_here = false;  ///< was present at some time
+    bool dead = false;      ///< confirmed dead
     double lost_at = 0;
-    double asked_at = -1;     ///< its process asked for the run's name; -1: never
-    double left_since = -1;   ///< of the group; -1: it has not
-    double barred_until = 0;  ///< groups with it did not get connected
+    double asked_at = -1;     ///< time at which its process asked for the run's name; -1: never
+    double left_since = -1;   ///< time at which it left the group; -1: it has not
+    double barred_until = 0;  ///< end of its exclusion after groups with it failed to connect
     int bars = 0;
     std::string why = "has not come";
     MemberStatus status;
@@ -143,7 +143,7 @@ class Assembly {
     Proposal proposal;
     int proposer = 0;
     double since = 0;
-    bool asked = false;  ///< for the address
+    bool asked = false;  ///< the engine was asked for the address
   };
   struct Outstanding {
     Proposal proposal;
@@ -155,25 +155,25 @@ class Assembly {
   void take_status(int peer, const MemberStatus& status, double now);
   void react(double now);
   void send(int to, Message message);
-  void tell();
-  void say(std::string level, std::string text) { says_.push_back({std::move(level), std::move(text)}); }
+  void broadcast_status();
+  void log(std::string level, std::string text) { log_lines_.push_back({std::move(level), std::move(text)}); }
   void note_seen(uint64_t number);
   [[nodiscard]] Peer& at(int member) { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const Peer& at(int member) const { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const std::string& short_name(int member) const { return rules_.names[static_cast<size_t>(member)]; }
-  /// With its address.
+  /// Name and address.
   [[nodiscard]] std::string name(int member) const;
   [[nodiscard]] std::string names_of(const std::vector<int>& members) const;
   [[nodiscard]] bool alive(const Seat& seat) const;
-  [[nodiscard]] bool certainly_dead(const Seat& seat) const;
+  [[nodiscard]] bool confirmed_dead(const Seat& seat) const;
   [[nodiscard]] MemberStatus status_of(int member) const;
 
   // assembly_forming.cpp, assembly_deciding.cpp
-  void consider(double now);
+  void propose_if_ready(double now);
   [[nodiscard]] bool must_wait_for_others(double now);
   [[nodiscard]] std::vector<int> candidates(double now) const;
   [[nodiscard]] bool reach_each_other(int a, int b) const;
-  /// Of those, in order of preference, who reach each other, as many as there may be.
+  /// Chooses members that all reach each other from those given in order of preference, up to max_workers.
   [[nodiscard]] std::vector<int> choose(std::vector<int> from) const;
   [[nodiscard]] static bool in_group(const Group& group, const Seat& seat);
   [[nodiscard]] bool enough(const std::vector<int>& chosen, double now);
@@ -190,26 +190,26 @@ class Assembly {
   [[nodiscard]] bool fits(const std::vector<Seat>& seats) const;
   void review_promise(double now);
   void drop_promise();
-  /// Whoever came into a group that did not get connected stays outside for a while: the others go on.
+  /// Excludes members that were new in a group that failed to connect, for a while: the others go on.
   void bar_newcomers(const Group& group, double now);
-  void complain(double now);
+  void warn_or_give_up(double now);
   void fail(std::string why, bool over);
 
   // assembly_running.cpp
-  /// Whether a member has heard of the end, and that of the newest group: one that was left behind may close its own.
+  /// True if a member knows of the end of the newest group. A group that was left behind may end on its own.
   [[nodiscard]] bool ends_all(const MemberStatus& status) const;
   void watch_group(double now);
   void break_group(const std::string& why);
-  /// Whether another one of the latest group is in a later one, which has newer state than this member.
+  /// True if another member of the latest group is in a later one, which has newer state than this member.
   [[nodiscard]] bool left_behind() const;
-  /// Whether a member holds what the latest group went on from.
+  /// True if a member holds the state that the latest group went on from.
   [[nodiscard]] bool has_state(int member) const;
   [[nodiscard]] bool dissolves_for(const Group& other) const;
   void look_for_newcomers(double now);
   void announce(const Group& before);
 
   AssemblyRules rules_;
-  std::vector<Peer> peers_;  ///< by member; that of `me` is unused
+  std::vector<Peer> peers_;  ///< by member; the entry of `me` is unused
   MemberPhase phase_ = MemberPhase::starting;
   Standing standing_;
   uint64_t seen_ = 0;
@@ -217,28 +217,28 @@ class Assembly {
   bool knows_end_ = false;
   bool interrupted_ = false;
   Group group_;
-  bool dissolved_ = false;  ///< its group made way for another: its state counts no more
+  bool dissolved_ = false;  ///< its group made way for another: its state does not count any more
   std::string broken_;
   bool wants_regroup_ = false;
   std::string announced_;
 
-  // Forming.
+  // State while forming.
   double start_ = -1;
   double forming_since_ = 0;
-  double arrival_ = 0;   ///< the latest
-  double next_try_ = 0;  ///< before that it proposes nothing
-  int failures_ = 0;     ///< to connect, in a row
+  double arrival_ = 0;   ///< time of the latest arrival
+  double next_try_ = 0;  ///< no proposal before this time
+  int failures_ = 0;     ///< failures to connect, in a row
   std::string awaited_;
-  double complained_ = 0;  ///< seconds of waiting at the latest line about it
+  double warned_ = 0;  ///< seconds of waiting at the latest warning
   std::string failure_;
   bool over_ = false;
   std::optional<Promise> promise_;
   std::optional<Outstanding> outstanding_;
-  std::optional<Decision> coming_;
-  bool coming_taken_ = false;
+  std::optional<Decision> decision_;
+  bool decision_taken_ = false;
 
   std::vector<Send> sends_;
-  std::vector<Say> says_;
+  std::vector<LogLine> log_lines_;
 };
 
 }  // namespace lockstep::allreduce::elastic

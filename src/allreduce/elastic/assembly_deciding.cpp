@@ -1,4 +1,4 @@
-// How a proposal becomes a group: promises, the decision, connecting.
+// From a proposal to a group: promises, the decision, connecting.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kProposal = 10;  ///< seconds for all to accept
 constexpr double kPromise = 20;   ///< seconds for a decision
-constexpr double kRetry = 0.05;   ///< seconds after a refusal, for the lowest
+constexpr double kRetry = 0.05;   ///< seconds after a refusal, at least
 constexpr double kLongestRetry = 2;
-constexpr double kBarred = 30;  ///< seconds for which a newcomer stays outside; then each time twice as long
+constexpr double kBarred = 30;  ///< seconds for which a new member is excluded; doubled each time
 
-/// Of a process and a number that it uses once.
+/// Makes an id from a process's incarnation and a number that it uses once.
 uint64_t unique_id(uint64_t incarnation, uint64_t number) {
   uint64_t mixed = incarnation + number * 0x9E3779B97F4A7C15ULL;
   for (const unsigned shift : {30U, 27U}) mixed = (mixed ^ (mixed >> shift)) * 0xBF58476D1CE4E5B9ULL;
@@ -74,7 +74,7 @@ Decision Assembly::make_decision() const {
     return a.standing.whole && a.standing.live && a.standing.step == source->standing.step && a.lineage != 0 &&
            a.lineage == source->lineage;
   };
-  // Before the first step everyone has what the model begins with.
+  // Before the first step all members have the initial state.
   const auto begins = [](const Standing& s) { return s.whole && !s.live && s.step == 0; };
   decision.transfer = false;
   rank = 0;
@@ -105,12 +105,12 @@ void Assembly::take_decision_of(int peer, const Decision& decision, double now) 
   const bool fine = awaited && decision.group.id != 0 && decision.source >= 0 && decision.source < size &&
                     static_cast<int>(decision.addresses.size()) == size;
   if (!fine) return;
-  coming_ = decision;
-  coming_taken_ = false;
+  decision_ = decision;
+  decision_taken_ = false;
   promise_.reset();
   outstanding_.reset();
   phase_ = MemberPhase::connecting;
-  tell();
+  broadcast_status();
   react(now);
 }
 
@@ -119,10 +119,10 @@ void Assembly::take_refusal(int peer, const Refusal& refusal, double now) {
   if (promise_->proposer != peer && promise_->proposer != rules_.me) return;
   if (promise_->proposer == rules_.me) next_try_ = now + kRetry * (1 + rules_.me);
   drop_promise();
-  consider(now);
+  propose_if_ready(now);
 }
 
-/// Never again a group of that number.
+/// Gives up the promise, and never joins a group of that number.
 void Assembly::drop_promise() {
   left_ = std::max(left_, promise_->proposal.number);
   if (outstanding_) {
@@ -132,7 +132,7 @@ void Assembly::drop_promise() {
   }
   outstanding_.reset();
   promise_.reset();
-  tell();
+  broadcast_status();
 }
 
 void Assembly::review_promise(double now) {
@@ -148,7 +148,7 @@ void Assembly::review_promise(double now) {
     for (const Seat& seat : seats) {
       if (outstanding_ && !outstanding_->accepted.contains(seat.member)) silent.push_back(seat.member);
     }
-    say("warning",
+    log("warning",
         fmt::format("group {}: no {} within {:.0f} s; trying again", number,
                     silent.empty() ? "decision of " + name(promise_->proposer) : "answer of " + names_of(silent),
                     now - promise_->since));
@@ -157,25 +157,25 @@ void Assembly::review_promise(double now) {
 }
 
 std::optional<Decision> Assembly::take_decision() {
-  if (phase_ != MemberPhase::connecting || coming_taken_) return std::nullopt;
-  coming_taken_ = true;
-  return coming_;
+  if (phase_ != MemberPhase::connecting || decision_taken_) return std::nullopt;
+  decision_taken_ = true;
+  return decision_;
 }
 
 std::string Assembly::why_give_up() const {
-  if (!coming_) return {};
-  for (const Seat& seat : coming_->group.seats) {
+  if (!decision_) return {};
+  for (const Seat& seat : decision_->group.seats) {
     if (!alive(seat)) return fmt::format("{}: {}", name(seat.member), at(seat.member).why);
-    if (seat.member != rules_.me && at(seat.member).status.left >= coming_->group.number) {
-      return fmt::format("{} has given group {} up", name(seat.member), coming_->group.number);
+    if (seat.member != rules_.me && at(seat.member).status.left >= decision_->group.number) {
+      return fmt::format("{} has left group {} before it was connected", name(seat.member), decision_->group.number);
     }
   }
   return {};
 }
 
 void Assembly::connected(double now) {
-  const Group before = std::exchange(group_, coming_->group);
-  const Standing standing = coming_->standing;
+  const Group before = std::exchange(group_, decision_->group);
+  const Standing standing = decision_->standing;
   announced_.clear();
   phase_ = MemberPhase::running;
   dissolved_ = false;
@@ -184,20 +184,20 @@ void Assembly::connected(double now) {
   for (Peer& peer : peers_) peer.left_since = -1;
   standing_.step = standing.step;
   announce(before);
-  coming_.reset();
-  tell();
+  decision_.reset();
+  broadcast_status();
   react(now);
 }
 
 void Assembly::not_connected(const std::string& why, double now) {
-  left_ = std::max(left_, coming_->group.number);
-  say("warning", fmt::format("group {} was not connected: {}", coming_->group.number, why));
-  bar_newcomers(coming_->group, now);
-  coming_.reset();
+  left_ = std::max(left_, decision_->group.number);
+  log("warning", fmt::format("group {} was not connected: {}", decision_->group.number, why));
+  bar_newcomers(decision_->group, now);
+  decision_.reset();
   phase_ = MemberPhase::forming;
   ++failures_;
   next_try_ = now + std::min(kRetry * (1 << std::min(failures_, 10)), kLongestRetry);
-  tell();
+  broadcast_status();
   react(now);
 }
 

@@ -1,4 +1,4 @@
-// Who is to be in the next group, and whether they are enough: the proposal.
+// Chooses the members of the next group and decides whether they are enough: the proposal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kMesh = 3;        ///< seconds for connections that two others still lack
-constexpr double kWorthALine = 5;  ///< seconds of waiting; then each time twice as long
+constexpr double kMesh = 3;        ///< seconds to wait for connections missing between two others
+constexpr double kWorthALine = 5;  ///< seconds of waiting before a warning; doubled each time
 
 bool contains(const std::vector<int>& members, int member) {
   return std::find(members.begin(), members.end(), member) != members.end();
@@ -65,7 +65,7 @@ std::vector<int> Assembly::choose(std::vector<int> from) const {
   return chosen;
 }
 
-/// Whether others have to act first: those who are still in a group, or are the ones to propose.
+/// True if others must act first: members still in a group, or those with the right to propose.
 bool Assembly::must_wait_for_others(double now) {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
@@ -76,8 +76,8 @@ bool Assembly::must_wait_for_others(double now) {
       return true;
     }
     if (status.phase == MemberPhase::closing) {
-      // Should all die who are at it, it is needed.
-      awaited_ = fmt::format("{} and its group to write down what they trained", name(member));
+      // They may all die before they finish; then this member is needed.
+      awaited_ = fmt::format("{} and its group to write their results", name(member));
       forming_since_ = now;
       return true;
     }
@@ -88,7 +88,7 @@ bool Assembly::must_wait_for_others(double now) {
     } else {
       awaited_ = fmt::format("{} and its group to let {} in", name(member), short_name(rules_.me));
       const bool full = rules_.max_workers > 0 && static_cast<int>(status.group.seats.size()) >= rules_.max_workers;
-      if (full) forming_since_ = now;  // it waits outside for as long as that takes
+      if (full) forming_since_ = now;  // it waits outside for as long as the group is full
     }
     return true;
   }
@@ -100,7 +100,7 @@ bool Assembly::must_wait_for_others(double now) {
   return true;
 }
 
-void Assembly::consider(double now) {
+void Assembly::propose_if_ready(double now) {
   if (promise_ || !failure_.empty() || must_wait_for_others(now) || now < next_try_) return;
   const std::vector<int> all = candidates(now);
   const std::vector<int> chosen = choose(all);
@@ -138,7 +138,7 @@ bool Assembly::enough_to_start(const std::vector<int>& chosen, double now) const
   if (here >= wanted) return true;
   if (now - start_ < rules_.start_wait) return false;
   if (rules_.min_workers > 0) return here >= rules_.min_workers;
-  const auto dead = std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.certain; });
+  const auto dead = std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.dead; });
   const int of = std::min(wanted, rules_.members - static_cast<int>(dead));
   return 2 * here > of || (2 * here == of && chosen.front() == 0);
 }
@@ -148,7 +148,7 @@ bool Assembly::enough_to_go_on(const Group& before, const std::vector<int>& chos
   size_t here = 0;
   bool lowest = false;
   for (const Seat& seat : before.seats) {
-    if (certainly_dead(seat)) continue;
+    if (confirmed_dead(seat)) continue;
     const bool takes_part = contains(chosen, seat.member) && alive(seat);
     if (of == 0) lowest = takes_part;
     ++of;
@@ -207,16 +207,16 @@ void Assembly::take_proposal(int peer, const Proposal& proposal, double now) {
   promise_ = Promise{proposal, peer, now};
 }
 
-/// The wait for a group: a line for people from time to time, and an end to it.
-void Assembly::complain(double now) {
+/// Warns about a long wait from time to time, and fails after the patience.
+void Assembly::warn_or_give_up(double now) {
   if (phase_ != MemberPhase::forming || promise_ || !failure_.empty()) return;
   const double waited = now - forming_since_;
   if (waited > rules_.patience) {
     return fail(fmt::format("gave up after {:.0f} s of waiting for {}", rules_.patience, awaited_), false);
   }
-  if (waited < kWorthALine || waited < 2 * complained_ || awaited_.empty()) return;
-  complained_ = waited;
-  say("warning", fmt::format("has waited {:.0f} s for {}", waited, awaited_));
+  if (waited < kWorthALine || waited < 2 * warned_ || awaited_.empty()) return;
+  warned_ = waited;
+  log("warning", fmt::format("waited {:.0f} s so far for {}", waited, awaited_));
 }
 
 }  // namespace lockstep::allreduce::elastic

@@ -1,4 +1,4 @@
-// A group that runs: who is lost, who wants to come in, how it ends.
+// A running group: losses, new members, its end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +8,13 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kGrace = 2;      ///< seconds to finish a step that another one has finished
-constexpr double kReturn = 3;     ///< seconds for a leader whose connection broke, while closing
-constexpr double kReborn = 10;    ///< seconds after its death in which a member may come and should hear of the end
-constexpr double kStarting = 10;  ///< seconds after the start in which one may come for the first time, and should, too
-constexpr double kAlone = 2;      ///< seconds for others to show up, before signs of the end are believed
+constexpr double kGrace = 2;   ///< seconds to finish a step that another member has finished
+constexpr double kReturn = 3;  ///< seconds, while closing, for a leader whose connection broke to return
+/// Seconds after its death in which a restarted member may come and should hear of the end.
+constexpr double kReborn = 10;
+/// Seconds after the start in which a late member may come and should hear of the end.
+constexpr double kStarting = 10;
+constexpr double kAlone = 2;  ///< seconds to wait for other members before signs of the end are believed
 
 }  // namespace
 
@@ -31,9 +33,9 @@ void Assembly::watch_group(double now) {
     const bool left = here && peer.status.left >= group_.number;
     if (here && !left) continue;
     if (!here && !knows_end_) {
-      return break_group(fmt::format("{}: {}", name(seat.member), peer.here ? "it was started again" : peer.why));
+      return break_group(fmt::format("{}: {}", name(seat.member), peer.here ? "it was restarted" : peer.why));
     }
-    // What it sent before it left or ended may still be on its way here.
+    // Messages that it sent before it left or ended may still be in flight.
     if (peer.left_since < 0) peer.left_since = now;
     if (now - peer.left_since > kGrace) {
       return break_group(fmt::format("{} has left group {}", name(seat.member), group_.number));
@@ -47,19 +49,19 @@ void Assembly::watch_group(double now) {
     for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
     const std::string why =
         fmt::format("group {} makes way for group {} of {}", group_.number, peer.status.group.number, names_of(others));
-    say("warning", why);
+    log("warning", why);
     return break_group(why);
   }
 }
 
-/// Whether another running group is the one to stay.
+/// True if another running group has precedence over this one.
 bool Assembly::dissolves_for(const Group& other) const {
   if (other.id == group_.id || other.seats.empty()) return false;
   for (const Seat& seat : other.seats) {
     if (seat.member < 0 || seat.member >= rules_.members) return false;
-    const bool left = seat.member == rules_.me || certainly_dead(seat) ||
+    const bool left = seat.member == rules_.me || confirmed_dead(seat) ||
                       (alive(seat) && at(seat.member).status.left >= other.number);
-    if (left) return false;  // it is broken, and will know soon
+    if (left) return false;  // its group is broken, and will know soon
   }
   if (other.seats.size() != group_.seats.size()) return other.seats.size() > group_.seats.size();
   return other.seats.front().member < group_.seats.front().member;
@@ -84,9 +86,9 @@ void Assembly::look_for_newcomers(double now) {
   for (const int member : outside) {
     if (std::binary_search(chosen.begin(), chosen.end(), member)) coming.push_back(member);
   }
-  // Whoever is in the group stays in it.
+  // No member of the group may be pushed out.
   wants_regroup_ = !coming.empty() && chosen.size() >= group_.seats.size() + coming.size();
-  if (wants_regroup_ && !wanted) say("info", fmt::format("{} came, and joins after this step", names_of(coming)));
+  if (wants_regroup_ && !wanted) log("info", fmt::format("{} arrived and joins after this step", names_of(coming)));
 }
 
 void Assembly::announce(const Group& before) {
@@ -101,25 +103,25 @@ void Assembly::announce(const Group& before) {
     if (!in_group(group_, seat)) gone.push_back(seat.member);
   }
   announced_ = fmt::format("group {} of {} {} step {}", group_.number, names_of(members),
-                           standing_.step == 0 ? "begins at" : "goes on from", standing_.step);
+                           standing_.step == 0 ? "starts at" : "continues from", standing_.step);
   if (!gone.empty()) announced_ += ", without " + names_of(gone);
-  if (!come.empty() && before.number > 0) announced_ += ", with " + names_of(come) + " anew";
+  if (!come.empty() && before.number > 0) announced_ += ", now with " + names_of(come);
 }
 
 void Assembly::withdraw(bool interrupted) {
   interrupted_ = interrupted_ || interrupted;
   if (promise_) drop_promise();
-  if (coming_) left_ = std::max(left_, coming_->group.number);
-  coming_.reset();
+  if (decision_) left_ = std::max(left_, decision_->group.number);
+  decision_.reset();
   phase_ = MemberPhase::starting;
-  tell();
+  broadcast_status();
 }
 
 void Assembly::close(double now, bool interrupted) {
   interrupted_ = interrupted_ || interrupted;
   phase_ = MemberPhase::closing;
   wants_regroup_ = false;
-  tell();
+  broadcast_status();
   react(now);
 }
 
@@ -127,7 +129,7 @@ void Assembly::end(double /*now*/) {
   phase_ = MemberPhase::ended;
   knows_end_ = true;
   wants_regroup_ = false;
-  tell();
+  broadcast_status();
 }
 
 int Assembly::leader(double now) const {
@@ -137,7 +139,7 @@ int Assembly::leader(double now) const {
     const Peer& peer = at(seat.member);
     if (alive(seat)) {
       if (peer.status.left < group_.number) return seat.member;
-    } else if (!certainly_dead(seat) && now - peer.lost_at < kReturn) {
+    } else if (!confirmed_dead(seat) && now - peer.lost_at < kReturn) {
       return seat.member;
     }
   }
@@ -151,7 +153,7 @@ bool Assembly::ends_all(const MemberStatus& status) const {
          });
 }
 
-bool Assembly::parted() const {
+bool Assembly::all_informed() const {
   return std::all_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
     if (seat.member == rules_.me || !alive(seat)) return true;
     const MemberStatus& status = at(seat.member).status;
@@ -160,9 +162,9 @@ bool Assembly::parted() const {
   });
 }
 
-bool Assembly::accounted() const {
+bool Assembly::all_accounted_for() const {
   return std::all_of(group_.seats.begin(), group_.seats.end(),
-                     [this](const Seat& seat) { return alive(seat) || certainly_dead(seat); });
+                     [this](const Seat& seat) { return alive(seat) || confirmed_dead(seat); });
 }
 
 bool Assembly::left_behind() const {
@@ -180,7 +182,7 @@ bool Assembly::has_state(int member) const {
   return status.whole && (status.group.number >= group_.number || status.step >= standing_.step);
 }
 
-bool Assembly::foremost() const {
+bool Assembly::first_survivor() const {
   if (dissolved_ || left_behind()) return false;
   const auto first = std::find_if(group_.seats.begin(), group_.seats.end(),
                                   [this](const Seat& seat) { return alive(seat) && has_state(seat.member); });
@@ -199,16 +201,16 @@ void Assembly::found_ending(uint64_t step, bool interrupted, double now) {
   knows_end_ = true;
   interrupted_ = interrupted_ || interrupted;
   fail("training is over", true);
-  tell();
+  broadcast_status();
 }
 
-bool Assembly::may_go(double now) const {
+bool Assembly::may_leave(double now) const {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
-    const bool expected = member != rules_.me && !peer.came && start_ >= 0 && now - start_ < kStarting;
+    const bool expected = member != rules_.me && !peer.was_here && start_ >= 0 && now - start_ < kStarting;
     if (expected) return false;
     if (!peer.here && peer.asked_at >= 0 && now - peer.asked_at < kReborn) return false;
-    if (member == rules_.me || !peer.came) continue;
+    if (member == rules_.me || !peer.was_here) continue;
     const bool in_mine = in_group(group_, {member, peer.status.incarnation});
     const MemberPhase phase = peer.status.phase;
     const bool busy =

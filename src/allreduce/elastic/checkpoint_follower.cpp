@@ -15,8 +15,8 @@ using elastic::kind_of;
 using std::chrono::milliseconds;
 
 constexpr double kWorthALine = 5;
-constexpr double kAlone = 2;  ///< seconds without any member, before signs of the end are believed
-constexpr double kGone = 60;  ///< seconds without any member, after one was there: all are gone
+constexpr double kAlone = 2;  ///< seconds without any member before signs of the end are believed
+constexpr double kGone = 60;  ///< seconds without any member, after one was reached, until all count as gone
 
 }  // namespace
 
@@ -30,11 +30,12 @@ class CheckpointFollower::Impl {
 
  private:
   enum class Answer : uint8_t { parameters, none, ended, failed };
-  /// A stream to a member, the one that is thought to lead first.
+  /// Opens a stream to a member, trying the supposed leader first.
   bool reach();
   Answer ask(uint64_t after, std::span<float> parameters, uint64_t& step);
   Answer take(transport::Frame first, std::span<float> parameters, uint64_t& step);
-  /// Says the stop once on every stream: a leader that died may have told nobody. False: the stream is broken.
+  /// Sends the stop once on every stream, because a leader that died may not have passed it on. Returns false if the
+  /// stream is broken.
   bool say_stop();
   void drop(const std::string& why);
   void try_another();
@@ -43,11 +44,11 @@ class CheckpointFollower::Impl {
   std::vector<cluster::Task> members_;
   elastic::Watchdog watchdog_;
   std::unique_ptr<transport::Stream> stream_;
-  int member_ = 0;  ///< that the stream is to, or is tried next
+  int member_ = 0;  ///< member of the stream, or the next to try
   bool met_ = false;
   train::StopReason stop_ = train::StopReason::none;
-  bool stop_said_ = false;  ///< on this stream
-  std::string why_ = "nobody was asked";
+  bool stop_said_ = false;  ///< sent on this stream
+  std::string why_ = "no member was asked";
 };
 
 void CheckpointFollower::Impl::drop(const std::string& why) {
@@ -96,12 +97,11 @@ std::optional<uint64_t> CheckpointFollower::Impl::next(uint64_t after, std::span
     const double silent = std::chrono::duration<double>(wire::Clock::now() - heard).count();
     if (silent > kAlone && options_.look_for_ending && options_.look_for_ending()) return std::nullopt;
     if (silent > (met_ ? std::min(kGone, options_.patience) : options_.patience)) {
-      if (met_) return std::nullopt;  // they ended while nobody listened
-      throw Error(
-          fmt::format("{}: no member could be reached for {:.0f} s; the last: {}", options_.task.str(), silent, why_));
+      if (met_) return std::nullopt;  // they ended while no evaluator listened
+      throw Error(fmt::format("{}: no member reached for {:.0f} s; the last: {}", options_.task.str(), silent, why_));
     }
     if (silent > kWorthALine && !told && options_.log) {
-      options_.log("warning", fmt::format("no member is reached since {:.0f} s: {}", silent, why_));
+      options_.log("warning", fmt::format("no member reached for {:.0f} s: {}", silent, why_));
       told = true;
     }
     watchdog_.pause(std::min(milliseconds(20) * (1 << std::min(tries++, 5)), milliseconds(500)));
@@ -143,7 +143,7 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::ask(uint64_t after, s
       return Answer::none;
     }
     default:
-      drop("an answer that is none");
+      drop("invalid answer");
       return Answer::failed;
   }
 }
@@ -152,7 +152,7 @@ CheckpointFollower::Impl::Answer CheckpointFollower::Impl::take(transport::Frame
                                                                 uint64_t& step) {
   for (;;) {
     if (kind_of(frame) != Kind::parameters) {
-      drop("an answer that is no parameters");
+      drop("invalid answer instead of parameters");
       return Answer::failed;
     }
     if (frame.header.extra != parameters.size()) {

@@ -1,5 +1,5 @@
-// The evaluator's side of a training by all-reduce: it is no member, asks whoever leads for the next published
-// parameters, and follows when another one leads. For one thread.
+// The evaluator's side of a training by all-reduce. The evaluator is not a member. It asks the leader for the next
+// published parameters, and follows when the leader changes. For one thread.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@ namespace lockstep::allreduce {
 
 class CheckpointFollower {
  public:
-  /// Of the options it uses spec, task, security, job, patience, log and interrupt.
+  /// Uses spec, task, security, job, patience, log and interrupt of the options.
   explicit CheckpointFollower(const ElasticOptions& options);
   ~CheckpointFollower();
   CheckpointFollower(const CheckpointFollower&) = delete;
   CheckpointFollower& operator=(const CheckpointFollower&) = delete;
 
-  /// The step of the next published parameters that are newer than `after`, which are then in `parameters`; nothing
-  /// when training has ended or the interrupt came. Throws Error where no member could be reached for as long as the
-  /// patience lasts, UsageError where one refused, DataError where the parameters are of another model.
+  /// Waits for published parameters newer than `after`, copies them to `parameters` and returns their step. Returns
+  /// nothing when training has ended or was interrupted. Throws Error if no member was reached within the patience,
+  /// UsageError if one refused, DataError if the parameters belong to another model.
   std::optional<uint64_t> next(uint64_t after, std::span<float> parameters);
-  /// A goal is met that ends training.
+  /// Tells the members that a goal was met which ends training.
   void stop(train::StopReason reason);
 
  private:

@@ -1,4 +1,4 @@
-// Forming groups and ending, as the training thread asks for them.
+// Forming groups and ending, for the training thread.
 #include "allreduce/elastic/elastic_membership.h"
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ namespace {
 using elastic::Decision;
 using elastic::Preparation;
 
-constexpr std::chrono::milliseconds kLook{100};  ///< between looks at the interrupt
+constexpr std::chrono::milliseconds kLook{100};  ///< between checks of the interrupt
 constexpr double kConnect = 30;                  ///< seconds for the engine to connect a group
-constexpr double kFarewell = 20;                 ///< seconds for all to hear of the end, and the evaluator's last look
-constexpr double kShortFarewell = 2;             ///< the same for whoever does not lead
+constexpr double kFarewell = 20;      ///< seconds for all to hear of the end, and for the evaluator's last request
+constexpr double kShortFarewell = 2;  ///< the same for members that do not lead
 
 elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnation) {
   elastic::AssemblyRules rules;
@@ -50,7 +50,7 @@ ElasticMembership::Impl::Impl(ElasticOptions options)
   mesh.job = options_.job;
   mesh.incarnation = incarnation_;
   mesh.meter = options_.meter;
-  const base::MutexLock lock(mutex_);  // threads of the mesh wait for it
+  const base::MutexLock lock(mutex_);  // threads of the mesh wait for this lock
   mesh_ = std::make_unique<elastic::Mesh>(std::move(mesh), *this);
 }
 
@@ -68,8 +68,8 @@ void ElasticMembership::Impl::send_all() {
   for (const elastic::Send& send : assembly_.take_sends()) {
     const auto* status = std::get_if<elastic::MemberStatus>(&send.message);
     if (send.to < 0 && status != nullptr) {
-      if (*status == told_) continue;
-      told_ = *status;
+      if (*status == last_status_) continue;
+      last_status_ = *status;
     }
     if (mesh_) mesh_->send(send.to, send.message);
   }
@@ -86,19 +86,19 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
   std::optional<base::Failure> failure;
   while (!failure) {
     look_for_ending();
-    base::Result<Errand> errand = next_errand();
-    if (!errand) {
-      failure = errand.failure();
-    } else if (errand.value().preparation) {
-      const base::Status prepared = prepare(*errand.value().preparation);
+    base::Result<Work> work = next_work();
+    if (!work) {
+      failure = work.failure();
+    } else if (work.value().preparation) {
+      const base::Status prepared = prepare(*work.value().preparation);
       if (!prepared) failure = prepared.failure();
-    } else if (errand.value().decision) {
-      base::Result<Formed> formed = connect(*errand.value().decision);
+    } else if (work.value().decision) {
+      base::Result<Formed> formed = connect(*work.value().decision);
       if (formed) return formed;
     }
   }
   act([this](elastic::Assembly& assembly) { assembly.withdraw(interrupted()); });
-  await_parting();
+  await_informed();
   return std::move(*failure).because(options_.task.str());
 }
 
@@ -109,31 +109,31 @@ void ElasticMembership::Impl::look_for_ending() {
   act([&](elastic::Assembly& assembly) { assembly.found_ending(ending->step, ended_by_user, now()); });
 }
 
-void ElasticMembership::Impl::await_parting() {
+void ElasticMembership::Impl::await_informed() {
   const double until = now() + kShortFarewell;
   const base::MutexLock lock(mutex_);
   const auto done = [this] {
     mutex_.assert_held();
-    return assembly_.parted() && assembly_.accounted();
+    return assembly_.all_informed() && assembly_.all_accounted_for();
   };
   while (assembly_.interrupted() && !done() && now() < until) wake_.wait_for(mutex_, kLook);
 }
 
-base::Result<ElasticMembership::Impl::Errand> ElasticMembership::Impl::next_errand() {
+base::Result<ElasticMembership::Impl::Work> ElasticMembership::Impl::next_work() {
   const base::MutexLock lock(mutex_);
   using base::Failure;
   using base::FailureKind;
-  if (interrupted()) return Failure{FailureKind::interrupted, "interrupted while a group was being made"};
+  if (interrupted()) return Failure{FailureKind::interrupted, "interrupted while forming a group"};
   if (!assembly_.failure().empty()) {
     return Failure{assembly_.over() ? FailureKind::gone : FailureKind::timeout, assembly_.failure()};
   }
   if (assembly_.interrupted()) return Failure{FailureKind::interrupted, "another member was interrupted"};
   if (!failed_.empty()) return Failure{FailureKind::limit, failed_};
   if (!refusal_.empty()) return Failure{FailureKind::usage, refusal_};
-  Errand errand{assembly_.take_preparation(), {}};
-  if (!errand.preparation) errand.decision = assembly_.take_decision();
-  if (!errand.preparation && !errand.decision) wake_.wait_for(mutex_, kLook);
-  return errand;
+  Work work{assembly_.take_preparation(), {}};
+  if (!work.preparation) work.decision = assembly_.take_decision();
+  if (!work.preparation && !work.decision) wake_.wait_for(mutex_, kLook);
+  return work;
 }
 
 base::Status ElasticMembership::Impl::prepare(const Preparation& preparation) try {
@@ -155,7 +155,7 @@ bool ElasticMembership::Impl::give_up(double until) {
 base::Result<Formed> ElasticMembership::Impl::connect(const Decision& decision) {
   const double until = now() + kConnect;
   base::Result<std::unique_ptr<collective::Collective>> made =
-      base::Failure{base::FailureKind::corrupt, "its addresses are of another group"};
+      base::Failure{base::FailureKind::corrupt, "its addresses belong to another group"};
   if (joining_ && joining_number_ == decision.group.number) {
     made = joining_->connect(decision.addresses, [&] { return give_up(until); });
   }
@@ -201,41 +201,41 @@ base::Result<Parting> ElasticMembership::Impl::close(train::StopReason why) {
       if (assembly_.knows_end()) break;
       const int leader = assembly_.leader(now());
       if (leader < 0 || leader == options_.spec.member_index(options_.task)) return Parting::closes;
-      // Whoever goes before all have heard of the end breaks the step that tells them.
-      const bool may_go = assembly_.parted() || now() > until;
-      if (interrupted() && may_go) {
+      // Leaving before all have heard of the end would break the step that tells them.
+      const bool may_leave = assembly_.all_informed() || now() > until;
+      if (interrupted() && may_leave) {
         return base::Failure{base::FailureKind::interrupted, "interrupted while the leader was closing"};
       }
       wake_.wait_for(mutex_, kLook);
     }
   }
-  say_farewell(kShortFarewell, false);
+  announce_end(kShortFarewell, false);
   return Parting::leaves;
 }
 
 void ElasticMembership::Impl::end() {
   act([](elastic::Assembly& assembly) { assembly.end(now()); });
-  say_farewell(interrupted() ? kShortFarewell : kFarewell, !interrupted());
+  announce_end(interrupted() ? kShortFarewell : kFarewell, !interrupted());
 }
 
-void ElasticMembership::Impl::say_farewell(double at_most, bool to_evaluator) {
+void ElasticMembership::Impl::announce_end(double at_most, bool to_evaluator) {
   double until = now() + at_most;
   const bool was_interrupted = interrupted();
   while (now() < until) {
     if (interrupted() && !was_interrupted) until = std::min(until, now() + kShortFarewell / 2);
     const bool evaluator = publications_.awaited() || (to_evaluator && publications_.expected());
     const base::MutexLock lock(mutex_);
-    if (assembly_.may_go(now()) && !evaluator) return;
+    if (assembly_.may_leave(now()) && !evaluator) return;
     wake_.wait_for(mutex_, kLook);
   }
 }
 
-bool ElasticMembership::Impl::says(bool (elastic::Assembly::*what)() const) {
+bool ElasticMembership::Impl::ask(bool (elastic::Assembly::*what)() const) {
   const base::MutexLock lock(mutex_);
   return (assembly_.*what)();
 }
 
-// The class as others see it.
+// The public class.
 
 ElasticMembership::ElasticMembership(ElasticOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 ElasticMembership::~ElasticMembership() = default;
@@ -243,10 +243,10 @@ base::Result<Formed> ElasticMembership::form(const Standing& standing) { return 
 bool ElasticMembership::wants_regroup() const { return impl_->wants_regroup(); }
 base::Result<Parting> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
 void ElasticMembership::end() { impl_->end(); }
-bool ElasticMembership::over() const { return impl_->says(&elastic::Assembly::over); }
-bool ElasticMembership::interrupted() const { return impl_->says(&elastic::Assembly::interrupted); }
-bool ElasticMembership::foremost() const { return impl_->says(&elastic::Assembly::foremost); }
-train::StopReason ElasticMembership::evaluators_word() const { return impl_->publications().word(); }
+bool ElasticMembership::over() const { return impl_->ask(&elastic::Assembly::over); }
+bool ElasticMembership::interrupted() const { return impl_->ask(&elastic::Assembly::interrupted); }
+bool ElasticMembership::first_survivor() const { return impl_->ask(&elastic::Assembly::first_survivor); }
+train::StopReason ElasticMembership::evaluator_stop() const { return impl_->publications().stop_reason(); }
 void ElasticMembership::publish(uint64_t step, std::span<const float> parameters) {
   impl_->publications().publish(step, parameters);
 }

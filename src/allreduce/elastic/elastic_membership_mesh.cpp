@@ -1,4 +1,4 @@
-// What the mesh tells an elastic member, on the mesh's threads.
+// Callbacks of the mesh, on its threads.
 #include <fmt/format.h>
 
 #include "allreduce/elastic/elastic_membership_impl.h"
@@ -12,7 +12,7 @@ namespace {
 using elastic::MemberPhase;
 using elastic::Message;
 
-constexpr size_t kMostLines = 100;  ///< about strangers
+constexpr size_t kMostLines = 100;  ///< most log lines about refused processes
 
 }  // namespace
 
@@ -21,34 +21,34 @@ Message ElasticMembership::Impl::status() {
   return assembly_.status();
 }
 
-void ElasticMembership::Impl::arrived(int peer, const elastic::MemberStatus& status) {
-  act([&](elastic::Assembly& assembly) { assembly.arrived(peer, status, now()); });
+void ElasticMembership::Impl::on_connected(int peer, const elastic::MemberStatus& status) {
+  act([&](elastic::Assembly& assembly) { assembly.peer_connected(peer, status, now()); });
 }
 
-void ElasticMembership::Impl::took(int peer, const Message& message) {
-  act([&](elastic::Assembly& assembly) { assembly.take(peer, message, now()); });
+void ElasticMembership::Impl::on_message(int peer, const Message& message) {
+  act([&](elastic::Assembly& assembly) { assembly.receive(peer, message, now()); });
 }
 
-void ElasticMembership::Impl::lost(int peer, const std::string& why) {
-  act([&](elastic::Assembly& assembly) { assembly.lost(peer, why, now()); });
+void ElasticMembership::Impl::on_lost(int peer, const std::string& why) {
+  act([&](elastic::Assembly& assembly) { assembly.peer_lost(peer, why, now()); });
 }
 
-void ElasticMembership::Impl::certain(int peer) {
-  act([&](elastic::Assembly& assembly) { assembly.certain(peer, now()); });
+void ElasticMembership::Impl::on_confirmed_dead(int peer) {
+  act([&](elastic::Assembly& assembly) { assembly.peer_confirmed_dead(peer, now()); });
 }
 
-void ElasticMembership::Impl::absent(int peer, const std::string& why) {
-  act([&](elastic::Assembly& assembly) { assembly.absent(peer, why); });
+void ElasticMembership::Impl::on_unreachable(int peer, const std::string& why) {
+  act([&](elastic::Assembly& assembly) { assembly.peer_unreachable(peer, why); });
 }
 
 void ElasticMembership::Impl::tick() {
   act([](elastic::Assembly& assembly) { assembly.tick(now()); });
 }
 
-void ElasticMembership::Impl::refused(const std::string& line, bool by_member) {
+void ElasticMembership::Impl::on_refused(const std::string& line, bool by_member) {
   {
     const base::MutexLock lock(mutex_);
-    // One who trains goes on with those who know it; one who has not begun is told why it cannot.
+    // A member that trains goes on with its group. One that has not started ends with the reason.
     const MemberPhase phase = assembly_.phase();
     const bool begins = phase == MemberPhase::starting || phase == MemberPhase::forming;
     if (by_member && begins && !assembly_.status().live && refusal_.empty()) refusal_ = line;
@@ -58,7 +58,7 @@ void ElasticMembership::Impl::refused(const std::string& line, bool by_member) {
   if (options_.log) options_.log("warning", line);
 }
 
-void ElasticMembership::Impl::failed(const std::string& line) {
+void ElasticMembership::Impl::on_failed(const std::string& line) {
   std::shared_ptr<collective::Collective> broken;
   {
     const base::MutexLock lock(mutex_);
@@ -79,7 +79,7 @@ void ElasticMembership::Impl::serve_guest(transport::Stream& stream, const trans
   const auto hello = wire::parse<wire::Hello>(first);
   const int member = elastic::check_hello(hello, options_.spec, options_.job, options_.task.str());
   stream.admit();
-  if (member >= 0) act([&](elastic::Assembly& assembly) { assembly.expect(member, now()); });
+  if (member >= 0) act([&](elastic::Assembly& assembly) { assembly.peer_starting(member, now()); });
   wire::Welcome welcome;
   welcome.set_run(options_.run);
   welcome.set_incarnation(incarnation_);

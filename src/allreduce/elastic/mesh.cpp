@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 constexpr size_t kLargestPayload = size_t{8} << 20;
 constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLastRetry{500};
-constexpr int kMostProbes = 8;  ///< at the first pace; a stopped process must not be flooded
+constexpr int kMostProbes = 8;  ///< at the fast pace; a stopped process must not be flooded
 
 milliseconds retry_after(int tries) { return std::min(kFirstRetry * (1 << std::min(tries, 5)), kLastRetry); }
 
@@ -27,7 +27,7 @@ int check_hello(const wire::Hello& hello, const cluster::Spec& spec, const std::
   }
   if (hello.job() != job) {
     throw DataError(
-        fmt::format("{} trains something else than {}: model, data or settings differ", hello.role(), here));
+        fmt::format("{} and {} train different things: model, data or settings differ", hello.role(), here));
   }
   const cluster::Task task = cluster::parse_task(hello.role());
   if (spec.member_index(task) != hello.member()) {
@@ -54,20 +54,20 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
       me_(options_.spec.member_index(options_.task)) {
   for (const cluster::Task& task : members_) {
     if (options_.spec.address(task).empty()) {
-      throw UsageError(fmt::format("{} has no address; all-reduce needs that of every member", task.str()));
+      throw UsageError(fmt::format("{} has no address; all-reduce needs one for every member", task.str()));
     }
   }
-  if (me_ < 0) throw UsageError(options_.task.str() + " is not one of those that train");
+  if (me_ < 0) throw UsageError(options_.task.str() + " is not a member that trains");
   transport::ServerOptions server;
   server.address = cluster::listen_address(options_.spec.address(options_.task));
   server.security = options_.security;
   server.meter = options_.meter;
   server.largest_payload = kLargestPayload;
   server.hello_first = true;
-  server.on_refused = [this](const std::string& line) { owner_.refused(line, false); };
-  server.on_failure = [this](const std::string& line) { owner_.failed(line); };
+  server.on_refused = [this](const std::string& line) { owner_.on_refused(line, false); };
+  server.on_failure = [this](const std::string& line) { owner_.on_failed(line); };
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
-  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { connect_for_good(peer); });
+  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { keep_connected(peer); });
   threads_.emplace_back([this] { probe_lost(); });
   threads_.emplace_back([this] { watch(); });
 }
@@ -120,17 +120,17 @@ void Mesh::send(int to, const Message& message) {
 
 // Connections.
 
-void Mesh::connect_for_good(int peer) {
+void Mesh::keep_connected(int peer) {
   const std::string& address = options_.spec.address(members_[static_cast<size_t>(peer)]);
   int tries = 0;
   while (!stopping_) {
     if (transport::refuses(address)) {
-      owner_.certain(peer);
-      owner_.absent(peer, "connection refused: nobody listens there");
+      owner_.on_confirmed_dead(peer);
+      owner_.on_unreachable(peer, "connection refused: no process listens there");
     } else {
       const auto begun = wire::Clock::now();
       const std::string why = connect_once(peer);
-      if (!why.empty()) owner_.absent(peer, why);
+      if (!why.empty()) owner_.on_unreachable(peer, why);
       if (wire::Clock::now() - begun > wire::kHeartbeat) tries = 0;
     }
     pause(retry_after(tries++));
@@ -146,7 +146,7 @@ std::string Mesh::connect_once(int peer) try {
   base::Result<std::unique_ptr<transport::Stream>> made = transport::connect(
       options_.spec.address(members_[static_cast<size_t>(peer)]), connect, [this] { return stopping_.load(); });
   if (!made && made.failure().kind == base::FailureKind::usage) {
-    owner_.refused(fmt::format("{}: {}", name(peer), made.failure().message()), true);
+    owner_.on_refused(fmt::format("{}: {}", name(peer), made.failure().message()), true);
   }
   if (!made) return made.failure().message();
   transport::Stream& stream = *made.value();
@@ -154,23 +154,23 @@ std::string Mesh::connect_once(int peer) try {
   {
     const Stranger stranger(*this, stream);
     if (stopping_) return "this process ends";
-    if (!wire::send(stream, header(Kind::hello), hello())) return "it closed the connection";
+    if (!wire::send(stream, header(Kind::hello), hello())) return "the peer closed the connection";
     const base::Result<transport::Frame> answer = stream.read();
     if (!answer) return "no greeting: " + answer.failure().message();
     if (kind_of(answer.value()) == Kind::refuse) {
-      owner_.refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), answer.value().text()), true);
+      owner_.on_refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), answer.value().text()), true);
       return "it refused this process";
     }
-    if (kind_of(answer.value()) != Kind::welcome) return "it is no member of a training by all-reduce";
+    if (kind_of(answer.value()) != Kind::welcome) return "it is not a member of a training by all-reduce";
     there = wire::parse<wire::Hello>(answer.value());
   }
   if (check_hello(there, options_.spec, options_.job, options_.task.str()) != peer) {
     throw DataError(fmt::format("{} is at this address", there.role()));
   }
-  converse(peer, there.incarnation(), stream);
+  run_link(peer, there.incarnation(), stream);
   return {};
 } catch (const Error& error) {
-  owner_.refused(fmt::format("{}: {}", name(peer), error.what()), true);
+  owner_.on_refused(fmt::format("{}: {}", name(peer), error.what()), true);
   return error.what();
 }
 
@@ -180,7 +180,7 @@ void Mesh::handle(transport::Stream& stream) {
   try {
     serve(stream, first.value());
   } catch (const Error& error) {
-    owner_.refused(fmt::format("{} was refused: {}", stream.peer(), error.what()), false);
+    owner_.on_refused(fmt::format("{} was refused: {}", stream.peer(), error.what()), false);
     static_cast<void>(wire::send_text(stream, header(Kind::refuse), error.what()));
   }
 }
@@ -188,39 +188,40 @@ void Mesh::handle(transport::Stream& stream) {
 void Mesh::serve(transport::Stream& stream, const transport::Frame& first) {
   const bool guest = kind_of(first) == Kind::ask_run || kind_of(first) == Kind::visit;
   if (!guest && kind_of(first) != Kind::hello) {
-    throw DataError("the first frame is no greeting of a training by all-reduce");
+    throw DataError("the first frame is not a greeting of a training by all-reduce");
   }
   const auto greeting = wire::parse<wire::Hello>(first);
   const std::string role = cluster::parse_task(greeting.role()).str();
   if (const std::string why = stream.why_not(role); !why.empty()) {
-    throw DataError(fmt::format("it says that it is {}: {}", role, why));
+    throw DataError(fmt::format("it claims to be {}: {}", role, why));
   }
   if (guest) return owner_.serve_guest(stream, first);
   const int peer = check_hello(greeting, options_.spec, options_.job, options_.task.str());
   if (peer <= me_) throw DataError(fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
   stream.admit();
   if (!wire::send(stream, header(Kind::welcome), hello())) return;
-  converse(peer, greeting.incarnation(), stream);
+  run_link(peer, greeting.incarnation(), stream);
 }
 
-void Mesh::converse(int peer, uint64_t incarnation, transport::Stream& stream) {
+void Mesh::run_link(int peer, uint64_t incarnation, transport::Stream& stream) {
   bool arrived = false;
   std::string why;
   {
     PeerLink link(stream, [this] { return owner_.status(); });
     enter(peer, link);
     link.send(owner_.status());
-    why = listen(peer, incarnation, stream, link, arrived);
+    why = read_messages(peer, incarnation, stream, link, arrived);
     leave(peer);
   }
-  if (arrived && !stopping_) owner_.lost(peer, why);
+  if (arrived && !stopping_) owner_.on_lost(peer, why);
   const base::MutexLock lock(mutex_);
   links_.erase(peer);
   if (arrived && peer > me_) lost_[peer] = 0;
   changed_.notify_all();
 }
 
-std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link, bool& arrived) try {
+std::string Mesh::read_messages(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link,
+                                bool& arrived) try {
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (stopping_) return "this process ends";
@@ -232,21 +233,21 @@ std::string Mesh::listen(int peer, uint64_t incarnation, transport::Stream& stre
     const Message message =
         decode(kind_of(frame.value()), wire::message_of(frame.value()), static_cast<int>(members_.size()));
     const MemberStatus* status = std::get_if<MemberStatus>(&message);
-    if (status != nullptr && status->incarnation != incarnation) throw DataError("the status of another process");
-    if (!arrived && status == nullptr) throw DataError("it did not begin with its status");
+    if (status != nullptr && status->incarnation != incarnation) throw DataError("status of another process");
+    if (!arrived && status == nullptr) throw DataError("its first message is not a status");
     if (arrived) {
-      owner_.took(peer, message);
+      owner_.on_message(peer, message);
     } else {
       arrived = true;
-      owner_.arrived(peer, *status);
+      owner_.on_connected(peer, *status);
     }
   }
 } catch (const Error& error) {
-  owner_.refused(fmt::format("{} sent what makes no sense: {}", name(peer), error.what()), false);
-  return std::string("it sent what makes no sense: ") + error.what();
+  owner_.on_refused(fmt::format("{} sent an invalid message: {}", name(peer), error.what()), false);
+  return std::string("it sent an invalid message: ") + error.what();
 }
 
-/// A member has one connection: one that it made anew ends the one before, and waits until that is told.
+/// Adds the member's connection. A newer one ends the one before, and waits until its loss has been reported.
 void Mesh::enter(int peer, PeerLink& link) {
   const base::MutexLock lock(mutex_);
   while (links_.contains(peer) && !stopping_) {
@@ -258,7 +259,7 @@ void Mesh::enter(int peer, PeerLink& link) {
   if (stopping_) link.cancel("this process ends");
 }
 
-/// The place stays taken until the loss has been told.
+/// Removes the connection once its loss has been reported.
 void Mesh::leave(int peer) {
   const base::MutexLock lock(mutex_);
   links_[peer] = nullptr;
@@ -266,7 +267,7 @@ void Mesh::leave(int peer) {
 
 // Threads.
 
-/// Whether members that would connect to this one, and do not, are dead for certain.
+/// Checks whether lost members that should connect to this one are dead: their address refuses connections.
 void Mesh::probe_lost() {
   while (!stopping_) {
     std::map<int, int> lost;
@@ -279,7 +280,7 @@ void Mesh::probe_lost() {
     for (const auto& [peer, tries] : lost) {
       if (stopping_) return;
       const bool refuses = transport::refuses(options_.spec.address(members_[static_cast<size_t>(peer)]));
-      if (refuses) owner_.certain(peer);
+      if (refuses) owner_.on_confirmed_dead(peer);
       const base::MutexLock lock(mutex_);
       const auto found = lost_.find(peer);
       if (found == lost_.end()) continue;

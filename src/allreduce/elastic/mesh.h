@@ -1,8 +1,9 @@
-// Connections between all members: each listens at its address, connects to those with lower numbers and is connected
-// to by those with higher ones, and tries again for as long as it lives. It knows who is there; what they say is the
-// owner's. Also lets guests in: those who ask for the run's name, the evaluator.
+// Connections between all members. Each member listens at its address, connects to members with lower numbers, accepts
+// those with higher ones, and retries as long as it lives. The mesh knows who is connected; the owner handles the
+// messages. It also accepts guests: processes that ask for the run's name, and the evaluator.
 //
-// Callbacks come from threads of the mesh, for one member one after the other: arrived, took..., lost, perhaps certain.
+// Callbacks come from threads of the mesh. For one member they come one after the other: on_connected, on_message...,
+// on_lost, perhaps on_confirmed_dead.
 #pragma once
 
 #include <atomic>
@@ -33,43 +34,43 @@ struct MeshOptions {
   transport::Security security;
   std::string job;
   uint64_t incarnation = 0;
-  base::TrafficMeter* meter = nullptr;  ///< of all its connections; borrowed
+  base::TrafficMeter* meter = nullptr;  ///< counts the traffic of all connections; borrowed
 };
 
 class MeshOwner {
  public:
   virtual ~MeshOwner() = default;
-  /// Of this member; the greeting and the heartbeat.
+  /// Returns this member's status, for the greeting and the heartbeat.
   virtual Message status() = 0;
-  virtual void arrived(int peer, const MemberStatus& status) = 0;
-  virtual void took(int peer, const Message& message) = 0;
-  virtual void lost(int peer, const std::string& why) = 0;
-  virtual void certain(int peer) = 0;
-  virtual void absent(int peer, const std::string& why) = 0;
-  /// Someone is not one of us, or says so of this member (`by_member`: the one at that member's address).
-  virtual void refused(const std::string& line, bool by_member) = 0;
-  /// This member can accept no more connections: it must end.
-  virtual void failed(const std::string& line) = 0;
+  virtual void on_connected(int peer, const MemberStatus& status) = 0;
+  virtual void on_message(int peer, const Message& message) = 0;
+  virtual void on_lost(int peer, const std::string& why) = 0;
+  virtual void on_confirmed_dead(int peer) = 0;
+  virtual void on_unreachable(int peer, const std::string& why) = 0;
+  /// A process was refused, or refused this member (`by_member`: the process at another member's address).
+  virtual void on_refused(const std::string& line, bool by_member) = 0;
+  /// This member cannot accept connections any more: it must end.
+  virtual void on_failed(const std::string& line) = 0;
   virtual void serve_guest(transport::Stream& stream, const transport::Frame& first) = 0;
-  /// Some four times a second.
+  /// Called about four times a second.
   virtual void tick() = 0;
 };
 
 class Mesh {
  public:
-  /// Listens at once; throws IoError or UsageError where it cannot.
+  /// Listens at once. Throws IoError or UsageError if it cannot.
   Mesh(MeshOptions options, MeshOwner& owner);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  /// To a member, or to all (-1) that there is a connection with. Does not wait.
+  /// Sends to a member, or to all connected ones (-1). Does not wait.
   void send(int to, const Message& message);
-  /// Ends all connections and threads; nothing is called after it.
+  /// Ends all connections and threads; no callback comes after it.
   void stop();
 
  private:
-  /// A stream that this side opened, while its peer has not said who it is.
+  /// A stream opened by this side, until its peer has identified itself.
   struct Stranger {
     Stranger(Mesh& of, transport::Stream& stream);
     ~Stranger();
@@ -80,13 +81,13 @@ class Mesh {
     std::list<std::pair<transport::Stream*, wire::Clock::time_point>>::iterator place;
   };
 
-  void connect_for_good(int peer);
-  /// One connection's life. The reason why it ended or none was made.
+  void keep_connected(int peer);
+  /// Makes one connection and serves it. Returns why it ended, or could not be made.
   std::string connect_once(int peer);
   void handle(transport::Stream& stream);
   void serve(transport::Stream& stream, const transport::Frame& first);
-  void converse(int peer, uint64_t incarnation, transport::Stream& stream);
-  std::string listen(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link, bool& arrived);
+  void run_link(int peer, uint64_t incarnation, transport::Stream& stream);
+  std::string read_messages(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link, bool& arrived);
   void enter(int peer, PeerLink& link);
   void leave(int peer);
   void probe_lost();
@@ -104,14 +105,15 @@ class Mesh {
   base::Mutex mutex_;
   base::Condition changed_;
   std::map<int, PeerLink*> links_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<int, int> lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< members that connect to this one: probes since
+  std::map<int, int> lost_
+      LOCKSTEP_GUARDED_BY(mutex_);  ///< members that should connect to this one: probes since they were lost
   std::list<std::pair<transport::Stream*, wire::Clock::time_point>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
 
   std::unique_ptr<transport::Server> server_;
   std::vector<std::thread> threads_;
 };
 
-/// Who says that it is `hello`, and is welcome; a DataError says why not.
+/// Returns the member number of a peer that may connect. Throws DataError with the reason if it may not.
 int check_hello(const wire::Hello& hello, const cluster::Spec& spec, const std::string& job, const std::string& here);
 
 }  // namespace lockstep::allreduce::elastic

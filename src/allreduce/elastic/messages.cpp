@@ -9,7 +9,7 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr uint64_t kMostGroups = uint64_t{1} << 56U;  ///< a number beyond is no count
+constexpr uint64_t kMostGroups = uint64_t{1} << 56U;  ///< largest plausible group number
 constexpr size_t kMostAddress = size_t{1} << 20;
 
 using Seats = google::protobuf::RepeatedPtrField<wire::Seat>;
@@ -27,7 +27,7 @@ std::vector<Seat> take_seats(const Seats& seats, int members) {
   int last = -1;
   for (const wire::Seat& seat : seats) {
     if (seat.member() <= last || seat.member() >= members) {
-      throw DataError(fmt::format("a group with member {} after {} of {}", seat.member(), last, members));
+      throw DataError(fmt::format("group with member {} after {}, of {} members", seat.member(), last, members));
     }
     last = seat.member();
     made.push_back({seat.member(), seat.incarnation()});
@@ -80,7 +80,7 @@ wire::Status made(const MemberStatus& status) {
 
 MemberStatus read(const wire::Status& from, int members) {
   MemberStatus status;
-  if (from.phase() >= kMemberPhases) throw DataError(fmt::format("a member in phase {}", from.phase()));
+  if (from.phase() >= kMemberPhases) throw DataError(fmt::format("member in unknown phase {}", from.phase()));
   status.incarnation = from.incarnation();
   status.phase = static_cast<MemberPhase>(from.phase());
   status.whole = from.whole();
@@ -93,10 +93,12 @@ MemberStatus read(const wire::Status& from, int members) {
   status.group = {checked_number(from.group().number()), from.group().id(), take_seats(from.group().seats(), members)};
   const bool grouped = status.group.number > 0;
   const bool needed = status.phase == MemberPhase::running || status.phase == MemberPhase::closing;
-  if (grouped == status.group.seats.empty() || (needed && !grouped)) throw DataError("a group of nobody");
+  if (grouped == status.group.seats.empty() || (needed && !grouped))
+    throw DataError("group without members, or members without a group");
   int last = -1;
   for (const int member : from.reach()) {
-    if (member <= last || member >= members) throw DataError(fmt::format("member {} of {}", member, members));
+    if (member <= last || member >= members)
+      throw DataError(fmt::format("member {} does not fit: ascending numbers below {} are allowed", member, members));
     status.reach.push_back(last = member);
   }
   return status;
@@ -123,7 +125,7 @@ wire::Acceptance made(const Acceptance& acceptance) {
 }
 
 Acceptance read(const wire::Acceptance& from, int /*members*/) {
-  if (from.address().size() > kMostAddress) throw DataError("an address that is too long");
+  if (from.address().size() > kMostAddress) throw DataError("address is too long");
   return {from.number(), from.address(), take(from.standing()), from.lineage()};
 }
 
@@ -163,7 +165,7 @@ template <class Wire>
 Message parsed(Kind kind, const std::string& bytes, int members) {
   Wire message;
   if (!message.ParseFromString(bytes)) {
-    throw DataError(fmt::format("a damaged message in a frame of kind {}", static_cast<int>(kind)));
+    throw DataError(fmt::format("damaged message in a frame of kind {}", static_cast<int>(kind)));
   }
   return read(message, members);
 }
@@ -198,7 +200,7 @@ Message decode(Kind kind, const std::string& bytes, int members) {
     case Kind::decision:
       return parsed<wire::Decision>(kind, bytes, members);
     default:
-      throw DataError(fmt::format("a frame of kind {}", static_cast<int>(kind)));
+      throw DataError(fmt::format("frame of unknown kind {}", static_cast<int>(kind)));
   }
 }
 

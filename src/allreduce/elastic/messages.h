@@ -1,6 +1,5 @@
-// The frames between members, and what they say as protocol buffers and back. What comes from the network is checked
-// here: what makes no sense is a DataError, and what is given out names only members that there are. Free functions;
-// any thread.
+// Frames between members: their messages as protocol buffers and back. Messages from the network are checked here:
+// invalid ones are a DataError, and decoded ones name only existing members. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -13,22 +12,22 @@ namespace lockstep::allreduce::elastic {
 
 constexpr uint32_t kProtocol = 1;
 
-/// Kinds of frames; none is one of a parameter server's. The first of a stream is a wire::Hello.
+/// Kinds of frames, distinct from a parameter server's. The first frame of a stream has a wire::Hello.
 enum class Kind : uint16_t {
-  hello = 64,  ///< Hello: another member, for good
-  ask_run,     ///< Hello: what the run is called; answered by Welcome
+  hello = 64,  ///< Hello: another member, for a lasting connection
+  ask_run,     ///< Hello: asks for the run's name; answered by Welcome
   visit,       ///< Hello: the evaluator
-  welcome,     ///< Hello of who is there; Welcome for ask_run
-  refuse,      ///< text: why; the stream ends
+  welcome,     ///< Hello of the answering member; Welcome for ask_run
+  refuse,      ///< text: the reason; the stream ends
   status,      ///< MemberStatus: at each change, and as a heartbeat
   proposal,    ///< Proposal
   acceptance,  ///< Acceptance
   refusal,     ///< Refusal
   decision,    ///< Decision
-  follow,      ///< the evaluator: parameters newer than of step `version`; answered by one of these, ok: none yet
-  parameters,  ///< elements at `offset`; flag kLast with the last; `version` is the step, `extra` how many there are
-  elsewhere,   ///< not here: `extra` is the member that leads, plus one; 0: it is not known
-  ended,       ///< training has ended, and there is nothing newer
+  follow,      ///< the evaluator asks for parameters newer than step `version`; answered by one of these, ok: none yet
+  parameters,  ///< elements at `offset`; flag kLast with the last; `version`: step, `extra`: total number
+  elsewhere,   ///< another member leads: `extra` is its number plus one; 0: unknown
+  ended,       ///< training has ended, with nothing newer
   stop,        ///< the evaluator met a goal: `extra` is the reason; answered by ok
   ok,
 };
@@ -38,7 +37,7 @@ inline Kind kind_of(const transport::Frame& frame) { return static_cast<Kind>(fr
 
 Kind kind_of(const Message& message);
 std::string encode(const Message& message);
-/// Of a group among `members`.
+/// Decodes a message about a group among `members`.
 Message decode(Kind kind, const std::string& bytes, int members);
 
 }  // namespace lockstep::allreduce::elastic

@@ -1,6 +1,6 @@
-// A connection between two members that has been agreed on. What is sent waits in a queue for a thread of the link, so
-// `send` never waits for a peer that does not read; when there is nothing to send for a second, the thread sends a
-// heartbeat. The stream is borrowed and read by whoever made the link. Thread-safe.
+// An established connection between two members. Messages wait in a queue for the link's thread, so `send` never waits
+// for a slow peer. After a second without messages the thread sends a heartbeat. The stream is borrowed; its owner
+// reads it. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -25,12 +25,12 @@ class PeerLink {
 
   void send(const Message& message);
   void heard();
-  /// This process was stopped itself, which says nothing about the peer.
+  /// Forgives silence while this process was stopped itself.
   void forgive() { heard(); }
-  /// Gives the peer up where nothing has come from it for too long.
+  /// Cancels the stream if the peer has been silent for too long.
   void check_silence();
   void cancel(const std::string& why);
-  /// Why it was given up on this side; empty: it was not.
+  /// Returns why this side ended the connection; empty: it did not.
   [[nodiscard]] std::string why() const;
 
  private:

@@ -13,15 +13,17 @@ namespace {
 constexpr size_t kMostKept = 16;
 constexpr size_t kMostKeptBytes = size_t{512} << 20;
 constexpr std::chrono::milliseconds kLookAtPeers{200};
-constexpr std::chrono::seconds kEvaluatorMayCome{10};  ///< how much later than this member an evaluator may come
-constexpr std::chrono::milliseconds kLongest{2000};    ///< without an answer: who asks must know that this member lives
+/// Time after this member's start in which an evaluator may still connect.
+constexpr std::chrono::seconds kEvaluatorMayCome{10};
+/// Time after which an answer is sent anyway, to show that this member lives.
+constexpr std::chrono::milliseconds kLongest{2000};
 
 base::Status send_parameters(transport::Stream& stream, uint64_t step,
                              const std::shared_ptr<const std::vector<float>>& parameters) {
   transport::Header first = header(Kind::parameters);
   first.version = step;
   first.extra = parameters->size();
-  const wire::Refusal none;  // the last frame has a message, though it says nothing
+  const wire::Refusal none;  // the last frame needs a message, even an empty one
   return wire::send_elements(stream, first, *parameters, transport::Element::kFloat32, parameters, &none);
 }
 
@@ -67,7 +69,8 @@ void Publications::serve(transport::Stream& stream, const std::function<Place()>
       answered = answer_follow(stream, frame.value().header.version, place);
     } else if (kind_of(frame.value()) == Kind::stop) {
       const uint64_t reason = frame.value().header.extra;
-      if (reason <= static_cast<uint64_t>(train::StopReason::error)) word_ = static_cast<train::StopReason>(reason);
+      if (reason <= static_cast<uint64_t>(train::StopReason::error))
+        stop_reason_ = static_cast<train::StopReason>(reason);
       if (!stream.write(header(Kind::ok))) break;
     } else {
       break;

@@ -1,4 +1,4 @@
-// What the leader has published for the evaluator, and the evaluator's word. Thread-safe.
+// Parameters that the leader has published for the evaluator, and the evaluator's stop. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,28 +17,28 @@ namespace lockstep::allreduce::elastic {
 
 class Publications {
  public:
-  /// Where an evaluator should ask; `here` where this member leads.
+  /// The member that an evaluator should ask. `here`: this member leads.
   struct Place {
     bool here = false;
-    int leader = -1;     ///< as far as is known
-    bool ended = false;  ///< training has
+    int leader = -1;     ///< leader, as far as is known
+    bool ended = false;  ///< training has ended
   };
 
-  /// `expected`: an evaluator belongs to the cluster. Otherwise parameters are kept only once one has come.
+  /// `expected`: the cluster has an evaluator. Otherwise parameters are kept only once one has connected.
   explicit Publications(bool expected) : expected_(expected) {}
 
   void publish(uint64_t step, std::span<const float> parameters);
-  [[nodiscard]] train::StopReason word() const { return word_; }
-  /// Answers one evaluator until it hangs up or `stop`.
+  [[nodiscard]] train::StopReason stop_reason() const { return stop_reason_; }
+  /// Answers one evaluator until it hangs up or `stop` is called.
   void serve(transport::Stream& stream, const std::function<Place()>& place);
-  /// Whether an evaluator is here that has not had everything, or has not heard of the end.
+  /// True if a connected evaluator has not received everything, or does not know of the end.
   [[nodiscard]] bool awaited() const;
-  /// Whether one belongs to the cluster that has not heard of the end, and may still be starting.
+  /// True if the cluster has an evaluator that does not know of the end, and it may still be starting.
   [[nodiscard]] bool expected() const;
   void stop();
 
  private:
-  /// What an evaluator was told.
+  /// Answers given to an evaluator.
   enum class Told : uint8_t { news, end_of_training };
   struct Published {
     uint64_t step = 0;
@@ -54,9 +54,9 @@ class Publications {
   bool came_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool heard_end_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   int evaluators_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  int told_end_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< of those that are here
+  int told_end_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< connected evaluators that know of the end
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  std::atomic<train::StopReason> word_ = train::StopReason::none;
+  std::atomic<train::StopReason> stop_reason_ = train::StopReason::none;
 };
 
 }  // namespace lockstep::allreduce::elastic

@@ -15,7 +15,7 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
   const std::string& address = options.spec.address(there);
   if (address.empty()) return base::Failure{base::FailureKind::unreachable, "its address is not known"};
   if (transport::refuses(address))
-    return base::Failure{base::FailureKind::unreachable, "connection refused: nobody listens there"};
+    return base::Failure{base::FailureKind::unreachable, "connection refused: no process listens there"};
   transport::ConnectOptions connect;
   connect.security = options.security;
   connect.role = there.str();
@@ -39,7 +39,7 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
         fmt::format("{} at {} refused {}: {}", there.str(), address, options.task.str(), answer.value().text()));
   }
   if (kind_of(answer.value()) != Kind::welcome) {
-    return base::Failure{base::FailureKind::refused, "it is no member of a training by all-reduce"};
+    return base::Failure{base::FailureKind::refused, "it is not a member of a training by all-reduce"};
   }
   try {
     run = wire::parse<wire::Welcome>(answer.value()).run();
@@ -65,7 +65,7 @@ base::Result<std::string> ask_run_name(const ElasticOptions& options) try {
       const auto stream = elastic::visit(options, member, elastic::Kind::ask_run, watchdog, run);
       if (stream && !run.empty()) return run;
       why += fmt::format("{}{} at {}: {}", why.empty() ? "" : "; ", task.str(), options.spec.address(task),
-                         stream ? "it does not know it" : stream.failure().message());
+                         stream ? "it does not know the name" : stream.failure().message());
       if (watchdog.interrupted()) {
         return base::Failure{base::FailureKind::interrupted, "interrupted while asking for the run's name"};
       }
@@ -73,7 +73,7 @@ base::Result<std::string> ask_run_name(const ElasticOptions& options) try {
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (waited > options.patience) {
       return base::Failure{base::FailureKind::timeout,
-                           fmt::format("nobody told the run's name within {:.0f} s: {}", waited, why)}
+                           fmt::format("no member told the run's name within {:.0f} s: {}", waited, why)}
           .because(options.task.str());
     }
     watchdog.pause(std::min(milliseconds(20) * (1 << std::min(tries, 5)), milliseconds(500)));

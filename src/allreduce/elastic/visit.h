@@ -1,4 +1,4 @@
-// Asking a member something without being one: the evaluator, and whoever wants to know the run's name.
+// Asks a member something without being one: for the evaluator, and for processes that need the run's name.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace lockstep::allreduce::elastic {
 
-/// A stream to a member that has welcomed this process with `kind` (ask_run or visit), and the run's name if it knows
-/// one. Throws UsageError where it refused.
+/// Opens a stream to a member that welcomes this process with `kind` (ask_run or visit). `run` receives the run's name
+/// if it knows one. Throws UsageError if the member refused.
 base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& options, int member, Kind kind,
                                                        Watchdog& watchdog, std::string& run);
 

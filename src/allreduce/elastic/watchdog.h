@@ -1,5 +1,5 @@
-// Ends waits on a stream that take too long or are interrupted: reads of a stream have no deadline of their own. One
-// thread arms it; the watchdog's own thread cancels.
+// Ends waits on a stream that take too long or are interrupted, because reads of a stream have no deadline. One thread
+// arms it; the watchdog's own thread cancels.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on `stream` is cancelled after so long, or when the interrupt comes; null: nothing is.
+  /// Cancels `stream` after `at_most`, or when the interrupt comes. Replaces the stream watched before; null: none.
   void watch(transport::Stream* stream, std::chrono::milliseconds at_most = std::chrono::milliseconds{5000});
   [[nodiscard]] bool interrupted() const { return interrupt_ != nullptr && interrupt_->load(); }
-  /// Waits, unless the interrupt comes.
+  /// Waits, unless interrupted.
   void pause(std::chrono::milliseconds at_most) const;
 
  private:

@@ -19,7 +19,7 @@ using gloo_engine::Links;
 constexpr std::chrono::milliseconds kAskEvery{100};
 constexpr std::chrono::seconds kPatience{2};
 
-/// Gloo writes without MSG_NOSIGNAL: a peer that is gone must be an error here, not the end of the process.
+/// Blocks SIGPIPE: Gloo writes without MSG_NOSIGNAL, and a lost peer must be an error, not the end of the process.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {
@@ -46,7 +46,7 @@ class NoBrokenPipe {
   bool blocked_ = false;
 };
 
-/// What a member's calls work on: kept alive by them, so that a group may be destroyed while one is under way.
+/// State shared by a member and its calls, so that a group may be destroyed while a call is in flight.
 class State {
  public:
   explicit State(std::shared_ptr<Links> links) : links_(std::move(links)) {}
@@ -66,7 +66,7 @@ class State {
     }
   }
 
-  /// The first reason counts. Ends the connections, so that the others fail soon too.
+  /// Keeps the first reason. Ends the connections, so that the others fail soon too.
   void fail(base::Failure why) {
     {
       const std::lock_guard lock(mutex_);
@@ -108,7 +108,8 @@ class GlooGroup final : public Collective {
                       [&](Links& links) { gloo_engine::all_reduce(links, bytes, element); });
   }
   base::Status broadcast(std::span<std::byte> data, int root) override {
-    if (root < 0 || root >= size()) throw UsageError(fmt::format("broadcast from rank {} of {}", root, size()));
+    if (root < 0 || root >= size())
+      throw UsageError(fmt::format("broadcast from rank {}, but there are {} ranks", root, size()));
     return with_state("broadcast", data.size(), [&](Links& links) { gloo_engine::broadcast(links, data, root); });
   }
   base::Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -134,7 +135,7 @@ class GlooGroup final : public Collective {
   std::shared_ptr<State> state_;
 };
 
-/// How far a thread that connects has come. It may be left to itself.
+/// Progress of a thread that connects; it may be abandoned.
 struct Attempt {
   std::mutex mutex;
   std::condition_variable changed;

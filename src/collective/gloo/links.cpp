@@ -30,9 +30,9 @@ constexpr std::string_view kSpins = "spins";
 constexpr std::string_view kSleeps = "sleeps";
 constexpr size_t kTokenSize = 16;
 constexpr size_t kStageAlignment = 64;
-/// What a send buffer has room for unless the receiver has left many messages unread.
+/// Size that always fits into a send buffer unless the receiver has left many messages unread.
 constexpr size_t kAlwaysFits = 4096;
-/// What Linux lets anyone ask for by default; it then gives twice as much, of which it counts a little for itself.
+/// Linux's default limit for any user. Linux then gives twice as much, and uses a little of it for itself.
 constexpr int kRoomWanted = 212'992;
 
 std::string make_token() {
@@ -42,7 +42,7 @@ std::string make_token() {
   return token;
 }
 
-/// About one other member.
+/// Makes an error about one other member.
 LinkError fault_of(int rank, FailureKind kind, std::string text, int error_number = 0) {
   base::Failure failure{kind, std::move(text)};
   failure.ranks = {rank};
@@ -50,7 +50,7 @@ LinkError fault_of(int rank, FailureKind kind, std::string text, int error_numbe
   return LinkError(std::move(failure));
 }
 
-/// Gloo's messages begin with "[file:line] ".
+/// Removes the "[file:line] " in front of Gloo's messages.
 std::string without_place(std::string_view text) {
   const size_t end = text.find("] ");
   if (text.starts_with("[") && end != std::string_view::npos && text.substr(0, end).find(".cc:") != std::string::npos) {
@@ -59,7 +59,8 @@ std::string without_place(std::string_view text) {
   return std::string(text);
 }
 
-/// The first address of a host that one can listen at, in numbers: on a name that cannot be resolved Gloo crashes.
+/// Returns the first address of a host that accepts listening, in numbers: Gloo crashes on a name that cannot be
+/// resolved.
 std::string listenable(std::string host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
@@ -90,7 +91,7 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
   return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
 }
 
-/// One more handle of the connected socket at this local address: Gloo does not give out its own.
+/// Returns another handle of the connected socket at this local address; Gloo does not give out its own.
 base::FileHandle find_socket(const sockaddr_storage& local) {
   const auto matches = [&](int fd) {
     sockaddr_storage name{};
@@ -105,7 +106,7 @@ base::FileHandle find_socket(const sockaddr_storage& local) {
     if (!matches(fd)) continue;
     base::FileHandle handle(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!handle.open() || !matches(handle.get())) continue;
-    fcntl(fd, F_SETFD, FD_CLOEXEC);  // a child must not keep a connection of ours alive
+    fcntl(fd, F_SETFD, FD_CLOEXEC);  // a child process must not keep our connection open
     return handle;
   }
   return {};
@@ -115,7 +116,7 @@ const sockaddr_storage& address_of(const gloo::transport::Pair& pair) {
   return static_cast<const tcp::Address&>(pair.address()).getSockaddr();
 }
 
-/// The room that both ends of a link need, so that writing before reading cannot block for good.
+/// Makes the send buffer large enough for both ends, so that writing before reading cannot block for good.
 void make_room(int socket) {
   setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kRoomWanted, sizeof(kRoomWanted));
   int room = 0;
@@ -127,7 +128,7 @@ void make_room(int socket) {
                                        room / 2, kRoomWanted)});
 }
 
-/// What members of one machine have in common. Emulated nodes are machines: each has cores of its own.
+/// Returns a text that members of one machine share. Emulated nodes are separate machines: each has its own cores.
 std::string machine() {
   if (const std::optional<base::OwnNode> node = base::own_node()) return node->name;
   return std::to_string(base::machine_number());
@@ -202,7 +203,7 @@ void Links::connect(const std::vector<std::string>& addresses) {
   bool shared = false;
   for (int rank = 0; rank < size_; ++rank) {
     std::string_view blob = addresses[static_cast<size_t>(rank)];
-    if (!blob.starts_with(kMagic)) throw fault_of(rank, FailureKind::corrupt, "its address is not one of Gloo's");
+    if (!blob.starts_with(kMagic)) throw fault_of(rank, FailureKind::corrupt, "its address is not a Gloo address");
     blob.remove_prefix(kMagic.size());
     tokens.emplace_back(take_field(blob, rank));
     sleeps = take_field(blob, rank) != kSpins || sleeps;
@@ -242,7 +243,7 @@ void Links::connect_peer(int rank, std::string_view address) {
   peer.socket = std::move(socket);
 }
 
-/// As long as the longest message: Gloo sizes its send buffer by what it sends and must not do so again.
+/// Pads the greeting to the longest message: Gloo sizes its send buffer by the first and must not do so again.
 void Links::greet(int rank, std::string_view token) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.stage.reset(static_cast<std::byte*>(::operator new[](kPiece, std::align_val_t(kStageAlignment))));
@@ -258,7 +259,7 @@ void Links::check_greeting(int rank) {
   receive(rank, Lane::stage, kPiece);
   const std::string expected = greeting(rank, rank_, size_, token_);
   if (std::memcmp(stage(rank), expected.data(), kPiece) != 0) {
-    throw fault_of(rank, FailureKind::corrupt, "the process that connected in its place is not of this group");
+    throw fault_of(rank, FailureKind::corrupt, "a process that is not in this group connected in its place");
   }
 }
 
@@ -279,7 +280,7 @@ void Links::send(int rank, Lane lane, size_t offset, size_t length) {
   Buffer& buffer = peer.out[static_cast<size_t>(lane)];
   if (length > kAlwaysFits) wait_for(rank, POLLOUT);
   try {
-    // Gloo declares what it only reads as what it may write.
+    // Gloo declares memory that it only reads as writable.
     if (!buffer) {
       buffer = peer.pair->createSendBuffer(slot(lane, rank_, rank), const_cast<std::byte*>(out_.data()), out_.size());
     }
@@ -323,7 +324,7 @@ void Links::wait_for(int rank, short event) {
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) throw fault_of(rank, FailureKind::io, strerror(errno), errno);
     if (Clock::now() >= until_) {
-      const char* what = event == POLLIN ? "sent nothing" : "took nothing more";
+      const char* what = event == POLLIN ? "sent nothing" : "received nothing";
       throw fault_of(rank, FailureKind::timeout, fmt::format("{} within {:g} s", what, options_.deadline.count()));
     }
   }

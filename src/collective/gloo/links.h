@@ -1,11 +1,10 @@
-// The connections of one group over Gloo's TCP transport, one pair of each two members. Internal.
+// Connections of one group over Gloo's TCP transport, one pair for each two members. Internal.
 //
-// Gloo's usual way of waiting wakes its event thread, which wakes the caller, and first asks the receiver whether it is
-// ready: three messages and six sleeping threads for one exchange. Here its pairs are in their synchronous mode, in
-// which the caller's thread itself writes to and reads from the socket, and messages go to buffers that the receiver
-// has prepared. Gloo can neither bound nor interrupt such a read, so each link has one more handle of the pair's
-// socket: waits for a message are polls of it, and `interrupt` shuts it down, which ends whatever Gloo does with it at
-// once.
+// Gloo's usual wait wakes its event thread, which wakes the caller, and first asks the receiver whether it is ready:
+// three messages and six sleeping threads for one exchange. Here Gloo's pairs are in synchronous mode: the caller's
+// thread itself writes to and reads from the socket, and messages go to buffers that the receiver has prepared. Gloo
+// can neither bound nor interrupt such a read, so each link has another handle of the pair's socket. Waits for a
+// message poll it, and `interrupt` shuts it down, which ends Gloo's calls on it at once.
 //
 // One thread at a time calls connect, send and receive; any thread may call interrupt. Failures are thrown as
 // LinkError.
@@ -41,13 +40,13 @@ class LinkError : public Error {
   base::Failure failure_;
 };
 
-/// The largest message, and that of which four may be unread. Nobody reads while he writes, so what is on its way
-/// between two members must find room in a socket's send buffer: Linux gives 416 kB unless told otherwise.
+/// Largest message, and largest size of four in flight. A member does not read while it writes, so messages in flight
+/// between two members must fit into a socket's send buffer: Linux gives 416 kB by default.
 constexpr size_t kPiece = 128 * 1024;
 constexpr size_t kQuarter = 80 * 1024;
 constexpr size_t kRoom = 400'000;
 
-/// Where a message goes at its receiver.
+/// Destination of a message at its receiver.
 enum class Lane : uint8_t { stage, place };
 
 class Links {
@@ -59,26 +58,27 @@ class Links {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
-  /// Whether members share cores: some of them share a machine, and some were told not to spin.
+  /// True if members share cores: some share a machine, and some were told not to spin.
   [[nodiscard]] bool crowded() const { return crowded_; }
   [[nodiscard]] Seconds deadline() const { return options_.deadline; }
   [[nodiscard]] std::string address() const;
   void connect(const std::vector<std::string>& addresses);
 
-  /// The time by which what follows has to end.
+  /// Sets the time by which the following calls must end.
   void set_deadline(Clock::time_point until) { until_ = until; }
 
-  /// What is sent lies within `out`, what comes by the lane `place` goes to `in`; both stay until `unbind`.
+  /// Sets the memory: messages are sent from `out`; those of the lane `place` are received into `in`. Both stay until
+  /// `unbind`.
   void bind(std::span<const std::byte> out, std::span<std::byte> in);
   void unbind();
   /// Sends out[offset, offset + length) to the same place in the peer's `in`, or to the beginning of its stage.
   void send(int peer, Lane lane, size_t offset, size_t length);
-  /// The next message of a peer, `length` bytes long.
+  /// Receives the next message of a peer, `length` bytes long.
   void receive(int peer, Lane lane, size_t length);
-  /// Where messages of a peer by the lane `stage` lie: kPiece bytes, aligned.
+  /// Returns the buffer for a peer's messages of the lane `stage`: kPiece bytes, aligned.
   [[nodiscard]] std::byte* stage(int peer) { return peers_[static_cast<size_t>(peer)].stage.get(); }
 
-  /// Everything fails from now on; calls under way return at once. Any thread.
+  /// Makes all calls fail from now on; those in flight return at once. Any thread.
   void interrupt();
 
   [[nodiscard]] Traffic traffic() const { return {sent_.load(), received_.load()}; }
@@ -90,7 +90,7 @@ class Links {
   };
   struct Peer {
     gloo::transport::Pair* pair = nullptr;
-    base::FileHandle socket;  ///< the pair's, once more
+    base::FileHandle socket;  ///< another handle of the pair's socket
     std::unique_ptr<std::byte, FreeStage> stage;
     std::array<Buffer, 2> in;   ///< by lane
     std::array<Buffer, 2> out;  ///< by lane
@@ -106,7 +106,7 @@ class Links {
   const int size_;
   const GroupOptions options_;
   bool crowded_ = false;
-  std::string token_;  ///< who greets with it has this member's address from the group's membership
+  std::string token_;  ///< proof of membership: only members of the group know this address's token
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
   std::vector<Peer> peers_;

@@ -8,11 +8,11 @@
 namespace lockstep::collective::gloo_engine {
 namespace {
 
-/// Up to here everything at once is faster than in shares. Where members share cores, what counts is how many messages
-/// there are, and rank 0 alone needs the fewest of them.
+/// Up to this size, sending everything at once is faster than sending shares. If members share cores, only the number
+/// of messages matters, and summing on rank 0 needs the fewest.
 constexpr size_t kSmall = 16 * 1024;
 constexpr size_t kSmallWhenCrowded = 256 * 1024;
-/// Pieces on their way before the first is awaited.
+/// Pieces in flight before the first is awaited.
 constexpr size_t kAhead = 1;
 
 class Binding {
@@ -30,11 +30,11 @@ class Binding {
 
 template <class Action>
 void for_peers(const Links& links, Action action) {
-  // Everyone begins with the one after himself, so that not all send to the same one.
+  // Each member starts with its successor, so that not all send to the same member.
   for (int i = 1; i < links.size(); ++i) action((links.rank() + i) % links.size());
 }
 
-/// Adds what the others have staged to `own`, in the order of ranks.
+/// Adds the others' staged data to `own`, in the order of ranks.
 void sum_staged(Links& links, std::byte* own, size_t bytes, Element element) {
   const size_t count = bytes / bytes_of(element);
   std::byte* sum = nullptr;
@@ -50,7 +50,7 @@ void sum_staged(Links& links, std::byte* own, size_t bytes, Element element) {
   }
 }
 
-/// Everyone sends everything to everyone, some pieces ahead of what it sums.
+/// Sends everything to all members, some pieces ahead of those that are summed.
 void exchange_all(Links& links, std::span<std::byte> data, Element element) {
   const size_t pieces = (data.size() + kPiece - 1) / kPiece;
   const auto length = [&](size_t i) { return std::min(kPiece, data.size() - i * kPiece); };
@@ -64,7 +64,7 @@ void exchange_all(Links& links, std::span<std::byte> data, Element element) {
   }
 }
 
-/// Rank 0 sums everything, piece by piece, and sends it back.
+/// Sums everything on rank 0, piece by piece, and sends it back.
 void through_root(Links& links, std::span<std::byte> data, Element element) {
   const size_t pieces = (data.size() + kPiece - 1) / kPiece;
   const auto length = [&](size_t i) { return std::min(kPiece, data.size() - i * kPiece); };
@@ -95,8 +95,8 @@ class Pipeline {
  public:
   Pipeline(Links& links, std::span<std::byte> data, Element element) : links_(links), data_(data), element_(element) {
     const auto members = static_cast<size_t>(links.size());
-    // A single round leaves one message unread, so that it may be larger: a member that is ahead has at most that and
-    // the last two of a sum before or after it on their way to another.
+    // A single round leaves one message unread, so that message may be larger. A member that is ahead has at most this
+    // one and the last two of a sum before or after it in flight.
     static_assert(kPiece + 2 * kQuarter <= kRoom && 4 * kQuarter <= kRoom);
     const size_t single = members * kPiece;
     rounds_ = data.size() <= single ? 1 : (data.size() + members * kQuarter - 1) / (members * kQuarter);
@@ -162,7 +162,7 @@ void all_reduce(Links& links, std::span<std::byte> data, Element element) {
 void broadcast(Links& links, std::span<std::byte> data, int root) {
   if (data.empty() || links.size() == 1) return;
   const Binding binding(links, data, data);
-  // A chain from the root on: each sends everything once.
+  // A chain that starts at the root: each member sends everything once.
   const int previous = (links.rank() + links.size() - 1) % links.size();
   const int next = (links.rank() + 1) % links.size();
   for (size_t at = 0; at < data.size(); at += kPiece) {

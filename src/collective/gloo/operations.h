@@ -1,6 +1,6 @@
 // The operations of a group over its links. Internal. The thread rules of links.h hold; failures are LinkErrors.
 //
-// Every element is summed in the order of ranks, whatever the way, so all ways give the same bits:
+// All elements are summed in the order of ranks in every method, so all methods give the same bits:
 //   two members       each sends everything to the other
 //   small vectors     the same; where members share cores, rank 0 sums and sends the sum back
 //   larger ones       each member sums its share and sends it to everyone: as few bytes as in a ring, but two waits

@@ -22,13 +22,13 @@ using base::Status;
 using mpi::Transfers;
 using Bytes = std::span<std::byte>;
 
-// Up to this size everyone sends everything to everyone: one way there instead of two. Open MPI's shared memory passes
-// on messages below 4 kB at once and meets for larger ones.
+// Up to this size each member sends everything to all others: one transfer instead of two. Open MPI's shared memory
+// passes messages below 4 kB on at once, and waits for the receiver with larger ones.
 constexpr size_t kOneWay = 2048;
-// Of an all-reduce, at a time: what scratch memory is needed for.
+// Part of an all-reduce at a time, which bounds the scratch memory.
 constexpr size_t kSegment = size_t{32} << 20;
 
-/// Where each rank's part of something begins; they differ by at most one element.
+/// Bounds of each rank's part; the sizes differ by at most one element.
 class Parts {
  public:
   Parts(size_t elements, size_t bytes_each, int size)
@@ -69,13 +69,13 @@ class MpiGroup final : public Collective {
  private:
   Status reduce_one_way(Bytes data, Element element);
   Status reduce_in_parts(Bytes data, Element element);
-  /// Adds up blocks that lie in scratch_ by rank, with this rank's own instead of its block, into `own`.
+  /// Sums blocks that lie in scratch_ by rank into `own`, with this rank's own data in place of its block.
   void add_in_order(Bytes own, Element element);
   Bytes block(int rank, size_t bytes) { return {scratch_.get() + static_cast<size_t>(rank) * bytes, bytes}; }
   void reserve(size_t bytes);
-  /// Everyone sends its part of the data to all others but one, who has everything.
+  /// Sends each member's part of the data to all others except `has_all`, which has everything.
   void spread(Bytes data, const Parts& parts, int has_all = -1);
-  /// Calls it with the others, nearest first, so that not all begin with the same one.
+  /// Calls it with the others, nearest first, so that not all start with the same one.
   template <class Call>
   void with_others(Call call);
   Status wait(const std::string& what);
@@ -93,7 +93,7 @@ class MpiGroup final : public Collective {
 };
 
 MpiGroup::~MpiGroup() {
-  // MPI_Finalize waits for everyone, however long: only where all are known to have come.
+  // MPI_Finalize waits for all ranks without a limit, so it is called only if all are known to have come.
   if (!failed_ && !aborted_ && barrier().ok()) MPI_Finalize();
 }
 
@@ -117,7 +117,7 @@ Status MpiGroup::wait(const std::string& what) {
   Status done = transfers_.wait();
   if (done) return done;
   failed_ = true;
-  // What is under way may still be written to, by MPI or by another rank.
+  // MPI or another rank may still write to the memory of operations in flight.
   static_cast<void>(scratch_.release());
   if (aborted_) return refuse();
   return Failure(done.failure()).because(fmt::format("{} between {} MPI ranks", what, size_));
@@ -128,7 +128,7 @@ void MpiGroup::add_in_order(Bytes own, Element element) {
   const auto of = [&](int rank) { return rank == rank_ ? own.data() : block(rank, bytes).data(); };
   const std::byte* sum = of(0);
   for (int rank = 1; rank < size_; ++rank) {
-    // A block that has been added, or is added now, has room for the sum; the last sum goes where it belongs.
+    // A block that has been added, or is added now, holds the intermediate sum; the last sum goes to its destination.
     std::byte* const to = rank == size_ - 1 || rank_ == 0 ? own.data() : block(0, bytes).data();
     add(element, sum, of(rank), to, bytes / bytes_of(element));
     sum = to;
@@ -224,7 +224,7 @@ void MpiGroup::abort(const std::string& why) {
   aborted_ = true;
 }
 
-/// MPI_Init waits for all ranks and cannot be told how long: it does so on a thread that is left behind if need be.
+/// MPI_Init waits for all ranks without a deadline, so it runs on a thread that is abandoned if need be.
 void initialise(int expected, Seconds deadline) {
   auto done = std::make_shared<std::promise<int>>();
   std::future<int> result = done->get_future();
@@ -234,7 +234,7 @@ void initialise(int expected, Seconds deadline) {
     done->set_value(error == MPI_SUCCESS && provided < MPI_THREAD_SERIALIZED ? MPI_ERR_UNSUPPORTED_OPERATION : error);
   }).detach();
   if (result.wait_for(deadline) != std::future_status::ready) {
-    throw IoError(fmt::format("MPI: not all of {} ranks have come within {:.3g} s", expected, deadline.count()));
+    throw IoError(fmt::format("MPI: not all of {} ranks have started within {:.3g} s", expected, deadline.count()));
   }
   if (const int error = result.get(); error != MPI_SUCCESS) throw IoError("MPI: " + mpi::error_text(error));
 }
@@ -244,7 +244,7 @@ void require(int error) {
 }
 
 bool has_launcher() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets them
+  // no thread sets them
   return std::getenv("OMPI_COMM_WORLD_RANK") != nullptr || std::getenv("PMIX_RANK") != nullptr;
 }
 
@@ -254,12 +254,12 @@ std::unique_ptr<Collective> make_mpi_group(int expected, const GroupOptions& opt
   if (!has_launcher() && expected != 1) {
     throw UsageError(
         fmt::format("--collective: mpi is for the ranks of mpirun, or srun with --mpi=pmix, and this "
-                    "process is none; start {} of them, or take gloo",
+                    "process is not one; start {} of them, or use gloo",
                     expected));
   }
   int initialised = 0;
   MPI_Initialized(&initialised);
-  if (initialised != 0) throw UsageError("a process can be in one group of MPI ranks, once");
+  if (initialised != 0) throw UsageError("this process has already made its group of MPI ranks; one is allowed");
   initialise(expected, options.deadline);
   int rank = 0;
   int size = 0;

@@ -1,5 +1,5 @@
-// Open MPI: the engine of ranks that an MPI launcher (mpirun, or srun with PMIx) started. There is one group for the
-// life of the process. A rank that dies ends the job; one that is silent makes the others fail after their deadline.
+// Open MPI: the engine of ranks started by an MPI launcher (mpirun, or srun with PMIx). There is one group for the life
+// of the process. A rank that dies ends the job. If a rank is silent, the others fail after their deadline.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace lockstep::collective {
 
-/// The group of all ranks. Initialises MPI; to be called once, by the thread that started the program. Throws
-/// UsageError where MPI finds another number of ranks than `expected` (the process was not started by its launcher).
-/// Destroying it after a failure leaves without waiting for the others; else it waits for all to do so.
+/// Initialises MPI and makes the group of all ranks; call it once, on the thread that started the program. Throws
+/// UsageError if MPI finds another number of ranks than `expected` (the process was not started by its launcher).
+/// Destroying the group waits for all ranks to do the same; after a failure it does not wait.
 std::unique_ptr<Collective> make_mpi_group(int expected, const GroupOptions& options);
 
 }  // namespace lockstep::collective

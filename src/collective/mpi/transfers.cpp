@@ -33,7 +33,7 @@ Transfers::Transfers(const GroupOptions& options, const std::atomic<bool>& give_
 
 template <class Bytes, class Start>
 void Transfers::start(Bytes data, Peer peer, Start start_piece) {
-  do {  // also nothing is a message: that its sender has come this far
+  do {  // an empty message is sent, too: it shows that its sender has come this far
     const size_t size = std::min(data.size(), kLargestMessage);
     MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
     peers_.push_back(peer);
@@ -100,7 +100,7 @@ base::Failure Transfers::overdue() {
   const std::set<int>& culprits = silent.empty() ? deaf : silent;
   base::Failure failure{
       base::FailureKind::timeout,
-      fmt::format("{} nothing for {:.3g} s", silent.empty() ? "took" : "sent", options_.deadline.count())};
+      fmt::format("{} nothing for {:.3g} s", silent.empty() ? "received" : "sent", options_.deadline.count())};
   failure.ranks.assign(culprits.begin(), culprits.end());
   return failure;
 }

@@ -1,7 +1,7 @@
-// Messages between this rank and others that are on their way at the same time. Everything of the MPI engine is made of
-// them: unlike MPI's own collective operations they can be waited for with a deadline, know whom they wait for, and
-// give the same bits however MPI is configured. One thread; memory that is sent or received must stay until `wait` is
-// over, and after a failure for as long as the process.
+// Messages between this rank and others, several in flight at a time. All operations of the MPI engine use them. Unlike
+// MPI's own collective operations they can have a deadline, know which rank they wait for, and give the same bits
+// however MPI is configured. One thread. Memory that is sent or received must stay until `wait` returns; after a
+// failure, for the life of the process.
 #pragma once
 
 #include <mpi.h>
@@ -18,18 +18,18 @@
 
 namespace lockstep::collective::mpi {
 
-/// MPI's words for an error code.
+/// Returns MPI's text for an error code.
 std::string error_text(int code);
 
 class Transfers {
  public:
-  /// `give_up` is looked at while waiting.
+  /// `give_up`: checked while waiting
   Transfers(const GroupOptions& options, const std::atomic<bool>& give_up);
 
   void send(std::span<const std::byte> data, int to);
   void receive(std::span<std::byte> data, int from);
-  /// Until all have arrived. A failure says which ranks have not sent, or what MPI said; where `give_up` became true it
-  /// says so.
+  /// Waits until all have arrived. A failure says which ranks have not sent, what MPI reported, or that `give_up`
+  /// became true.
   base::Status wait();
 
   [[nodiscard]] const Traffic& traffic() const { return traffic_; }
@@ -41,15 +41,15 @@ class Transfers {
   };
   template <class Bytes, class Start>
   void start(Bytes data, Peer peer, Start start_piece);
-  /// Polls, then yields, then sleeps: ever longer, but never for more than a fraction of what it has waited already.
+  /// Polls, then yields, then sleeps: ever longer, but at most a fraction of the time waited so far.
   void pause(std::chrono::nanoseconds waited) const;
   base::Failure overdue();
 
   GroupOptions options_;
   const std::atomic<bool>& give_up_;
   std::vector<MPI_Request> requests_;
-  std::vector<Peer> peers_;  ///< of the requests
-  int error_ = MPI_SUCCESS;  ///< of starting
+  std::vector<Peer> peers_;  ///< peers of the requests
+  int error_ = MPI_SUCCESS;  ///< error of starting a request
   Traffic traffic_;
 };
 
