@@ -125,7 +125,7 @@ TEST_F(ByHand, AWorkerThatIsContinuedWhenAllAreGoneEndsToo) {
   EXPECT_EQ(late.err, "");
   // Where the server's word of the end had reached it before it was stopped, it ended like the others.
   EXPECT_THAT(late.out, ::testing::AnyOf(HasSubstr("worker:1: training is over: it ended without this worker\n"),
-                                         HasSubstr("the time is over")));
+                                         HasSubstr("the time limit was reached")));
   EXPECT_EQ(result("runs/lr-1").summary["role"], "worker:0");
 }
 

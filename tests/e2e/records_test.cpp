@@ -147,7 +147,7 @@ TEST_F(RecordsTest, ReadsWhatAKillHasLeft) {
   const std::string text = shown({"show", "both-1"});
   EXPECT_THAT(text, HasSubstr("killed after step "));
   EXPECT_THAT(text, HasSubstr("not all could be read: runs/both-1/worker-1/summary.json: no JSON object"));
-  EXPECT_THAT(reason("both-1")["sentences"].dump(), HasSubstr("It left no summary"));
+  EXPECT_THAT(reason("both-1")["sentences"].dump(), HasSubstr("The run left no summary"));
   EXPECT_THAT(shown({"compare", "alone-1", "both-1"}), HasSubstr("speed-up"));
   put_text(folder / "runs/alone-1/steps.csv", "step,loss\n1,1e308\n2,-1e308\n3,nan\n");
   put_text(folder / "runs/alone-1/evals.csv", "");
@@ -244,7 +244,7 @@ TEST_F(RecordsTest, AWorkerThatIsHeldBackIsNamed) {
 }
 
 TEST_F(RecordsTest, WrongRunsAreOneLine) {
-  EXPECT_EQ(fail({"show"}, 2), "lockstep: no run in 'runs'; `lockstep train MODEL` makes one\n");
+  EXPECT_EQ(fail({"show"}, 2), "lockstep: no run in 'runs'; `lockstep train MODEL` starts one\n");
   EXPECT_EQ(fail({"why", "nix"}, 2), "lockstep: no run 'nix': neither that folder nor runs/nix exists\n");
   write_cluster_run(folder / "runs/lr-1");
   EXPECT_THAT(fail({"why", "lr-1", "--against", "nix"}, 2), HasSubstr("no run 'nix'"));

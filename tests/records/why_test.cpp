@@ -141,7 +141,7 @@ TEST(Why, AllReduce) {
   EXPECT_EQ(why.cause, "network");
   EXPECT_EQ(
       why.sentences[0],
-      "All-reduce took 80 % of the time, 16.0 ms of 20.0 ms per step, besides what was hidden behind computing; 2.0 MB "
+      "All-reduce took 80 % of the time, 16.0 ms of 20.0 ms per step, without the part hidden behind computing; 2.0 MB "
       "were sent per step, at 125 MB/s.");
   EXPECT_THAT(why.suggestions, Contains(HasSubstr("--wire bf16")));
   // While it is hidden, it is sent as well.
@@ -159,7 +159,7 @@ TEST(Why, ReplicasOfOneProcess) {
   run.roles[0].summary.texts["strategy"] = "allreduce";
   const Diagnosis why = checked(run);
   EXPECT_EQ(why.headline, "Adding up the replicas' gradients limited this run.");
-  EXPECT_THAT(text_of(why), HasSubstr("These are the phases of replica 0 of 2, as all compute alike."));
+  EXPECT_THAT(text_of(why), HasSubstr("The phases are those of replica 0 of 2; all compute alike."));
   EXPECT_THAT(why.suggestions, AllOf(Not(IsEmpty()), Not(Contains(HasSubstr("--wire")))));
   // Each example costs the time of the replica that has it.
   const Comparison cost = compare(run, run_of({role("process", {{"forward", 3}, {"backward", 3}})}));
@@ -193,7 +193,7 @@ TEST(Why, AWorkerWithoutAStepIsNotTakenForAFastOne) {
   const Diagnosis why = checked(
       run_of({role("worker:0", {{"forward", 2}, {"others", 30}}), role("worker:1", {{"others", 2}, {"rest", 1e-5}})}));
   EXPECT_EQ(why.headline, "Waiting for other workers limited this run.");
-  EXPECT_THAT(text_of(why), HasSubstr("worker:1 came too late: it computed 0 steps."));
+  EXPECT_THAT(text_of(why), HasSubstr("worker:1 joined too late: it computed 0 steps."));
 }
 
 TEST(Why, WithoutWaitingForEachOtherASlowWorkerIsNoLimit) {
@@ -232,8 +232,8 @@ TEST(Why, ASmallBatch) {
   EXPECT_EQ(why.cause, "batch");
   EXPECT_EQ(
       why.sentences[0],
-      "A step takes 1.00 ms, of which 0.80 ms (80 %) go to exchanging, waiting and the rest, whatever the batch (now "
-      "100). With four times the batch that would be about 50 %.");
+      "A step takes 1.00 ms, of which 0.80 ms (80 %) are fixed: exchanging, waiting and the rest, at any batch (now "
+      "100). With four times the batch the fixed part would be about 50 %.");
 }
 
 TEST(Why, ASmallBatchIsOneWithLittleToComputeHoweverSlowTheMachineIs) {
@@ -353,7 +353,7 @@ TEST(Why, WorkersThatDiedAreSaid) {
   run.roles[1].has_summary = false;
   run.roles[1].steps = CsvTable::parse("step\n480\n", "steps.csv");
   const std::string text = text_of(checked(run));
-  EXPECT_THAT(text, HasSubstr("worker:1 was started again 2 times after it died."));
+  EXPECT_THAT(text, HasSubstr("worker:1 died and was restarted 2 times."));
   EXPECT_THAT(text, HasSubstr("250 of 1,000 gradients of worker:1 came too late and were dropped (25 %)."));
   EXPECT_THAT(text, HasSubstr("worker:1 left no summary: it was killed or died after step 480."));
 }
@@ -404,7 +404,7 @@ TEST(Compare, SaysWhatDistributionCost) {
   EXPECT_EQ(cost.phases[0].phase, "pull");
   EXPECT_DOUBLE_EQ(cost.phases[0].now, 12.0 / 100000);
   EXPECT_THAT(cost.sentences,
-              Contains("An example takes 0.26 ms of a worker's time, against 0.10 ms in the baseline."));
+              Contains("An example costs 0.26 ms of worker time, against 0.10 ms in the baseline."));
   EXPECT_THAT(cost.sentences, Contains("The lost time went to: pull 75 % (+0.12 ms), others 25 % (+40.0 us)."));
   EXPECT_THAT(cost.sentences, Contains("Test accuracy is 90.00 % against 91.00 % (-1.00 points)."));
 }
@@ -421,9 +421,9 @@ TEST(Compare, RunsWithoutPhasesAreComparedBySpeedAlone) {
   RunRecord one = run_of({role("process", {})});
   RunRecord two = run_of({role("worker:0", {}), role("worker:1", {})});
   const Comparison unknown = compare(two, one);
-  EXPECT_EQ(unknown.headline, "One of the two runs has not recorded how fast it was.");
+  EXPECT_EQ(unknown.headline, "One of the two runs did not record its throughput.");
   EXPECT_THAT(unknown.phases, IsEmpty());
-  EXPECT_THAT(unknown.sentences, Contains(HasSubstr("cannot be set side by side")));
+  EXPECT_THAT(unknown.sentences, Contains(HasSubstr("The phases cannot be compared")));
   EXPECT_THAT(unknown.sentences, Not(Contains(HasSubstr("Test accuracy"))));
 }
 
