@@ -208,7 +208,7 @@ class DashTest(unittest.TestCase):
             wait_until(lambda: len(self.page.all("tr[data-key^=copy] input")) == 17, "the copies")
             for i in range(16):
                 self.page.click(f"tr[data-key=copy-{i}] input")
-            wait_until(lambda: "the most" in self.page.one("[data-action=compare]").text, "that these are the most")
+            wait_until(lambda: "the most possible" in self.page.one("[data-action=compare]").text, "that these are the most")
             wait_until(lambda: not self.page.one("tr[data-key=copy-16] input").is_enabled(), "no more to choose")
             self.page.click("tr[data-key=copy-0] input")
             wait_until(lambda: self.page.one("tr[data-key=copy-16] input").is_enabled(), "one more to choose")
@@ -304,7 +304,7 @@ class DashTest(unittest.TestCase):
         finally:
             training.send_signal(signal.SIGINT)
             training.wait(timeout=PATIENCE)
-        wait_until(lambda: "Nothing trains now" in self.page.one("#view").text, "the end seen, without a reload")
+        wait_until(lambda: "No run is training" in self.page.one("#view").text, "the end seen, without a reload")
 
     def zoom(self, chart):
         def zoomed():  # the chart grows meanwhile, and may take the dragging for over
