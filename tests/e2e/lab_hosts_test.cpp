@@ -114,7 +114,7 @@ TEST_F(LabHosts, WhatDoesNotGoWithTheClusterFileIsFoundBeforeAnythingRuns) {
               HasSubstr("workers: the cluster file"));
   EXPECT_THAT(refusal("cases: [{strategy: allreduce, cluster: {hosts: cluster.yaml}}]\n"),
               HasSubstr("allreduce has no parameter servers"));
-  EXPECT_THAT(refusal("cluster: {ssh: ssh -p 22}\n"), HasSubstr("ssh is of hosts"));
+  EXPECT_THAT(refusal("cluster: {ssh: ssh -p 22}\n"), HasSubstr("ssh applies only to hosts"));
   write_text(folder / "far.yaml", "nodes: [{host: far.example, roles: [ps, worker]}]\n");
   EXPECT_THAT(refusal("cluster: {hosts: far.yaml}\n"), HasSubstr("--tls"));
   EXPECT_FALSE(fs::exists(folder / "lab"));

@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{kBase + "cases: [{layout: PX-W}]\n", "test.yaml:3:9: run e: "},
         Wrong{kBase + "cases: [{layout: PW-W, workers: 3}]\n",
               "test.yaml:3:9: run e: workers: 3 does not fit the layout 'PW-W'"},
-        Wrong{kBase + "cases: [{mode: async}]\n", "test.yaml:3:9: run e: mode: async is of a cluster"},
+        Wrong{kBase + "cases: [{mode: async}]\n", "test.yaml:3:9: run e: mode: async applies only to clusters"},
         Wrong{kBase + "cases: [{workers: 2, strategy: allreduce, ps: 1}]\n", "test.yaml:3:9: run e: ps: 1 with"},
         Wrong{kBase + "cases: [{workers: 2, global-batch: 9}]\n",
               "test.yaml:3:9: run e: global-batch: 9 cannot be shared"},
