@@ -14,8 +14,9 @@ struct Axis {
   std::string label;
   std::string unit;
   bool log = false;
-  std::vector<std::string> categories = {};  ///< categories of an x axis of bars and stacks; x values are their positions
-  std::vector<double> shows = {};            ///< values that a y axis must include, so that charts can be compared
+  std::vector<std::string> categories =
+      {};                          ///< categories of an x axis of bars and stacks; x values are their positions
+  std::vector<double> shows = {};  ///< values that a y axis must include, so that charts can be compared
 };
 
 struct Series {

@@ -62,7 +62,8 @@ std::string make_token() {
 
 Access::Access(const std::string& host, std::string token, int port)
     : host_(host), token_(std::move(token)), port_(port), loopback_(base::is_loopback(host)) {
-  if (token_.empty() && !loopback_) throw UsageError(fmt::format("dash: host '{}' can be reached from other machines and needs a token", host));
+  if (token_.empty() && !loopback_)
+    throw UsageError(fmt::format("dash: host '{}' can be reached from other machines and needs a token", host));
   if (!token_.empty() && !is_token(token_)) {
     throw UsageError(
         fmt::format("dash: the token takes {} to {} letters, digits or any of -_.~; this one has {} characters",

@@ -296,8 +296,8 @@ void check_count(const Reader& reader, const GroupSource& group, size_t before) 
   for (const Case& chosen : group.cases) count += chosen.repeats;
   for (const Dimension& dimension : group.grid) count *= static_cast<double>(dimension.values.size());
   if (count + static_cast<double>(before) > static_cast<double>(kMostRuns)) {
-    reader.fail(*group.at, fmt::format("group {} brings the experiment to {:.0f} runs; at most {} are allowed", group.name,
-                                       count + static_cast<double>(before), kMostRuns));
+    reader.fail(*group.at, fmt::format("group {} brings the experiment to {:.0f} runs; at most {} are allowed",
+                                       group.name, count + static_cast<double>(before), kMostRuns));
   }
 }
 

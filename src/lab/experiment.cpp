@@ -67,7 +67,8 @@ class FileParser {
  public:
   FileParser(const std::string& text, const std::string& file, const ParseOptions& options)
       : reader_(file), options_(options), root_(base::parse_yaml(text, file)) {
-    if (root_.is(Kind::null)) throw UsageError(file + ": is empty; docs/experiments.md describes the format of experiments");
+    if (root_.is(Kind::null))
+      throw UsageError(file + ": is empty; docs/experiments.md describes the format of experiments");
     reader_.check_map(root_, "an experiment", kTopKeys);
     const YamlNode* name = root_.find("name");
     if (name == nullptr) reader_.fail(root_, "an experiment needs a name");
@@ -80,7 +81,8 @@ class FileParser {
     if (scale.empty()) return scales_.empty() ? "" : scales_.front();
     if (std::find(scales_.begin(), scales_.end(), scale) != scales_.end()) return scale;
     if (scales_.empty())
-      throw UsageError(fmt::format("{}: has no scales, so --scale {} is not allowed", reader_.file(), base::shown(scale)));
+      throw UsageError(
+          fmt::format("{}: has no scales, so --scale {} is not allowed", reader_.file(), base::shown(scale)));
     throw UsageError(
         fmt::format("{}: has no scale '{}'{}", reader_.file(), base::shown(scale), base::hint(scale, scales_)));
   }

@@ -12,11 +12,13 @@ constexpr bool kEach = true;  ///< measured for each training role, too
 
 std::vector<FieldDef> results_and_times() {
   return {
-      {"accuracy", "test accuracy", U::share, kEach, "at the last evaluation; per worker its own, if all workers evaluate"},
+      {"accuracy", "test accuracy", U::share, kEach,
+       "at the last evaluation; per worker its own, if all workers evaluate"},
       {"loss", "test loss", U::none, kEach, "at the last evaluation; per worker as above"},
       {"train_loss", "training loss", U::none, false, "mean over the last epoch"},
       {"best_accuracy", "best accuracy", U::share, false, "over all evaluations"},
-      {"seconds", "time", U::seconds, kEach, "training time with evaluations; per worker, the time at which it finished"},
+      {"seconds", "time", U::seconds, kEach,
+       "training time with evaluations; per worker, the time at which it finished"},
       {"epoch_seconds", "time of an epoch", U::seconds, false,
        "training time without evaluations and checkpoints, per epoch; only if epochs, not steps, time or a result, "
        "ended the training. With steps_per_epoch an epoch is that many steps, not a pass"},
@@ -28,7 +30,8 @@ std::vector<FieldDef> results_and_times() {
       {"epochs", "epochs", U::count, false, "passes over the data, including one that was begun"},
       {"iterations", "iterations", U::count, kEach, "batches computed by all workers together; per worker its own"},
       {"examples", "examples", U::count, kEach, "examples used for the updates; per worker its own"},
-      {"examples_per_second", "examples per second", U::count, kEach, "time of evaluations and checkpoints not counted"},
+      {"examples_per_second", "examples per second", U::count, kEach,
+       "time of evaluations and checkpoints not counted"},
       {"finish_spread", "spread of finishing", U::seconds, false, "time from the first worker's end to the last one's"},
       {"staleness", "staleness", U::none, kEach,
        "updates by others between a worker's pull and its push, mean (async)"},
@@ -48,12 +51,12 @@ std::vector<FieldDef> resources() {
        "largest memory of a trainer, including the reading of its data; mean over trainers"},
       {"memory_max", "largest memory", U::bytes, false, "over all trainers"},
       {"network_received", "received", U::bytes_per_second, kEach,
-       "per trainer: traffic of its node if nodes have their own network (emulated, hosts), otherwise traffic with other "
+       "per trainer: traffic of its node if nodes have their own network (emulated, hosts), otherwise traffic with "
+       "other "
        "roles"},
       {"network_sent", "sent", U::bytes_per_second, kEach, "as above"},
       {"network_per_second", "network", U::bytes_per_second, kEach, "received and sent"},
-      {"network_per_step", "network per step", U::bytes, kEach,
-       "bytes that a trainer receives and sends per own step"},
+      {"network_per_step", "network per step", U::bytes, kEach, "bytes that a trainer receives and sends per own step"},
       {"network_total", "network of all", U::bytes_per_second, false, "received by all roles together"},
       {"network_per_update", "network per update", U::bytes, false,
        "bytes that all roles together receive per update of the parameters"},
@@ -70,8 +73,10 @@ std::vector<FieldDef> resources() {
 
 std::vector<FieldDef> servers_and_phases() {
   return {
-      {"ps_cpu_percent", "CPU of the server", U::percent, false, "CPU of its process, 100: one core; mean over servers"},
-      {"ps_cpu_max", "largest CPU of the server", U::percent, false, "CPU of its process, over all samples and servers"},
+      {"ps_cpu_percent", "CPU of the server", U::percent, false,
+       "CPU of its process, 100: one core; mean over servers"},
+      {"ps_cpu_max", "largest CPU of the server", U::percent, false,
+       "CPU of its process, over all samples and servers"},
       {"ps_node_cpu_percent", "CPU of the server's node", U::percent, false, "100: all cores of the node"},
       {"ps_memory", "memory of the server", U::bytes, false, "largest memory of a server; mean over servers"},
       {"ps_received", "received by the server", U::bytes_per_second, false, "from all roles, mean over servers"},
@@ -80,9 +85,11 @@ std::vector<FieldDef> servers_and_phases() {
       {"ps_received_over_sent", "received over sent", U::times, false, "ratio of the servers' traffic"},
       {"ps_loopback_received", "loopback of the server", U::bytes_per_second, false, "received within its node"},
       {"ps_seconds", "time of the server", U::seconds, false, "time spent receiving, applying, sending and storing"},
-      {"ps_wait_share", "waiting of the server", U::share, false, "share of its time spent waiting for other contributors"},
+      {"ps_wait_share", "waiting of the server", U::share, false,
+       "share of its time spent waiting for other contributors"},
       {"wait_share", "waiting for others", U::share, kEach,
-       "share of the step time: the phase `others`; wait_share in summary.json is all waiting for an exchange, with the "
+       "share of the step time: the phase `others`; wait_share in summary.json is all waiting for an exchange, with "
+       "the "
        "servers' part"},
       {"share_compute", "computing", U::share, kEach, "share of the step time: forward, backward, optimizer"},
       {"share_exchange", "exchanging", U::share, kEach, "share of push, pull and transfer, without waiting for others"},

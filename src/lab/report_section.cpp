@@ -246,7 +246,8 @@ void ReportReader::reported(const YamlNode& node, std::string& file, Pairs& colu
   const YamlNode* at = Reader::find(node, "reported");
   if (at == nullptr) {
     for (const char* key : {"reported_columns", "reported_where"}) {
-      if (const YamlNode* lone = Reader::find(node, key)) reader_.fail(*lone, fmt::format("{} is only allowed with `reported`", key));
+      if (const YamlNode* lone = Reader::find(node, key))
+        reader_.fail(*lone, fmt::format("{} is only allowed with `reported`", key));
     }
     return;
   }

@@ -47,8 +47,8 @@ void say_where(const Comparison& result, std::vector<std::string>& sentences) {
     total_before += cost.before;
     total += cost.now;
   }
-  sentences.push_back(fmt::format("An example costs {} of worker time, against {} in the baseline.",
-                                  time_text(total), time_text(total_before)));
+  sentences.push_back(fmt::format("An example costs {} of worker time, against {} in the baseline.", time_text(total),
+                                  time_text(total_before)));
   if (lost <= 0 || total <= total_before) return;
   std::string parts;
   for (const PhaseCost& cost : result.phases) {
@@ -82,8 +82,7 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
     result.phases = costs(now.all, before.all);
     say_where(result, result.sentences);
   } else {
-    result.sentences.emplace_back(
-        "The phases cannot be compared: some workers of the two runs recorded none.");
+    result.sentences.emplace_back("The phases cannot be compared: some workers of the two runs recorded none.");
   }
   const double accuracy = run.test_accuracy() - baseline.test_accuracy();
   if (known(accuracy)) {
@@ -91,8 +90,8 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
                                            run.test_accuracy() * 100, baseline.test_accuracy() * 100, accuracy * 100));
   }
   if (run.model() != baseline.model() || run.dataset() != baseline.dataset()) {
-    result.sentences.push_back(fmt::format("The two runs train different tasks: {} on {} against {} on {}.", run.model(),
-                                           run.dataset(), baseline.model(), baseline.dataset()));
+    result.sentences.push_back(fmt::format("The two runs train different tasks: {} on {} against {} on {}.",
+                                           run.model(), run.dataset(), baseline.model(), baseline.dataset()));
   }
   return result;
 }

@@ -33,8 +33,8 @@ Finding computing(const RunRecord& run, const RunFacts& facts) {
     return finding;  // more cores for everybody would not help the straggler
   if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
     const std::string now = known(run.threads()) ? fmt::format(" (now {})", count_text(run.threads())) : "";
-    finding.suggestions.push_back(fmt::format("The node's CPU was {} busy: more --threads{} or workers would use the rest.",
-                                              percent_text(node.mean), now));
+    finding.suggestions.push_back(fmt::format(
+        "The node's CPU was {} busy: more --threads{} or workers would use the rest.", percent_text(node.mean), now));
   } else {
     finding.suggestions.emplace_back("More workers on other machines, a faster machine, or a smaller model.");
   }
@@ -60,8 +60,7 @@ Finding data_wait(const RunRecord& run, const RunFacts& facts) {
     finding.suggestions.push_back(fmt::format(
         "{} were read from the disk meanwhile. Data that fits into memory is read only once.", speed_text(read.mean)));
   } else {
-    finding.suggestions.emplace_back(
-        "A separate thread makes the batches: leave it a core, with fewer --threads.");
+    finding.suggestions.emplace_back("A separate thread makes the batches: leave it a core, with fewer --threads.");
   }
   return finding;
 }
@@ -107,8 +106,8 @@ void judge_server(const RunRecord& run, const RoleRecord& server, Finding& findi
     finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
     finding.sentence += fmt::format(" {} used {} of a core{}: the server is the limit, rather than the network.",
                                     server.role, percent_text(cpu), traffic);
-    finding.suggestions = {fmt::format(
-        "Use more servers (--ps {}), or --strategy allreduce, which needs none.", run.servers() + 1)};
+    finding.suggestions = {
+        fmt::format("Use more servers (--ps {}), or --strategy allreduce, which needs none.", run.servers() + 1)};
     suggest_fewer_bytes(run, finding);
   } else if (const std::string link = full_link(net); !link.empty()) {
     finding.cause = "network";
@@ -118,8 +117,8 @@ void judge_server(const RunRecord& run, const RoleRecord& server, Finding& findi
     finding.suggestions = {fmt::format("Spread the servers over several hosts: --ps {}.", run.servers() + 1)};
     suggest_fewer_bytes(run, finding);
   } else {
-    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): the round trip takes the time.",
-                                    server.role, percent_text(cpu), traffic);
+    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): the round trip takes the time.", server.role,
+                                    percent_text(cpu), traffic);
   }
 }
 
@@ -199,8 +198,9 @@ void say_who_waits(const RunRecord& run, const RunFacts& facts, Finding& finding
                                     least->role, share_text(low), share_text(high));
     finding.headline = fmt::format("Waiting for other workers, mostly {}, limited this run.", least->role);
   }
-  finding.suggestions = {run.all_reduce() ? "Use larger batches: their times vary less."
-                                          : "Use larger batches, whose times vary less, or --mode async, which does not wait."};
+  finding.suggestions = {run.all_reduce()
+                             ? "Use larger batches: their times vary less."
+                             : "Use larger batches, whose times vary less, or --mode async, which does not wait."};
 }
 
 Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
@@ -255,8 +255,7 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
   if (run.all_reduce() && !full_link(all_reduce_speed(run, facts)).empty()) return std::nullopt;
   const double larger = fixed / (fixed + 4 * scaling);
   const std::string batch = run.setting("batch");
-  Finding finding{"batch", all.share(fixed) + 0.01,
-                  "The batch is too small for the fixed costs of each step.",
+  Finding finding{"batch", all.share(fixed) + 0.01, "The batch is too small for the fixed costs of each step.",
                   fmt::format("A step takes {}, of which {} ({}) are fixed: exchanging, waiting and the rest, at any "
                               "batch{}. With four times the batch the fixed part would be about {}.",
                               time_text(all.step_seconds()), time_text(all.per_step(fixed)), share_text(share),

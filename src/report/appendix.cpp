@@ -220,11 +220,13 @@ std::string method_html(const lab::ReportSpec& spec) {
     add_fields(used, finding.explain);
   }
   std::string html =
-      "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ only in their seed, "
+      "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ only in their "
+      "seed, "
       "or over the values named below a table or plot; ± is the standard deviation of the sample, "
       "and the last column of a table is the number of runs. Bands and error bars reach from the smallest "
       "to the largest value. A difference smaller than the "
-      "limit that a finding names counts as none. Reported figures are those of the study, from other machines: the shapes "
+      "limit that a finding names counts as none. Reported figures are those of the study, from other machines: the "
+      "shapes "
       "of curves can be compared, absolute figures cannot.</p><dl class=\"facts\">";
   for (const lab::FieldDef& def : lab::fields()) {
     if (!used.contains(std::string(def.name))) continue;

@@ -103,8 +103,7 @@ std::string trend_claim(const FindingTest& test) {
 }
 
 Checked nothing(const Material& material, const FindingTest& test, const std::string& what) {
-  return {Verdict::unknown,
-          capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": unknown."};
+  return {Verdict::unknown, capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": unknown."};
 }
 
 /// Returns the cases by the fields of the test, or one per variation.

@@ -116,7 +116,8 @@ void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& fac
 /// Explains what the means and ranges of a chart are over.
 std::string band_text(const Chart& chart, const std::vector<Case>& points) {
   const std::string pooled = pooled_text(points);
-  if (!pooled.empty()) return fmt::format("Means over {}, with the range from the smallest to the largest value.", pooled);
+  if (!pooled.empty())
+    return fmt::format("Means over {}, with the range from the smallest to the largest value.", pooled);
   const bool band =
       std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
   return band ? "Means over the repeats, with the range from the smallest to the largest value." : "";

@@ -93,7 +93,8 @@ std::string group_sentence(const std::string& title, const std::vector<Case>& ca
 /// Says which scale was run: titles and texts of a study describe its own settings.
 std::string scale_html(const lab::Experiment& experiment) {
   if (experiment.scale.empty()) return "";
-  if (experiment.scale != "quick") return fmt::format("<p>The experiment was run at the scale {}.</p>", escape_html(experiment.scale));
+  if (experiment.scale != "quick")
+    return fmt::format("<p>The experiment was run at the scale {}.</p>", escape_html(experiment.scale));
   return "<p>This is the quick form, with less training and fewer variations. Its results need not agree with the "
          "study's "
          "own settings, which are in the scale <code>full</code>.</p>";

@@ -60,7 +60,7 @@ def wait_until(ready, what):
 
 
 class Page(Browser):
-    """The dashboard, in which things come by and by."""
+    """The dashboard, whose contents appear gradually."""
 
     def emulate(self, width, height, dark):
         self.width(width, height, width < 500)
@@ -124,7 +124,7 @@ class DashTest(unittest.TestCase):
         self.assertEqual(self.page.errors(), [])
 
     def leave(self):
-        """What the browser writes down of requests that found nothing is no mistake of the page's."""
+        """Drops console entries about 404 answers: they are not errors of the page."""
         self.page.driver.get("about:blank")
         self.page.errors()
 
@@ -140,7 +140,7 @@ class DashTest(unittest.TestCase):
         wait_until(lambda: len(self.names()) >= 4, "four runs")
 
     def points(self, chart="accuracy"):
-        """How many points a curve has, by the chart's own table."""
+        """Returns the number of points of a curve, from the chart's own table."""
         return self.page.script("""
             const box = document.querySelector(`[data-chart="${arguments[0]}"]`);
             if (!box) return 0;

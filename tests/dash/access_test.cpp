@@ -1,4 +1,4 @@
-// Who may ask.
+// Who may send requests.
 #include "dash/access.h"
 
 #include <gmock/gmock.h>

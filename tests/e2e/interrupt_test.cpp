@@ -1,4 +1,4 @@
-// Stopping and going on: Ctrl-C, resuming, checkpoints that are damaged or another's.
+// Stopping and resuming: Ctrl-C, --resume, checkpoints that are damaged or of another model.
 #include <csignal>
 
 #include "checkpoint/checkpoint_store.h"
@@ -15,7 +15,7 @@ class Interrupt : public ProgramTest {
     std::string path;
     return checkpoint::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).load_newest(path);
   }
-  /// Starts a run that would not end, signals it after its first evaluation, and gives how it ended.
+  /// Starts a run that would not end, signals it after its first evaluation, and returns how it ended.
   [[nodiscard]] Ended interrupt(int signal) const {
     Process process(program_path(), quick_train("lenet", kEndless), options());
     EXPECT_TRUE(process.wait_for("train loss"));

@@ -1,4 +1,4 @@
-// Experiment files: what they become, and what is refused where.
+// Experiment files: the experiments they describe, and the errors they cause with their places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

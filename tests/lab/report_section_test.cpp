@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::StartsWith;
 
-/// One entry of the report, in line 4 of the file.
+/// Makes a file with one entry of the report, in line 4.
 std::string with(const std::string& part, const std::string& entry) {
   return kBase + "cases: [{label: x, tags: {nodes: 1}}]\nreport: {" + part + ": [" + entry + "]}\n";
 }
@@ -78,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
               "test.yaml:4:54: unknown field 'acuracy' (did you mean 'accuracy'?)"},
         Wrong{with("tables", "{name: t, rows: [accuracy], columns: [loss]}"),
               "test.yaml:4:36: unknown field 'accuracy'"},
-        Wrong{with("tables", "{name: t, rows: [worker], columns: [loss]}"),
-              "test.yaml:4:36: unknown field 'worker'"},
+        Wrong{with("tables", "{name: t, rows: [worker], columns: [loss]}"), "test.yaml:4:36: unknown field 'worker'"},
         Wrong{with("tables", "{name: t, rows: [batch]}"), "test.yaml:4:19: a table needs columns"},
         Wrong{with("tables", "{name: t, columns: [loss]}"), "test.yaml:4:19: a table needs rows"},
         Wrong{with("tables", "{name: t, group: f, rows: [batch], columns: [loss]}"),
@@ -92,15 +91,15 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported_where: {a: b}}"),
               "test.yaml:4:77: reported_where is only allowed with `reported`"},
         Wrong{with("plots", "{name: p, x: batch, y: loss}"), "test.yaml:4:18: a plot needs a kind"},
-        Wrong{with("plots", "{name: p, kind: line, x: batch, y: loss}"), "test.yaml:4:34: kind: 'line' is not a kind of plot"},
+        Wrong{with("plots", "{name: p, kind: line, x: batch, y: loss}"),
+              "test.yaml:4:34: kind: 'line' is not a kind of plot"},
         Wrong{with("plots", "{name: p, kind: lines, y: loss}"), "test.yaml:4:18: a plot of this kind needs x"},
         Wrong{with("plots", "{name: p, kind: curves, x: batch, y: loss}"), "test.yaml:4:45: x: 'batch' is not allowed"},
         Wrong{with("plots", "{name: p, kind: usage, y: cpu}"), "test.yaml:4:44: y: 'cpu' is not allowed"},
         Wrong{with("findings", "{name: f, says: S., tests: []}"), "test.yaml:4:48: tests is an empty list"},
         Wrong{with("findings", "{name: f, tests: [{value: loss, at_least: 1}]}"),
               "test.yaml:4:21: a finding needs `says`"},
-        Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"),
-              "test.yaml:4:49: a test needs a kind"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"), "test.yaml:4:49: a test needs a kind"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss, most: loss}]}"),
               "test.yaml:4:49: a test is value or most"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss}]}"),

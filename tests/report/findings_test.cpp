@@ -20,7 +20,7 @@ using testing::made_results;
 using testing::MadeRun;
 using testing::where;
 
-/// A run of so many nodes, with an epoch's time.
+/// Makes a run with this number of nodes and time of an epoch.
 MadeRun nodes(int count, double epoch_seconds, int repeat = 1) {
   return {.label = fmt::format("{} nodes", count),
           .tags = {{"nodes", std::to_string(count)}},
@@ -306,7 +306,7 @@ TEST(Reasons, SayWhatLimitedARun) {
   EXPECT_THAT(finding.reasons[0], StartsWith("3 nodes: "));
 }
 
-/// With roles, so that it is seen how many train.
+/// Makes a run with roles, which tell how many train.
 MadeRun crew(int workers, int batch, double rate, int repeat = 1) {
   MadeRun run{.varied = {{"batch", std::to_string(batch)}},
               .values = {{"examples_per_second", rate}, {"epoch_seconds", 1}},

@@ -17,10 +17,10 @@ using testing::made_results;
 using testing::MadeRun;
 using ::testing::SizeIs;
 
-/// Pages are too long to be printed by a matcher.
+/// Searches a page; matchers would print all of it.
 bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
 
-/// The charts within a page.
+/// Returns the charts in a page.
 nlohmann::json charts_of(const std::string& page) {
   const std::string begin = "id=\"charts\">";
   const size_t from = page.find(begin) + begin.size();

@@ -1,4 +1,4 @@
-// What is told about a model in tables: by `lockstep models` and in docs/models.md.
+// Facts about a model in tables, for `lockstep models` and docs/models.md.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace lockstep::tools {
 
-/// With the options' defaults and the images that it is made for.
+/// Counts with the options' defaults and the model's own image size.
 size_t parameter_count(const nn::ModelDef& model);
-/// "adam 0.001, batch 64, 20 epochs".
+/// Returns "adam 0.001, batch 64, 20 epochs".
 std::string training_text(const nn::ModelDef& model);
 
 }  // namespace lockstep::tools

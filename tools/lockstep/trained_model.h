@@ -1,4 +1,4 @@
-// The checkpoint that eval and predict use unless told otherwise.
+// Loads the checkpoint that eval and predict use.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace lockstep::tools {
 
-/// The named checkpoint; without a name the best of the run, or the newest where none was evaluated.
-/// `models` are known besides the zoo's.
+/// Returns the named checkpoint; without a name the run's best, or the newest if none was evaluated. `models` are known
+/// besides the zoo's.
 inspect::TrainedModel load_trained(inspect::ModelSource source, std::span<const nn::ModelDef> models);
 
 }  // namespace lockstep::tools
