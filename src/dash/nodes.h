@@ -1,4 +1,4 @@
-// Where the roles of a run are and whether they are alive, by what they record. Free functions; any thread.
+// The nodes of a run's roles, and whether the roles are alive, from their records. Free functions; any thread.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 /// Returns the value of a name; empty if it is absent.
 std::string value_of(const Values& values, std::string_view name);
 
-/// Where the roles of a run are.
+/// The place of a run's roles.
 struct ClusterPlan {
   std::string emulate;  ///< text for --emulate; empty: plain processes of this machine
   std::string faults;   ///< text for --faults

@@ -179,7 +179,7 @@ void blame(const RunRecord& run, const RunFacts& facts, const SlowOne& slow, Fin
     finding.suggestions.emplace_back(
         fmt::format("Update without the last worker (--aggregate {}), or use --mode async.", facts.workers.size() - 1));
   }
-  // The step time if the straggler were as fast as the others.
+  // The share of the step that would be saved if the straggler were as fast as the others.
   const double whole_step = facts.all.per_step(facts.all.seconds);
   if (in_step(run) && whole_step > 0) finding.weight = std::max(finding.weight, (slow.own - slow.others) / whole_step);
 }

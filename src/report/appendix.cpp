@@ -182,7 +182,7 @@ std::string environment_html(const lab::Results& results) {
   std::set<std::string> clusters;
   for (const lab::RunResult& run : results.runs) clusters.insert(run.plan.cluster.emulate);
   for (const std::string& cluster : clusters) add_fact(html, "Emulated nodes", cluster);
-  std::map<std::string, std::set<std::string>> hosts;  // those of the runs, by cluster file
+  std::map<std::string, std::set<std::string>> hosts;  // hosts of the runs, by cluster file
   for (const lab::RunResult& run : results.runs) {
     if (run.plan.cluster.hosts.empty()) continue;
     for (const lab::RoleMeasured& role : run.measured.roles) hosts[run.plan.cluster.hosts].insert(role.node);

@@ -33,7 +33,7 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
 struct Outcome {
   Verdict verdict = Verdict::unknown;
   std::string where;  ///< "batch 32"; empty if there is only one case
-  std::string text;   ///< what was measured, with numbers
+  std::string text;   ///< the measured values
   std::vector<Side> sides = {};
 };
 

@@ -17,7 +17,7 @@ constexpr std::array<char, 6> kSigns{'*', '+', 'o', 'x', '#', '@'};
 struct Range {
   double low = 0;
   double high = 1;
-  double middle = 0;  ///< where all is of which all values are the same
+  double middle = 0;  ///< position of all values if they are equal
 
   [[nodiscard]] bool flat() const { return !(low < high); }
   /// Returns the position from 0 to 1. Differences of huge numbers overflow; such values are placed at 0.

@@ -23,8 +23,8 @@ class Table {
 
   /// Returns the lines: bold titles, two spaces between columns.
   [[nodiscard]] std::string text(const Terminal& terminal) const;
-  /// Returns the lines in at most `width` columns, if possible: columns that do not fit follow in further tables, each
-  /// of which repeats the first `keys` columns.
+  /// Returns the lines in at most `width` columns, if possible. Columns that do not fit follow in further tables, which
+  /// repeat the first `keys` columns.
   [[nodiscard]] std::string text(const Terminal& terminal, size_t width, size_t keys) const;
 
   /// Removes columns that have no text below the title.
