@@ -1,5 +1,6 @@
 // The data of tables, plots and findings: the finished runs of an experiment, or the workers in them, sorted into cases
 // by fields, with repeats averaged. Results are borrowed and must outlive these objects. Plain values; one thread.
+#pragma once
 
 #include <map>
 #include <string>
