@@ -262,7 +262,7 @@ TEST_F(LabDatabase, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_THAT(message_of<UsageError>([&] { (void)open(Database::Access::read); }),
               HasSubstr("no experiment has been run"));
   Database database = open();
-  EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("x", ""); }), HasSubstr("nor any other"));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("x", ""); }), HasSubstr("this lab has none"));
   database.plan(experiment("1"), folder / "e", {}, "");
   EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("f", ""); }), HasSubstr("(did you mean 'e'?)"));
 }

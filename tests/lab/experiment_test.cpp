@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"name: e\nbase: {resume: x}\n", "test.yaml:2:8: 'resume' is set by the lab"},
         Wrong{"name: e\nbase: {emulate: on}\n", "test.yaml:2:8: 'emulate' belongs under `cluster:`"},
         Wrong{"name: e\nrepeats: 0\n", "test.yaml:2:10: repeats: '0' is not allowed"},
-        Wrong{"name: e\nbase: {epochs: 1}\n", "test.yaml:1:1: run e: no model"},
+        Wrong{"name: e\nbase: {epochs: 1}\n", "test.yaml:1:1: run e: has no model"},
         Wrong{"name: e\nbase: {model: lenett}\n", "test.yaml:2:15: unknown model 'lenett'"},
         Wrong{kBase + "groups: []\n", "test.yaml:3:9: groups is an empty list"},
         Wrong{kBase + "groups: [{base: {}}]\n", "test.yaml:3:10: a group needs a name"},

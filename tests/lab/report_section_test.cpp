@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
               "test.yaml:4:21: a finding needs `says`"},
         Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"), "test.yaml:4:49: a test needs a kind"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss, most: loss}]}"),
-              "test.yaml:4:49: a test is value or most"},
+              "test.yaml:4:49: a test is either value or most"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss}]}"),
               "test.yaml:4:49: the test needs at_least or"},
         Wrong{with("findings", "{name: f, says: S., tests: [{trend: loss, over: batch, is: up}]}"),
