@@ -171,7 +171,7 @@ class DashTest(unittest.TestCase):
         Select(self.page.one("select")).select_by_value("broken")
         wait_until(lambda: self.names() == ["damaged"], "only the broken run")
         self.page.one("input[type=search]").send_keys("nothing-of-this-name")
-        self.assertIn("No run fits", self.page.one(".empty h2").text)
+        self.assertIn("No run matches", self.page.one(".empty h2").text)
 
     def test_chosen_runs_are_compared(self):
         self.table_of_runs()
@@ -269,7 +269,7 @@ class DashTest(unittest.TestCase):
                            stdout=subprocess.DEVNULL, timeout=PATIENCE)
         finally:
             shutil.rmtree(broken)
-        wait_until(lambda: "not there" in self.page.one("#view").text, "the run gone")
+        wait_until(lambda: "not exist" in self.page.one("#view").text, "the run gone")
         self.leave()
 
     def test_the_curve_grows_while_it_trains(self):

@@ -199,7 +199,7 @@ TEST_F(Lab, AGridThatGrowsMakesOnlyWhatIsNew) {
   put(kTiny + "grid: {batch: [10]}\n");
   (void)succeed({"lab", "run", "tiny.yaml"});
   put(kThree);
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("2 runs to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("2 runs to do"));
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
 }
 
@@ -207,9 +207,9 @@ TEST_F(Lab, ADryRunKnowsThatAnotherClusterIsAnotherRun) {
   const std::string two = kTiny + "cases: [{label: two, workers: 2}]\n";
   put(two);
   (void)succeed({"lab", "run", "tiny.yaml"});
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("0 runs to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("0 runs to do"));
   put(two + "cluster: {faults: at 30s stop worker:1 for 1s}\n");
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("1 run to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("1 run to do"));
 }
 
 TEST_F(Lab, TheCommandToRunItAgainIsFitForAShell) {

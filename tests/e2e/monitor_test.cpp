@@ -61,7 +61,7 @@ TEST_F(MonitorProgram, AFileThatCannotBeWrittenIsAWarningAndTheProgramRuns) {
   const Ended ended = run({"monitor", "--csv", "/proc/no/such/x.csv", "--", "sh", "-c", "exit 3"});
   EXPECT_EQ(ended.code, 3);
   EXPECT_THAT(ended.err, AllOf(StartsWith("lockstep: warning: "), HasSubstr("/proc/no/such/x.csv"), HasSubstr("CPU"),
-                               Not(HasSubstr("kept in"))));
+                               Not(HasSubstr("samples in"))));
 }
 
 TEST_F(MonitorProgram, SignalsArePassedOnAndTheirEndIsTheEnd) {
