@@ -59,7 +59,7 @@ TEST_F(Docs, TheExperimentOnHostsIsOne) {
   }
   EXPECT_THAT(source_file("docs/experiments.md"), HasSubstr("lockstep lab run on-hosts.yaml --dry-run"));
   EXPECT_THAT(succeed({"lab", "run", "on-hosts.yaml", "--dry-run"}).out,
-              AllOf(HasSubstr("hosts of cluster.yaml"), HasSubstr("9 runs to make")));
+              AllOf(HasSubstr("hosts of cluster.yaml"), HasSubstr("9 runs to do")));
 }
 
 /// Returns the example of docs/models.md.
