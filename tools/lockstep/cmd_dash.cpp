@@ -64,7 +64,7 @@ int run_dash(const DashArguments& arguments) {
 }  // namespace
 
 void add_dash(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("dash", "A web page over runs and experiments, live while they train");
+  const Command app = program.add_command("dash", "Serve a web page over runs and experiments, live while they train");
   const auto arguments = std::make_shared<DashArguments>();
   app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_option("--lab-dir", arguments->lab_dir, "Folder of the lab's experiments [lab]").type_name("DIR");

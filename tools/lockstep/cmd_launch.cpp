@@ -164,7 +164,7 @@ void add_launch(const Command& program, Invocation& invocation) {
   app.add_option("--ssh", arguments->ssh, "The ssh command, with its options [ssh]").type_name("COMMAND");
   app.add_option("--program", arguments->program, "Name or path of the program on the hosts [this program's name]")
       .type_name("PATH");
-  app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files were collected");
+  app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files are collected");
   app.footer(kLaunchExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };
