@@ -191,7 +191,7 @@ TEST(Plot, SaysWhatItsMeansAreOver) {
   lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
   results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
   EXPECT_EQ(charts_of(html(results))[0]["text"],
-            "Means over mode by default, async; from the smallest to the largest.");
+            "Means over mode by default, async, with the range from the smallest to the largest value.");
 }
 
 TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
