@@ -54,7 +54,7 @@ struct RunRecord {
   bool went_on = false;  ///< it was resumed after its summary was written; the summary's results are not used
   std::vector<std::pair<std::string, std::string>> settings;  ///< from config.yaml, in its order; options as
                                                               ///< "options.x". Settings in launch.yaml replace them
-  size_t planned_workers = 0;  ///< workers of the cluster; 0: one process
+  size_t planned_workers = 0;                                 ///< workers of the cluster; 0: one process
   size_t planned_servers = 0;
   std::vector<RoleRecord> roles;  ///< the chief first, then workers, servers and evaluators by number
   std::map<std::string, Throttling, std::less<>> throttling;  ///< by role; empty without quotas

@@ -309,7 +309,7 @@ TEST_F(Emulate, WhatCannotBeIsOneLine) {
               HasSubstr("there is no node9"));
   EXPECT_THAT(said({"--workers", "2", "--faults", "at 1s kill worker:2"}),
               HasSubstr("there is no worker:2 (did you mean 'worker:0'?); there are ps:0, worker:0, worker:1"));
-  EXPECT_THAT(said({"--faults", "at 1s kill worker:2"}), HasSubstr("it needs --workers"));
+  EXPECT_THAT(said({"--faults", "at 1s kill worker:2"}), HasSubstr("add --workers"));
   EXPECT_THAT(said({"--workers", "2", "--strategy", "allreduce", "--collective", "mpi", "--emulate", "on"}),
               HasSubstr("--emulate: not with --collective mpi"));
   EXPECT_THAT(said({"--workers", "2", "--emulate", "on", "--cpu-quota", "0.5"}), HasSubstr("not with --emulate"));
