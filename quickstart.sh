@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds Lockstep, trains LeNet-5 on real data, shows what it has learnt and what distribution costs. Safe to run again; quick when it is built.
+# Builds Lockstep, trains LeNet-5 on real data, shows predictions and the cost of distribution. Safe to run again, and
+# quick once it is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/packages.sh
@@ -30,7 +31,7 @@ step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 step "packages"
 install_missing "${build_packages[@]}"
-echo "all there"
+echo "all installed"
 
 step "build"
 if [[ -f build/release/build.ninja ]]; then
@@ -44,12 +45,12 @@ echo "build/release/lockstep is up to date"
 lockstep=build/release/lockstep
 
 step "data"
-# Public mirrors get half a minute; a machine without internet goes on at once.
+# Gives public mirrors half a minute; a machine without internet goes on at once.
 if timeout 30 "$lockstep" data get mnist "${data[@]}" 2> /dev/null; then
   dataset=mnist
 else
   dataset=fashion-mnist
-  echo "MNIST cannot be had here; Fashion-MNIST it is"
+  echo "MNIST cannot be fetched here; using Fashion-MNIST"
   "$lockstep" data get fashion-mnist
   data=()
 fi
@@ -78,7 +79,7 @@ cluster="runs/$(ls -t runs | grep '^cluster-' | head -n 1)"
 step "an experiment: LR and LeNet, one worker and three, sync and async (lockstep lab run)"
 "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
 
-# Emulated machines need rights that an ordinary user, or root in a container, does not have.
+# Emulated machines need rights that ordinary users, or root in a container, do not have.
 study="build/release/lockstep lab run experiments/study-3.yaml --scale quick${data[*]:+ ${data[*]}}"
 [[ "$dataset" == mnist ]] || study+=" --set dataset=$dataset"
 allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
@@ -96,7 +97,7 @@ What to try next:
   softmax regression, in a second        build/release/lockstep train lr --dataset $dataset ${data[*]}
   layers, arithmetic, memory             build/release/lockstep describe lenet
   three workers, one is killed           build/release/lockstep train lenet --dataset $dataset ${data[*]} --workers 3 &
-                                         pkill -9 -f task=worker:1    # training goes on, worker:1 comes back
+                                         pkill -9 -f task=worker:1    # training continues, worker:1 restarts
   two runs side by side                  build/release/lockstep compare $run $cluster
   runs and experiments in a browser      build/release/lockstep dash
   $study_line

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and tests everything: the release build, and the parts that matter under the address, undefined-behaviour and
-# thread sanitizers. Ends with one line: N passed, N failed; with ", N skipped" where something could not be had.
+# Builds and tests everything: the release build, and the important parts under the address, undefined-behaviour and
+# thread sanitizers. Ends with one line: N passed, N failed; with ", N skipped" if something was unavailable.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/packages.sh
@@ -41,7 +41,7 @@ finish() {
   printf '\n'
   exit $((failed > 0))
 }
-# check NAME COMMAND...: a test that is one command. A line "skipped: ..." says that it could not be done here.
+# check NAME COMMAND...: a test that is one command. A line "skipped: ..." means that it could not be run here.
 check() {
   local name="$1" output
   shift
@@ -64,13 +64,13 @@ compile() {
   cmake --preset "$preset" -DLOCKSTEP_TESTS=ON "$@" > /dev/null &&
     cmake --build "build/$preset" --target "$target" "${quiet[@]}"
 }
-# A build that fails counts as one failure and is the last thing done.
+# A failed build counts as one failure and ends the script.
 build_failed() {
   echo "FAILED: build of $1" >&2
   failed=$((failed + 1))
   finish
 }
-# The sanitizers' builds, one after the other, use what the release tests leave of the cores: those mostly wait.
+# The sanitizer builds, one after the other, use the cores that the release tests leave idle: those tests mostly wait.
 builders=()
 stop_builders() { for builder in "${builders[@]}"; do kill -- "-$builder" 2> /dev/null; done; }
 trap stop_builders EXIT
@@ -85,7 +85,7 @@ compile_beside() {
   builders+=($!)
   renice -n 19 -g "$!" > /dev/null
 }
-# wait_for_build PRESET PROCESS: gives it the cores; what it printed is shown where it failed.
+# wait_for_build PRESET PROCESS: gives the build all cores; shows its output if it failed.
 wait_for_build() {
   renice -n 0 -g "$2" > /dev/null 2>&1
   if ! wait "$2"; then
@@ -93,34 +93,35 @@ wait_for_build() {
     build_failed "$1"
   fi
 }
-# Whole clusters run here beside other tests and two compilers. A few that failed are run once more, each by itself: what
-# fails again is broken; what passes now depends on the machine's speed, is named, and fails the run under --all.
+# Whole clusters run here beside other tests and two compilers. A few failed tests are run once more, each by itself: a
+# second failure means broken. A test that passes then depends on the machine's speed; it is named, and fails the run
+# under --all.
 again_alone() {
   local preset="$1" results="build/$1/test-results-again.xml" most=3 unsteady counts now
   ((bad > 0 && bad <= most)) || return
   unsteady="$(sed 's/^[0-9]*://' "build/$preset/Testing/Temporary/LastTestsFailed.log" | xargs)"
-  printf '\nonce more, by itself: %s\n' "$unsteady"
+  printf '\nonce more, alone: %s\n' "$unsteady"
   rm -f "$results"
   ctest --test-dir "build/$preset" --rerun-failed --output-junit test-results-again.xml
   counts="$(python3 scripts/test_results.py "$results" 2> /dev/null | head -n 1)" || return
   read -r _ now _ <<< "$counts"
   ((now < bad)) || return
-  # With some still failing, LastTestsFailed.log now has those; the others are the unsteady ones.
+  # If some still fail, LastTestsFailed.log now has them; the others are the unsteady ones.
   if ((now > 0)); then
     unsteady="$(comm -23 <(tr ' ' '\n' <<< "$unsteady" | sort) \
       <(sed 's/^[0-9]*://' "build/$preset/Testing/Temporary/LastTestsFailed.log" | sort) | xargs)"
   fi
-  printf 'UNSTEADY, passed only by itself: %s\n' "$unsteady"
+  printf 'UNSTEADY, passed only alone: %s\n' "$unsteady"
   if $all; then return; fi
   good=$((good + bad - now))
   bad="$now"
 }
-# run_tests PRESET CTEST-ARGUMENT...: runs them and adds to the counts.
+# run_tests PRESET CTEST-ARGUMENT...: runs tests and adds to the counts.
 run_tests() {
   local preset="$1" results="build/$1/test-results.xml" counts good bad absent
   shift
   rm -f "$results"
-  # All output is kept: it says which cases a program has skipped, and why.
+  # Keeps all output: it names the cases that a program skipped, and why.
   ctest --test-dir "build/$preset" --output-junit test-results.xml --test-output-size-passed 10000000 --no-tests=error "$@"
   if ! counts="$(python3 scripts/test_results.py "$results")"; then
     echo "FAILED: ctest in build/$preset" >&2
@@ -150,12 +151,12 @@ everything="$($all && echo ON || echo OFF)"
 compile release all "-DLOCKSTEP_BENCH=$everything" "-DLOCKSTEP_ASAN_TESTS_TOO=$everything" || build_failed release
 
 step "release: test"
-# With --all everything is built with clang as well, whose warnings are errors, too.
+# With --all, clang also builds everything, and its warnings are errors, too.
 if ! $release_only; then
   compile_beside asan "$($all && echo all || echo asan_tests)" "-DLOCKSTEP_SANITIZE_VECTORS=$everything"
   compile_beside tsan "$($all && echo tsan_all_tests || echo tsan_tests)" "-DLOCKSTEP_SANITIZE_VECTORS=$everything"
 fi
-# Some tests mostly wait for deadlines: two of them may stand beside those that compute.
+# Some tests mostly wait for deadlines: two of them may run beside those that compute.
 if $all; then run_tests release -j "$((jobs + 2))"; else run_tests release -LE '^(slow|asan)$' -j "$((jobs + 2))"; fi
 if $release_only; then finish; fi
 
@@ -168,7 +169,7 @@ ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS:-}" LSAN_OPTIONS="suppressions=$PWD/
 step "tsan: build"
 wait_for_build tsan "${builders[1]}"
 step "tsan: test"
-# OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread keeps it out of the picture.
+# OpenMP's runtime is not instrumented, so its synchronisation is invisible: one thread avoids false reports.
 OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tests/tsan.supp" \
   run_tests tsan -L "$($all && echo '^tsan' || echo '^tsan$')" -LE slow -j "$((jobs + 2))"
 

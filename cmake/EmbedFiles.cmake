@@ -1,6 +1,6 @@
-# lockstep_embed(OUTPUT file.cpp NAMESPACE a::b ASSETS name=file[+file...]...): makes a source with the text of files in it, one
-# after another for each name, and a function `const char* embedded(std::string_view name)` (nullptr: no such name). The source is
-# made again when a file changes.
+# lockstep_embed(OUTPUT file.cpp NAMESPACE a::b ASSETS name=file[+file...]...): generates a source that contains the
+# text of files, concatenated for each name, and a function `const char* embedded(std::string_view name)` (nullptr for
+# other names). A change of a file regenerates it.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(source "#include <string_view>\n\nnamespace ${NAMESPACE} {\n\nconst char* embedded(std::string_view name);\n\n")
   string(APPEND source "const char* embedded(std::string_view name) {\n")

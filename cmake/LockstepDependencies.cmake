@@ -1,4 +1,4 @@
-# Everything Lockstep links with; all of it comes from Debian packages (scripts/packages.sh lists them).
+# The libraries Lockstep links with; all are Debian packages (scripts/packages.sh lists them).
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(dnnl REQUIRED)
@@ -19,6 +19,6 @@ pkg_check_modules(OPEN_MPI IMPORTED_TARGET ompi-c)  # without it there is no --c
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What ccache may overlook, or it keeps nothing that was compiled with precompiled headers.
+  # Differences that ccache must ignore; otherwise it caches nothing compiled with precompiled headers.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LOCKSTEP_CCACHE})
 endif()

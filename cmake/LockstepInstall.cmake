@@ -1,5 +1,5 @@
-# `cmake --install`: the program, the libraries, the headers of include/lockstep and a package, so that a program of
-# one's own needs no more than find_package(lockstep) and target_link_libraries(... lockstep::lockstep).
+# `cmake --install`: the program, the libraries, the headers of include/lockstep and a CMake package. Your own program
+# then needs only find_package(lockstep) and target_link_libraries(... lockstep::lockstep).
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY LOCKSTEP_ROOMS)

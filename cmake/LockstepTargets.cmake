@@ -1,23 +1,24 @@
-# lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...] [COLD]): one static library per folder of src/. A
-# COLD room has nothing that runs in a training step; a release build optimises it less and takes a quarter less time.
-# lockstep_test(NAME SOURCES ... LIBS ... [APART ...] [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED] [ALONE]):
-# GoogleTest cases that ctest runs as NAME. The tests of a folder with the same sanitizers' labels share one program, whose
-# sources are compiled together; ctest starts it once for each, with the cases of its sources (tests/main.cpp). A source
-# whose names collide with others stands under APART. A test that needs a program of its own says ALONE. Afterwards
-# test_program is the program's target. To compile most tests costs more than to run them, so they are not optimised,
-# except OPTIMIZED ones, which compute much themselves.
+# lockstep_room(NAME SOURCES ... [APART ...] [PUBLIC ...] [PRIVATE ...] [COLD]): one static library per folder of src/.
+# A COLD room has no code that runs in a training step; a release build optimises it less and compiles it in a quarter
+# less time.
+# lockstep_test(NAME SOURCES ... LIBS ... [APART ...] [LABELS ...] [ENVIRONMENT ...] [TIMEOUT seconds] [OPTIMIZED]
+# [ALONE]): GoogleTest cases that ctest runs as NAME. The tests of a folder with the same sanitizer labels share one
+# program, whose sources are compiled together; ctest starts it once per test, with the cases of that test's sources
+# (tests/main.cpp). List a source whose names collide with others under APART. Use ALONE for a test that needs its own
+# program. Afterwards test_program is the program's target. Compiling most tests costs more than running them, so they
+# are not optimised, except OPTIMIZED ones, which compute much themselves.
 #
-# Labels that mean something here: `asan` (readers of what others wrote: test.sh runs it under that sanitizer alone, with
-# --all in release too), `asan_all` (in release, and with `test.sh --all` under that sanitizer too), `tsan` (also run under
-# that sanitizer), `tsan_all` (the same only with `test.sh --all`), `fuzz` (a fuzz target) and `slow` (only with `test.sh
-# --all`). The targets asan_tests, tsan_tests and tsan_all_tests build just the programs they need.
+# Labels: `asan` (readers of foreign data: test.sh runs it only under that sanitizer, with --all in release too),
+# `asan_all` (in release, and with `test.sh --all` under that sanitizer too), `tsan` (also run under that sanitizer),
+# `tsan_all` (the same only with `test.sh --all`), `fuzz` (a fuzz target) and `slow` (only with `test.sh --all`). The
+# targets asan_tests, tsan_tests and tsan_all_tests build just the programs they need.
 
 add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(lockstep_flags INTERFACE -Wthread-safety)
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(lockstep_flags INTERFACE -Wno-restrict)  # gcc 12 sees overlaps in std::string that are none
+  target_compile_options(lockstep_flags INTERFACE -Wno-restrict)  # gcc 12 falsely reports overlaps in std::string
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc collects garbage only from 400 MB on: up to a fifth less time to compile, for a quarter more memory.
@@ -28,7 +29,7 @@ if(LOCKSTEP_SANITIZE)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 if(LOCKSTEP_SANITIZE MATCHES undefined)
-  # A null pointer ends the program anyway; the others find little here for what they cost to compile.
+  # A null pointer ends the program anyway; the other checks find little for their compile time.
   add_compile_options(-fno-sanitize=null,object-size,vptr)
 endif()
 add_custom_target(asan_tests)
@@ -37,26 +38,27 @@ add_custom_target(tsan_all_tests)
 add_dependencies(tsan_all_tests tsan_tests)
 option(LOCKSTEP_ASAN_TESTS_TOO "Without sanitizers, `all` has the tests that test.sh runs under asan, too" ON)
 
-# lld, where it is, links in a tenth of the time.
+# Uses lld if present: it links in a tenth of the time.
 find_program(LOCKSTEP_LLD ld.lld)
 if(LOCKSTEP_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
-# The headers that most tests use, compiled once for all of them. The preset dev and clang-tidy go without, so that every
-# source shows there that it includes what it uses.
+# The headers that most tests use, compiled once for all of them. The preset dev and clang-tidy do without, to check
+# that every source includes what it uses.
 option(LOCKSTEP_PRECOMPILE "Precompile the headers that most tests use" OFF)
 set(test_headers <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <algorithm> <array> <atomic> <chrono> <cmath> <cstdint>
     <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <vector>)
-# What ccache asks for: headers that are made again are the same headers, and the preprocessor keeps them apart.
+# Requirements of ccache: regenerated headers count as the same headers, and the preprocessor keeps them apart.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(precompiled_options "SHELL:-Xclang -fno-pch-timestamp")
 else()
   set(precompiled_options -fpch-preprocess)
 endif()
 
-# Sources of a room that are compiled together read their headers once, which takes a third of the time. So names in the
-# anonymous namespaces of a room differ; a source whose names do not is listed under APART and compiled by itself.
+# Sources of a room that are compiled together read their headers once, which saves two thirds of the time. So names in
+# the anonymous namespaces of a room must differ; a source whose names do not is listed under APART and compiled
+# separately.
 option(LOCKSTEP_TOGETHER "Compile several sources of a room at a time" OFF)
 set(sources_together 20)
 
@@ -68,11 +70,11 @@ function(lockstep_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources_together})
   set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # it takes sources for headers
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # mistakes sources for headers
   endif()
 endfunction()
 
-# All tests with the same compiler options share precompiled headers: those of an object library that has the options.
+# All tests with the same compiler options share precompiled headers: those of an object library with these options.
 function(lockstep_precompile_test target)
   if(NOT LOCKSTEP_PRECOMPILE)
     return()
@@ -82,7 +84,7 @@ function(lockstep_precompile_test target)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${headers}.cpp CONTENT "")
     add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
     set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${headers} PRIVATE -fPIE ${ARGN} ${precompiled_options})  # as programs are compiled
+    target_compile_options(${headers} PRIVATE -fPIE ${ARGN} ${precompiled_options})  # as for programs
     target_link_libraries(${headers} PRIVATE lockstep_flags GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
     target_precompile_headers(${headers} PRIVATE ${test_headers})
   endif()
@@ -90,7 +92,7 @@ function(lockstep_precompile_test target)
   target_compile_options(${target} PRIVATE ${precompiled_options})
 endfunction()
 
-# The sanitizers' builds are not optimised, as that takes half the time; except rooms that compute much.
+# Sanitizer builds are not optimised, which halves their time, except rooms that compute much.
 function(lockstep_always_optimize)
   if(LOCKSTEP_SANITIZE)
     foreach(target ${ARGN})
@@ -99,9 +101,9 @@ function(lockstep_always_optimize)
   endif()
 endfunction()
 
-# Vector code is compiled once per instruction set by Highway, which takes most of the time to compile it, and chosen at
-# run time; SSE4 is the least. A sanitizer's build goes without AVX-512 where its tests of kernels are left out. It keeps
-# AVX2: what Highway makes of a masked load for SSE4 reads whole vectors, which the address sanitizer reports.
+# Highway compiles vector code once per instruction set, which is most of its compile time, and chooses at run time;
+# SSE4 is the minimum. A sanitizer build leaves out AVX-512 if it does not test kernels. It keeps AVX2: Highway's masked
+# loads for SSE4 read whole vectors, which the address sanitizer reports.
 option(LOCKSTEP_SANITIZE_VECTORS "With sanitizers, compile vector code for all instruction sets" ON)
 function(lockstep_vector_code target)
   set(disabled "HWY_SCALAR|HWY_EMU128|HWY_SSSE3")
@@ -131,7 +133,7 @@ function(lockstep_room name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
 
-# Lets `asan_tests`, `tsan_tests` and `tsan_all_tests` build a target that tests with these labels run.
+# Lets `asan_tests`, `tsan_tests` and `tsan_all_tests` build a target whose tests have these labels.
 function(lockstep_test_needs target)
   foreach(sanitizer asan tsan tsan_all)
     if(sanitizer IN_LIST ARGN)
@@ -140,8 +142,8 @@ function(lockstep_test_needs target)
   endforeach()
 endfunction()
 
-# What a test is compiled with. A sanitizer need not see tests that test.sh does not run under it: they are built for the
-# compiler's warnings, and still use rooms that it sees.
+# Compiler options of a test. A test that test.sh does not run under a sanitizer is not instrumented: it is built for
+# the compiler's warnings, with instrumented rooms.
 function(lockstep_test_options target optimized)
   set(options)
   if(NOT optimized)
@@ -158,7 +160,7 @@ function(lockstep_test_options target optimized)
   endif()
 endfunction()
 
-# The program that has the tests of this folder with these labels; made when first asked for.
+# Returns the program with the tests of this folder with these labels; creates it on first use.
 function(lockstep_test_program program)
   if(TARGET ${program})
     return()
@@ -174,7 +176,7 @@ function(lockstep_test_program program)
   lockstep_compile_together(${program})
 endfunction()
 
-# The name of a folder's program: transport_asan_tsan_tests.
+# Returns the name of a folder's program: transport_asan_tsan_tests.
 function(lockstep_test_program_name result)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   set(program ${folder})

@@ -1,6 +1,6 @@
-# The Debian packages that Lockstep needs: the one list. Sourced by quickstart.sh and test.sh.
+# The one list of Debian packages that Lockstep needs. Sourced by quickstart.sh and test.sh.
 
-# To build and run the program. oneDNN's CMake package asks for OpenCL's headers.
+# Needed to build and run the program. oneDNN's CMake package requires OpenCL's headers.
 build_packages=(
   g++ cmake ninja-build ccache
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
@@ -9,7 +9,7 @@ build_packages=(
   ca-certificates dataset-fashion-mnist
 )
 
-# Besides those, to test it.
+# Needed in addition to test it.
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy lld libomp-dev libclang-rt-14-dev python3-venv openssl
@@ -18,10 +18,10 @@ test_packages=(
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
 )
 
-# install_missing PACKAGE...: installs those that are not there yet; needs root or sudo only then.
+# install_missing PACKAGE...: installs missing packages; needs root or sudo only then.
 install_missing() {
   if ! command -v dpkg-query > /dev/null; then
-    echo "this is not Debian: make sure that you have what these packages hold: $*" >&2
+    echo "this is not Debian: make sure that the contents of these packages are installed: $*" >&2
     return 0
   fi
   local package missing=()
@@ -35,13 +35,13 @@ install_missing() {
   local as_root=()
   if ((EUID != 0)); then
     if ! command -v sudo > /dev/null; then
-      echo "packages are missing and this is neither root nor is there sudo; as root: apt-get install ${missing[*]}" >&2
+      echo "packages are missing, and installing them needs root or sudo; as root: apt-get install ${missing[*]}" >&2
       return 1
     fi
     as_root=(sudo)
   fi
   echo "installing ${missing[*]}"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
-  "${apt[@]}" update < /dev/null || echo "apt-get update did not go through; trying with the lists that are there" >&2
+  "${apt[@]}" update < /dev/null || echo "apt-get update failed; trying with the present package lists" >&2
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" < /dev/null > /dev/null
 }

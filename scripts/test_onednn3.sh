@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds Lockstep with oneDNN 3 (from PyPI, into build/) and tests what touches it: the conformance suite, programs and
-# models. Debian 12 has oneDNN 2.6, so the ordinary build does not compile this side. Says "skipped: ..." and ends well
-# where no package registry can be reached.
+# Builds Lockstep with oneDNN 3 (from PyPI, into build/) and runs the tests that involve it: the conformance suite,
+# programs and models. Debian 12 has oneDNN 2.6, so the ordinary build does not compile this code. Prints "skipped: ..."
+# and exits with 0 if no package registry can be reached.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,5 +15,5 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TESTS=ON -
   -Ddnnl_DIR="$prefix/lib/cmake/dnnl" > /dev/null
 cmake --build "$build" --target "${tests[@]}" -- --quiet
 ldd "$build/tests/conformance/conformance_test" | grep "$prefix" > /dev/null ||
-  { echo "the tests were not linked with oneDNN of $prefix" >&2; exit 1; }
+  { echo "the tests were not linked with oneDNN from $prefix" >&2; exit 1; }
 ctest --test-dir "$build" --output-on-failure --no-tests=error -R "^($(IFS='|'; echo "${tests[*]}"))(_avx2|_sse4)?\$"

@@ -20,7 +20,7 @@ def first_line(text):
 
 
 def cases(output):
-    """(case, reason) of everything that a program says it has skipped."""
+    """Returns (case, reason) of every test case that a program reports as skipped."""
     found = [(match["case"], first_line(match["reason"])) for match in GTEST.finditer(output)]
     found += [(match["case"], match["reason"]) for match in UNITTEST.finditer(output)]
     return found or [("", match["reason"]) for match in WHOLE.finditer(output)]

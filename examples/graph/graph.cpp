@@ -19,7 +19,7 @@ int main() {
   std::printf("%zu nodes forward, %zu backward; the gradient of w is %s\n", forward, g.nodes().size() - forward,
               dw.shape().str().c_str());
 
-  // What does not fit is found when the graph is built, and the error says what was seen.
+  // Misfits are found when the graph is built, and the error names the value seen.
   try {
     ops::matmul(w, x);
   } catch (const lockstep::ShapeError& error) {

@@ -1,5 +1,5 @@
-// A model of one's own, trained from one's own program: a network with one hidden layer and dropout, a hook that
-// watches, and a stop rule. Run it with the name of a data set (synthetic needs no files):
+// Your own model, trained by your own program: a network with one hidden layer and dropout, a hook that prints
+// progress, and a stop rule. Run it with the name of a data set (synthetic needs no files):
 //   own_model [DATASET]
 #include <cstdio>
 #include <exception>
@@ -17,7 +17,7 @@ namespace nn = lockstep::nn;
 namespace ops = lockstep::ops;
 namespace train = lockstep::train;
 
-/// Builds the graph for one batch size; shapes are checked as it grows.
+/// Builds the graph for one batch size; shapes are checked as the graph grows.
 nn::ModelGraph build(nn::Graph& graph, const nn::BuildRequest& request) {
   const nn::Value images = nn::image_input(graph, request);
   nn::Value x = ops::relu(nn::dense(ops::flatten(images), "hidden", std::stoi(request.options.at("hidden"))));

@@ -1,4 +1,4 @@
-// A program with a model of one's own and the whole command line of `lockstep`:
+// A program with its own model and the whole command line of `lockstep`:
 //   own_program models
 //   own_program train mlp --dataset synthetic --epochs 2
 //   own_program eval runs/mlp-1
@@ -22,7 +22,7 @@ int units(const nn::BuildRequest& request) {
   return count;
 }
 
-/// Builds the graph for one batch size; shapes are checked as it grows.
+/// Builds the graph for one batch size; shapes are checked as the graph grows.
 nn::ModelGraph build(nn::Graph& graph, const nn::BuildRequest& request) {
   const nn::Value images = nn::image_input(graph, request);
   nn::Value x = ops::relu(nn::dense(ops::flatten(images), "hidden", units(request)));

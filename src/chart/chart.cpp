@@ -43,7 +43,7 @@ void add_number(std::string& json, double value) {
   }
 }
 
-/// Steps past a million need more than six digits.
+/// Adds an x value; steps beyond a million need more than six digits.
 void add_place(std::string& json, double value) {
   if (std::isfinite(value)) {
     fmt::format_to(std::back_inserter(json), "{:.9g}", value);
@@ -126,7 +126,7 @@ void add_span(std::string& json, const Span& span) {
   json += '}';
 }
 
-/// A chart has these, and what can be chosen instead.
+/// Writes the parts that a chart shares with its alternative data (Choice).
 template <typename Data>
 void add_data(std::string& json, const Data& data) {
   add_key(json, "series");
@@ -169,7 +169,7 @@ std::string to_json(const Chart& chart) {
 
 std::string_view asset(std::string_view name) {
   const char* text = embedded(name);
-  if (text == nullptr) throw Error("no part of a page is called '" + std::string(name) + "'");
+  if (text == nullptr) throw Error("there is no page asset '" + std::string(name) + "'");
   return text;
 }
 
@@ -208,7 +208,7 @@ std::string escape_script(std::string_view json) {
     if (c == '<' || c == '>' || c == '&') {
       result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else if (json.substr(i, 3) == "\xe2\x80\xa8" || json.substr(i, 3) == "\xe2\x80\xa9") {
-      result += json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";  // ends of lines in older scripts
+      result += json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";  // line ends in older scripts
       i += 2;
     } else {
       result += c;

@@ -1,5 +1,5 @@
-// A chart as data: what the script chart.js draws as SVG in a page, of a report or of the dashboard. Plain values and
-// free functions; any thread.
+// A chart as data, which the script chart.js draws as SVG in a report or on the dashboard. Plain values and free
+// functions; any thread.
 #pragma once
 
 #include <string>
@@ -9,41 +9,42 @@
 
 namespace lockstep::chart {
 
-/// What numbers are, for axes and labels: "" (plain), "share" (0 to 1, shown in %), "percent", "s", "B", "B/s", "x".
+/// The unit of numbers, for axes and labels: "" (plain), "share" (0 to 1, shown in %), "percent", "s", "B", "B/s", "x".
 struct Axis {
   std::string label;
   std::string unit;
   bool log = false;
-  std::vector<std::string> categories = {};  ///< of an x axis of bars and stacks; x values are their places
-  std::vector<double> shows = {};            ///< of a y axis: values that are within it, so that charts can be compared
+  std::vector<std::string> categories =
+      {};                          ///< categories of an x axis of bars and stacks; x values are their positions
+  std::vector<double> shows = {};  ///< values that a y axis must include, so that charts can be compared
 };
 
 struct Series {
   std::string name;
   std::vector<double> x;
   std::vector<double> y;         ///< NaN: a gap
-  std::vector<double> low = {};  ///< of a band or of error bars; empty: none
+  std::vector<double> low = {};  ///< lower end of a band or of error bars; empty: none
   std::vector<double> high = {};
   bool second_axis = false;
   bool dashed = false;  ///< reported figures, ideal lines
-  int color = -1;       ///< a place in the palette; -1: the next. Related series share one
+  int color = -1;       ///< position in the palette; -1: the next one. Related series share one
 };
 
-/// A moment worth a line through the plot: a fault, a restart.
+/// A moment marked by a line through the plot: a fault, a restart.
 struct Mark {
   double x = 0;
   std::string label;
 };
 
-/// A stretch of a row of a timeline.
+/// A span of time in a row of a timeline.
 struct Span {
   size_t row = 0;
   double from = 0;
   double to = 0;
-  std::string name;  ///< spans of one name share a colour: that of the series of this name, where there is one
+  std::string name;  ///< spans of one name share a colour: that of the series with this name, if there is one
 };
 
-/// Other data for the same chart, which the reader can choose: of another repeat of a run.
+/// Alternative data of the same chart, for the reader to choose: another repeat of a run.
 struct Choice {
   std::string name;
   std::vector<Series> series = {};
@@ -55,31 +56,32 @@ struct Choice {
 enum class Kind : uint8_t { line, bar, stack, timeline };
 
 struct Chart {
-  std::string id;  ///< unique in a page, fit for a file name
+  std::string id;  ///< unique in a page, usable as a file name
   std::string title;
-  std::string text;  ///< a sentence below the title; may be empty
+  std::string text;  ///< sentence below the title; may be empty
   Kind kind = Kind::line;
   Axis x;
   Axis y;
-  Axis y2;  ///< where series have it
+  Axis y2;  ///< second axis; used by series that ask for it
   std::vector<Series> series;
   std::vector<Mark> marks = {};
-  std::vector<std::string> rows = {};  ///< of a timeline
+  std::vector<std::string> rows = {};  ///< rows of a timeline
   std::vector<Span> spans = {};
-  std::string choice = {};           ///< names what is drawn first, where it is one of several
-  std::vector<Choice> choices = {};  ///< the others
+  std::string choice = {};           ///< name of the data drawn first, if there are alternatives
+  std::vector<Choice> choices = {};  ///< the alternatives
 };
 
-/// As chart.js takes it (docs/formats.md). NaN and infinities are null; y values have six digits, x nine.
+/// Returns the JSON that chart.js takes (docs/formats.md). NaN and infinities become null; y values have six digits, x
+/// values nine.
 std::string to_json(const Chart& chart);
 
-/// The parts of a page, as compiled in: "chart.js", "page.css", and "page.js", which lets a button with id "theme"
-/// choose light or dark. Throws Error for a name that is not there.
+/// Returns a compiled-in asset of a page: "chart.js", "page.css", or "page.js", which lets a button with id "theme"
+/// choose light or dark. Throws Error for any other name.
 std::string_view asset(std::string_view name);
 
-/// Text in HTML, also within attributes.
+/// Escapes text for HTML, also for attributes.
 std::string escape_html(std::string_view text);
-/// JSON within a <script> element.
+/// Escapes JSON for a <script> element.
 std::string escape_script(std::string_view json);
 
 }  // namespace lockstep::chart

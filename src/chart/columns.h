@@ -1,4 +1,4 @@
-// What the columns of monitor.csv and the phases of steps are called in charts. Constant tables; any thread.
+// Names of monitor.csv columns and of step phases in charts. Constant tables; any thread.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace lockstep::chart {
 struct ColumnText {
   std::string title;
   std::string unit;      ///< as Axis::unit
-  bool of_node = false;  ///< all roles of a node see the same
+  bool of_node = false;  ///< all roles of a node have the same values
 };
 
-/// Of a column of the monitor; what is not in the table is called by its own name.
+/// Returns the title of a monitor column; a column that is not in the table keeps its own name.
 ColumnText column_text(std::string_view column);
 
-/// Phases that are drawn as one part of a stack.
+/// Phases drawn as one part of a stack.
 struct PhasePart {
   std::string_view title;
   int color = 0;
-  std::vector<std::string_view> phases;  ///< names of phases.csv, or of a server's summary
+  std::vector<std::string_view> phases;  ///< names in phases.csv, or in a server's summary
 };
 const std::vector<PhasePart>& phase_parts();
 

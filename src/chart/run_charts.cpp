@@ -17,10 +17,10 @@ using records::known;
 using records::RoleRecord;
 using records::RunRecord;
 
-/// More lines than that hide the plot.
+/// More marks would hide the plot.
 constexpr size_t kMostFaults = 200;
 
-/// Steps of an epoch, for places within epochs; NaN where they are not known.
+/// Returns the steps of an epoch, to place values within epochs; NaN if unknown.
 double steps_of_epoch(const RunRecord& run) {
   const double epochs = run.summary().number("epochs");
   const double steps = run.summary().number("steps");
@@ -38,7 +38,7 @@ std::vector<double> places(const RunRecord& run, const records::CsvTable& table,
   return x;
 }
 
-/// A node with all roles that are on it.
+/// Names a node with all roles on it.
 std::string node_title(const RunRecord& run, const RoleRecord& role) {
   if (role.host.empty()) return role.role;
   std::string roles;
@@ -60,7 +60,7 @@ double part_seconds(const RoleRecord& role, const PhasePart& part) {
 
 std::string id_of(const RunRecord& run, std::string_view what) { return fmt::format("{}-{}", run.name, what); }
 
-/// Stretches in which the monitor looked: a gap of many intervals is a process that was not there.
+/// Returns the spans with monitor samples. A gap of many intervals means that the process did not run.
 std::vector<Span> presence(const RoleRecord& role, size_t row, double zero) {
   const std::vector<double> times = records::known_of(role.monitor.column("time"));
   std::vector<Span> spans;
@@ -83,7 +83,7 @@ std::string_view work_of(const RoleRecord& role) {
   return role.trains() ? "trains" : "evaluates";
 }
 
-/// Until when the role trained, in seconds since the run began; infinity where the chief does not say.
+/// Returns when the role finished training, in seconds since the run began; infinity if the chief does not say.
 double finished(const RunRecord& run, const RoleRecord& role) {
   const records::WorkerRow* row = run.worker(role.role);
   return role.trains() && row != nullptr && row->finished_seconds > 0 ? row->finished_seconds : INFINITY;
@@ -175,7 +175,7 @@ Chart curves(const std::vector<const RunRecord*>& runs, const std::string& y, Ov
               .y = curve_axis(y),
               .y2 = {},
               .series = {}};
-  chart.y.label.clear();  // the title says it
+  chart.y.label.clear();  // the title already says it
   for (const RunRecord* run : runs) {
     Curve all = curve(*run, y, over);
     Curve points = records::downsampled(all.x, all.y, kMostPoints);

@@ -27,7 +27,7 @@ bool is_token(std::string_view token) {
          });
 }
 
-/// "LocalHost:6007" -> "localhost", "[::1]:6007" -> "::1".
+/// Returns the host of a header: "LocalHost:6007" -> "localhost", "[::1]:6007" -> "::1".
 std::string host_part(std::string_view header) {
   if (header.starts_with('[')) {
     const size_t end = header.find(']');
@@ -62,17 +62,18 @@ std::string make_token() {
 
 Access::Access(const std::string& host, std::string token, int port)
     : host_(host), token_(std::move(token)), port_(port), loopback_(base::is_loopback(host)) {
-  if (token_.empty() && !loopback_) throw UsageError(fmt::format("dash: host '{}' needs a token", host));
+  if (token_.empty() && !loopback_)
+    throw UsageError(fmt::format("dash: host '{}' can be reached from other machines and needs a token", host));
   if (!token_.empty() && !is_token(token_)) {
     throw UsageError(
-        fmt::format("dash: a token has {} to {} letters, digits or any of -_.~; this one has {} characters",
+        fmt::format("dash: the token takes {} to {} letters, digits or any of -_.~; this one has {} characters",
                     kShortestToken, kLongestToken, token_.size()));
   }
 }
 
 std::optional<http::Response> Access::refusal(const http::Request& request) const {
   if (loopback_ && !base::is_loopback(host_part(request.header("host")))) {
-    return http::plain_response(403, "this page is only served as localhost");
+    return http::plain_response(403, "this page is only served under the name localhost");
   }
   if (token_.empty()) return std::nullopt;
   if (equal_in_constant_time(request.cookie(cookie_name(port_)), token_)) return std::nullopt;

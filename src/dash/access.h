@@ -1,6 +1,6 @@
-// Who may ask. On loopback the `Host` of a request must be this machine, so that a page from elsewhere cannot reach the
-// server under a name of its own that leads here. With a token every request must carry it: as ?token=, which a browser
-// then keeps as a cookie. Constant; any thread.
+// Decides which requests are answered. On loopback the `Host` of a request must be this machine, so that a foreign page
+// cannot reach the server under a name of its own that resolves to it. With a token, every request must carry it: first
+// as ?token=, then as a cookie that the browser keeps. Constant; any thread.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace lockstep::dash {
 
 class Access {
  public:
-  /// An empty token: none is asked for. Throws UsageError for one that is short or not fit for a URL, and where there
-  /// is none and the host is not loopback.
+  /// An empty token means that none is needed. Throws UsageError for a token that is too short or does not fit into a
+  /// URL, and for a missing token if the host is not loopback.
   Access(const std::string& host, std::string token, int port);
 
-  /// What to answer instead of the page: a refusal, or the way on once the cookie is set.
+  /// Returns the answer to send instead of the page: a refusal, or a redirect that sets the cookie.
   [[nodiscard]] std::optional<http::Response> refusal(const http::Request& request) const;
 
-  /// The page's address, with the token.
+  /// Returns the page's address, with the token.
   [[nodiscard]] std::string url() const;
 
  private:
@@ -30,7 +30,7 @@ class Access {
   bool loopback_ = true;
 };
 
-/// Takes the same time wherever two texts of one length differ.
+/// Compares texts; two texts of one length take the same time wherever they differ.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 }  // namespace lockstep::dash

@@ -24,7 +24,7 @@ bool has_data(const chart::Chart& chart) {
   return !chart.spans.empty() || std::any_of(chart.series.begin(), chart.series.end(), drawn);
 }
 
-/// Nothing but zeros is nothing to see.
+/// Returns whether a column has any value other than zero.
 bool is_used(const records::RunRecord& run, const char* column) {
   return std::any_of(run.roles.begin(), run.roles.end(), [&](const records::RoleRecord& role) {
     return records::largest(role.monitor.column(column)) > 0;

@@ -1,4 +1,4 @@
-// The charts of runs as the page takes them: JSON. Free functions; any thread.
+// The charts of runs as JSON for the page. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace lockstep::dash {
 
-/// Of one run: its curves over "step", "epoch" or "seconds" (what else is asked for is steps), where the time went, and
-/// what its roles used. Charts without data are left out.
+/// Charts one run: its curves over "step", "epoch" or "seconds" (anything else means steps), the time of its phases,
+/// and what its roles used. Leaves out charts without data.
 std::string run_charts_json(const records::RunRecord& run, const std::string& over);
 
-/// The curves of several, overlaid.
+/// Charts the curves of several runs, overlaid.
 std::string compare_charts_json(const std::vector<RunPtr>& runs, const std::string& over);
 
 }  // namespace lockstep::dash

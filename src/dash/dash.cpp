@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr size_t kWorkers = 4;
 
-/// Looks at the folders twice a second while a page is open, and tells the pages what changed.
+/// Looks at the folders twice a second while a page is open, and tells the pages about changes.
 class Watcher {
  public:
   Watcher(Site& site, http::Server& server) : site_(site), server_(server) {
@@ -45,7 +45,7 @@ class Watcher {
       if (!event.empty()) server_.publish(event);
     }
   }
-  /// True: to end.
+  /// Waits for the next look; returns true if the server is to stop.
   bool wait() {
     const base::MutexLock lock(mutex_);
     if (!ended_) end_.wait_for(mutex_, kLookEvery);
@@ -69,7 +69,7 @@ void wait_until_readable(int descriptor) {
 }  // namespace
 
 void serve(const Options& options, const std::function<void(const std::string& url)>& ready) {
-  const Access checked(options.host, options.token, options.port);  // before anything listens
+  const Access checked(options.host, options.token, options.port);  // checked before listening
   base::FileHandle listener =
       http::listen_at({options.host, options.port}, "dash", "; `lockstep dash --port 0` takes a free one");
   const Access access(options.host, options.token, http::port_of(listener));

@@ -1,4 +1,4 @@
-// Pieces of the page's JSON.
+// Helpers for the page's JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 inline ordered_json number(double value) { return records::known(value) ? ordered_json(value) : ordered_json(nullptr); }
 
-/// Texts that are no UTF-8 are mended rather than refused.
+/// Dumps JSON; invalid UTF-8 is replaced rather than refused.
 inline std::string dumped(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

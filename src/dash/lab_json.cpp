@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kLargestReport = uint64_t{1} << 28;
 constexpr const char* kReport = "/report.html";
 
-/// The folder's name, where it is one of the lab's.
+/// Returns the name of an experiment's folder in the lab.
 std::string folder_name(const std::string& folder) { return fs::path(folder).lexically_normal().filename().string(); }
 
 bool has_report(const RunStore& store, const std::string& name) {

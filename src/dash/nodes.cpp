@@ -20,7 +20,7 @@ using records::NodeRecord;
 constexpr uint64_t kLargestFile = uint64_t{1} << 22;
 constexpr size_t kHistory = 60;
 
-/// Empty where there is none.
+/// Returns the text of a file; empty if there is none.
 std::string text_of(const std::string& path) {
   try {
     const std::vector<uint8_t> bytes = base::read_file(path, kLargestFile);
@@ -38,7 +38,7 @@ NodeRecord& node_called(std::vector<NodeRecord>& nodes, const std::string& name)
   return made;
 }
 
-/// "10.0.0.2:7001" is the node 10.0.0.2; an address of loopback is this machine.
+/// Returns the node of an address: "10.0.0.2:7001" is on node 10.0.0.2; loopback is this machine.
 std::string node_at(const std::string& address) {
   try {
     const std::string host = base::parse_address(address, 0).host;
@@ -95,7 +95,7 @@ ordered_json role_json(const records::RunRecord& run, const std::string& name, d
   return json;
 }
 
-/// The role of the node whose monitor looked last says what the node uses.
+/// Returns the role of the node with the newest monitor sample: it tells what the node uses.
 const records::RoleRecord* newest(const records::RunRecord& run, const NodeRecord& node) {
   const records::RoleRecord* best = nullptr;
   for (const std::string& name : node.roles) {
@@ -106,7 +106,7 @@ const records::RoleRecord* newest(const records::RunRecord& run, const NodeRecor
   return best;
 }
 
-/// What the node's links carry; where all roles are on one machine, what they tell each other.
+/// Returns the traffic of the node's links; if all roles are on one machine, the traffic between the roles.
 double traffic(const records::RunRecord& run, const NodeRecord& node, const std::string& way) {
   const records::RoleRecord* role = newest(run, node);
   const double links = role == nullptr ? kUnknown : role->monitor.last("net_" + way);
@@ -126,7 +126,7 @@ std::string worst(const std::vector<std::string>& states) {
   return "ended";
 }
 
-/// By its faults on schedule: its link is down now.
+/// Returns whether the scheduled faults cut off the node's link now.
 bool is_cut_off(const records::RunRecord& run, const std::string& node) {
   bool cut = false;
   for (const records::FaultRecord& fault : run.faults) {
@@ -175,7 +175,7 @@ std::string role_state(const records::RunRecord& run, const records::RoleRecord&
   if (run.state == records::RunState::broken) return "lost";
   if (role.has_summary) return "ended";
   const double every = run.number_setting("monitor_every");
-  if (every == 0) return "alive";  // nobody looks
+  if (every == 0) return "alive";  // without a monitor
   const double last = role.monitor.last("time");
   if (!known(last)) return "starting";
   const double patience = std::max(5.0, 4 * (known(every) ? every : 0.5));

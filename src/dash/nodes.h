@@ -1,4 +1,4 @@
-// Where the roles of a run are and whether they are alive, from what they record. Free functions; any thread.
+// The nodes of a run's roles, and whether the roles are alive, from their records. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace lockstep::dash {
 
-/// Of an emulated cluster, of cluster.yaml otherwise; roles that are not named there are where their summary says, or
-/// on this machine.
+/// Returns the nodes of an emulated cluster, otherwise those of cluster.yaml. Roles not named there are on the host in
+/// their summary, or on this machine.
 std::vector<records::NodeRecord> nodes_of(const records::RunRecord& run);
 
-/// "alive", "silent" (its monitor has not written for a while), "starting", "ended" or "lost" (the run broke off).
+/// Returns "alive", "silent" (its monitor has not written for a while), "starting", "ended" or "lost" (the run broke
+/// off).
 std::string role_state(const records::RunRecord& run, const records::RoleRecord& role, double now);
 
-/// A run that is training, as /api/nodes gives it: JSON.
+/// Describes a run that is training, as JSON for /api/nodes.
 std::string nodes_json(const std::string& id, const records::RunRecord& run, double now);
 
 }  // namespace lockstep::dash

@@ -25,7 +25,7 @@ bool is_role(std::string_view name) {
 struct Scan {
   const std::string run;
   std::vector<std::pair<std::string, struct stat>> files;
-  bool leaves = false;  ///< a link leads out of the run
+  bool leaves = false;  ///< a link leads out of the run's folder
 
   void add(const fs::path& path) {
     struct stat info {};

@@ -22,7 +22,7 @@ ordered_json place_json(const RunPlace& place, double changed) {
           {"changed", number(changed)}};
 }
 
-/// "ps sync", "all-reduce", "one process", as a run's settings and roles have it.
+/// Returns how the run trained, by its settings and roles: "ps sync", "all-reduce", "one process".
 std::string how(const records::RunRecord& run) {
   if (run.all_reduce()) return "all-reduce";
   const std::string mode = run.setting("mode");
@@ -45,13 +45,13 @@ ordered_json results_json(const records::RunRecord& run) {
           {"epoch", number(run.chief().steps.last("epoch"))}};
 }
 
-/// How far it is by its own plan, from 0 to 1; NaN where the plan has no end.
+/// Returns the finished part of the run's plan, from 0 to 1; NaN if the plan has no end.
 double progress(const records::RunRecord& run) {
   const double epochs = run.number_setting("epochs");
   const double done = run.chief().steps.last("epoch");
   const double most = run.number_setting("max_steps");
   const double by_steps = known(most) && most > 0 ? run.steps() / most : records::kUnknown;
-  // An epoch that is under way counts from where the log says that it is: whole ones alone are known.
+  // Counts only whole epochs: the log does not know the place within one.
   const double by_epochs = known(epochs) && epochs > 0 ? std::max(0.0, done - 1) / epochs : records::kUnknown;
   return std::min(1.0, std::fmax(by_steps, by_epochs));
 }
@@ -116,7 +116,7 @@ ordered_json diagnosis_json(const records::RunRecord& run) {
   return json;
 }
 
-/// Something to go on from.
+/// Returns whether the folder has a checkpoint to resume from.
 bool has_checkpoint(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", ignored)) {

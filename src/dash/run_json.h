@@ -1,4 +1,4 @@
-// Runs as the page takes them: JSON. What is not known is null. Free functions; any thread.
+// Runs as JSON for the page. Unknown values are null. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace lockstep::dash {
 
-/// In the list of runs.
+/// Describes a run as a row of the list.
 std::string row_json(const RunPlace& place, const records::RunRecord& run, double changed);
-/// Likewise, of a run that cannot be read.
+/// Describes a run that cannot be read as a row of the list.
 std::string damaged_row_json(const RunPlace& place, const std::string& reason, double changed);
 
-/// All that is said of a run in words and figures. `now` is in seconds since 1970.
+/// Describes a run in words and figures. `now` is in seconds since 1970.
 std::string run_json(const std::string& id, const records::RunRecord& run, double now);
 
-/// What differs between runs: settings and results.
+/// Describes the differences between runs: settings and results.
 std::string compare_json(const std::vector<std::pair<std::string, RunPtr>>& runs);
 
 }  // namespace lockstep::dash

@@ -9,7 +9,7 @@ namespace lockstep::dash {
 namespace {
 
 constexpr size_t kMostRuns = 32;
-/// A process that dies writes nothing: what runs is looked at again after this.
+/// A running run is read again after this time: a process that dies writes nothing.
 constexpr std::chrono::seconds kRunningLasts{2};
 /// Reading the growing files of a run takes at most a fifth of the time.
 constexpr int kRestPerRead = 4;
@@ -48,7 +48,7 @@ std::vector<RunPlace> RunStore::places() const {
   }
   for (const std::string& experiment : folders_in(lab_dir_)) {
     const std::string folder = lab_dir_ + "/" + experiment + "/runs";
-    // The lab itself gives no such name.
+    // The lab itself never makes such a name.
     if (experiment.find('~') != std::string::npos || !lies_within(folder, lab_dir_)) continue;
     for (const std::string& name : folders_in(folder)) {
       found.push_back({run_id(experiment, name), folder + "/" + name, experiment});
@@ -158,7 +158,7 @@ RunPtr RunStore::find(const std::string& id) {
   try {
     run = std::make_shared<const records::RunRecord>(records::read_run(place->path));
   } catch (const std::exception&) {
-    return nullptr;  // it went in this moment
+    return nullptr;  // removed at this moment
   }
   const base::MutexLock lock(runs_mutex_);
   runs_.remove_if([&](const KeptRun& k) { return k.id == id; });

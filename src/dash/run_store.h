@@ -1,7 +1,6 @@
-// The runs that the page shows: the folders in the run directory and in the experiments of the lab. A run has an id
-// that is looked up among those that are there; no path comes from outside. Folders and files that lead elsewhere by a
-// link are left out. What was read is kept until its files change: a row of every run, the whole of those asked for
-// last. Any thread.
+// The runs that the page shows: the folders in the run directory and in the lab's experiments. Runs are looked up by id
+// among the known ones; no path comes from outside. Folders and files that a link leads elsewhere are left out. Results
+// are kept until the files change: a row for every run, the whole record for those requested last. Any thread.
 #pragma once
 
 #include <chrono>
@@ -22,23 +21,23 @@ namespace lockstep::dash {
 using RunPtr = std::shared_ptr<const records::RunRecord>;
 
 struct RunPlace {
-  std::string id;  ///< see run_id
+  std::string id;  ///< see run_id()
   std::string path;
-  std::string experiment;  ///< the folder of the experiment in the lab; else empty
+  std::string experiment;  ///< folder of its experiment in the lab; empty outside the lab
 };
 
-/// The folder's name; of a run of the lab "EXPERIMENT~NAME". What has a ~ in its own name begins with one, so that no
-/// two runs have the same.
+/// Returns the run's id: the folder's name, for a run of the lab "EXPERIMENT~NAME". An id whose own name holds a ~
+/// begins with one, so that no two runs share an id.
 std::string run_id(const std::string& experiment, const std::string& name);
-/// The experiment's folder in an id; empty where it is none of the lab.
+/// Returns the experiment's folder in an id; empty for a run outside the lab.
 std::string experiment_of(const std::string& id);
 
-/// What the list of runs shows of one.
+/// A run's entry in the list of runs.
 struct RunRow {
   RunPlace place;
   records::RunState state = records::RunState::ended;
-  double changed = 0;  ///< when its files were last written, seconds since 1970
-  std::string json;    ///< as /api/runs gives it
+  double changed = 0;  ///< time when its files were last written, seconds since 1970
+  std::string json;    ///< its JSON for /api/runs
 };
 using RowPtr = std::shared_ptr<const RunRow>;
 
@@ -46,23 +45,23 @@ class RunStore {
  public:
   RunStore(std::string runs_dir, std::string lab_dir);
 
-  /// All runs, by id.
+  /// Returns all runs, by id.
   std::vector<RowPtr> rows();
-  /// Nothing where there is no run of that id (any more).
+  /// Returns nothing if there is no run of that id (any more).
   RunPtr find(const std::string& id);
-  /// Of all runs that are there, without reading them.
+  /// Returns the ids of all present runs, without reading them.
   [[nodiscard]] std::set<std::string> ids() const;
-  /// Ids of runs that came, changed or went since the last call.
+  /// Returns the ids of runs that came, changed or went since the last call.
   std::vector<std::string> changes();
 
-  /// The folder of an experiment in the lab, by its name; nothing where there is none or it leads elsewhere.
+  /// Returns the folder of an experiment in the lab, by its name; nothing if there is none or a link leads elsewhere.
   [[nodiscard]] std::optional<std::string> experiment_folder(const std::string& name) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct KeptRow {
     uint64_t stamp = 0;
-    Clock::time_point look_again;  ///< not before that
+    Clock::time_point look_again;  ///< earliest time of the next look
     uint64_t version = 0;
     RowPtr row;
   };
@@ -75,7 +74,7 @@ class RunStore {
 
   [[nodiscard]] std::vector<RunPlace> places() const;
   void refresh() LOCKSTEP_REQUIRES(rows_mutex_);
-  /// Also of runs that came and went between two looks, a page may show something.
+  /// Forgets runs that are gone, also those that came and went between two looks: a page may show something of them.
   void forget_gone_runs() LOCKSTEP_REQUIRES(rows_mutex_);
   void read_row(const RunPlace& place, uint64_t stamp, double changed, KeptRow& kept) LOCKSTEP_REQUIRES(rows_mutex_);
 
@@ -85,14 +84,14 @@ class RunStore {
   base::Mutex rows_mutex_;
   std::map<std::string, KeptRow> rows_ LOCKSTEP_GUARDED_BY(rows_mutex_);
   uint64_t version_ LOCKSTEP_GUARDED_BY(rows_mutex_) = 0;
-  uint64_t told_ LOCKSTEP_GUARDED_BY(rows_mutex_) = 0;  ///< the version that `changes` has reached
+  uint64_t told_ LOCKSTEP_GUARDED_BY(rows_mutex_) = 0;  ///< version that `changes` has reported
   std::set<std::string> gone_ LOCKSTEP_GUARDED_BY(rows_mutex_);
 
   base::Mutex runs_mutex_;
-  std::list<KeptRun> runs_ LOCKSTEP_GUARDED_BY(runs_mutex_);  ///< the one asked for last first
+  std::list<KeptRun> runs_ LOCKSTEP_GUARDED_BY(runs_mutex_);  ///< the most recently requested one first
 };
 
-/// "ended", "running" or "broken".
+/// Returns "ended", "running" or "broken".
 std::string state_name(records::RunState state);
 
 }  // namespace lockstep::dash

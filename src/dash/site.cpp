@@ -23,7 +23,7 @@ constexpr size_t kMostCompared = 16;
 constexpr const char* kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// A report has its script in itself and needs nothing from anywhere.
+/// A report contains its script and loads nothing.
 constexpr const char* kReportPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
@@ -51,7 +51,7 @@ http::Response asset_response(std::string_view name) {
           .headers = {{"Content-Security-Policy", kPagePolicy}}};
 }
 
-/// "a,b" as decoded ids, each once.
+/// Decodes the ids in "a,b", each once.
 std::vector<std::string> ids_in(std::string_view list) {
   std::vector<std::string> ids;
   std::set<std::string> seen;
@@ -64,7 +64,7 @@ std::vector<std::string> ids_in(std::string_view list) {
   return ids;
 }
 
-/// Curves are told apart by names, which runs of different folders may share.
+/// Renames a run: curves are told apart by name, and runs of different folders may share one.
 RunPtr renamed(records::RunRecord run, const std::string& name) {
   run.name = name;
   return std::make_shared<const records::RunRecord>(std::move(run));
@@ -127,10 +127,10 @@ http::Response Site::one_run(const http::Request& request) {
 http::Response Site::compare(const http::Request& request) {
   const auto list = request.query.find("runs");
   const std::vector<std::string> ids = list == request.query.end() ? std::vector<std::string>() : ids_in(list->second);
-  if (ids.empty()) return http::plain_response(400, "runs: ids of runs are needed, with commas between them");
+  if (ids.empty()) return http::plain_response(400, "runs: no ids; it takes ids of runs, separated by commas");
   if (ids.size() > kMostCompared) {
     return http::plain_response(
-        400, fmt::format("runs: {} are too many; at most {} are compared", ids.size(), kMostCompared));
+        400, fmt::format("runs: {} ids are too many; at most {} can be compared", ids.size(), kMostCompared));
   }
   std::vector<std::pair<std::string, RunPtr>> chosen;
   std::vector<RunPtr> found;

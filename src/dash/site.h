@@ -1,5 +1,5 @@
-// What the dashboard serves: the page, its data, its reports, and nothing else. Every address is in `answer`; names in
-// it are looked up among the runs and experiments there are. Any thread.
+// Answers the dashboard's requests: the page, its data, its reports, and nothing else. `answer` knows every address and
+// looks up names in it among the known runs and experiments. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Site {
 
   http::Response answer(const http::Request& request);
 
-  /// What changed since the last call, as an event for the page; empty where nothing did.
+  /// Returns what changed since the last call, as an event for the page; empty if nothing did.
   std::string changes();
 
  private:
@@ -42,7 +42,7 @@ class Site {
   std::optional<uint64_t> lab_told_ LOCKSTEP_GUARDED_BY(lab_mutex_);
 };
 
-/// A part of the page, as compiled in: "index.html", "app.js", ... Empty where there is none.
+/// Returns a compiled-in part of the page: "index.html", "app.js", ... Empty for any other name.
 std::string_view web_asset(std::string_view name);
 
 }  // namespace lockstep::dash

@@ -81,7 +81,7 @@ void read_communication(const PlainJson& summary, Outcome& outcome) {
   }
 }
 
-/// From summary.json, which the chief wrote; nothing where there is none.
+/// Reads the outcome in the chief's summary.json; nothing if there is none.
 std::optional<Outcome> read_outcome(const std::string& summary_text, const std::string& run_dir) {
   const auto summary = base::parse_json_or_discard<PlainJson>(summary_text);
   if (!summary.is_object()) return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<Outcome> read_outcome(const std::string& summary_text, const std::
   return outcome;
 }
 
-/// As wide as what is known: columns in which nobody has a value are left out.
+/// Returns the table of workers, without columns in which no worker has a value.
 std::string workers_table(const terminal::Terminal& terminal, const std::vector<WorkerResult>& workers,
                           const Restarts& restarts) {
   using Cells = std::vector<std::string>;
@@ -147,7 +147,7 @@ void print_cluster_closing(const terminal::Terminal& terminal, const settings::S
   const std::string summary = read_text(run_dir + "/summary.json");
   const std::optional<Outcome> outcome = read_outcome(summary, run_dir);
   if (!outcome) {
-    terminal::print("the roles ended without a result; partial output is in {}\n", run_dir);
+    terminal::print("the roles ended without a result; their partial output is in {}\n", run_dir);
   } else if (settings.quiet) {
     print_result_line(settings, *outcome);
   } else {

@@ -1,4 +1,4 @@
-// The closing lines of a cluster's run: its result, and a line per worker. Free functions.
+// Prints the end of a cluster's run: its result, and a line per worker. Free functions.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace lockstep::display {
 
-/// How often a role was restarted: "worker:1" -> 2.
+/// Returns how often a role was restarted: "worker:1" -> 2.
 using Restarts = std::function<int(const std::string& role)>;
 
-/// Prints the result that the chief left in the run's summary.json; one line if the settings ask for quiet.
+/// Prints the result in the chief's summary.json; one line if the settings ask for quiet.
 void print_cluster_closing(const terminal::Terminal& terminal, const settings::Settings& settings,
                            const std::string& run_dir, const std::string& program, const Restarts& restarts);
 

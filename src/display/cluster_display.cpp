@@ -25,7 +25,7 @@ void take_larger(double& value, double other) {
   if (known(other) && !(value >= other)) value = other;
 }
 
-/// Parts with spaces between, as many as fit.
+/// Joins as many parts as fit, with spaces between.
 std::string joined(const std::vector<std::string>& parts, size_t width) {
   std::string text;
   for (const std::string& part : parts) {
@@ -133,7 +133,7 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
   } else if (report->event == Report::Event::log) {
     say(row.task.str() + ":", report->text, report->level == "error" || report->level == "warning");
   } else if (report->event == Report::Event::eval) {
-    // What other workers find out at their end stands in the closing's table.
+    // The final evaluations of other workers are in the closing table.
     if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(*report);
   } else if (report->event == Report::Event::end) {
     row.state = "done";
@@ -236,7 +236,7 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
                          {"staleness", terminal::Table::Align::right},
                          {"waits", terminal::Table::Align::right},
                          {"restarts", terminal::Table::Align::right},
-                         {"where its time goes", terminal::Table::Align::left}});
+                         {"time goes to", terminal::Table::Align::left}});
   const size_t shown = std::min(rows_.size(), most);
   for (size_t i = 0; i < shown; ++i) {
     const Row& row = rows_[i];
@@ -252,7 +252,7 @@ std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) c
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     lines.push_back(
-        terminal::clipped(text.substr(begin, end - begin), width - 1));  // one that wraps would spoil the redrawing
+        terminal::clipped(text.substr(begin, end - begin), width - 1));  // a line that wraps would break the redrawing
     begin = end + 1;
   }
   if (shown < rows_.size()) lines.push_back(fmt::format("... and {} more", rows_.size() - shown));

@@ -1,6 +1,6 @@
-// One display for all roles of a cluster. On a terminal: a block that is redrawn in place, an overall bar and a line
-// per role, with evaluations and what is to be said scrolling above it. Elsewhere: a plain line every ten seconds and
-// at evaluations. For one thread.
+// One display for all roles of a cluster. On a terminal it is a block redrawn in place, with an overall bar and a line
+// per role; evaluations and messages scroll above it. Elsewhere it prints a plain line every ten seconds and at each
+// evaluation. For one thread.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@ namespace lockstep::display {
 
 class ClusterDisplay {
  public:
-  /// `split` is what evaluations are on; a quiet display says only what went wrong, on standard error.
+  /// `split` names the data of the evaluations. A quiet display prints only failures and warnings, on standard error.
   ClusterDisplay(const terminal::Terminal& terminal, std::vector<cluster::Task> tasks, const std::string& split,
                  bool quiet);
 
   void on_event(const launch::RoleEvent& event);
-  /// A line for each fault that was made on purpose.
+  /// Prints a line for each scheduled fault.
   void faults(const std::vector<std::string>& lines);
-  /// Removes the block: what follows is the closing.
+  /// Removes the block, before the closing is printed.
   void finish();
 
-  /// How often a role was started again, as far as is known here.
+  /// Returns how often a role was restarted, as far as known here.
   [[nodiscard]] int restarts(const std::string& role) const;
 
  private:
@@ -36,7 +36,7 @@ class ClusterDisplay {
     std::string state = "starting";
     int restarts = 0;
   };
-  /// Of the whole.
+  /// Progress of the whole run.
   struct Overall {
     double step = kUnknown;
     double steps = kUnknown;
@@ -47,7 +47,7 @@ class ClusterDisplay {
     double fraction = kUnknown;
   };
 
-  /// Of a process that has started all roles.
+  /// Handles an event of a process that started all roles.
   void on_group_event(const launch::RoleEvent& event);
   void on_line(Row& row, const std::string& line);
   void on_eval(const Report& report);
@@ -70,11 +70,11 @@ class ClusterDisplay {
   bool quiet_;
   Clock::time_point started_ = Clock::now();
   Clock::time_point drawn_ = {};
-  double first_fraction_ = kUnknown;  ///< and when it was seen, to tell the time left
+  double first_fraction_ = kUnknown;  ///< first known progress and its time, to estimate the time left
   double first_seconds_ = 0;
   size_t lines_drawn_ = 0;
   bool header_printed_ = false;
-  bool loss_is_new_ = false;  ///< somebody has told one since the last evaluation
+  bool loss_is_new_ = false;  ///< a loss arrived after the last evaluation
 };
 
 }  // namespace lockstep::display

@@ -6,7 +6,7 @@
 
 namespace lockstep::display {
 
-/// For data::fetch and train::Session; `quiet` shows nothing.
+/// Returns a callback for data::fetch and train::Session; `quiet` prints nothing.
 data::FetchCallback fetch_display(const terminal::Terminal& terminal, bool quiet = false);
 
 }  // namespace lockstep::display

@@ -23,7 +23,7 @@ void LaunchDisplay::on_opening(const launch::Opening& opening) {
                   terminal::counted(static_cast<uint64_t>(opening.threads), "thread"),
                   spec.evaluator.empty() ? "" : ", an evaluator", how);
   if (!opening.nodes.empty()) terminal::print("on {}\n", opening.nodes);
-  terminal::print("kept in {}\n\n", opening.run_dir);
+  terminal::print("run folder: {}\n\n", opening.run_dir);
   terminal::flush_out();
 }
 

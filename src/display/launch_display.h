@@ -1,4 +1,4 @@
-// A launch on a terminal: its opening lines, the display of all roles, faults and warnings. For one thread.
+// Shows a launch on a terminal: opening lines, the display of all roles, faults and warnings. For one thread.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace lockstep::display {
 
 class LaunchDisplay final : public launch::LaunchEvents {
  public:
-  /// Borrows the settings.
+  /// Borrows the settings, which must outlive it.
   LaunchDisplay(const terminal::Terminal& terminal, const settings::Settings& settings)
       : terminal_(terminal), settings_(settings) {}
 
-  /// Shows the roles from now on. on_opening does it for a cluster on this machine.
+  /// Shows the roles from now on. on_opening calls it for a cluster on this machine.
   void start(const std::vector<cluster::Task>& tasks);
   void on_opening(const launch::Opening& opening) override;
   void on_role(const launch::RoleEvent& event) override;
@@ -31,7 +31,7 @@ class LaunchDisplay final : public launch::LaunchEvents {
  private:
   terminal::Terminal terminal_;
   const settings::Settings& settings_;
-  std::optional<ClusterDisplay> roles_;  ///< from start() on
+  std::optional<ClusterDisplay> roles_;  ///< set by start()
 };
 
 }  // namespace lockstep::display

@@ -60,7 +60,7 @@ void add_row(terminal::Table& table, const observe::ColumnSummary& column, const
              value_text(column.max, unit)});
 }
 
-/// "gpu0_percent"
+/// Adds a row for a GPU column such as "gpu0_percent".
 void add_gpu_row(terminal::Table& table, const observe::ColumnSummary& column) {
   const size_t end = column.name.find('_');
   const std::string number = column.name.substr(3, end - 3);
@@ -89,7 +89,7 @@ std::string monitor_report(const observe::ResourceSummary& summary, const std::s
   std::string text = "\n" + table.text(terminal);
   text += fmt::format("{} in {}", terminal::counted(summary.samples, "sample"), terminal::duration_text(seconds));
   if (peak > 0) text += ", peak memory " + terminal::scaled(peak, "B");
-  text += csv.empty() ? "\n" : "; kept in " + csv + "\n";
+  text += csv.empty() ? "\n" : "; samples in " + csv + "\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What a monitored program and its machine used, as a table for people.
+// A table of what a monitored program and its machine used.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::display {
 
-/// `csv`: where the samples are; empty: nowhere.
+/// Returns the table. `csv` is the file of the samples; empty: none was written.
 std::string monitor_report(const observe::ResourceSummary& summary, const std::string& program, double seconds,
                            const std::string& csv, const terminal::Terminal& terminal);
 

@@ -1,4 +1,4 @@
-// Where the time of steps goes, as a few words for a live display: "backward 38 %, forward 22 %, pull 12 %".
+// Shares of the step time in a few words for a live display: "backward 38 %, forward 22 %, pull 12 %".
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace lockstep::display {
 
-/// The three largest shares that are worth a word; empty where there are none.
+/// Returns the three largest shares worth showing; empty if there are none.
 std::string largest_phases(const train::PhaseSeconds& phases);
 
-/// What has gathered since it was last asked.
+/// Phase times since the last call of take().
 class PhaseShares {
  public:
   void add(const train::PhaseSeconds& phases) {
     for (size_t i = 0; i < phases.size(); ++i) since_[i] += phases[i];
   }
-  /// Shares of the time; all zero where there was none. Begins anew.
+  /// Returns the shares of the time, all zero if there was none, and starts again from zero.
   train::PhaseSeconds take();
 
  private:

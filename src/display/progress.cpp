@@ -24,7 +24,7 @@ std::string Progress::epoch_text(int64_t epoch) const {
   return fmt::format("{}/{}", epoch, epochs);
 }
 
-/// How much of the whole training is done, or of the epoch where its end is not known.
+/// Returns the finished part of the training, or of the epoch if the training's end is not known.
 double Progress::fraction(const train::StepEvent& event) const {
   if (start_.total_steps > 0) return static_cast<double>(event.step) / static_cast<double>(start_.total_steps);
   if (start_.limit_seconds > 0 && event.clock != nullptr) return event.clock->seconds() / start_.limit_seconds;

@@ -1,5 +1,5 @@
-// What a person sees while a model trains: a table line per evaluation and, below it on a terminal, a bar that is
-// redrawn some ten times a second; elsewhere a plain line every ten seconds.
+// Shows a training to a person: a table line per evaluation and, below it on a terminal, a bar redrawn about ten times
+// a second. Elsewhere it prints a plain line every ten seconds.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep::display {
 
-/// Sums over steps, cheap enough for every one of them.
+/// Sums over steps, cheap enough to update in every step.
 struct StepMeans {
   double loss_sum = 0;
   uint64_t correct = 0;
@@ -29,7 +29,7 @@ struct StepMeans {
 
 class Progress final : public train::Hooks {
  public:
-  /// `split` is what evaluations are on: "test" or "validation".
+  /// `split` names the data of the evaluations: "test" or "validation".
   Progress(const terminal::Terminal& terminal, const std::string& split);
 
   void on_start(const train::StartEvent& event) override;
@@ -53,13 +53,13 @@ class Progress final : public train::Hooks {
   [[nodiscard]] double fraction(const train::StepEvent& event) const;
 
   terminal::Terminal terminal_;
-  std::string split_;  ///< short, for titles
+  std::string split_;  ///< name of the split, short enough for titles
   terminal::Ticker ticker_;
   train::StartEvent start_;
   StepMeans since_eval_;
   StepMeans since_drawn_;
   PhaseShares phases_;
-  double drawn_at_ = 0;  ///< seconds of this process, and those aside
+  double drawn_at_ = 0;  ///< seconds of this process at the last drawing, and those spent outside training
   double drawn_aside_ = 0;
   double rate_ = 0;  ///< examples per second lately
   bool header_printed_ = false;

@@ -19,14 +19,14 @@ double reported_number(const PlainJson& object, const char* key) {
   return std::isfinite(value) && std::fabs(value) < 1e18 ? value : kUnknown;
 }
 
-/// A text may hold what a terminal would obey.
+/// Returns a text without the characters that a terminal would obey.
 std::string text(const PlainJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? process::printable(found->get<std::string>()) : "";
 }
 
 Report::Event event_of(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kNames{"status", "log", "eval", "end"};  // as in the enum
+  constexpr std::array<std::string_view, 4> kNames{"status", "log", "eval", "end"};  // in the order of the enum
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   return static_cast<Report::Event>(found - kNames.begin());
 }

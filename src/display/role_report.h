@@ -1,5 +1,5 @@
-// What a role reports under a launcher: one JSON object per line of its standard output. Any key may be absent, of
-// another type, or odd; what cannot be read is as if it were not there.
+// A role's reports to its launcher: one JSON object per line of its standard output. Any key may be absent or of
+// another type; a value that cannot be read counts as absent.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct Report {
   enum class Event : uint8_t { status, log, eval, end, other };
   Event event = Event::other;
-  std::string role;  ///< as the role calls itself
+  std::string role;  ///< name of the role, as it reports it
   std::string state;
   std::string level;
   std::string text;
   double step = kUnknown;
-  double steps = kUnknown;  ///< to do in all
+  double steps = kUnknown;  ///< steps of the whole training
   double epoch = kUnknown;
   double epochs = kUnknown;
   double examples_per_s = kUnknown;
@@ -30,14 +30,14 @@ struct Report {
   double accuracy = kUnknown;
   double staleness = kUnknown;
   double wait_share = kUnknown;
-  train::PhaseSeconds phases = {};  ///< shares of its time
+  train::PhaseSeconds phases = {};  ///< shares of the role's time
   bool best = false;
 };
 
-/// Nothing where the line is no report.
+/// Returns nothing if the line is not a report.
 std::optional<Report> parse_report(const std::string& line);
 
-/// How a worker did, from the list `workers` of a run's summary.json.
+/// Results of a worker, from the list `workers` of a run's summary.json.
 struct WorkerResult {
   std::string role;
   double iterations = kUnknown;

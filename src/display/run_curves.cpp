@@ -17,7 +17,7 @@ constexpr size_t kHeight = 8;
 constexpr size_t kNarrowest = 60;
 constexpr size_t kWidest = 200;
 
-/// As exact as the lines of the logs allow: the last step of an epoch is one of them where it was evaluated.
+/// Returns an estimate as exact as the logs allow: the last step of an epoch has a line if it was evaluated.
 double steps_per_epoch(const RunRecord& run) {
   double result = 0;
   for (const CsvTable* table : {&run.chief().steps, &run.evals()}) {
@@ -40,7 +40,7 @@ records::Curve curve(const RunRecord& run, const CsvTable& table, const char* co
   return records::downsampled(places, table.column(column), width * 4);
 }
 
-// Damaged files have numbers that fit nowhere.
+// Damaged files hold numbers that fit nowhere.
 std::string accuracy_text(double accuracy) {
   return accuracy >= -10 && accuracy <= 10 ? fmt::format("{:.1f} %", accuracy * 100) : fmt::format("{:.2g}", accuracy);
 }
@@ -64,7 +64,7 @@ std::vector<std::string> chart(const terminal::Terminal& terminal, Quantity quan
   return terminal::line_chart(terminal, series, options);
 }
 
-/// Half of the terminal each where that is wide enough to be read.
+/// Gives each chart half of the terminal if that is wide enough.
 size_t chart_width(size_t width) {
   width = std::clamp(width, kNarrowest, kWidest);
   return width >= 100 ? (width - 4) / 2 : width;

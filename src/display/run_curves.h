@@ -11,10 +11,10 @@ namespace lockstep::display {
 
 enum class Over { steps, seconds, epochs };
 
-/// Training and evaluation of one run.
+/// Returns the training and evaluation curves of one run.
 std::string run_curves(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// The same of several runs in one drawing each: loss in training, and accuracy (or loss) at evaluations.
+/// Returns the curves of several runs, overlaid: training loss, and accuracy (or loss) at evaluations.
 std::string overlaid_curves(const terminal::Terminal& terminal, const std::vector<records::RunRecord>& runs, Over over,
                             size_t width);
 

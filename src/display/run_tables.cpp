@@ -23,7 +23,7 @@ struct PhaseLook {
   std::string_view name;
   char key;
 };
-/// Of workers, then of servers; the place is the colour.
+/// Phases of workers, then of servers; the position selects the colour.
 constexpr std::array<PhaseLook, 16> kLooks{{{"data", "data wait", 'd'},
                                             {"forward", "forward", 'f'},
                                             {"backward", "backward", 'b'},
@@ -87,7 +87,7 @@ std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role, 
           row.dropped > 0 ? records::count_text(row.dropped) : ""};
 }
 
-/// Of the last epoch, or of the last lines as far as a run got.
+/// Returns the loss of the last epoch, or of the last lines of the log if the run did not end.
 std::string train_loss_text(const RunRecord& run) {
   if (known(run.train_loss())) return terminal::loss_text(run.train_loss());
   const std::span<const double> losses = run.chief().steps.column("loss");
@@ -142,7 +142,7 @@ std::string result_lines(const terminal::Terminal& terminal, const RunRecord& ru
 std::string role_table(const terminal::Terminal& terminal, const RunRecord& run, size_t width) {
   constexpr auto kRight = terminal::Table::Align::right;
   std::vector<std::vector<std::string>> rows;
-  // Where all are on the chief's host, the headline has it.
+  // The headline already names the host if all roles ran on the chief's.
   const bool hosts = std::any_of(run.roles.begin(), run.roles.end(),
                                  [&](const RoleRecord& role) { return role.host != run.chief().host; });
   for (const RoleRecord& role : run.roles) rows.push_back(role_row(run, role, hosts ? role.host : ""));
@@ -196,7 +196,7 @@ std::string phase_text(const terminal::Terminal& terminal, const RunRecord& run,
                         terminal::stacked_bar(terminal, parts, columns));
   }
   if (rows.empty()) return "";
-  if (run.in_process()) bars += fmt::format("  of replica 0 of {}, as all compute alike\n", run.workers());
+  if (run.in_process()) bars += fmt::format("  of replica 0 of {}; all compute alike\n", run.workers());
   return bars + "\n" +
          dense_table(terminal,
                      {{"role"},
@@ -213,7 +213,7 @@ std::string phase_text(const terminal::Terminal& terminal, const RunRecord& run,
 
 std::string peak_table(const terminal::Terminal& terminal, const RunRecord& run, size_t width) {
   constexpr auto kRight = terminal::Table::Align::right;
-  std::map<std::string, const RoleRecord*> nodes;  // every role of a node saw the same
+  std::map<std::string, const RoleRecord*> nodes;  // all roles of a node saw the same
   for (const RoleRecord& role : run.roles) {
     if (known(role.resource("node_cpu_percent").max)) nodes.emplace(role.host, &role);
   }

@@ -1,4 +1,4 @@
-// The tables of a run: its roles, where their time went, what they and their nodes used.
+// Tables of a run: its roles, the time of their phases, and what they and their nodes used.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace lockstep::display {
 
-/// Accuracy, loss, steps, speed: a line each.
+/// Returns accuracy, loss, steps and speed, a line each.
 std::string result_lines(const terminal::Terminal& terminal, const records::RunRecord& run);
 
-/// A line per role; columns that no role has a value for are left out.
+/// Returns a line per role, without columns in which no role has a value.
 std::string role_table(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// A bar per role and a line per phase; empty where none was recorded.
+/// Returns a bar per role and a line per phase; empty if none was recorded.
 std::string phase_text(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// Peaks of the nodes; empty where nothing was recorded.
+/// Returns the peaks of the nodes; empty if nothing was recorded.
 std::string peak_table(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// The name of a column of phases.csv as people read it.
+/// Returns a readable name for a column of phases.csv.
 std::string phase_name(std::string_view column);
 
 }  // namespace lockstep::display

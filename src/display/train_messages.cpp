@@ -19,11 +19,11 @@ std::string why(const Outcome& outcome) {
     case StopReason::steps:
       return fmt::format("trained {}", terminal::counted(outcome.steps, "step"));
     case StopReason::seconds:
-      return "the time is over";
+      return "the time limit was reached";
     case StopReason::loss:
-      return "the loss is low enough";
+      return "the loss goal was reached";
     case StopReason::accuracy:
-      return "the accuracy is high enough";
+      return "the accuracy goal was reached";
     case StopReason::interrupted:
       return fmt::format("interrupted after step {}", terminal::grouped(outcome.steps));
     default:
@@ -58,20 +58,20 @@ void print_evaluation(const terminal::Terminal& terminal, const settings::Settin
 void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, const std::string& program) {
   if (outcome.run_dir.empty()) return;
   if (outcome.reason == StopReason::interrupted) {
-    terminal::print("\nto go on:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
+    terminal::print("\nto resume:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
     return;
   }
   terminal::print("\nnext:  {} eval {}\n", program, outcome.run_dir);
   if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, outcome.run_dir);
 }
 
-/// Of full batches, without evaluations and checkpoints.
+/// Returns the mean time of a batch without evaluations and checkpoints; full batches only.
 double seconds_per_batch(const settings::Settings& settings, const Outcome& outcome) {
   if (outcome.examples_per_second <= 0) return 0;
   return static_cast<double>(settings.batch) / outcome.examples_per_second;
 }
 
-/// What exchanging cost, and who made the others wait.
+/// Prints the cost of the exchange, and who kept the others waiting.
 void print_communication(const terminal::Terminal& terminal, const Outcome& outcome) {
   const train::CommunicationRecord& record = outcome.communication;
   if (record.engine.empty()) return;
@@ -104,8 +104,8 @@ void print_opening(const terminal::Terminal& terminal, const settings::Settings&
                   replicas ? fmt::format("{} replicas of ", settings.replicas) : "",
                   terminal::counted(static_cast<uint64_t>(start.threads), "thread"), settings.seed);
   if (!start.data_origin.empty()) terminal::print("data: {}\n", start.data_origin);
-  if (!start.run_dir.empty()) terminal::print("kept in {}\n", start.run_dir);
-  if (start.first_step > 0) terminal::print("going on after step {}\n", terminal::grouped(start.first_step));
+  if (!start.run_dir.empty()) terminal::print("run folder: {}\n", start.run_dir);
+  if (start.first_step > 0) terminal::print("resuming after step {}\n", terminal::grouped(start.first_step));
   terminal::print("\n");
   terminal::flush_out();
 }
@@ -113,7 +113,7 @@ void print_opening(const terminal::Terminal& terminal, const settings::Settings&
 void print_closing(const terminal::Terminal& terminal, const settings::Settings& settings, const Outcome& outcome,
                    const std::string& program, const std::string& details) {
   if (outcome.already_finished) {
-    terminal::print("{} has ended already: {}. To train longer, raise what ended it, e.g. --epochs.\n", outcome.run_dir,
+    terminal::print("{} has already ended: {}. To train longer, raise that limit, e.g. --epochs.\n", outcome.run_dir,
                     why(outcome));
   } else {
     terminal::print("\n{}\n\n", terminal.bold(why(outcome)));

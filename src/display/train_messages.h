@@ -1,4 +1,4 @@
-// What `lockstep train` says before and after training.
+// The messages of `lockstep train` before and after training.
 #pragma once
 
 #include "lockstep/train_events.h"
@@ -7,15 +7,15 @@
 
 namespace lockstep::display {
 
-/// What is about to be trained, and how.
+/// Prints what will be trained, and how.
 void print_opening(const terminal::Terminal& terminal, const settings::Settings& settings,
                    const train::StartEvent& start);
 
-/// How it went, where it is kept, and what to do next with `program`; `details` stand between the two.
+/// Prints the result, the run's folder, and the next commands to try with `program`; `details` stand in between.
 void print_closing(const terminal::Terminal& terminal, const settings::Settings& settings,
                    const train::Outcome& outcome, const std::string& program, const std::string& details = "");
 
-/// The same as one line, for --quiet.
+/// Prints the result as one line, for --quiet.
 void print_result_line(const settings::Settings& settings, const train::Outcome& outcome);
 
 }  // namespace lockstep::display

@@ -1,4 +1,4 @@
-// About how long runs take.
+// Estimates how long runs take.
 #include "lab/estimate.h"
 #include "lab/runner.h"
 

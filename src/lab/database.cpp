@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kApplication = 0x4C4F434B;  ///< "LOCK"
 constexpr int64_t kVersion = 1;
 
-// docs/formats.md describes it. A change is another kVersion.
+// Described in docs/formats.md. Any change needs another kVersion.
 constexpr const char* kSchema = R"(
 CREATE TABLE experiment (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, scale TEXT NOT NULL, title TEXT NOT NULL, folder TEXT NOT NULL,
@@ -54,7 +54,7 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 
 std::string file_of(const std::string& lab_dir) { return lab_dir + "/lab.sqlite"; }
 
-/// Bytes that are no UTF-8 become U+FFFD.
+/// Dumps JSON; bytes that are not UTF-8 become U+FFFD.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string environment_text(const Environment& e) {
@@ -119,7 +119,7 @@ void Database::Impl::check_version(bool write) const {
                                   db_.path(), version, kVersion));
     }
     if (write && db_.single("SELECT count(*) FROM pragma_quick_check(1) WHERE quick_check <> 'ok'") != 0) {
-      throw DataError(fmt::format("{}: is damaged; move it away, and run folders stay readable", db_.path()));
+      throw DataError(fmt::format("{}: is damaged; move it away (run folders stay readable without it)", db_.path()));
     }
     return;
   }
@@ -128,7 +128,7 @@ void Database::Impl::check_version(bool write) const {
   }
   if (!write) throw DataError(fmt::format("{}: is empty", db_.path()));
   Transaction transaction(db_);
-  // Another lab may have been first.
+  // Another lab may have created it meanwhile.
   if (db_.single("PRAGMA application_id") == 0) db_.execute(kSchema);
   transaction.commit();
 }

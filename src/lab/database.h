@@ -1,6 +1,6 @@
-// The lab's records: one SQLite file, LAB/lab.sqlite, with write-ahead log, so that a kill at any moment loses at most
-// the run under way and readers never wait (docs/formats.md has the schema). One writer at a time: a second lab on the
-// same folder and experiment is refused with a line. A Database belongs to one thread. Damaged files and those of a
+// The lab's records: one SQLite file, LAB/lab.sqlite, with a write-ahead log. A kill at any moment loses at most the
+// run in progress, and readers never wait (docs/formats.md has the schema). One writer at a time: a second lab on the
+// same folder and experiment is refused with one line. A Database belongs to one thread. Damaged files and files of a
 // newer version throw DataError "FILE: ...".
 #pragma once
 
@@ -22,7 +22,7 @@ struct ExperimentRow {
   std::string folder;
   double started = 0;
   double ended = 0;
-  int planned = 0;  ///< runs, by state
+  int planned = 0;  ///< runs in this state; so are the next three
   int running = 0;
   int done = 0;
   int failed = 0;
@@ -31,36 +31,36 @@ struct ExperimentRow {
 class Database {
  public:
   enum class Access : uint8_t { read, write };
-  /// With write access the file is made where there is none.
+  /// With write access, creates a missing file.
   Database(const std::string& lab_dir, Access access);
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
 
   [[nodiscard]] std::vector<ExperimentRow> experiments() const;
-  /// Throws UsageError that lists those there are.
+  /// Throws UsageError, which lists the existing experiments, if there is none of that name.
   [[nodiscard]] ExperimentRow find(const std::string& name, const std::string& scale) const;
   [[nodiscard]] Results results(int64_t experiment) const;
 
-  /// Keys of its runs that are done as it has them, under whatever key they were made.
+  /// Returns the keys of the experiment's runs whose training is done, under whatever key it was made.
   [[nodiscard]] std::set<std::string> finished(const Experiment& experiment) const;
-  /// Where a run is, or is to be: `wanted`, unless that is another one's.
+  /// Returns the folder of a run: `wanted`, unless another run has it.
   [[nodiscard]] std::string folder_for(int64_t experiment, const std::string& run_key, const std::string& wanted) const;
-  /// Whether a run of the lab is there.
+  /// Returns whether the folder belongs to a run of the lab.
   [[nodiscard]] bool has_folder(const std::string& folder) const;
 
-  /// Adds it, or what is new in its plan; what is finished stays. Of a run that is another one now the results go, if
-  /// its key is among `only` (nullptr: all). Gives its id.
+  /// Adds the experiment, or the new parts of its plan; finished runs stay. Removes the results of a run whose training
+  /// has changed, if its key is in `only` (nullptr: any key). Returns the experiment's id.
   int64_t plan(const Experiment& experiment, const std::string& folder, const Environment& environment,
                const std::string& command, const std::vector<std::string>* only = nullptr);
-  /// One that is done keeps what it has until it is done again.
+  /// Marks a run as running. A finished run keeps its result until it finishes again.
   void started(int64_t experiment, const std::string& run_key, const std::string& folder);
-  /// `folder` and `seconds`: of one that was made again, elsewhere.
+  /// Stores a result. `folder` and `seconds` are given for a run that was made again in another folder.
   void done(int64_t experiment, const std::string& run_key, const RunMeasured& measured, const std::string& folder = "",
             double seconds = 0);
   void moved(int64_t experiment, const std::string& run_key, const std::string& folder);
   void failed(int64_t experiment, const std::string& run_key, const std::string& reason);
-  /// It is as if it had not been started.
+  /// Resets a run to the state before its start.
   void forget(int64_t experiment, const std::string& run_key);
 
  private:
@@ -68,7 +68,7 @@ class Database {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether the folder holds a lab's database.
+/// Returns whether the folder holds a lab's database.
 bool is_lab(const std::string& lab_dir);
 
 }  // namespace lockstep::lab

@@ -1,4 +1,4 @@
-// The parts of a lab's database that its writing and its reading half share. Internal to the room; for one thread.
+// Parts of a lab's database that its writer and its reader share. Internal to the room; for one thread.
 #pragma once
 
 #include <map>
@@ -10,29 +10,29 @@
 
 namespace lockstep::lab {
 
-/// A run that the database has.
+/// A run in the database.
 struct KeptRow {
   int64_t id = 0;
   std::string key;
   std::string digest;
-  std::string state;  ///< planned, done or failed: nothing runs while this is looked at
+  std::string state;  ///< planned, done or failed; no run is running while the plan is compared
 };
 
-/// A run of a plan, with the row that is its own; nullptr: it is new.
+/// A run of a plan with its row in the database; nullptr: the run is new.
 struct PlannedRow {
   const RunPlan* plan = nullptr;
   std::string digest;
   const KeptRow* row = nullptr;
 };
 
-/// As a JSON object of texts. Bytes that are no UTF-8 become U+FFFD.
+/// Returns a JSON object of texts. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const Values& values);
 
 class Database::Impl {
  public:
   Impl(const std::string& lab_dir, bool write);
 
-  /// As it is kept: relative to the lab where it lies within, so that a lab can be moved.
+  /// Returns the path as stored: relative to the lab if it lies inside, so that a lab can be moved.
   [[nodiscard]] std::string kept(const std::string& path) const;
   [[nodiscard]] std::string found(const std::string& path) const;
   [[nodiscard]] const Sqlite& db() const { return db_; }
@@ -40,10 +40,10 @@ class Database::Impl {
   [[nodiscard]] int64_t run_id(int64_t experiment, const std::string& key) const;
   void clear(int64_t run) const;
   void set_state(int64_t run, RunState state, const std::string& reason) const;
-  /// The runs of a plan; those not among `only` keep what they have. nullptr: all.
+  /// Plans the runs of an experiment. Runs outside `only` keep their results; nullptr: all runs are planned.
   void plan_runs(int64_t id, const Experiment& experiment, const std::vector<std::string>* only) const;
   [[nodiscard]] std::vector<KeptRow> kept_rows(int64_t experiment) const;
-  /// Which row each run of a plan has: that of the same training, or else one of its key. `kept` is borrowed.
+  /// Returns the row of each run of a plan: a row of the same training, otherwise one of the same key. Borrows `kept`.
   static std::vector<PlannedRow> matched(const Experiment& experiment, const std::vector<KeptRow>& kept);
   void read_measured(int64_t experiment, std::map<int64_t, RunMeasured>& all) const;
   [[nodiscard]] std::vector<RunResult> runs(int64_t experiment) const;

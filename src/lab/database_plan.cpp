@@ -1,4 +1,4 @@
-// How a plan meets the runs that a lab has: what is the same training stays, whatever it is called now.
+// Merges a plan with the runs of a lab: a run whose training is unchanged keeps its result, even under a new key.
 #include <algorithm>
 #include <set>
 
@@ -19,7 +19,7 @@ std::vector<PlannedRow> planned_rows(const Experiment& experiment) {
 }  // namespace
 
 std::vector<KeptRow> Database::Impl::kept_rows(int64_t experiment) const {
-  // A run that was to be made again has what it had until there is another.
+  // A run that was to be made again keeps its earlier result until there is a new one.
   Statement all(db_, R"(
     SELECT id, key, digest, CASE WHEN state <> 'running' THEN state
       WHEN EXISTS (SELECT 1 FROM measured m WHERE m.run = run.id) THEN 'done' ELSE 'planned' END
@@ -55,7 +55,7 @@ std::vector<PlannedRow> Database::Impl::matched(const Experiment& experiment, co
   return planned;
 }
 
-/// Keys are unique: those that change, and those that another run has now, make way first.
+/// Renames runs whose keys change or that another run now needs: keys are unique.
 void Database::Impl::free_keys(const std::vector<KeptRow>& kept, const std::vector<PlannedRow>& planned) const {
   std::map<std::string, const KeptRow*> owners;
   for (const PlannedRow& run : planned) owners[run.plan->key] = run.row;
@@ -75,7 +75,7 @@ void Database::Impl::plan_run(int64_t experiment, const PlannedRow& run, int64_t
   const bool same = run.row != nullptr && run.row->digest == run.digest;
   const bool ended = run.row != nullptr && (run.row->state == "done" || run.row->state == "failed");
   if (ended && !same && !chosen) {
-    // It stays what it was made with.
+    // The row stays as it was made.
     Statement(db_, "UPDATE run SET place = ?, state = ? WHERE id = ?")
         .bind(place)
         .bind(run.row->state)

@@ -1,4 +1,4 @@
-// What a lab's database says.
+// Reads a lab's database.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -53,7 +53,7 @@ RunState state_of(const std::string& text) {
   return RunState::planned;
 }
 
-/// Whether a lab runs the experiment of that folder now: one that was killed leaves runs "running".
+/// Returns whether a lab runs the experiment of that folder now. A killed lab leaves runs marked "running".
 bool has_lab(const std::string& folder) {
   const base::FileHandle lock(::open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC));
   return lock.open() && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
@@ -75,7 +75,7 @@ std::vector<ExperimentRow> Database::experiments() const {
                     all.number(6), count(7), count(8), count(9), count(10)});
     ExperimentRow& row = rows.back();
     if (row.running == 0 || has_lab(row.folder)) continue;
-    const int kept = count(11);  // they were to be made again
+    const int kept = count(11);  // finished runs that were to be made again
     row.done += kept;
     row.planned += std::exchange(row.running, 0) - kept;
   }
@@ -95,8 +95,8 @@ ExperimentRow Database::find(const std::string& wanted, const std::string& scale
   }
   if (best != nullptr) return *best;
   const std::string asked = scale.empty() ? wanted : wanted + "-" + scale;
-  if (names.empty()) throw UsageError(fmt::format("there is no experiment '{}', nor any other, in this lab", asked));
-  throw UsageError(fmt::format("there is no experiment '{}' in this lab{}", asked, base::hint(asked, names)));
+  if (names.empty()) throw UsageError(fmt::format("no experiment '{}': this lab has none", asked));
+  throw UsageError(fmt::format("no experiment '{}' in this lab{}", asked, base::hint(asked, names)));
 }
 
 void Database::Impl::read_measured(int64_t experiment, std::map<int64_t, RunMeasured>& all) const {
@@ -164,7 +164,7 @@ Results Database::results(int64_t experiment) const {
   try {
     results.experiment = parse_experiment(row.text(3), row.text(2), row.text(0), {.reported = &reported});
   } catch (const UsageError& error) {
-    throw DataError(fmt::format("{}: an experiment that it keeps cannot be read: {}", db.path(), error.what()));
+    throw DataError(fmt::format("{}: a stored experiment cannot be read: {}", db.path(), error.what()));
   }
   results.folder = impl_->found(row.text(1));
   results.command = row.text(4);

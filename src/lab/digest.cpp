@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of texts one after the other.
+/// Hash over several texts.
 class Hash {
  public:
   void add(std::string_view text) {
@@ -27,7 +27,7 @@ class Hash {
   uint64_t state_ = base::kDigestStart;
 };
 
-/// Names of the program's own models and data sets have no extension.
+/// Returns whether a name is a file; names of built-in models and data sets have no extension.
 bool is_file(const std::string& name) {
   std::error_code ignored;
   return fs::path(name).has_extension() && fs::is_regular_file(name, ignored);
@@ -43,7 +43,7 @@ void add_content(Hash& hash, const std::string& file) {
   hash.add("");
 }
 
-/// Data may be large.
+/// Adds a data file by size and time: hashing large data would take long.
 void add_size_and_time(Hash& hash, const std::string& file) {
   std::error_code ignored;
   hash.add(fmt::format("{} {}", fs::file_size(file, ignored),

@@ -1,4 +1,4 @@
-// What tells one training from another. Free functions; any thread.
+// Identifies a training by its content. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lockstep::lab {
 
-/// The same for the same training, whatever it is called: of its settings, its cluster, the content of its model's
-/// file, and the size and time of its data's.
+/// Returns the same digest for the same training, whatever its name: of its settings, its cluster, the content of its
+/// model file, and the size and time of its data files.
 std::string digest_of(const RunPlan& plan);
 
 }  // namespace lockstep::lab

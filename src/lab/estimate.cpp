@@ -14,7 +14,7 @@
 namespace lockstep::lab {
 namespace {
 
-// What one core and one message take on the machines that this was tried on.
+// Time of one core and of one message on the machines used for calibration.
 constexpr double kFlopsPerSecond = 25e9;
 constexpr double kSecondsPerExample = 2e-6;
 constexpr double kSecondsPerStep = 40e-6;
@@ -23,7 +23,7 @@ constexpr double kBytesPerSecond = 1e9;
 constexpr double kSecondsToStart = 0.3;
 constexpr double kSecondsToEmulate = 0.7;
 constexpr double kSecondsToStartRole = 0.15;
-constexpr double kStepsToALoss = 8000;  ///< until a stop rule is met, where nothing else ends the training
+constexpr double kStepsToALoss = 8000;  ///< assumed steps until a stop rule is met, if nothing else ends the training
 
 double training_examples(const settings::Settings& s) {
   double count = s.dataset == "images" || s.dataset == "synthetic" ? 10'000 : 60'000;
@@ -40,7 +40,7 @@ double test_examples(const settings::Settings& s) {
   return s.test_limit > 0 ? std::min(count, static_cast<double>(s.test_limit)) : count;
 }
 
-/// What the training comes to, in batches of one worker.
+/// The length of a training in batches of one worker.
 struct Length {
   double batches = 0;
   double updates = 0;
@@ -63,7 +63,7 @@ Length length_of(const settings::Settings& s, double trainers) {
   return length;
 }
 
-/// "cores=0.5" of --emulate; 0 where it does not say.
+/// Returns the cores in an --emulate text such as "cores=0.5"; 0 if it does not say.
 double emulated_cores(const std::string& text) {
   const size_t at = text.starts_with("cores=") ? 0 : text.find(",cores=");
   if (at == std::string::npos) return 0;
@@ -126,7 +126,7 @@ double Estimator::seconds(const RunPlan& plan) {
   const double host = base::available_cores();
   const Roles roles = roles_of(plan);
   const auto trainers = static_cast<double>(roles.trainers);
-  double cores = host;  // hosts are taken to have as many together
+  double cores = host;  // assumes that all hosts together have as many cores
   if (!plan.cluster.emulate.empty()) {
     const double each = emulated_cores(plan.cluster.emulate);
     cores = (each > 0 ? each : host / static_cast<double>(nodes_of(s))) * trainers;

@@ -1,5 +1,6 @@
-// How long a run may take: a guess from the model's arithmetic, the data's size, the cores and what a cluster adds.
-// Its proportions are better than its size, which the lab corrects by the runs that it has made. For one thread.
+// Estimates the time of a run from the model's arithmetic, the data's size, the cores and the cost of a cluster.
+// Proportions between runs are more reliable than absolute times; the lab corrects the latter by finished runs. For one
+// thread.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@
 
 namespace lockstep::lab {
 
-/// The roles of a run; one trainer where it is one process. Throws UsageError, IoError for a cluster file.
+/// The roles of a run; one trainer if it is one process. Throws UsageError, IoError for a cluster file.
 struct Roles {
   size_t trainers = 1;
   size_t servers = 0;
@@ -23,10 +24,10 @@ Roles roles_of(const RunPlan& plan);
 
 class Estimator {
  public:
-  /// `models` besides the zoo's; borrowed.
+  /// `models` are known besides the zoo's; borrowed.
   explicit Estimator(std::span<const nn::ModelDef> models) : models_(models) {}
 
-  /// Seconds from its start to its end.
+  /// Returns the seconds from the run's start to its end.
   double seconds(const RunPlan& plan);
 
  private:

@@ -32,7 +32,7 @@ struct Case {
   const YamlNode* at = nullptr;
 };
 
-/// One value of a dimension of the grid; of options given as a map, several settings.
+/// One value of a grid dimension; a map of options stands for several settings.
 struct Dimension {
   std::string name;
   std::vector<Layer> values;
@@ -62,7 +62,7 @@ Values read_tags(const Reader& reader, const YamlNode& map, Values tags) {
     const std::string name = reader.simple_name(node->keys[i], "a tag");
     static const std::set<std::string, std::less<>> taken{"label", "group", "repeat", "worker", "role", "node"};
     if (taken.contains(name) || settings::find_setting(name) != nullptr || find_field(name) != nullptr) {
-      reader.fail(node->keys[i], fmt::format("a tag cannot be called '{}': that is a field already", name));
+      reader.fail(node->keys[i], fmt::format("a tag cannot be called '{}': a field has that name", name));
     }
     const std::string value = reader.text(node->items[i], name);
     const auto found = std::find_if(tags.begin(), tags.end(), [&](const auto& t) { return t.first == name; });
@@ -80,7 +80,7 @@ int read_repeats(const Reader& reader, const YamlNode& map, int above) {
   return node == nullptr ? above : reader.whole(*node, "repeats", 1, kMostRepeats);
 }
 
-/// The values of one key of a grid: YAML texts, or maps of options.
+/// Reads the values of one grid key: YAML texts, or maps of options.
 Dimension read_dimension(const Reader& reader, const YamlNode& key, const YamlNode& node) {
   Dimension dimension{key.text, {}};
   std::vector<const YamlNode*> values;
@@ -90,7 +90,7 @@ Dimension read_dimension(const Reader& reader, const YamlNode& key, const YamlNo
     values.push_back(&node);
   }
   if (values.empty())
-    reader.fail(node, fmt::format("{} of the grid is an empty list; give at least one value", key.text));
+    reader.fail(node, fmt::format("{} in the grid is an empty list; give at least one value", key.text));
   std::set<std::string> seen;
   for (const YamlNode* value : values) {
     YamlNode single{Kind::map, value->line, value->column};
@@ -120,7 +120,7 @@ std::vector<Dimension> read_grid(const Reader& reader, const YamlNode& map) {
   for (size_t i = 0; i < node->keys.size(); ++i) {
     const YamlNode& value = node->items[i];
     if (value.is(Kind::null))
-      reader.fail(node->keys[i], fmt::format("{} of the grid has no values", node->keys[i].text));
+      reader.fail(node->keys[i], fmt::format("{} in the grid has no values", node->keys[i].text));
     if (value.is(Kind::scalar) && value.text == "off") continue;
     grid.push_back(read_dimension(reader, node->keys[i], value));
   }
@@ -150,7 +150,7 @@ std::vector<Case> read_cases(const Reader& reader, const YamlNode& map, const Ca
     made.at = &item;
     made.label = reader.text_of(item, "label");
     if (!made.label.empty() && !labels.insert(made.label).second) {
-      reader.fail(*item.find("label"), fmt::format("label '{}' is there twice", base::shown(made.label)));
+      reader.fail(*item.find("label"), fmt::format("label '{}' appears twice", base::shown(made.label)));
     }
     made.tags = read_tags(reader, item, made.tags);
     made.repeats = read_repeats(reader, item, made.repeats);
@@ -158,7 +158,7 @@ std::vector<Case> read_cases(const Reader& reader, const YamlNode& map, const Ca
     made.settings = read_settings(reader, item, kOfCase);
     for (const Dimension& dimension : grid) {
       for (const GivenSetting& given : dimension.values.front()) {
-        if (gives(made.settings, given.name)) reader.fail(item, fmt::format("{} is in the grid already", given.name));
+        if (gives(made.settings, given.name)) reader.fail(item, fmt::format("{} is already in the grid", given.name));
       }
     }
     cases.push_back(std::move(made));
@@ -200,7 +200,7 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
   }
   for (const char* key : {"grid", "cases", "tags"}) {
     if (const YamlNode* both = Reader::find(file, key)) {
-      reader.fail(*both, fmt::format("{} of the whole file does not go with groups; put it into one", key));
+      reader.fail(*both, fmt::format("{} at the top level cannot be combined with groups; move it into a group", key));
     }
   }
   std::vector<GroupSource> groups;
@@ -211,33 +211,33 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
     const YamlNode* name = node.find("name");
     if (name == nullptr) reader.fail(node, "a group needs a name");
     if (!names.insert(reader.simple_name(*name, "name")).second) {
-      reader.fail(*name, fmt::format("group '{}' is there twice", name->text));
+      reader.fail(*name, fmt::format("group '{}' appears twice", name->text));
     }
     groups.push_back(read_group(reader, node, common, true, name->text));
   }
   return groups;
 }
 
-/// A setting that several processes heed and one alone refuses.
+/// Returns whether several processes use a setting that a single process refuses.
 bool is_of_cluster(const std::string& name) {
   const settings::SettingDef* def = settings::find_setting(name);
   return def != nullptr && def->group == "Cluster" && name != "workers" && name != "layout" && name != "restarts" &&
          name != "insecure";
 }
 
-/// The cluster file of hosts says who runs where, whatever the base says for other runs.
+/// Drops the number of roles: with hosts, the cluster file says where each role runs, whatever `base` says.
 void drop_places(Layer& all, const Layer& own) {
   std::erase_if(all, [&](const GivenSetting& g) { return is_place(g.name) && !gives(own, g.name); });
 }
 
-/// On this machine instead of on hosts: with their roles, but without what lies there and what guards the way there.
+/// Moves a run from hosts to this machine: keeps the roles, drops settings for the hosts' files and connections.
 void take_from_hosts(Layer& all, const std::string& layout, const YamlNode* at) {
-  const bool metrics = gives(all, "metrics");  // whose address may need `insecure` too
+  const bool metrics = gives(all, "metrics");  // its address may need `insecure` too
   std::erase_if(all, [&](const GivenSetting& g) { return g.name == "tls" || (g.name == "insecure" && !metrics); });
   lay(all, {{"layout", layout, at}});
 }
 
-/// What the base says about clusters is for the runs that are on one.
+/// Drops cluster settings of `base` from runs that have no cluster.
 void drop_cluster_settings(Layer& all, const ClusterPlan& cluster, const Layer& own) {
   const auto value = [&](std::string_view name) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const GivenSetting& g) { return g.name == name; });
@@ -296,12 +296,12 @@ void check_count(const Reader& reader, const GroupSource& group, size_t before) 
   for (const Case& chosen : group.cases) count += chosen.repeats;
   for (const Dimension& dimension : group.grid) count *= static_cast<double>(dimension.values.size());
   if (count + static_cast<double>(before) > static_cast<double>(kMostRuns)) {
-    reader.fail(*group.at, fmt::format("group {} makes it {:.0f} runs; at most {} are allowed", group.name,
-                                       count + static_cast<double>(before), kMostRuns));
+    reader.fail(*group.at, fmt::format("group {} brings the experiment to {:.0f} runs; at most {} are allowed",
+                                       group.name, count + static_cast<double>(before), kMostRuns));
   }
 }
 
-/// Runs that are the same would be trained twice and be told apart by nothing.
+/// Refuses equal runs: each would be trained twice, and no name could tell them apart.
 void check_different(const Reader& reader, const std::vector<Variation>& variations) {
   std::map<std::string, const Variation*> seen;
   for (const Variation& variation : variations) {
@@ -326,7 +326,7 @@ uint64_t seed_of(const Values& settings) {
   return seed;
 }
 
-/// Repeat r has the seed of the first and r - 1.
+/// Gives repeat r the first seed plus r - 1.
 void set_seed(Values& settings, int repeat) {
   const uint64_t seed = seed_of(settings);
   const std::string value = fmt::format("{}", seed + static_cast<uint64_t>(repeat) - 1);

@@ -1,6 +1,6 @@
-// From the groups of an experiment file to the list of its runs: settings in layers (file, group, grid, case), every
-// combination, repeats, keys. Each value is checked where it stands; a run as a whole by check_run (run_check.h).
-// Internal to the room; plain values, any thread.
+// Expands the groups of an experiment file into the list of its runs: layers of settings (file, group, grid, case), all
+// combinations, repeats, keys. Each value is checked at its place in the file; check_run (run_check.h) checks each run
+// as a whole. Internal to the room; plain values, any thread.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace lockstep::lab {
 
-/// More runs than this are a mistake.
+/// Largest number of runs; more are taken for a mistake.
 inline constexpr size_t kMostRuns = 10'000;
 
-/// A setting with the place where the file gives it. Options of a model are "options.NAME".
+/// A setting and its place in the file. Options of a model are named "options.NAME".
 struct GivenSetting {
   std::string name;
-  std::string value;  ///< as `lockstep train` would show it
+  std::string value;  ///< as `lockstep train` shows it
   const YamlNode* at = nullptr;
 };
 using Layer = std::vector<GivenSetting>;
 
-/// A cluster with the places where the file gives its parts; nullptr: it does not.
+/// A cluster with the places of its parts in the file; nullptr: not given.
 struct GivenCluster {
   ClusterPlan plan;
   const YamlNode* emulate = nullptr;
@@ -30,42 +30,43 @@ struct GivenCluster {
   const YamlNode* hosts = nullptr;
 };
 
-/// A run before its repeats, with where it comes from.
+/// A run before its repeats, and its place in the file.
 struct Variation {
   RunPlan plan;
   const YamlNode* at = nullptr;     ///< its case, or its group
-  const YamlNode* model = nullptr;  ///< where the model is named
+  const YamlNode* model = nullptr;  ///< place that names the model
   GivenCluster cluster = {};
 };
 
-/// What the file gives for all groups.
+/// Values that the file gives for all groups.
 struct Common {
   Layer base;
   GivenCluster cluster;
   int repeats = 1;
   int warm_up = 0;
-  bool local = false;  ///< no emulated nodes, whatever the file says
+  bool local = false;  ///< use no emulated nodes, whatever the file says
 };
 
 struct Expansion {
   std::vector<Group> groups;
-  std::vector<Variation> variations;  ///< of all groups, for checks of each as a whole
+  std::vector<Variation> variations;  ///< variations of all groups, to check each as a whole
   Names tags;
 };
 
-/// Settings of a map; `besides` are keys that are not settings and are passed over.
+/// Reads the settings of a map. Skips the keys in `besides`, which are not settings.
 Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides = {});
-/// Lays `cluster:` of a map over what holds above it.
+/// Lays `cluster:` of a map over the values of the level above.
 GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluster above);
-/// The nodes of its cluster file as `layout` has them: "PW-W".
+/// Returns the nodes of the cluster file as a `layout`: "PW-W".
 std::string layout_of(const Reader& reader, const GivenCluster& given);
-/// On processes of this machine, without the faults that need nodes.
+/// Returns the cluster as processes of this machine, without faults that need nodes.
 ClusterPlan local_of(const ClusterPlan& cluster);
 Common read_common(const Reader& reader, const YamlNode& file, bool local);
-/// `file` is at its scale.
+/// `file` is already at its scale.
 Expansion expand(const Reader& reader, const YamlNode& file, const Common& common);
 
-/// The setting's value as it is compared and kept: "0.10" -> "0.1", "yes" -> "true". Throws at the place.
+/// Returns the setting's value in the form in which it is compared and stored: "0.10" -> "0.1", "yes" -> "true". Throws
+/// at the place.
 std::string canonical(const Reader& reader, const YamlNode& at, std::string_view name, const std::string& text);
 
 }  // namespace lockstep::lab

@@ -34,7 +34,7 @@ Names scale_names(const Reader& reader, const YamlNode& root) {
   return names;
 }
 
-/// Also of the groups that a scale leaves out.
+/// Returns the names of all groups, also of those that a scale leaves out.
 Names group_names(const YamlNode& root, const YamlNode& scaled) {
   Names names;
   for (const YamlNode* file : {&root, &scaled}) {
@@ -50,7 +50,7 @@ Names group_names(const YamlNode& root, const YamlNode& scaled) {
   return names;
 }
 
-/// The tags of the whole file and of all its scales, so that what a scale leaves out can still be named.
+/// Collects the tags of the whole file and of all its scales, so that tags left out by a scale can still be named.
 void collect_tags(const YamlNode& node, Names& tags) {
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& item = node.items[i];
@@ -67,7 +67,8 @@ class FileParser {
  public:
   FileParser(const std::string& text, const std::string& file, const ParseOptions& options)
       : reader_(file), options_(options), root_(base::parse_yaml(text, file)) {
-    if (root_.is(Kind::null)) throw UsageError(file + ": is empty; docs/experiments.md says what an experiment holds");
+    if (root_.is(Kind::null))
+      throw UsageError(file + ": is empty; docs/experiments.md describes the format of experiments");
     reader_.check_map(root_, "an experiment", kTopKeys);
     const YamlNode* name = root_.find("name");
     if (name == nullptr) reader_.fail(root_, "an experiment needs a name");
@@ -80,12 +81,13 @@ class FileParser {
     if (scale.empty()) return scales_.empty() ? "" : scales_.front();
     if (std::find(scales_.begin(), scales_.end(), scale) != scales_.end()) return scale;
     if (scales_.empty())
-      throw UsageError(fmt::format("{}: has no scales, so no '{}'", reader_.file(), base::shown(scale)));
+      throw UsageError(
+          fmt::format("{}: has no scales, so --scale {} is not allowed", reader_.file(), base::shown(scale)));
     throw UsageError(
         fmt::format("{}: has no scale '{}'{}", reader_.file(), base::shown(scale), base::hint(scale, scales_)));
   }
 
-  /// `machine`: also what this machine has and which files are there.
+  /// `machine`: also checks this machine and the files that the experiment names.
   [[nodiscard]] Experiment parse(const std::string& scale, bool machine) const {
     const YamlNode scaled = with_settings(
         reader_, scale.empty() ? without_scales(root_) : at_scale(reader_, root_, *root_.find("scales")->find(scale)),
@@ -139,7 +141,7 @@ Experiment parse_experiment(const std::string& text, const std::string& file, co
   const std::string chosen = parser.choose(scale);
   Experiment made = parser.parse(chosen, options.reported == nullptr);
   made.text = text;
-  // What is wrong at another scale is wrong in the file; only this machine need not be large enough for it.
+  // Errors at other scales are errors of the file too. Only this machine need not be large enough for them.
   for (const std::string& other : parser.scales()) {
     if (other != chosen && options.reported == nullptr) (void)parser.parse(other, false);
   }

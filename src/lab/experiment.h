@@ -1,5 +1,5 @@
-// An experiment: what to train, in which variations, on what cluster, and what to report. Read from a YAML file
-// (docs/experiments.md) at one of its scales and checked as a whole before anything runs: settings against the table of
+// An experiment: the trainings to run, their variations, their clusters, and the report. Read from a YAML file
+// (docs/experiments.md) at one of its scales and checked as a whole before any run: settings against the table of
 // `lockstep train`, fields of tables and plots against the list of fields, clusters against this machine. Errors are
 // UsageErrors "file:line:column: ..." that name the value seen and what is allowed. Plain values; any thread.
 #pragma once
@@ -16,35 +16,35 @@
 
 namespace lockstep::lab {
 
-/// Names with their values as text, in the order of the file.
+/// Names and their values as text, in the order of the file.
 using Values = std::vector<std::pair<std::string, std::string>>;
-/// Empty where the name is not there.
+/// Returns the value of a name; empty if it is absent.
 std::string value_of(const Values& values, std::string_view name);
 
-/// Where the roles of a run are.
+/// The place of a run's roles.
 struct ClusterPlan {
-  std::string emulate;  ///< as --emulate takes it; empty: this machine's processes
-  std::string faults;   ///< as --faults takes it
+  std::string emulate;  ///< text for --emulate; empty: plain processes of this machine
+  std::string faults;   ///< text for --faults
   std::string hosts;    ///< a cluster file for `lockstep launch`; empty: this machine
-  /// Of hosts: the command that reaches them and the program there, where they are not what `launch` takes by itself.
-  /// The training is the same whatever they are.
+  /// The command that reaches the hosts and the program there, if they are not the defaults of `launch`. They do not
+  /// change the training.
   std::string ssh = {};
   std::string program = {};
 };
 
-/// One training to make.
+/// One training.
 struct RunPlan {
-  std::string key;  ///< unique in the experiment, readable, fit for a folder: "lenet-workers=3-mode=sync-r1"
+  std::string key;  ///< unique in the experiment, readable, usable as a folder name: "lenet-workers=3-mode=sync-r1"
   std::string group;
-  std::string label;  ///< of its case; empty without one
-  Values settings;    ///< by the names of the settings table (hyphens), all that the file gives
-  Values varied;      ///< those of `settings` that differ within the group
-  Values tags;        ///< free names of the file: nodes, deploy, ...
+  std::string label;  ///< label of its case; empty without a case
+  Values settings;    ///< all settings in the file, by their names in the settings table (hyphens)
+  Values varied;      ///< the part of `settings` that differs within the group
+  Values tags;        ///< free names from the file: nodes, deploy, ...
   ClusterPlan cluster;
-  int repeat = 1;  ///< from 1
+  int repeat = 1;  ///< number of the repeat, from 1
 };
 
-/// Which runs: each field must have one of its values. An empty filter takes all.
+/// Selects runs: each field must have one of its values. An empty filter selects all.
 struct Filter {
   std::vector<std::string> groups;  ///< empty: all
   std::vector<std::pair<std::string, std::vector<std::string>>> where;
@@ -55,22 +55,22 @@ struct TableSpec {
   std::string title;
   std::string text;
   Filter filter;
-  bool per_worker = false;           ///< a row for each worker, `rows` may name `worker`
+  bool per_worker = false;           ///< one row for each worker; `rows` may name `worker`
   std::vector<std::string> rows;     ///< fields that tell rows apart; repeats are averaged
   std::vector<std::string> columns;  ///< measured fields
-  std::string reported;              ///< a CSV file beside the experiment; empty: none
-  std::vector<std::pair<std::string, std::string>> reported_columns;  ///< field -> column of the file; rows likewise
-  std::vector<std::pair<std::string, std::string>> reported_where;    ///< column of the file -> the only value taken
+  std::string reported;              ///< CSV file beside the experiment; empty: none
+  std::vector<std::pair<std::string, std::string>> reported_columns;  ///< field -> column of the file; for rows too
+  std::vector<std::pair<std::string, std::string>> reported_where;    ///< column of the file -> the only value used
 };
 
 enum class PlotKind : uint8_t {
   curves,    ///< y over steps, epochs or seconds within runs, a band over repeats
   lines,     ///< y (and y2) of runs over a numeric field
-  bars,      ///< y of runs by a field's values
+  bars,      ///< y of runs by the values of a field
   speed_up,  ///< speed-up and efficiency over workers, with the ideal line
   usage,     ///< a column of the monitor over time, per node or role
-  phases,    ///< stacks: where the time of steps went
-  timeline,  ///< from when to when each worker trained, with faults
+  phases,    ///< the time of steps by phase, as stacks
+  timeline,  ///< when each worker trained, with faults
 };
 
 struct PlotSpec {
@@ -80,15 +80,15 @@ struct PlotSpec {
   PlotKind kind = PlotKind::lines;
   Filter filter;
   std::string x;                    ///< curves: step, epoch or seconds; lines and bars: a field
-  std::vector<std::string> y;       ///< curves: loss, accuracy, train_loss; usage: monitor columns; else fields
+  std::vector<std::string> y;       ///< curves: loss, accuracy, train_loss; usage: monitor columns; others: fields
   std::vector<std::string> y2;      ///< on a second axis (lines)
   std::vector<std::string> series;  ///< fields that tell series apart
-  std::vector<std::string> facets;  ///< fields: a plot for each combination of their values
+  std::vector<std::string> facets;  ///< fields; one plot for each combination of their values
   bool per_worker = false;          ///< curves, bars, usage: a series for each worker, else merged
-  std::vector<std::string> roles;   ///< usage: only of these ("worker:0", "ps:0"); empty: all
+  std::vector<std::string> roles;   ///< usage: only these roles ("worker:0", "ps:0"); empty: all
   bool log_x = false;
   bool log_y = false;
-  std::string reported;  ///< as in TableSpec: reported figures as dashed series (lines, bars)
+  std::string reported;  ///< as in TableSpec; drawn as dashed series (lines, bars)
   std::vector<std::pair<std::string, std::string>> reported_columns;
   std::vector<std::pair<std::string, std::string>> reported_where;
 };
@@ -98,9 +98,9 @@ enum class TestKind : uint8_t {
   trend,    ///< field over `over` within each `by`: grows, falls, flat, saturates (growth that slows to below `within`)
   ratio,    ///< field in `first` over field in `second`, matched by `by`: at_least, at_most
   value,    ///< field in `first`: at_least, at_most
-  spread,   ///< of a worker's field within a run of `first`, (max - min) / max: together (at most within), apart
+  spread,   ///< a worker's field within each run of `first`, (max - min) / max: together (at most within), apart
   most,     ///< the value of `over` with the largest mean of field, within each `by`, is `is`
-  least,    ///< likewise the smallest
+  least,    ///< the same for the smallest mean
 };
 
 struct FindingTest {
@@ -114,14 +114,14 @@ struct FindingTest {
   std::optional<double> at_least;
   std::optional<double> at_most;
   double within = 0.05;  ///< relative difference that counts as none
-  int line = 0;          ///< in the file
+  int line = 0;          ///< line in the file
 };
 
 struct FindingSpec {
   std::string name;
-  std::string says;  ///< what the study found, a sentence
+  std::string says;  ///< the study's finding, as a sentence
   std::vector<FindingTest> tests;
-  std::vector<std::string> explain;  ///< fields whose measured values say why
+  std::vector<std::string> explain;  ///< fields whose measured values explain the finding
 };
 
 struct ReportSpec {
@@ -133,39 +133,39 @@ struct ReportSpec {
 struct Group {
   std::string name;
   std::string title;
-  std::vector<RunPlan> runs;  ///< all repeats of a variation follow each other
-  int warm_up = 1;            ///< short trainings that are thrown away before the first run
+  std::vector<RunPlan> runs;  ///< the repeats of a variation follow each other
+  int warm_up = 1;            ///< short trainings before the first run; their results are discarded
 };
 
 struct Experiment {
   std::string name;
   std::string title;
   std::string about;
-  std::string scale;  ///< "quick", "full" or another of the file's; empty: it has none
-  std::string file;   ///< its path
-  std::string text;   ///< of the file
-  Values reported;    ///< texts of the CSV files that the report names, by the names in the file
+  std::string scale;  ///< "quick", "full" or another scale of the file; empty: it has none
+  std::string file;   ///< path of the file
+  std::string text;   ///< text of the file
+  Values reported;    ///< texts of the CSV files for the report, by the names in the file
   std::vector<Group> groups;
   ReportSpec report;
 
   [[nodiscard]] size_t runs() const;
 };
 
-/// What the caller wants otherwise than the file.
+/// The caller's changes to the file.
 struct Overrides {
-  Values settings = {};  ///< of all runs; none that the file varies
-  bool local = false;    ///< processes of this machine instead of emulated nodes and hosts
+  Values settings = {};  ///< settings of all runs; the file must not vary them
+  bool local = false;    ///< use processes of this machine instead of emulated nodes and hosts
 };
 
 struct ParseOptions {
-  std::span<const nn::ModelDef> models = {};  ///< besides the zoo's and files; borrowed
-  /// Of an experiment that was checked before and kept: its reported texts. Neither other files nor this machine are
-  /// looked at then. Borrowed.
+  std::span<const nn::ModelDef> models = {};  ///< known besides the zoo's and files; borrowed
+  /// The stored CSV texts of an experiment that was checked earlier. If given, neither other files nor this machine are
+  /// examined. Borrowed.
   const Values* reported = nullptr;
   Overrides overrides = {};
 };
 
-/// `scale` "" takes the file's first one, where it has any. All scales are checked.
+/// An empty `scale` selects the file's first scale, if it has any. All scales are checked.
 Experiment load_experiment(const std::string& path, const std::string& scale, const ParseOptions& options = {});
 Experiment parse_experiment(const std::string& text, const std::string& file, const std::string& scale,
                             const ParseOptions& options = {});

@@ -1,5 +1,5 @@
-// The fields that tables, plots and findings may name: what was set (settings, tags, label, group, repeat) and what was
-// measured (this list). One visible table, which also makes the part of docs/experiments.md. Constant; any thread.
+// The fields that tables, plots and findings may name: given values (settings, tags, label, group, repeat) and measured
+// values (this list). The table also generates the field list in docs/experiments.md. Constant; any thread.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@ struct FieldDef {
   std::string_view name;   ///< "epoch_seconds"
   std::string_view title;  ///< "time of an epoch"
   Unit unit = Unit::none;
-  bool of_worker = false;  ///< measured for each role that trains, too
+  bool of_worker = false;  ///< measured for each training role, too
   std::string_view help;
 };
 
 const std::vector<FieldDef>& fields();
-/// nullptr where it is no measured field.
+/// Returns nullptr if it is not a measured field.
 const FieldDef* find_field(std::string_view name);
 /// " (did you mean 'x'?)" or empty.
 std::string field_hint(std::string_view name);
@@ -38,7 +38,7 @@ struct RunMeasured {
   std::vector<RoleMeasured> roles;
 };
 
-/// All fields of a run that ended; those that are not known are absent.
+/// Measures all fields of a run that ended; unknown ones are absent.
 RunMeasured measure(const records::RunRecord& run);
 
 }  // namespace lockstep::lab

@@ -1,4 +1,4 @@
-// Findings of an experiment file, and the files with reported figures.
+// Reads the findings of an experiment file, and the files with reported figures.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ constexpr uint64_t kLargestReported = uint64_t{1} << 20;
 struct KindRule {
   std::string_view name;
   TestKind kind;
-  Names keys;  ///< besides the kind's own, group, where and by
-  Names is;    ///< what `is` may say; empty: any value
+  Names keys;  ///< keys besides those of the kind itself, group, where and by
+  Names is;    ///< values allowed for `is`; empty: any value
 };
 
 const std::vector<KindRule>& rules() {
@@ -58,12 +58,12 @@ FindingTest ReportReader::test(const YamlNode& node) {
   for (const KindRule& each : rules()) {
     kinds.emplace_back(each.name);
     if (node.find(each.name) == nullptr) continue;
-    if (rule != nullptr) reader_.fail(node, fmt::format("a test is {} or {}, not both", rule->name, each.name));
+    if (rule != nullptr) reader_.fail(node, fmt::format("a test is either {} or {}, not both", rule->name, each.name));
     rule = &each;
   }
   if (rule == nullptr) {
     const std::string seen = node.keys.empty() ? "" : base::shown(node.keys.front().text);
-    reader_.fail(node, "a test needs its kind with a field, as `compare: seconds`" + base::hint(seen, kinds));
+    reader_.fail(node, "a test needs a kind with a field, such as `compare: seconds`" + base::hint(seen, kinds));
   }
   Names allowed{std::string(rule->name), "group", "where", "by"};
   allowed.insert(allowed.end(), rule->keys.begin(), rule->keys.end());
@@ -116,7 +116,7 @@ FindingSpec ReportReader::finding(const YamlNode& node) {
   reader_.check_map(node, "a finding", {"name", "says", "tests", "explain"});
   FindingSpec made;
   made.says = reader_.text_of(node, "says");
-  if (made.says.empty()) reader_.fail(node, "a finding needs `says`: what was found, a sentence");
+  if (made.says.empty()) reader_.fail(node, "a finding needs `says`: a sentence with the study's finding");
   const YamlNode* tests = Reader::find(node, "tests");
   if (tests == nullptr) reader_.fail(node, "a finding needs tests");
   for (const YamlNode& each : reader_.list(*tests, "tests")) made.tests.push_back(test(each));
@@ -154,7 +154,7 @@ Names ReportedFiles::columns(const YamlNode& at) {
     if (header.empty()) {
       header = cells;
     } else if (cells.size() != header.size()) {
-      reader_.fail(at, fmt::format("reported: {}:{}: has {} cells and the first line {}", at.text, line_number,
+      reader_.fail(at, fmt::format("reported: {}:{}: has {} cells, but the first line has {}", at.text, line_number,
                                    cells.size(), header.size()));
     }
   }

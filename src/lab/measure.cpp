@@ -1,4 +1,4 @@
-// What a run measured, field by field. A field that cannot be known is left out.
+// Measures a run, field by field. Unknown fields are left out.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -25,10 +25,10 @@ double get(const Measured& values, std::string_view name) {
   return found == values.end() ? kUnknown : found->second;
 }
 
-/// NaN where the divisor is 0.
+/// Divides; NaN if the divisor is 0.
 double over(double a, double b) { return b > 0 ? a / b : kUnknown; }
 
-/// Do the nodes have interfaces of their own, so that these count what goes between roles?
+/// Returns whether nodes have interfaces of their own, which count the traffic between roles.
 bool has_nodes(const RunRecord& run) {
   if (!run.nodes.empty()) return true;
   std::set<std::string> hosts;
@@ -37,7 +37,7 @@ bool has_nodes(const RunRecord& run) {
   return hosts.size() > 1;
 }
 
-/// Mean bend of a curve, by its mean: 0 for a straight line.
+/// Returns the mean bend of a curve relative to its mean: 0 for a straight line.
 double roughness(const std::vector<double>& curve) {
   if (curve.size() < kLeastPoints) return kUnknown;
   double bends = 0;
@@ -50,13 +50,13 @@ double loss_roughness(const records::CsvTable& evals, const records::CsvTable& s
   return roughness(evaluated.size() >= kLeastPoints ? evaluated : records::known_of(steps.column("loss")));
 }
 
-/// How long the role was looked at.
+/// Returns the time for which the role was monitored.
 double watched_seconds(const RoleRecord& role, const RunRecord& run) {
   const double seconds = role.monitor.last("seconds");
   return known(seconds) ? seconds : run.seconds();
 }
 
-/// The mean of a column while the run trained. Servers are there before and are looked at from then on.
+/// Returns the mean of a column while the run trained. Servers are monitored from before that time.
 double mean_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
   const double begin = role.trains() ? 0 : watched_seconds(role, run) - run.seconds();
   const std::span<const double> times = role.monitor.column("seconds");
@@ -75,7 +75,7 @@ double max_of(const RoleRecord& role, std::string_view column) {
   return known(most) ? most : role.resource(column).max;
 }
 
-/// All that a rate of a role came to.
+/// Returns the total that a rate of a role amounts to.
 double total_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
   return role.resource(column).mean * watched_seconds(role, run);
 }
@@ -177,7 +177,7 @@ void measure_servers(const RunRecord& run, Measured& values) {
   if (!all.empty()) put(values, "ps_received_over_sent", over(received, sent));
 }
 
-/// Bytes that all roles receive, each once: by node of its interfaces, or what roles say to each other.
+/// Returns the bytes that all roles receive, each byte once: by node of its interfaces, or between roles.
 double received_by_all(const RunRecord& run) {
   const bool nodes = has_nodes(run);
   std::map<std::string, double> by_place;
@@ -204,7 +204,7 @@ void measure_whole(const RunRecord& run, Measured& values) {
   put(values, "step_seconds", run.seconds_per_step());
   put(values, "steps", run.steps());
   put(values, "epochs", run.summary().number("epochs"));
-  // Where another rule than this ends the training the last epoch is a part of one.
+  // If another rule ended the training, the last epoch is incomplete.
   if (reason == "epochs" || reason == "data ran out") {
     put(values, "epoch_seconds", over(training, run.summary().number("epochs")));
   }
@@ -217,7 +217,7 @@ void measure_whole(const RunRecord& run, Measured& values) {
   }
 }
 
-/// Means over those that train, or other sums of their values.
+/// Merges the trainers' values: means, or sums where that fits the field.
 void merge_trainers(const std::vector<RoleMeasured>& roles, Measured& values) {
   std::map<std::string, std::vector<double>> all;
   for (const RoleMeasured& role : roles) {

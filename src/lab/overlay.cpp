@@ -37,7 +37,7 @@ void lay_over(YamlNode& below, const YamlNode& above) {
   }
 }
 
-/// A list of maps with names, changed by a map from names to what changes; a list takes its place.
+/// Lays a map from names to changes over a list of named maps; a list replaces the list.
 void lay_over_named(const Reader& reader, std::string_view what, YamlNode& below, const YamlNode& above) {
   if (above.is(Kind::null)) return;
   if (!above.is(Kind::map)) {
@@ -55,7 +55,7 @@ void lay_over_named(const Reader& reader, std::string_view what, YamlNode& below
     const auto found = std::find(names.begin(), names.end(), above.keys[i].text);
     if (below.kind != Kind::list || found == names.end() || found->empty()) {
       const std::string shown = base::shown(above.keys[i].text);
-      reader.fail(above.keys[i], fmt::format("there is no '{}' among {} of the file{}", shown, what,
+      reader.fail(above.keys[i], fmt::format("the file has no '{}' among its {}{}", shown, what,
                                              names.empty() ? "" : base::hint(shown, names)));
     }
     const auto at = static_cast<size_t>(found - names.begin());

@@ -21,7 +21,7 @@ YamlNode scalar(const std::string& text) {
 
 bool names(const YamlNode& key, const settings::SettingDef& def) { return settings::find_setting(key.text) == &def; }
 
-/// The item of a map whose key is this setting, however it is spelt; nullptr without one.
+/// Returns the item of a map whose key is this setting, in any spelling; nullptr if there is none.
 YamlNode* find(YamlNode* map, const settings::SettingDef& def) {
   if (map == nullptr || !map->is(Kind::map)) return nullptr;
   for (size_t i = 0; i < map->keys.size(); ++i) {
@@ -37,7 +37,7 @@ YamlNode* part(YamlNode& map, std::string_view key) {
   return nullptr;
 }
 
-/// The file itself, which may hold a grid of its own, and its groups.
+/// Returns the levels of the file: the file itself, which may hold a grid, and its groups.
 std::vector<YamlNode*> levels(YamlNode& file) {
   std::vector<YamlNode*> result{&file};
   YamlNode* groups = part(file, "groups");
@@ -47,7 +47,7 @@ std::vector<YamlNode*> levels(YamlNode& file) {
 }
 
 [[noreturn]] void refuse(const Reader& reader, const std::string& name, const YamlNode& at) {
-  throw UsageError(fmt::format("--set {}: {} varies it; change the file, or take some of its runs with --only", name,
+  throw UsageError(fmt::format("--set {}: {} varies it; change the file, or choose some of its runs with --only", name,
                                reader.place(at)));
 }
 
@@ -60,7 +60,7 @@ void refuse_varied(const Reader& reader, YamlNode& level, const settings::Settin
   }
 }
 
-/// `base` of the file, which is made where there is none.
+/// Returns `base` of the file; creates it if missing.
 YamlNode& base_of(YamlNode& file) {
   YamlNode* base = part(file, "base");
   if (base != nullptr && base->is(Kind::map)) return *base;
@@ -75,7 +75,7 @@ void put(YamlNode& map, const std::string& key, const std::string& value) {
   map.items.push_back(scalar(value));
 }
 
-/// An option of the model, "options.pool", which files also give as `options: {pool: avg}`.
+/// Sets an option of the model, "options.pool", which files also write as `options: {pool: avg}`.
 void set_option(const Reader& reader, YamlNode& file, const std::string& name, const std::string& value) {
   const auto refuse_in = [&](YamlNode* map) {
     if (map == nullptr || !map->is(Kind::map)) return;

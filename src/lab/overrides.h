@@ -1,5 +1,4 @@
-// Settings for all runs, which the caller of an experiment wants otherwise than its file says. Free functions; any
-// thread.
+// Replaces settings of all runs of an experiment file by the caller's. Free functions; any thread.
 #pragma once
 
 #include "lab/experiment.h"
@@ -7,8 +6,8 @@
 
 namespace lockstep::lab {
 
-/// The file with them. Throws UsageError for what is no setting, a value it cannot have, and settings that the file
-/// varies.
+/// Returns the changed file. Throws UsageError for unknown settings, values that are not allowed, and settings that the
+/// file varies.
 YamlNode with_settings(const Reader& reader, const YamlNode& file, const Values& settings);
 
 }  // namespace lockstep::lab

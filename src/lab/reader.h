@@ -1,5 +1,5 @@
-// What the readers of an experiment file share: values of a YAML tree as the types they must have. Everything that does
-// not fit is a UsageError at its place. A Reader is a plain value; any thread.
+// Reads values of an experiment file's YAML tree in the types they must have. Anything that does not fit is a
+// UsageError at its place. A Reader is a plain value; any thread.
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@ class Reader {
   [[nodiscard]] std::string place(const YamlNode& node) const { return base::place(file_, node); }
   [[noreturn]] void fail(const YamlNode& node, const std::string& message) const { base::reject(file_, node, message); }
 
-  /// A map whose keys are all among `allowed`. `what` names it: "a table".
+  /// Checks that it is a map whose keys are all in `allowed`. `what` names it: "a table".
   void check_map(const YamlNode& node, std::string_view what, const Names& allowed) const;
   void check_map(const YamlNode& node, std::string_view what) const;
-  /// The value of a key; nullptr where it is not there, says nothing or says `off`.
+  /// Returns the value of a key; nullptr if it is absent, empty or `off`.
   static const YamlNode* find(const YamlNode& map, std::string_view key);
 
   /// `what` names the value: "title".
@@ -34,10 +34,10 @@ class Reader {
   [[nodiscard]] bool flag_of(const YamlNode& map, std::string_view key) const;
   [[nodiscard]] int whole(const YamlNode& node, std::string_view what, int least, int most) const;
   [[nodiscard]] double number(const YamlNode& node, std::string_view what) const;
-  /// One value, or a list of them that is not empty; never a map.
+  /// Returns one value, or the values of a list that is not empty; never a map.
   [[nodiscard]] std::vector<const YamlNode*> one_or_more(const YamlNode& node, std::string_view what) const;
   [[nodiscard]] const std::vector<YamlNode>& list(const YamlNode& node, std::string_view what) const;
-  /// Letters, digits, hyphens and underscores.
+  /// Accepts letters, digits, hyphens and underscores.
   [[nodiscard]] std::string simple_name(const YamlNode& node, std::string_view what) const;
 
  private:

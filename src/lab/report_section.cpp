@@ -37,7 +37,8 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Columns of monitor.csv that every machine has, and interfaces and GPUs by how they are named.
+/// Returns whether monitor.csv has such a column: the columns of every machine, and those of interfaces and GPUs by the
+/// form of their names.
 bool is_monitor_column(const std::string& name) {
   const auto fixed = observe::fixed_columns();
   if (std::find(fixed.begin(), fixed.end(), name) != fixed.end()) return true;
@@ -79,7 +80,7 @@ std::string ReportReader::field(const YamlNode& node, Wanted wanted, bool per_wo
   if (!fits) {
     const std::string shown = base::shown(name);
     const std::string what = wanted == Wanted::measured ? "measured field" : "field";
-    reader_.fail(node, fmt::format("there is no {} '{}'{}", what, shown, hint(shown, wanted, per_worker)));
+    reader_.fail(node, fmt::format("unknown {} '{}'{}", what, shown, hint(shown, wanted, per_worker)));
   }
   const settings::SettingDef* def = settings::find_setting(name);
   return def != nullptr && !measured ? settings::yaml_key(*def) : name;
@@ -91,7 +92,7 @@ Names ReportReader::fields(const YamlNode& map, const char* key, Wanted wanted, 
   if (node == nullptr) return names;
   for (const YamlNode* item : reader_.one_or_more(*node, key)) {
     std::string name = field(*item, wanted, per_worker);
-    if (contains(names, name)) reader_.fail(*item, fmt::format("{}: '{}' is there twice", key, name));
+    if (contains(names, name)) reader_.fail(*item, fmt::format("{}: '{}' appears twice", key, name));
     names.push_back(std::move(name));
   }
   return names;
@@ -132,7 +133,7 @@ Filter ReportReader::filter(const YamlNode& node) const {
     for (const YamlNode* item : reader_.one_or_more(*group, "group")) {
       if (!contains(vocabulary_.groups, item->text)) {
         const std::string shown = base::shown(item->text);
-        reader_.fail(*item, fmt::format("there is no group '{}'{}", shown, base::hint(shown, vocabulary_.groups)));
+        reader_.fail(*item, fmt::format("unknown group '{}'{}", shown, base::hint(shown, vocabulary_.groups)));
       }
       result.groups.push_back(item->text);
     }
@@ -149,7 +150,7 @@ std::string ReportReader::unique_name(const YamlNode& node, const char* what, st
     reader_.fail(
         *name, fmt::format("name: '{}' is not allowed; it takes 1 to {} characters", base::shown(text), kLongestName));
   }
-  if (!taken.insert(text).second) reader_.fail(*name, fmt::format("'{}' is the name of two entries", text));
+  if (!taken.insert(text).second) reader_.fail(*name, fmt::format("two entries are named '{}'", text));
   return text;
 }
 
@@ -179,7 +180,7 @@ void ReportReader::plot_values(const YamlNode& node, PlotSpec& plot) {
     const std::string text = reader_.text(*x, "x");
     const bool within = text == "step" || text == "epoch" || text == "seconds";
     if (curves && !within) {
-      reader_.fail(*x, fmt::format("x: '{}' is not allowed; curves go over step, epoch or seconds", base::shown(text)));
+      reader_.fail(*x, fmt::format("x: '{}' is not allowed; curves take step, epoch or seconds", base::shown(text)));
     }
     plot.x = curves || usage ? text : field(*x, Wanted::any, plot.per_worker);
   } else if (curves) {
@@ -194,9 +195,9 @@ void ReportReader::plot_values(const YamlNode& node, PlotSpec& plot) {
     const bool fits = curves ? item->text == "loss" || item->text == "accuracy" || item->text == "train_loss"
                              : is_monitor_column(item->text);
     if (!fits) {
-      reader_.fail(*item, fmt::format("y: there is no '{}'; it takes {}", base::shown(item->text),
+      reader_.fail(*item, fmt::format("y: '{}' is not allowed; it takes {}", base::shown(item->text),
                                       curves ? "loss, accuracy or train_loss"
-                                             : "a column of monitor.csv (docs/monitor.md), as cpu_percent"));
+                                             : "a column of monitor.csv (docs/monitor.md), such as cpu_percent"));
     }
     plot.y.push_back(item->text);
   }
@@ -217,7 +218,7 @@ PlotSpec ReportReader::plot(const YamlNode& node) {
   const auto found = std::find(kinds.begin(), kinds.end(), reader_.text(*kind, "kind"));
   if (found == kinds.end()) {
     const std::string shown = base::shown(kind->text);
-    reader_.fail(*kind, fmt::format("kind: '{}' is not one{}", shown, base::hint(shown, kinds)));
+    reader_.fail(*kind, fmt::format("kind: '{}' is not a kind of plot{}", shown, base::hint(shown, kinds)));
   }
   made.kind = kPlotKinds[static_cast<size_t>(found - kinds.begin())].second;
   made.per_worker = per_worker(node);
@@ -245,7 +246,8 @@ void ReportReader::reported(const YamlNode& node, std::string& file, Pairs& colu
   const YamlNode* at = Reader::find(node, "reported");
   if (at == nullptr) {
     for (const char* key : {"reported_columns", "reported_where"}) {
-      if (const YamlNode* lone = Reader::find(node, key)) reader_.fail(*lone, fmt::format("{} needs reported", key));
+      if (const YamlNode* lone = Reader::find(node, key))
+        reader_.fail(*lone, fmt::format("{} is only allowed with `reported`", key));
     }
     return;
   }

@@ -1,4 +1,4 @@
-// The report's part of an experiment file: tables, plots and findings, each field checked against those there are.
+// Reads the report part of an experiment file: tables, plots and findings. Checks each field against the known ones.
 // Internal to the room; any thread.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace lockstep::lab {
 
-/// What entries of the report may name.
+/// The names that entries of the report may use.
 struct Vocabulary {
   Names tags;
-  Names groups;  ///< also those that a scale leaves out
+  Names groups;  ///< also groups that a scale leaves out
 };
 
-/// The CSV files with reported figures: read once, from beside the experiment or from what was kept.
+/// The CSV files with reported figures: read once, from beside the experiment or from stored texts.
 class ReportedFiles {
  public:
   ReportedFiles(const Reader& reader, const Values* kept) : reader_(reader), kept_(kept) {}
 
-  /// The names in its first line. Fails at the place where it is missing or no table.
+  /// Returns the names in its first line. Fails at the place if the file is missing or not a table.
   Names columns(const YamlNode& at);
   [[nodiscard]] const Values& texts() const { return texts_; }
 
@@ -39,7 +39,7 @@ class ReportReader {
   ReportReader(const Reader& reader, const Vocabulary& vocabulary, ReportedFiles& reported)
       : reader_(reader), vocabulary_(vocabulary), reported_(reported) {}
 
-  /// nullptr: an empty one.
+  /// nullptr stands for an empty report.
   ReportSpec read(const YamlNode* report);
 
  private:
@@ -54,7 +54,7 @@ class ReportReader {
   void test_values(const YamlNode& node, FindingTest& test);
 
   std::string unique_name(const YamlNode& node, const char* what, std::set<std::string>& taken);
-  /// The field's name as results know it: settings with underscores.
+  /// Returns the field's name as used in results: settings with underscores.
   [[nodiscard]] std::string field(const YamlNode& node, Wanted wanted, bool per_worker = false) const;
   [[nodiscard]] Names fields(const YamlNode& map, const char* key, Wanted wanted, bool per_worker = false) const;
   [[nodiscard]] bool is_set_field(const std::string& name, bool per_worker) const;
@@ -62,7 +62,7 @@ class ReportReader {
   [[nodiscard]] bool per_worker(const YamlNode& node) const;
   [[nodiscard]] Filter filter(const YamlNode& node) const;
   void add_where(const YamlNode& map, const char* key, Filter& filter) const;
-  /// `used`: fields that columns of the same name stand for.
+  /// `used` are fields that columns of the same name stand for.
   void reported(const YamlNode& node, std::string& file, Pairs& columns, Pairs& where, const Names& used,
                 bool per_worker);
 

@@ -22,10 +22,10 @@ double as_number(std::string_view text) {
 }
 
 bool same(const std::string& a, const std::string& b) {
-  return a == b || as_number(a) == as_number(b);  // NaN is never the same
+  return a == b || as_number(a) == as_number(b);  // NaN never equals anything
 }
 
-/// On hosts the cluster file says how many there are: those that the run had; empty where none is known.
+/// Returns the number of roles on hosts, which the cluster file decides: the roles that the run had; empty if unknown.
 std::string roles_text(const RunResult& run, std::string_view field) {
   const auto& roles = run.measured.roles;
   if (roles.empty()) return "";
@@ -36,7 +36,7 @@ std::string roles_text(const RunResult& run, std::string_view field) {
   return std::to_string(count);
 }
 
-/// A setting that the file does not give has its default.
+/// Returns the given value of a setting, or its default.
 std::string text_or_default(const RunResult& run, const std::string& field) {
   std::string text = run.text(field);
   if (!text.empty() || value_of(run.plan.tags, field) != "") return text;

@@ -1,5 +1,5 @@
-// What an experiment has brought so far: its runs with what was set and what was measured. Read from the lab's database
-// (database.h); the series of a run (steps, evaluations, monitor) stay in its folder, for records::read_run. Plain
+// The results of an experiment so far: its runs with their settings and measured values. Read from the lab's database
+// (database.h). The series of a run (steps, evaluations, monitor) stay in its folder, for records::read_run. Plain
 // values; any thread.
 #pragma once
 
@@ -19,21 +19,21 @@ struct RunResult {
   RunPlan plan;
   RunState state = RunState::planned;
   std::string reason;  ///< why it failed; one line
-  std::string folder;  ///< of the run; may be gone
+  std::string folder;  ///< folder of the run; may be gone
   double started = 0;  ///< seconds since 1970; 0: never
   double ended = 0;
   RunMeasured measured;
 
-  /// As text: a setting, a tag, "label", "group" or "repeat"; what is none of them, or not set, is empty.
+  /// Returns a setting, a tag, "label", "group" or "repeat" as text; empty for other names or without a value.
   [[nodiscard]] std::string text(std::string_view field) const;
-  /// Measured, or what was set as a number; NaN where it is neither.
+  /// Returns a measured value, or a setting as a number; NaN if it is neither.
   [[nodiscard]] double number(std::string_view field) const;
 };
 
-/// Whether a run passes; values are compared as numbers where both are.
+/// Returns whether the filter selects a run; values are compared as numbers if both are numbers.
 bool passes(const RunResult& run, const Filter& filter);
 
-/// Where it was measured.
+/// The machine and program of the measurements.
 struct Environment {
   std::string program;  ///< lockstep and its version
   std::string host;
@@ -45,18 +45,18 @@ struct Environment {
 };
 
 struct Results {
-  Experiment experiment;        ///< as it was run
-  std::string folder;           ///< of the experiment: report, logs, runs
+  Experiment experiment;        ///< the experiment as it was run
+  std::string folder;           ///< folder of the experiment, with report, logs and runs
   std::vector<RunResult> runs;  ///< in the order of the plan
   Environment environment;
   double started = 0;
-  double ended = 0;     ///< of the last run that ended
-  std::string command;  ///< how to run it again
+  double ended = 0;     ///< end of the last run that ended
+  std::string command;  ///< command that runs it again
 };
 
-/// What the run printed; empty where it was never started.
+/// Returns the log file of the run's output; empty if it was never started.
 std::string log_of(const Results& results, const RunResult& run);
-/// How often its roles were started again; the setting of this name is how often they may be.
+/// Returns how often its roles were restarted. The setting of the same name limits that number.
 int restarts(const RunResult& run);
 
 }  // namespace lockstep::lab

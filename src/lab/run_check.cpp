@@ -22,7 +22,7 @@ namespace {
 
 bool has_cluster(const settings::Settings& settings) { return settings.workers > 0 || !settings.layout.empty(); }
 
-/// The cluster as a launcher on this machine would make it, with addresses that nobody listens at.
+/// Returns the cluster that a launcher on this machine would make, with unused addresses.
 cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
   const bool all_reduce = settings.strategy == settings::Strategy::all_reduce;
   if (all_reduce && !value_of(plan.settings, "ps").empty()) {
@@ -44,13 +44,13 @@ cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
   if (const auto problem = cluster::find_problem(spec)) throw UsageError(problem->text);
   const auto members = static_cast<int64_t>(spec.members().size());
   if (!settings.layout.empty() && settings.workers != 0 && settings.workers != members) {
-    throw UsageError(fmt::format("workers: {} and the layout '{}' with {} do not fit; leave one out", settings.workers,
+    throw UsageError(fmt::format("workers: {} does not fit the layout '{}' with {}; leave one out", settings.workers,
                                  settings.layout, members));
   }
   return spec;
 }
 
-/// One process has no use for what only a cluster heeds.
+/// Refuses cluster settings for a single process.
 void check_alone(const RunPlan& plan, const settings::Settings& settings) {
   constexpr std::array<std::string_view, 12> kOfOne{"workers",      "restarts",   "insecure", "replicas",
                                                     "strategy",     "collective", "wire",     "bucket-mb",
@@ -62,14 +62,14 @@ void check_alone(const RunPlan& plan, const settings::Settings& settings) {
     if (settings::value_text(settings, *def) == settings::value_text(defaults, *def)) continue;
     const bool of_one = std::find(kOfOne.begin(), kOfOne.end(), name) != kOfOne.end();
     if (of_one && (settings.replicas > 1 || name == "insecure" || name == "restarts" || name == "replicas")) continue;
-    throw UsageError(fmt::format("{}: {} is of a cluster: it needs workers or a layout", name, text));
+    throw UsageError(fmt::format("{}: {} applies only to clusters; add workers or a layout", name, text));
   }
 }
 
 void check_hosts(const RunPlan& plan) {
   for (const auto& [name, text] : plan.settings) {
     if (!is_place(name)) continue;
-    throw UsageError(fmt::format("{}: the cluster file says who runs where; leave it out", name));
+    throw UsageError(fmt::format("{}: the cluster file already assigns the roles to hosts; leave it out", name));
   }
 }
 
@@ -94,7 +94,7 @@ void check_emulation(const RunPlan& plan, size_t nodes, bool machine) {
   if (machine) emulate::check_fits(specs, base::available_cores(), base::machine_memory());
 }
 
-/// Throws UsageError; `place` is then where that part of the cluster is given, if it is.
+/// Throws UsageError; `place` is then the place of that part of the cluster in the file, if given.
 void check_cluster(const Variation& variation, const settings::Settings& settings, bool machine,
                    const YamlNode*& place) {
   const RunPlan& plan = variation.plan;
@@ -106,7 +106,7 @@ void check_cluster(const Variation& variation, const settings::Settings& setting
   if (!plan.cluster.hosts.empty()) {
     check_hosts(plan);
     at(variation.cluster.faults, [&] {
-      if (!plan.cluster.faults.empty()) throw UsageError("faults: not on hosts");
+      if (!plan.cluster.faults.empty()) throw UsageError("faults: not allowed with hosts");
     });
     if (!machine) return;
     at(variation.cluster.hosts,
@@ -178,7 +178,7 @@ void check_run(const Reader& reader, const Variation& variation, std::span<const
     reader.fail(at, fmt::format("run {}: {}", plan.key, error.what()));
   };
   const std::string model = value_of(plan.settings, "model");
-  if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: no model; give one in `base`", plan.key));
+  if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: has no model; give one in `base`", plan.key));
   try {
     (void)settings::ModelCatalog(models).find(model);
   } catch (const Error& error) {

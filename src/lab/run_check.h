@@ -1,4 +1,4 @@
-// Whether `lockstep train` (or `launch`) would take a run as it is planned: its settings together, its model, its
+// Checks whether `lockstep train` (or `launch`) would accept a planned run: its settings together, its model, its
 // cluster and this machine. Internal to the room; any thread.
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace lockstep::lab {
 
-/// All settings of a run, resolved. Throws UsageError.
+/// Returns all settings of a run, resolved. Throws UsageError.
 settings::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models);
-/// Whether hosts have it from their cluster file instead.
+/// Returns whether a run on hosts takes the setting from its cluster file instead.
 bool is_place(std::string_view setting);
-/// Machines of a run on an emulated cluster, at least 1. Throws UsageError for a layout that is none.
+/// Returns the machines of a run on an emulated cluster, at least 1. Throws UsageError for an invalid layout.
 size_t nodes_of(const settings::Settings& settings);
-/// The nodes of the emulated cluster with most cores among these runs, and with as much memory as any; none where no
-/// run has one.
+/// Returns the nodes of the emulated cluster with the most cores among these runs, with the largest memory of any; none
+/// if no run is emulated.
 std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>& plans,
                                                std::span<const nn::ModelDef> models);
-/// Throws UsageError at the run's place. `machine`: also what this machine has and which files are there.
+/// Throws UsageError at the run's place. `machine`: also checks this machine and the files that the run names.
 void check_run(const Reader& reader, const Variation& variation, std::span<const nn::ModelDef> models, bool machine);
 
 }  // namespace lockstep::lab

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kLongestValue = 40;
 constexpr size_t kLongestKey = 160;
 
-/// Letters, digits and . = + - _ stay; the rest becomes '_'.
+/// Keeps letters, digits and . = + - _ and replaces the rest by '_'.
 std::string fit_for_folder(std::string_view text) {
   std::string result;
   for (const char c : text.substr(0, kLongestValue)) {
@@ -24,7 +24,7 @@ std::string fit_for_folder(std::string_view text) {
   return result;
 }
 
-/// With what the cluster is, as if that were settings.
+/// Returns the settings and the cluster's properties, as if those were settings.
 Values all_of(const RunPlan& plan) {
   Values all = plan.settings;
   all.emplace_back("emulate", plan.cluster.emulate);
@@ -33,7 +33,7 @@ Values all_of(const RunPlan& plan) {
   return all;
 }
 
-/// In the order of their first appearance.
+/// Returns the names in the order of their first appearance.
 std::vector<std::string> names_that_vary(const std::vector<Values>& all) {
   std::vector<std::string> names;
   for (const Values& values : all) {

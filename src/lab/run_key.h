@@ -1,5 +1,5 @@
-// Names for runs: what varies within a group, and from it a key that is readable and fit for a folder. Internal to the
-// room; any thread.
+// Names runs: finds what varies within a group, and makes from it a key that is readable and usable as a folder name.
+// Internal to the room; any thread.
 #pragma once
 
 #include <vector>

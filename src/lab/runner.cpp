@@ -32,13 +32,13 @@ using Steady = std::chrono::steady_clock;
 using process::Stream;
 
 constexpr int kTickMilliseconds = 200;
-constexpr double kGraceSeconds = 40;  ///< a launcher gives its roles 30
+constexpr double kGraceSeconds = 40;  ///< longer than the 30 s that a launcher gives its roles
 constexpr const char* kProgram = "/proc/self/exe";
-constexpr const char* kNew = ".new";  ///< ends the folder of a run that is made again
+constexpr const char* kNew = ".new";  ///< suffix of the folder of a run that is made again
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
 
-/// Roles of a launcher that was killed may still write for a moment.
+/// Removes a folder. Roles of a killed launcher may still write into it for a moment.
 void remove_folder(const std::string& path) {
   std::error_code error;
   for (int attempt = 0; attempt < 20; ++attempt) {
@@ -51,12 +51,12 @@ void remove_folder(const std::string& path) {
 
 struct Trained {
   std::optional<process::Ending> ending;
-  std::optional<launch::RoleFailure> failure;  ///< what the run itself says of it
-  std::string last_error;                      ///< line on standard error
-  int signal = 0;                              ///< that the lab was asked to end with
+  std::optional<launch::RoleFailure> failure;  ///< failure that the run itself reported
+  std::string last_error;                      ///< last line on standard error
+  int signal = 0;                              ///< signal that asked the lab to end
 };
 
-/// The text of its failure. A program that crashed or is an older one on another host left no fields.
+/// Returns the text of the failure. A crashed program, or an older one on another host, reports no fields.
 std::string why_failed(const Trained& trained) {
   if (trained.ending->signalled) return trained.ending->text();
   if (trained.failure && !trained.failure->text.empty()) return trained.failure->text;
@@ -87,7 +87,7 @@ class Runner {
   int read_signal() const;
   void tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string& text = "",
             const RunMeasured* measured = nullptr) const;
-  /// Those to make, where these are done.
+  /// Returns the runs to make, given those that are finished.
   [[nodiscard]] std::vector<const RunPlan*> to_make(const std::set<std::string>& finished) const;
   [[nodiscard]] std::string log_of(const std::string& run_dir, const char* ending = ".log") const {
     return fmt::format("{}/logs/{}{}", folder_, fs::path(run_dir).filename().string(), ending);
@@ -101,11 +101,11 @@ class Runner {
   std::optional<base::LockFile> lock_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Clock> clock_;
-  std::set<std::string> finished_;    ///< keys of those that were done before
-  std::vector<const RunPlan*> left_;  ///< the one under way first
+  std::set<std::string> finished_;    ///< keys of runs that were done before
+  std::vector<const RunPlan*> left_;  ///< runs left to make; the running one first
   std::optional<emulate::ClaimFile> claim_;
-  Steady::time_point began_;  ///< the one under way
-  double passed_ = 0;         ///< seconds of those that ended here
+  Steady::time_point began_;  ///< start of the running one
+  double passed_ = 0;         ///< seconds of the runs that ended here
   size_t count_ = 0;
   RunnerOutcome outcome_;
 };
@@ -133,7 +133,7 @@ void Runner::tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string
 void Runner::prepare() {
   base::make_directories(folder_ + "/runs");
   base::make_directories(folder_ + "/logs");
-  // Who looks whether a lab is here holds it for an instant.
+  // A process that checks for a running lab holds the lock for an instant.
   for (int attempt = 0; attempt < 10 && !lock_; ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     lock_ = base::LockFile::try_lock(folder_ + "/.lock");
@@ -149,7 +149,7 @@ void Runner::prepare() {
   finish_moves();
 }
 
-/// What a lab that was killed had not come to: the new folder of a run takes its place, what was begun goes.
+/// Completes the moves of a killed lab: a run's new folder takes its place, unfinished folders are removed.
 void Runner::finish_moves() const {
   for (const RunResult& run : database_->results(outcome_.experiment).runs) {
     if (run.state == RunState::done && run.folder.ends_with(kNew)) put_in_place(run.plan.key, run.folder);
@@ -162,7 +162,7 @@ void Runner::finish_moves() const {
   for (const std::string& path : begun) remove_folder(path);
 }
 
-/// The database has the new folder already.
+/// Moves the new folder into place; the database has it already.
 void Runner::put_in_place(const std::string& key, const std::string& fresh) const {
   const std::string folder = fresh.substr(0, fresh.size() - std::string_view(kNew).size());
   std::error_code error;
@@ -196,7 +196,7 @@ void Runner::check_rights() const {
   for (const RunPlan* plan : to_make(finished)) {
     if (plan->cluster.emulate.empty()) continue;
     throw UsageError(
-        fmt::format("{} runs on emulated nodes, which this machine does not allow: {}; start it {}with --local on "
+        fmt::format("{} needs emulated nodes, which this machine does not allow: {}; start it {}with --local on "
                     "processes of this machine",
                     experiment_.name, why, ::geteuid() == 0 ? "" : "with sudo, or "));
   }
@@ -211,7 +211,8 @@ void Runner::choose() {
   outcome_.before = options_.keys.size() - count_;
 }
 
-/// For all runs at once: who came between two of them would leave the next without nodes.
+/// Claims the nodes for all runs at once: another program that took them between two runs would leave the next run
+/// without.
 void Runner::claim_nodes() {
   const std::vector<emulate::NodeSpec> nodes = largest_cluster(left_, options_.models);
   if (!nodes.empty()) claim_.emplace(nodes, emulate::ClaimFile::Cores::leave);
@@ -251,7 +252,7 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
     child.read(Stream::out, out);
     child.read(Stream::err, err);
     if (const int signal = read_signal(); signal != 0) {
-      child.signal(trained.signal == 0 ? SIGINT : SIGKILL);  // who asks twice does not want to wait
+      child.signal(trained.signal == 0 ? SIGINT : SIGKILL);  // a second signal asks for an immediate end
       if (trained.signal == 0) asked = Steady::now();
       trained.signal = signal;
     }
@@ -277,7 +278,7 @@ void Runner::warm_up(const Group& group, const RunPlan& plan) {
   }
 }
 
-/// What came of a training goes to the database. Whether it is done.
+/// Stores the outcome of a training in the database. Returns whether the run is done.
 bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds) {
   std::string reason;
   RunMeasured measured;
@@ -303,7 +304,7 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
   }
   if (again) {
     database_->forget(outcome_.experiment, plan.key);
-    reason += "; its earlier result stays";
+    reason += "; its earlier result is kept";
   } else {
     database_->failed(outcome_.experiment, plan.key, reason);
   }
@@ -313,7 +314,7 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
 }
 
 void Runner::make(const RunPlan& plan) {
-  // A result stays until there is another: one that is made again has a folder beside it.
+  // A result stays until there is a new one: a run that is made again has a second folder.
   const bool again = finished_.contains(plan.key);
   const std::string folder = database_->folder_for(outcome_.experiment, plan.key, folder_ + "/runs/" + plan.key);
   const std::string into = again ? folder + kNew : folder;
@@ -367,7 +368,7 @@ std::vector<std::string> run_words(const RunPlan& plan, const std::string& run_d
                                    bool warm_up) {
   std::vector<std::string> words;
   if (!plan.cluster.hosts.empty()) {
-    words = {"launch", "--remove"};  // nobody would go on with it there
+    words = {"launch", "--remove"};  // no process would resume it there
     if (!plan.cluster.ssh.empty()) words.push_back("--ssh=" + plan.cluster.ssh);
     if (!plan.cluster.program.empty()) words.push_back("--program=" + plan.cluster.program);
     words.insert(words.end(), {plan.cluster.hosts, "--"});

@@ -1,7 +1,6 @@
-// Makes the runs of an experiment, one after the other, each a process of this program, measures them and writes down
-// what came of them. What is finished is not made again; what was interrupted, killed or failed is. Everything happens
-// in `run`, in the calling thread, which must live as long as the program (cluster/process.h). Make it before other
-// threads exist.
+// Makes the runs of an experiment, one after the other, each in a process of this program; measures them and stores the
+// outcome. Finished runs are not made again; interrupted, killed and failed ones are. Everything happens in `run`, in
+// the calling thread, which must live as long as the program (cluster/process.h). Make it before other threads exist.
 #pragma once
 
 #include <functional>
@@ -21,9 +20,9 @@ struct RunnerOptions {
   std::string lab_dir = "lab";
   std::string data;               ///< --data of all runs; empty: none
   std::string program;            ///< argv[0] of the processes
-  std::vector<std::string> keys;  ///< of the runs to make
-  bool again = false;             ///< also those that are finished
-  std::string command;            ///< how to run it again
+  std::vector<std::string> keys;  ///< keys of the runs to make
+  bool again = false;             ///< also make finished runs again
+  std::string command;            ///< command that runs it again
   Environment environment;
   std::span<const nn::ModelDef> models = {};  ///< borrowed
 };
@@ -32,47 +31,47 @@ struct RunnerEvent {
   enum class Kind : uint8_t {
     warming,  ///< a short training before the group's first
     started,
-    tick,  ///< some time has passed
+    tick,  ///< time has passed
     done,
-    failed,  ///< text: why
-    note     ///< text: what else there is to say
+    failed,  ///< text: the reason
+    note     ///< text: a note
   };
   Kind kind = Kind::tick;
   const RunPlan* plan = nullptr;
-  size_t number = 0;   ///< of those to make, from 1
-  size_t count = 0;    ///< to make
-  double seconds = 0;  ///< that this run has taken
-  double left = 0;     ///< about what all that is left takes
-  double share = 0;    ///< about how much of everything is done, 0 to 1
+  size_t number = 0;   ///< number of the run among those to make, from 1
+  size_t count = 0;    ///< number of runs to make
+  double seconds = 0;  ///< seconds this run has taken
+  double left = 0;     ///< estimated seconds for everything left
+  double share = 0;    ///< estimated share of everything that is done, 0 to 1
   std::string text = {};
-  const RunMeasured* measured = nullptr;  ///< of one that is done
+  const RunMeasured* measured = nullptr;  ///< values of a finished run
 };
 
 struct RunnerOutcome {
   size_t done = 0;
   size_t failed = 0;
-  size_t before = 0;  ///< that were finished already
-  int signal = 0;     ///< that interrupted; 0: none
+  size_t before = 0;  ///< runs finished earlier
+  int signal = 0;     ///< signal that interrupted the lab; 0: none
   int64_t experiment = 0;
   std::string folder;
 };
 
 using RunnerCallback = std::function<void(const RunnerEvent& event)>;
 
-/// Throws UsageError where another lab has the experiment, IoError and DataError for the lab's own files.
+/// Throws UsageError if another lab runs the experiment, IoError and DataError for the lab's own files.
 RunnerOutcome run_experiment(const Experiment& experiment, const RunnerOptions& options,
                              const RunnerCallback& callback);
 
-/// LAB/study-3-quick.
+/// Returns LAB/study-3-quick.
 std::string experiment_folder(const std::string& lab_dir, const Experiment& experiment);
-/// The arguments of the program for a run, beginning with the command.
+/// Returns the program's arguments for a run, starting with the command.
 std::vector<std::string> run_words(const RunPlan& plan, const std::string& run_dir, const std::string& data,
                                    bool warm_up);
 
-/// About how long runs take: the estimator's guess, corrected by those that were made.
+/// Estimates how long runs take: the estimator's guess, corrected by finished runs.
 class Clock {
  public:
-  /// `results`: of earlier runs of the experiment.
+  /// `results` are earlier runs of the experiment.
   Clock(std::span<const nn::ModelDef> models, const Experiment& experiment, const std::vector<RunResult>& results);
 
   [[nodiscard]] double seconds(const std::string& key) const;
@@ -80,8 +79,8 @@ class Clock {
 
  private:
   std::map<std::string, double> guesses_;
-  std::map<std::string, double> known_;  ///< runs that were made: how long they took
-  double guessed_ = 0;                   ///< of all that were made
+  std::map<std::string, double> known_;  ///< seconds of finished runs, by key
+  double guessed_ = 0;                   ///< guessed seconds of all finished runs
   double taken_ = 0;
 };
 

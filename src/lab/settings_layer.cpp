@@ -1,4 +1,4 @@
-// Settings and clusters as an experiment file gives them.
+// Reads settings and clusters of an experiment file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ bool is_options(const SettingDef& def) {
   return std::holds_alternative<settings::Options settings::Settings::*>(def.member);
 }
 
-/// Why a file may not give it; empty: it may.
+/// Returns why a file may not give the setting; empty if it may.
 std::string refusal(const SettingDef& def) {
   constexpr std::array<std::string_view, 10> kLabs{"name", "runs-dir", "run-dir",    "quiet",       "resume",
                                                    "task", "report",   "checkpoint", "summary-dir", "cluster"};
   if (std::find(kLabs.begin(), kLabs.end(), def.name) != kLabs.end()) {
-    return fmt::format("'{}' is the lab's own to say; leave it out", def.name);
+    return fmt::format("'{}' is set by the lab; leave it out", def.name);
   }
   if (def.name == "emulate" || def.name == "faults") {
     return fmt::format("'{}' belongs under `cluster:` of the file, a group or a case", def.name);
@@ -36,7 +36,7 @@ std::string refusal(const SettingDef& def) {
   return "";
 }
 
-/// A file that is named beside the experiment is meant where there is none of that name here.
+/// Returns a file named beside the experiment if there is none of that name here.
 std::string found_beside(const std::string& file, const std::string& text) {
   namespace fs = std::filesystem;
   const fs::path path(text);
@@ -62,7 +62,7 @@ void add(Layer& layer, GivenSetting given) {
   }
 }
 
-/// `options` of the model, each a setting of its own.
+/// Adds the `options` of the model, each as a setting of its own.
 void add_options(const Reader& reader, const SettingDef& def, const YamlNode& value, Layer& layer) {
   if (value.is(Kind::map)) {
     for (size_t i = 0; i < value.keys.size(); ++i) {
@@ -129,7 +129,7 @@ std::string faults_text(const Reader& reader, const YamlNode& node) {
   return result;
 }
 
-/// Lays one key of a cluster over what holds above it; `off` takes that away.
+/// Lays one key of a cluster over the value of the level above; `off` removes that value.
 template <class Text>
 void lay_part(const YamlNode& map, const char* key, const YamlNode*& place, std::string& value, const Text& text) {
   const YamlNode* node = map.find(key);
@@ -138,7 +138,7 @@ void lay_part(const YamlNode& map, const char* key, const YamlNode*& place, std:
   value = Reader::find(map, key) == nullptr ? "" : text(*node);
 }
 
-/// What is no fault is refused later.
+/// Text that is not a fault is refused later.
 bool needs_nodes(const std::string& fault) {
   try {
     const std::vector<emulate::Fault> faults = emulate::parse_faults(fault);
@@ -194,7 +194,7 @@ GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluste
     const YamlNode* given = nullptr;
     lay_part(*node, key, given, value, [&](const YamlNode& text) { return reader.text(text, key); });
     if (given != nullptr && above.plan.hosts.empty()) {
-      reader.fail(*given, fmt::format("{} is of hosts; there are none", key));
+      reader.fail(*given, fmt::format("{} applies only to hosts; add hosts", key));
     }
   };
   lay_of_hosts("ssh", above.plan.ssh);

@@ -32,7 +32,7 @@ void Sqlite::check(int code) const {
     case SQLITE_SCHEMA:
     case SQLITE_MISMATCH:
     case SQLITE_ERROR:
-      throw DataError(fmt::format("{}: is damaged, or no database of a lab: {}", path_, reason));
+      throw DataError(fmt::format("{}: is damaged, or not a lab's database: {}", path_, reason));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       throw IoError(fmt::format("{}: another process keeps it locked", path_));

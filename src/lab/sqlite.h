@@ -1,5 +1,5 @@
-// SQLite with its handles owned and its failures thrown: DataError "FILE: ..." for a file that is damaged, IoError for
-// one that cannot be read or written. Statements are always parametrised. For one thread.
+// SQLite with owned handles and exceptions: DataError "FILE: ..." for a damaged file, IoError for one that cannot be
+// read or written. Statements always take parameters. For one thread.
 #pragma once
 
 #include <sqlite3.h>
@@ -13,7 +13,7 @@ namespace lockstep::lab {
 
 class Sqlite;
 
-/// A prepared statement. Parameters are bound in their order; columns are read in theirs.
+/// A prepared statement. Parameters are bound in order; columns are read in order.
 class Statement {
  public:
   Statement(const Sqlite& database, std::string_view sql);
@@ -21,9 +21,9 @@ class Statement {
   Statement& bind(std::string_view text);
   Statement& bind(double number);
   Statement& bind(int64_t number);
-  /// Whether there is a row (another one).
+  /// Returns whether there is another row.
   bool row();
-  /// To its end, and ready to be bound again.
+  /// Runs the statement to its end, so that it can be bound again.
   void run();
 
   [[nodiscard]] std::string text(int column) const;
@@ -46,9 +46,9 @@ class Sqlite {
   void execute(const char* sql) const;
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] sqlite3* get() const { return database_.get(); }
-  /// Throws for what a call gave, unless that is no failure.
+  /// Throws for a failure code of SQLite.
   void check(int code) const;
-  /// As it is before the first row.
+  /// Returns the only value of a query.
   [[nodiscard]] int64_t single(const char* sql) const;
 
  private:
@@ -59,7 +59,7 @@ class Sqlite {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
-/// All or nothing: rolled back unless committed.
+/// A transaction: rolled back unless committed.
 class Transaction {
  public:
   explicit Transaction(const Sqlite& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }

@@ -1,4 +1,4 @@
-// What a run cost against another: speed-up, efficiency, and which phases the lost time went to.
+// Compares the cost of a run with that of another: speed-up, efficiency, and the phases that took the lost time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace lockstep::records {
 namespace {
 
-/// Seconds of workers' time for an example, by phase.
+/// Returns the seconds of workers' time per example, by phase.
 std::vector<PhaseCost> costs(const Pace& now, const Pace& before) {
   struct Part {
     const char* name;
@@ -30,7 +30,7 @@ std::vector<PhaseCost> costs(const Pace& now, const Pace& before) {
   return result;
 }
 
-/// Of replicas in one process the first stands for all.
+/// Returns whether every worker recorded phases. Of replicas in one process only the first records them.
 bool all_recorded(const RunRecord& run, const RunFacts& facts) {
   return (facts.workers.size() == run.workers() || (run.in_process() && !facts.workers.empty())) &&
          facts.all.examples > 0;
@@ -47,8 +47,8 @@ void say_where(const Comparison& result, std::vector<std::string>& sentences) {
     total_before += cost.before;
     total += cost.now;
   }
-  sentences.push_back(fmt::format("An example takes {} of a worker's time, against {} in the baseline.",
-                                  time_text(total), time_text(total_before)));
+  sentences.push_back(fmt::format("An example costs {} of worker time, against {} in the baseline.", time_text(total),
+                                  time_text(total_before)));
   if (lost <= 0 || total <= total_before) return;
   std::string parts;
   for (const PhaseCost& cost : result.phases) {
@@ -74,7 +74,7 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
     result.sentences.push_back(fmt::format("{} examples/s against {}.", count_text(run.examples_per_second()),
                                            count_text(baseline.examples_per_second())));
   } else {
-    result.headline = "One of the two runs has not recorded how fast it was.";
+    result.headline = "One of the two runs did not record its throughput.";
   }
   const RunFacts now = facts_of(run);
   const RunFacts before = facts_of(baseline);
@@ -82,8 +82,7 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
     result.phases = costs(now.all, before.all);
     say_where(result, result.sentences);
   } else {
-    result.sentences.emplace_back(
-        "Where the time went cannot be set side by side: not every worker of both recorded phases.");
+    result.sentences.emplace_back("The phases cannot be compared: some workers of the two runs recorded none.");
   }
   const double accuracy = run.test_accuracy() - baseline.test_accuracy();
   if (known(accuracy)) {
@@ -91,8 +90,8 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
                                            run.test_accuracy() * 100, baseline.test_accuracy() * 100, accuracy * 100));
   }
   if (run.model() != baseline.model() || run.dataset() != baseline.dataset()) {
-    result.sentences.push_back(fmt::format("They are not the same task: {} on {} against {} on {}.", run.model(),
-                                           run.dataset(), baseline.model(), baseline.dataset()));
+    result.sentences.push_back(fmt::format("The two runs train different tasks: {} on {} against {} on {}.",
+                                           run.model(), run.dataset(), baseline.model(), baseline.dataset()));
   }
   return result;
 }

@@ -13,7 +13,7 @@
 namespace lockstep::records {
 namespace {
 
-/// More than any run has: a file of commas alone must not take the memory.
+/// Upper limit, well above what runs write: a file of commas alone must not exhaust the memory.
 constexpr size_t kMostColumns = 1000;
 
 std::string_view without_return(std::string_view line) {
@@ -21,7 +21,7 @@ std::string_view without_return(std::string_view line) {
   return line;
 }
 
-/// Calls with each field of a line and its number, until one answers false.
+/// Calls `take` with each field of a line and its number, until it returns false.
 template <class Take>
 void for_fields(std::string_view line, const Take& take) {
   for (size_t number = 0;; ++number) {
@@ -38,7 +38,7 @@ bool read_number(std::string_view field, double& value) {
   const char* const all = field.data() + field.size();
   const auto [end, error] = std::from_chars(field.data(), all, read);
   if (end != all || error == std::errc::invalid_argument) return false;
-  if (error == std::errc()) value = read;  // else it is too large for a number, or too near to 0
+  if (error == std::errc()) value = read;  // otherwise the number is too large, or too near to 0
   return true;
 }
 
@@ -64,8 +64,8 @@ void CsvTable::read_header(std::string_view line, const std::string& file) {
   for_fields(line, [&](std::string_view name, size_t number) {
     const bool odd = std::any_of(name.begin(), name.end(), [](char c) { return c < ' ' || c > '~'; });
     if (name.empty() || odd)
-      reject(fmt::format("column {} is called '{}'; names are text", number + 1, base::shown(name)));
-    if (place(name) < names_.size()) reject(fmt::format("column '{}' is there twice", name));
+      reject(fmt::format("column {} is called '{}'; a name is printable ASCII", number + 1, base::shown(name)));
+    if (place(name) < names_.size()) reject(fmt::format("column '{}' appears twice", name));
     if (number == kMostColumns) reject(fmt::format("more than {} columns", kMostColumns));
     names_.emplace_back(name);
     return true;
@@ -81,7 +81,7 @@ std::string CsvTable::read_line(std::string_view line) {
     fields = number + 1;
     if (number >= names_.size()) return true;
     if (!read_number(field, line_[number]) && names_[number] != "time") {
-      problem = fmt::format("{} is '{}'; it is a number or empty", names_[number], base::shown(field));
+      problem = fmt::format("{} is '{}'; a number or nothing is allowed", names_[number], base::shown(field));
     }
     return problem.empty();
   });

@@ -12,7 +12,7 @@ namespace lockstep::records {
 
 namespace {
 
-/// Damaged files have numbers that no line has room for.
+/// Largest number shown; damaged files hold numbers that no line has room for.
 constexpr double kMost = 1e15;
 
 std::string huge(double number) { return fmt::format("{:.3g}", number); }

@@ -1,4 +1,4 @@
-// Numbers in sentences about runs; "?" for those that are not known. Free functions; any thread.
+// Numbers as text for sentences about runs; "?" if the number is not known. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace lockstep::records {
 
 /// 0.716 -> "72 %", 0.0431 -> "4.3 %".
 std::string share_text(double share);
-/// Of a CPU, as the monitor counts it: 97.3 -> "97 %".
+/// CPU in the monitor's unit, percent of a core: 97.3 -> "97 %".
 std::string percent_text(double percent);
 /// 0.00124 -> "1.24 ms", 0.0000853 -> "85.3 us", 1.5 -> "1.5 s".
 std::string time_text(double seconds);

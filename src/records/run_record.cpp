@@ -30,7 +30,7 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-/// The text of a file, or nothing where there is none; what else goes wrong is a warning.
+/// Returns the text of a file, or nothing if there is none. Any other failure becomes a warning.
 std::optional<std::string> read_text(const std::string& path, Warnings& warnings) {
   if (!exists(path)) return std::nullopt;
   try {
@@ -56,7 +56,7 @@ CsvTable read_table(const std::string& path, Warnings& warnings) {
   }
 }
 
-/// All monitor*.csv of a folder as one table.
+/// Reads all monitor*.csv of a folder as one table.
 CsvTable read_monitor(const std::string& folder, Warnings& warnings) {
   std::vector<std::string> files;
   std::error_code ignored;
@@ -92,7 +92,7 @@ base::YamlNode read_yaml(const std::string& path, Warnings& warnings) {
   }
 }
 
-/// Is a process training there? A shared lock is tried for a moment and given back.
+/// Returns whether a process trains in the folder: takes a shared lock for a moment and releases it.
 bool in_use(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -104,7 +104,7 @@ bool in_use(const std::string& folder) {
   return false;
 }
 
-/// "2026-11-16T01:41:24Z" as seconds since 1970; NaN where it is none.
+/// Converts "2026-11-16T01:41:24Z" to seconds since 1970; NaN if the text is not a time.
 double unix_time(const std::string& text) {
   std::tm time{};
   const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time);
@@ -117,8 +117,8 @@ fs::file_time_type written(const std::string& path) {
   return error ? fs::file_time_type::min() : time;
 }
 
-/// Did the run go on after the summary of its chief was written? Times of files are the last thing to ask, since
-/// copies of runs have others.
+/// Returns whether the run went on after the chief's summary was written. File times are only the last resort, since
+/// copies of a run have new ones.
 bool is_behind(const RoleRecord& chief) {
   constexpr double kSlackSeconds = 2;  // `ended` has whole seconds
   constexpr auto kCopying = std::chrono::seconds(10);
@@ -128,7 +128,7 @@ bool is_behind(const RoleRecord& chief) {
   return age > kCopying || (age.count() > 0 && in_use(chief.folder));
 }
 
-/// Phases as they would stand in a summary.
+/// Adds up the log's phases as a summary would hold them.
 std::vector<PhaseTotals> add_up(const CsvTable& log) {
   std::vector<PhaseTotals> phases;
   const std::span<const double> steps = log.column("steps");
@@ -141,7 +141,7 @@ std::vector<PhaseTotals> add_up(const CsvTable& log) {
     if (total <= 0) continue;
     all += total;
     phases.push_back({.name = name, .seconds = total});
-    // How often they came is not in the log, as it is for what every step has.
+    // The log has no counts of evaluations and checkpoints; it has them for what every step does.
     if (name == "evaluation" || name == "checkpoint" || !(all_steps > 0)) continue;
     std::vector<double> each;
     for (size_t i = 0; i < std::min(seconds.size(), steps.size()); ++i) each.push_back(seconds[i] / steps[i]);
@@ -168,7 +168,7 @@ std::map<std::string, ResourceUse, std::less<>> add_up_monitor(const CsvTable& m
   return resources;
 }
 
-/// Phases and resources, from the summary or the logs.
+/// Fills in phases and resources, from the summary or from the logs.
 void add_up_role(RoleRecord& role) {
   role.phases = role.summary.phases.empty() ? add_up(role.phase_log) : role.summary.phases;
   role.resources = role.summary.resources;
@@ -207,7 +207,7 @@ struct RoleFolder {
   std::string path;
 };
 
-/// "worker-1" is the folder of worker:1; others are no roles.
+/// Recognises the folder of a role: "worker-1" belongs to worker:1. Returns nothing for other names.
 std::optional<RoleFolder> role_folder(const fs::path& path) {
   const std::string name = path.filename().string();
   int kind = 0;
@@ -249,7 +249,7 @@ void read_cluster(RunRecord& run) {
   run.planned_servers = count_at(cluster, "ps");
 }
 
-/// What the launcher was told of the cluster, which the roles' config.yaml does not have.
+/// Reads the cluster settings given to the launcher; the roles' config.yaml does not have them.
 void read_launch(RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> launch;
   flatten(read_yaml(run.path + "/launch.yaml", run.warnings), "", launch);
@@ -258,7 +258,7 @@ void read_launch(RunRecord& run) {
       std::from_chars(value.data(), value.data() + value.size(), run.planned_workers);
       run.planned_workers = std::min<size_t>(run.planned_workers, 1000000);
     }
-    if (key == "workers" || key == "ps") continue;  // cluster.yaml has those that there are
+    if (key == "workers" || key == "ps") continue;  // cluster.yaml has the actual numbers
     const auto found = std::find_if(run.settings.begin(), run.settings.end(),
                                     [&known = key](const auto& setting) { return setting.first == known; });
     if (found == run.settings.end()) {
@@ -269,7 +269,7 @@ void read_launch(RunRecord& run) {
   }
 }
 
-/// What came of it.
+/// Reads the files that the launcher wrote during and after the run.
 void read_launched(RunRecord& run) {
   const auto with = [&](const char* name, const auto& parse) {
     const std::string path = run.path + "/" + name;
@@ -287,7 +287,7 @@ void read_launched(RunRecord& run) {
   with("faults.jsonl", [&](Text text, Text) { run.faults = parse_faults(text); });
 }
 
-/// Results of the session before the last say nothing of the run as it is now.
+/// Removes results of an earlier session: they do not describe the run as it is now.
 void forget_results(RunRecord& run) {
   run.went_on = true;
   run.throttling.clear();
@@ -303,7 +303,7 @@ RunState state_of(const RunRecord& run) {
   return in_use(run.path) ? RunState::running : RunState::broken;
 }
 
-/// How the one in the run's own folder is called.
+/// Returns the name of the role whose files are in the run's own folder.
 std::string chief_name(const RunRecord& run, const std::vector<RoleFolder>& others) {
   if (!run.summary().workers.empty() && !run.summary().workers.front().role.empty()) {
     return run.summary().workers.front().role;
@@ -335,7 +335,7 @@ ResourceUse RoleRecord::resource(std::string_view column) const {
 }
 
 RunRecord read_run(const std::string& path) {
-  if (!exists(path + "/config.yaml")) throw UsageError("no run '" + path + "': it has no config.yaml");
+  if (!exists(path + "/config.yaml")) throw UsageError("'" + path + "' is not a run: it has no config.yaml");
   RunRecord run;
   run.path = path;
   std::error_code ignored;
@@ -371,7 +371,7 @@ std::string newest_run(const std::string& runs_dir) {
       newest_time = time;
     }
   }
-  if (newest.empty()) throw UsageError("no run in '" + runs_dir + "'; `lockstep train MODEL` makes one");
+  if (newest.empty()) throw UsageError("no run in '" + runs_dir + "'; `lockstep train MODEL` starts one");
   return newest;
 }
 

@@ -1,4 +1,4 @@
-// What a RunRecord knows of the run as a whole.
+// Values of a RunRecord that describe the run as a whole.
 #include <algorithm>
 #include <charconv>
 
@@ -12,7 +12,7 @@ double first_known(std::initializer_list<double> values) {
   return found == values.end() ? kUnknown : *found;
 }
 
-/// A time or a count as it can be; logs that are damaged have others.
+/// Returns a time or a count, or unknown if it is impossible: damaged logs have such values.
 double sane(double value) { return value >= 0 && value < 1e15 ? value : kUnknown; }
 
 }  // namespace
@@ -74,7 +74,7 @@ bool RunRecord::has_evaluator() const {
 }
 
 double RunRecord::threads() const {
-  const double set = number_setting("threads");  // 0: as many as there are cores
+  const double set = number_setting("threads");  // 0: one per core
   return first_known({summary().number("threads"), set > 0 ? set : kUnknown});
 }
 
@@ -107,7 +107,7 @@ double RunRecord::seconds() const {
 
 double RunRecord::examples_per_second() const {
   const std::span<const double> rates = chief().steps.column("examples_per_second");
-  // The first line is of a single step, which also prepares the program.
+  // The first line covers a single step, which also includes the program's preparations.
   return first_known(
       {summary().number("examples_per_second"), mean(rates.subspan(std::min<size_t>(rates.size(), 1))), mean(rates)});
 }

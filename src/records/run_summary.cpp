@@ -16,10 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-/// Larger ones are no measurements, and would not fit where they are shown.
+/// Largest number taken for a measurement; larger ones would not fit where numbers are shown.
 constexpr double kLargest = 1e18;
 
-/// Counts, times and shares are never below 0; only a loss may be.
+/// Returns the number of a key. Counts, times and shares are never below 0; only a loss may be.
 double number_of(std::string_view key, const json& value) {
   if (!value.is_number()) return kUnknown;
   const double number = value.get<double>();
@@ -64,7 +64,7 @@ WorkerRow worker_of(const json& object) {
   return row;
 }
 
-/// The objects of a list; nothing where it is none.
+/// Returns the objects of a list; empty if it is not a list.
 std::vector<json> objects_at(const json& object, const char* key) {
   std::vector<json> result;
   const auto found = object.find(key);
@@ -99,7 +99,7 @@ void read_resources(const json& resources, RunSummary& summary) {
 }
 
 std::string not_what(const char* wanted) {
-  return fmt::format(": no JSON {}; it is damaged, cut off or nested deeper than {} levels", wanted,
+  return fmt::format(": not a JSON {}; it is damaged, cut off or nested deeper than {} levels", wanted,
                      base::kDeepestJson);
 }
 
@@ -109,7 +109,7 @@ json object_of(const std::string& text, const std::string& file) {
   return object;
 }
 
-/// C0, C1, and what separates lines or turns the direction of text.
+/// Returns whether a character is a control character (C0, C1), separates lines or changes the direction of text.
 bool controls(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;

@@ -1,5 +1,5 @@
-// A summary.json as it is read: any key may be absent or of another type, and is then not known. Plain values; any
-// thread.
+// The contents of a summary.json. Any key may be absent or of another type; its value is then unknown. Plain values;
+// any thread.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace lockstep::records {
 
-/// A phase of a role over the whole run; times in seconds.
+/// Totals of a phase of a role over the whole run; times in seconds.
 struct PhaseTotals {
   std::string name;
   double count = kUnknown;
@@ -23,7 +23,7 @@ struct PhaseTotals {
   double p99 = kUnknown;
 };
 
-/// A column of the monitor over the whole run.
+/// Statistics of a monitor column over the whole run.
 struct ResourceUse {
   double mean = kUnknown;
   double p50 = kUnknown;
@@ -31,7 +31,7 @@ struct ResourceUse {
   double max = kUnknown;
 };
 
-/// What the chief's summary says of a worker.
+/// The chief's figures about a worker.
 struct WorkerRow {
   std::string role;
   double iterations = kUnknown;
@@ -50,8 +50,8 @@ struct WorkerRow {
 };
 
 struct RunSummary {
-  std::map<std::string, double, std::less<>> numbers = {};  ///< of the top level, and "communication.*", "resources.*"
-  std::map<std::string, std::string, std::less<>> texts = {};  ///< likewise; without control characters
+  std::map<std::string, double, std::less<>> numbers = {};  ///< top-level numbers, and "communication.*", "resources.*"
+  std::map<std::string, std::string, std::less<>> texts = {};  ///< texts, named likewise; without control characters
   std::vector<WorkerRow> workers = {};
   std::vector<std::string> stragglers = {};
   std::vector<PhaseTotals> phases = {};
@@ -61,17 +61,17 @@ struct RunSummary {
   [[nodiscard]] std::string text(std::string_view key) const;
 };
 
-/// What is left of a summary where the run went on after it was written: what stays as it is, no results.
+/// Returns the part of a summary that stays valid when the run goes on afterwards: no results.
 RunSummary lasting_part(const RunSummary& summary);
 
-/// How long a role was held back by its CPU quota.
+/// Time for which a CPU quota held a role back.
 struct Throttling {
   double periods = kUnknown;
   double throttled_periods = kUnknown;
   double seconds = kUnknown;
 };
 
-/// A node of an emulated cluster, of nodes.json.
+/// A node of an emulated cluster, from nodes.json.
 struct NodeRecord {
   std::string name;  ///< "node1"
   std::string address;
@@ -84,25 +84,26 @@ struct NodeRecord {
   double throttled_seconds = kUnknown;  ///< known at the end
 };
 
-/// A fault that was made on purpose (--faults), or its end, of faults.jsonl.
+/// A scheduled fault (--faults), or its end, from faults.jsonl.
 struct FaultRecord {
   double seconds = kUnknown;  ///< since all roles were started
   std::string text;           ///< "cut node2 for 10s", "node2 is back"
-  std::string kind = {};      ///< "kill", "stop", "cut" or "slow"; empty: a file of an older build does not say
-  std::string target = {};    ///< role or node
-  bool ended = false;         ///< its end
+  std::string kind = {};      ///< "kill", "stop", "cut" or "slow"; empty in files of older builds
+  std::string target = {};    ///< the role or node
+  bool ended = false;         ///< true: the fault's end
 };
 
-/// Throws DataError "FILE: ..." where the text is no JSON object.
+/// Throws DataError "FILE: ..." if the text is not a JSON object.
 RunSummary parse_summary(const std::string& text, const std::string& file);
-/// throttling.json, by role; throws likewise.
+/// Reads throttling.json, by role; throws likewise.
 std::map<std::string, Throttling, std::less<>> parse_throttling(const std::string& text, const std::string& file);
-/// nodes.json; throws where it is no list.
+/// Reads nodes.json; throws DataError if it is not a list.
 std::vector<NodeRecord> parse_nodes(const std::string& text, const std::string& file);
-/// faults.jsonl; lines that are no faults, as the last of a launcher that was killed, are passed over.
+/// Reads faults.jsonl. Skips lines that are not faults, such as the cut-off last line of a killed launcher.
 std::vector<FaultRecord> parse_faults(const std::string& text);
 
-/// For a terminal: what is no UTF-8, and characters that control it or turn the direction of text, become '?'.
+/// Makes text safe for a terminal: bytes that are not UTF-8, and characters that control a terminal or change the
+/// direction of text, become '?'.
 std::string printable(std::string_view text);
 
 }  // namespace lockstep::records

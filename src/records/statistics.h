@@ -1,4 +1,4 @@
-// Small sums over columns in which NaN means "not known". Free functions; any thread.
+// Sums over columns in which NaN means "not known". Free functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::vector<double> known_of(std::span<const double> values) {
   return result;
 }
 
-/// Of those that are known; NaN where none is, as below.
+/// Returns the mean of the known values; NaN if none is known. The functions below do the same.
 inline double mean(std::span<const double> values) {
   double sum = 0;
   size_t count = 0;
@@ -47,7 +47,7 @@ inline double largest(std::span<const double> values) {
   return result;
 }
 
-/// q from 0 to 1: the smallest value that at least that part of all is not above.
+/// Returns the smallest value that at least the share `q` (0 to 1) of all values does not exceed.
 inline double percentile(std::span<const double> values, double q) {
   std::vector<double> sorted = known_of(values);
   if (sorted.empty()) return kUnknown;
@@ -65,8 +65,8 @@ struct Curve {
   [[nodiscard]] size_t size() const { return x.size(); }
 };
 
-/// The points whose x and y are known, at most about `points` of them: of each stretch of the curve its lowest and its
-/// highest, so that no spike is lost.
+/// Returns the points whose x and y are known, at most about `points` of them: the lowest and the highest of each
+/// stretch of the curve, so that no spike is lost.
 inline Curve downsampled(std::span<const double> x, std::span<const double> y, size_t points) {
   Curve all;
   for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {

@@ -10,22 +10,22 @@
 namespace lockstep::records {
 namespace {
 
-/// Fewer steps are mostly beginning.
+/// Fewer steps are mostly start-up.
 constexpr double kEnoughSteps = 30;
-/// What explains less of the time is not worth a sentence.
+/// A cause that explains a smaller share of the time is not mentioned.
 constexpr double kWorthSaying = 0.1;
 constexpr size_t kMostReasons = 4;
 
 Diagnosis too_short(double steps, double seconds) {
   return {"short",
           fmt::format("Too short to tell: {} steps.", count_text(steps)),
-          {fmt::format("It made {} steps in {}; {} or more say what limits a run.", count_text(steps),
+          {fmt::format("The run made {} steps in {}; a diagnosis needs at least {}.", count_text(steps),
                        time_text(seconds), count_text(kEnoughSteps))},
           {},
           {"Train for longer and ask again."}};
 }
 
-/// What the lists of workers in older summaries say.
+/// Uses the workers' waiting times in summaries of older versions.
 void say_waits(const RunRecord& run, Diagnosis& diagnosis) {
   std::vector<double> waits;
   std::vector<std::string> texts;
@@ -49,7 +49,7 @@ void say_waits(const RunRecord& run, Diagnosis& diagnosis) {
   diagnosis.sentences.push_back(fmt::format("{} {} {} as long as the others: {} against {} per step.", slow.role,
                                             slow.data ? "waits for data and takes" : "computes",
                                             times_text(slow.factor), time_text(slow.own), time_text(slow.others)));
-  // One that makes the others wait does not wait itself.
+  // A straggler does not wait itself.
   const WorkerRow* row = run.worker(slow.role);
   if (row != nullptr && average >= 0.2 && row->wait_share < average / 2) {
     diagnosis.cause = "others";
@@ -57,9 +57,9 @@ void say_waits(const RunRecord& run, Diagnosis& diagnosis) {
   }
 }
 
-/// A run without phases: older, or killed before the first line.
+/// Diagnoses a run without phases: an older one, or one killed before the first line.
 Diagnosis without_phases(const RunRecord& run) {
-  Diagnosis diagnosis{"unknown", "It did not record where its steps' time went.", {}, {}, {}};
+  Diagnosis diagnosis{"unknown", "The run did not record where the time of its steps went.", {}, {}, {}};
   say_waits(run, diagnosis);
   const double aside = run.summary().number("aside_seconds") / run.summary().number("seconds");
   if (known(aside)) {
@@ -72,8 +72,8 @@ Diagnosis without_phases(const RunRecord& run) {
     }
   }
   diagnosis.sentences.push_back(
-      fmt::format("There are no phases of its {} steps (phases.csv): an older version made it, "
-                  "or it ended before the first were written.",
+      fmt::format("phases.csv has no phases of its {} steps: an older version made the run, "
+                  "or it ended before the first line was written.",
                   count_text(run.steps())));
   diagnosis.suggestions.emplace_back("Train again with this version to see more.");
   for (const std::string& line : run.summary().stragglers) diagnosis.evidence.push_back({line, kUnknown, ""});

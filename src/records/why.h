@@ -1,5 +1,5 @@
-// What limited a run: rules over what it recorded, without files, clock or threads. Every sentence carries its numbers;
-// a run too short or too old for a judgement is told so.
+// Finds what limited a run, by rules over what it recorded, without files, clock or threads. Every sentence carries its
+// numbers. For a run that is too short or too old, the diagnosis says so.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace lockstep::records {
 
 struct Evidence {
   std::string what;
-  double value = kUnknown;  ///< shares as 0 to 1, times in seconds, CPU in percent of a core or of the node
-  std::string text;         ///< the value for people
+  double value = kUnknown;  ///< shares from 0 to 1, times in seconds, CPU in percent of a core or of the node
+  std::string text;         ///< the value as text
 };
 
 struct Diagnosis {
@@ -27,21 +27,21 @@ struct Diagnosis {
 
 Diagnosis diagnose(const RunRecord& run);
 
-/// Where the time of one phase went in two runs: seconds of workers' time for an example.
+/// The time of one phase in two runs: seconds of worker time per example.
 struct PhaseCost {
   std::string phase;
   double before = 0;
   double now = 0;
 };
 
-/// What a run cost against another, usually one of a single process.
+/// The cost of a run against a baseline, usually a run in one process.
 struct Comparison {
-  double speed_up = kUnknown;    ///< examples per second over the baseline's
-  double more_workers = 1;       ///< workers over the baseline's
-  double efficiency = kUnknown;  ///< speed-up for each of them
+  double speed_up = kUnknown;    ///< examples per second, relative to the baseline
+  double more_workers = 1;       ///< workers, relative to the baseline
+  double efficiency = kUnknown;  ///< speed-up per worker
   std::string headline;
   std::vector<std::string> sentences;
-  std::vector<PhaseCost> phases;  ///< the largest loss first; empty where one of them recorded none
+  std::vector<PhaseCost> phases;  ///< the largest loss first; empty if one of the runs recorded none
 };
 
 Comparison compare(const RunRecord& run, const RunRecord& baseline);

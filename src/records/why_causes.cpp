@@ -1,4 +1,4 @@
-// Where the time of the training threads went: one rule per part of it.
+// Rules about the time of the training threads, one rule per part of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace lockstep::records {
 namespace {
 
-/// A batch is small when what it takes besides computing is this part of a step.
+/// A batch is small if fixed costs are this share of a step.
 constexpr double kMostlyFixed = 2.0 / 3;
-/// Of one core: a server at its limit.
+/// CPU of a server at its limit, in percent of one core.
 constexpr double kBusyServer = 80;
 
 std::string per_step(const Pace& all, double part) {
@@ -30,11 +30,11 @@ Finding computing(const RunRecord& run, const RunFacts& facts) {
                       time_evidence("computing, per step", all.per_step(all.compute()))};
   const ResourceUse node = run.chief().resource("node_cpu_percent");
   if (in_step(run) && !slow_one(run, facts).role.empty())
-    return finding;  // more of everything does not help the slow one
+    return finding;  // more cores for everybody would not help the straggler
   if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
     const std::string now = known(run.threads()) ? fmt::format(" (now {})", count_text(run.threads())) : "";
-    finding.suggestions.push_back(fmt::format("The node's CPU was {} busy: more --threads{} or workers use the rest.",
-                                              percent_text(node.mean), now));
+    finding.suggestions.push_back(fmt::format(
+        "The node's CPU was {} busy: more --threads{} or workers would use the rest.", percent_text(node.mean), now));
   } else {
     finding.suggestions.emplace_back("More workers on other machines, a faster machine, or a smaller model.");
   }
@@ -58,10 +58,9 @@ Finding data_wait(const RunRecord& run, const RunFacts& facts) {
   if (read.mean > 1e6) {
     finding.evidence.push_back({"read from disk", read.mean, speed_text(read.mean)});
     finding.suggestions.push_back(fmt::format(
-        "{} came from the disk meanwhile: data that fits into memory is read once.", speed_text(read.mean)));
+        "{} were read from the disk meanwhile. Data that fits into memory is read only once.", speed_text(read.mean)));
   } else {
-    finding.suggestions.emplace_back(
-        "Batches are made on a thread of their own: leave it a core, with fewer --threads.");
+    finding.suggestions.emplace_back("A separate thread makes the batches: leave it a core, with fewer --threads.");
   }
   return finding;
 }
@@ -76,7 +75,7 @@ const RoleRecord* busiest_server(const RunRecord& run) {
   return busiest;
 }
 
-/// 0.94 Gbit/s is what a link of 1 Gbit/s carries; empty where it looks like none.
+/// Describes a link that is full: a link of 1 Gbit/s carries 0.94 Gbit/s. Empty if the speed fits no link.
 std::string full_link(double bytes_per_second) {
   const double gigabits = bytes_per_second * 8 / 1e9;
   for (const int link : {1, 10, 25, 40, 100}) {
@@ -87,9 +86,9 @@ std::string full_link(double bytes_per_second) {
   return "";
 }
 
-/// For those that do not do so yet.
+/// Suggests settings that send fewer bytes, unless the run has them already.
 void suggest_fewer_bytes(const RunRecord& run, Finding& finding) {
-  if (run.setting("wire") != "bf16") finding.suggestions.emplace_back("Half the bytes: --wire bf16.");
+  if (run.setting("wire") != "bf16") finding.suggestions.emplace_back("Halve the bytes: --wire bf16.");
 }
 
 void judge_server(const RunRecord& run, const RoleRecord& server, Finding& finding) {
@@ -107,19 +106,19 @@ void judge_server(const RunRecord& run, const RoleRecord& server, Finding& findi
     finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
     finding.sentence += fmt::format(" {} used {} of a core{}: the server is the limit, rather than the network.",
                                     server.role, percent_text(cpu), traffic);
-    finding.suggestions = {fmt::format(
-        "More servers share the work: --ps {}. Or --strategy allreduce, which needs none.", run.servers() + 1)};
+    finding.suggestions = {
+        fmt::format("Use more servers (--ps {}), or --strategy allreduce, which needs none.", run.servers() + 1)};
     suggest_fewer_bytes(run, finding);
   } else if (const std::string link = full_link(net); !link.empty()) {
     finding.cause = "network";
     finding.headline = "The network to the parameter servers limited this run.";
     finding.sentence +=
         fmt::format(" The network of {} carried up to {}, at {} of a core.", server.role, link, percent_text(cpu));
-    finding.suggestions = {fmt::format("Servers on several hosts: --ps {}.", run.servers() + 1)};
+    finding.suggestions = {fmt::format("Spread the servers over several hosts: --ps {}.", run.servers() + 1)};
     suggest_fewer_bytes(run, finding);
   } else {
-    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): it is the way there and back that counts.",
-                                    server.role, percent_text(cpu), traffic);
+    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): the round trip takes the time.", server.role,
+                                    percent_text(cpu), traffic);
   }
 }
 
@@ -130,12 +129,12 @@ Finding server_exchange(const RunRecord& run, const Pace& all) {
                               share_text(all.share(part)), per_step(all, part), share_text(all.share(all.push)),
                               share_text(all.share(all.pull)))};
   finding.evidence = {share_evidence("push", all.share(all.push)), share_evidence("pull", all.share(all.pull))};
-  finding.suggestions = {"Fewer, larger exchanges: a larger --batch, or --accumulate."};
+  finding.suggestions = {"Make fewer, larger exchanges: a larger --batch, or --accumulate."};
   if (const RoleRecord* server = busiest_server(run)) judge_server(run, *server, finding);
   return finding;
 }
 
-/// Bytes a second while a member was sending, hidden behind computing or not.
+/// Returns bytes per second while a member was sending, whether hidden behind computing or not.
 double all_reduce_speed(const RunRecord& run, const RunFacts& facts) {
   const double bytes = run.summary().number("communication.bytes_per_step");
   const double sending = run.summary().number("communication.transfer_seconds");
@@ -146,7 +145,7 @@ double all_reduce_speed(const RunRecord& run, const RunFacts& facts) {
 Finding all_reduce_transfer(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
   Finding finding{"network", all.share(all.transfer), "Exchanging gradients by all-reduce limited this run.",
-                  fmt::format("All-reduce took {} of the time, {}, besides what was hidden behind computing",
+                  fmt::format("All-reduce took {} of the time, {}, without the part hidden behind computing",
                               share_text(all.share(all.transfer)), per_step(all, all.transfer))};
   finding.evidence = {share_evidence("all-reduce", finding.weight)};
   const double bytes = run.summary().number("communication.bytes_per_step");
@@ -160,32 +159,32 @@ Finding all_reduce_transfer(const RunRecord& run, const RunFacts& facts) {
   finding.sentence += ".";
   if (run.in_process()) {
     finding.headline = "Adding up the replicas' gradients limited this run.";
-    finding.suggestions = {"A larger --batch, or fewer --replicas with more --threads each."};
+    finding.suggestions = {"Use a larger --batch, or fewer --replicas with more --threads each."};
   } else {
-    finding.suggestions = {"Other buckets (--autotune), fewer bytes (--top-k), or a larger --batch."};
+    finding.suggestions = {"Try other buckets (--autotune), fewer bytes (--top-k), or a larger --batch."};
     suggest_fewer_bytes(run, finding);
   }
   return finding;
 }
 
-/// They waited for one that is slow in every step.
+/// Blames a straggler that is slow in every step.
 void blame(const RunRecord& run, const RunFacts& facts, const SlowOne& slow, Finding& finding) {
   finding.headline = fmt::format("Waiting for {} limited this run.", slow.role);
   finding.sentence += fmt::format(" They waited for {}, which {} {} as long as the others: {} against {} per step.",
                                   slow.role, slow.data ? "waits for data and takes" : "takes", times_text(slow.factor),
                                   time_text(slow.own), time_text(slow.others));
   finding.suggestions = {
-      fmt::format("See what else runs where {} is, and give it less work or a faster machine.", slow.role)};
+      fmt::format("Check what else runs on the machine of {}, and give it less work or a faster machine.", slow.role)};
   if (!run.all_reduce() && facts.workers.size() > 1) {
     finding.suggestions.emplace_back(
-        fmt::format("Updates without the last one: --aggregate {}; or --mode async.", facts.workers.size() - 1));
+        fmt::format("Update without the last worker (--aggregate {}), or use --mode async.", facts.workers.size() - 1));
   }
-  // What it would save to have it as fast as the others.
+  // The share of the step that would be saved if the straggler were as fast as the others.
   const double whole_step = facts.all.per_step(facts.all.seconds);
   if (in_step(run) && whole_step > 0) finding.weight = std::max(finding.weight, (slow.own - slow.others) / whole_step);
 }
 
-/// None is slow by itself. Who waits much less than the others is the one they wait for.
+/// Names the worker that the others wait for when none is slow by itself: the one that waits much less than the rest.
 void say_who_waits(const RunRecord& run, const RunFacts& facts, Finding& finding) {
   const auto less = [](const Pace& a, const Pace& b) { return a.share(a.others) < b.share(b.others); };
   const auto [least, most] = std::minmax_element(facts.workers.begin(), facts.workers.end(), less);
@@ -199,8 +198,9 @@ void say_who_waits(const RunRecord& run, const RunFacts& facts, Finding& finding
                                     least->role, share_text(low), share_text(high));
     finding.headline = fmt::format("Waiting for other workers, mostly {}, limited this run.", least->role);
   }
-  finding.suggestions = {run.all_reduce() ? "Larger batches even out."
-                                          : "Larger batches even out; --mode async does not wait."};
+  finding.suggestions = {run.all_reduce()
+                             ? "Use larger batches: their times vary less."
+                             : "Use larger batches, whose times vary less, or --mode async, which does not wait."};
 }
 
 Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
@@ -230,24 +230,24 @@ Finding aside(const RunRecord& run, const Pace& all) {
   const std::string elsewhere = run.servers() > 0 && !run.has_evaluator() ? ", or elsewhere (--evaluator)" : "";
   finding.suggestions = {all.evaluation >= all.checkpoint
                              ? fmt::format("Evaluate less often (--eval-every) or on less (--test-limit){}.", elsewhere)
-                             : "Checkpoints less often: --checkpoint-every."};
+                             : "Write checkpoints less often (--checkpoint-every)."};
   return finding;
 }
 
 Finding rest(const Pace& all) {
   return {"rest",
           all.share(all.rest),
-          "What is around the steps limited this run.",
+          "Overhead around the steps limited this run.",
           fmt::format("Logs, displays and everything else around the steps took {} of the time, {}.",
                       share_text(all.share(all.rest)), per_step(all, all.rest)),
           {share_evidence("rest", all.share(all.rest))},
-          {"A larger --batch; logs and summaries less often: --log-every, --summary-every."}};
+          {"Use a larger --batch, or write logs and summaries less often (--log-every, --summary-every)."}};
 }
 
-/// So little to compute in a step that what it costs besides is most of it, while nothing else is at its limit.
+/// Finds a batch so small that fixed costs are most of a step, while nothing else is at its limit.
 std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
-  const bool waits = all.others > all.exchange() + all.rest;  // for others rather than for the way to them
+  const bool waits = all.others > all.exchange() + all.rest;  // waits for other workers rather than for the exchange
   const double fixed = all.exchange() + all.rest + (waits ? 0 : all.others);
   const double scaling = all.compute() + all.data;
   const double share = fixed / (fixed + scaling);
@@ -255,15 +255,14 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
   if (run.all_reduce() && !full_link(all_reduce_speed(run, facts)).empty()) return std::nullopt;
   const double larger = fixed / (fixed + 4 * scaling);
   const std::string batch = run.setting("batch");
-  Finding finding{"batch", all.share(fixed) + 0.01,
-                  "The batch is too small for what each step costs besides computing.",
-                  fmt::format("A step takes {}, of which {} ({}) go to exchanging, waiting and the rest, whatever the "
-                              "batch{}. With four times the batch that would be about {}.",
+  Finding finding{"batch", all.share(fixed) + 0.01, "The batch is too small for the fixed costs of each step.",
+                  fmt::format("A step takes {}, of which {} ({}) are fixed: exchanging, waiting and the rest, at any "
+                              "batch{}. With four times the batch the fixed part would be about {}.",
                               time_text(all.step_seconds()), time_text(all.per_step(fixed)), share_text(share),
                               batch.empty() ? "" : " (now " + batch + ")", share_text(larger))};
   finding.evidence = {time_evidence("step", all.step_seconds()), share_evidence("fixed costs of a step", share),
-                      share_evidence("the same with four times the batch, estimated", larger)};
-  finding.suggestions = {"A larger --batch (with a learning rate to match), or --accumulate."};
+                      share_evidence("fixed costs with four times the batch, estimated", larger)};
+  finding.suggestions = {"Use a larger --batch (with a learning rate to match), or --accumulate."};
   return finding;
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep::records {
 namespace {
 
-/// How many steps the role itself has computed in the whole run, or of a cluster since it was resumed.
+/// Returns how many steps the role itself computed: in the whole run, or, in a cluster, since it was resumed.
 double own_steps(const RunRecord& run, const RoleRecord& role) {
   if (const WorkerRow* row = run.worker(role.role); row != nullptr && known(row->iterations)) return row->iterations;
   const double logged = sum(role.phase_log.column("steps"));
@@ -15,7 +15,7 @@ double own_steps(const RunRecord& run, const RoleRecord& role) {
   return known(run.steps()) ? run.steps() : 0;
 }
 
-/// Those of them that the phases are of.
+/// Returns how many of those steps the phases cover.
 double covered_steps(const RunRecord& run, const RoleRecord& role) {
   const double all = own_steps(run, role);
   for (const PhaseTotals& phase : role.phases) {

@@ -1,4 +1,4 @@
-// The numbers that the rules of why.cpp look at. Only this room uses it.
+// The numbers that the rules of why.cpp use. Internal to this room.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace lockstep::records {
 
-/// Where the time of a worker went, or of all together; seconds.
+/// The time of a worker, or of all workers together, by phase; seconds.
 struct Pace {
   std::string role;
   std::string host;
-  double steps = 0;     ///< that its phases are of: after a resume, those of the last session
-  double examples = 0;  ///< of these steps
-  double seconds = 0;   ///< all the following
+  double steps = 0;     ///< steps that the phases cover; after a resume, those of the last session
+  double examples = 0;  ///< examples of these steps
+  double seconds = 0;   ///< sum of the times below
   double data = 0;
   double forward = 0;
   double backward = 0;
@@ -32,7 +32,7 @@ struct Pace {
   [[nodiscard]] double compute() const { return forward + backward + optimizer; }
   [[nodiscard]] double exchange() const { return push + pull + transfer; }
   [[nodiscard]] double aside() const { return evaluation + checkpoint; }
-  /// What it does itself in a step, until the others have what they wait for.
+  /// Returns the worker's own time per step, until the others have what they wait for.
   [[nodiscard]] double own_per_step() const { return per_step(data + compute() + push + rest); }
   [[nodiscard]] double per_step(double part) const { return steps > 0 ? part / steps : 0; }
   [[nodiscard]] double share(double part) const { return seconds > 0 ? part / seconds : 0; }
@@ -40,30 +40,30 @@ struct Pace {
 };
 
 struct RunFacts {
-  std::vector<Pace> workers;  ///< those that recorded phases of steps
+  std::vector<Pace> workers;  ///< workers that recorded phases of steps
   Pace all;                   ///< their sums
 };
 
 RunFacts facts_of(const RunRecord& run);
 
-/// Did it record its time, but no step of its own? Others had trained everything before it came.
+/// Returns whether the role recorded its time but computed no step: the others had finished before it joined.
 bool came_too_late(const RoleRecord& role);
 
-/// The one whose own time for a step is well above the median of the others'.
+/// The straggler: a worker whose own time per step is well above the median of the others'.
 struct SlowOne {
   std::string role;
   double factor = 1;
-  double own = 0;     ///< seconds a step
-  double others = 0;  ///< the median of theirs
-  bool data = false;  ///< it waits for data, rather than computing long
+  double own = 0;     ///< seconds per step
+  double others = 0;  ///< median of the others' own times
+  bool data = false;  ///< it waits for data, rather than computing slowly
 };
-/// Does every step wait for all workers?
+/// Returns whether every step waits for all workers.
 bool in_step(const RunRecord& run);
 
-/// From phases, or from what the chief's summary says of workers; an empty role: nobody.
+/// Finds the straggler, from phases or from the chief's figures about workers. An empty role: there is none.
 SlowOne slow_one(const RunRecord& run, const RunFacts& facts);
 
-/// A reason, with how much of the time it explains.
+/// A cause, with the share of the time it explains.
 struct Finding {
   std::string cause;
   double weight = 0;
@@ -73,17 +73,17 @@ struct Finding {
   std::vector<std::string> suggestions = {};
 };
 
-/// Where the time of the training threads went (why_causes.cpp).
+/// Returns the causes in the time of the training threads (why_causes.cpp).
 std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts);
-/// What the machines were short of (why_machine.cpp).
+/// Returns shortages of the machines (why_machine.cpp).
 std::vector<Finding> machine_findings(const RunRecord& run, const RunFacts& facts);
-/// Workers that died, lost gradients, ended badly: remarks rather than reasons.
+/// Returns remarks: workers that died, lost gradients, a bad end.
 std::vector<std::string> remarks(const RunRecord& run);
 
 Evidence share_evidence(std::string what, double share);
 Evidence time_evidence(std::string what, double seconds);
 
-/// Fewer samples of the monitor say nothing.
+/// Smallest number of monitor samples that allow a statement.
 constexpr double kEnoughSamples = 3;
 
 }  // namespace lockstep::records

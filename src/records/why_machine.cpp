@@ -1,4 +1,4 @@
-// What the machines were short of, from what the monitors saw; and what went wrong on the way.
+// Shortages of the machines, as the monitors saw them, and incidents of the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ struct Host {
   std::vector<const RoleRecord*> roles;
   double busy = kUnknown;  ///< percent of the whole node
   double steal = kUnknown;
-  double cores = kUnknown;  ///< of the node
-  double own = 0;           ///< CPU of the roles, 100: one core; NaN where one of them is not known
-  double threads = 0;       ///< that compute: of workers as many as they were given, of others one
+  double cores = kUnknown;  ///< cores of the node
+  double own = 0;           ///< CPU of the roles, 100: one core; NaN if one of them is unknown
+  double threads = 0;       ///< computing threads: those given to workers, one for any other role
 };
 
 double threads_of(const RunRecord& run, const RoleRecord& role) {
@@ -26,7 +26,7 @@ double threads_of(const RunRecord& run, const RoleRecord& role) {
   return known(own) ? own : known(run.threads()) ? run.threads() : 1;
 }
 
-/// What roles with enough samples saw of them.
+/// Returns the hosts, as roles with enough samples saw them.
 std::vector<Host> hosts_of(const RunRecord& run) {
   std::map<std::string, Host> hosts;
   for (const RoleRecord& role : run.roles) {
@@ -51,7 +51,7 @@ std::string cores_text(const Host& host) {
   return fmt::format("The {} cores of {} were", count_text(host.cores), host.name);
 }
 
-/// What the run's roles did not use of a busy node was used by others.
+/// Attributes the part of a busy node's CPU that the run's roles did not use to other programs.
 void add_other_programs(const Host& host, std::vector<Finding>& findings) {
   constexpr double kMuch = 0.15;
   const double share = (host.busy - host.own / host.cores) / 100;
@@ -63,13 +63,13 @@ void add_other_programs(const Host& host, std::vector<Finding>& findings) {
                               percent_text(host.own / host.cores))};
   finding.evidence = {{host.name + ", CPU of the node", host.busy, percent_text(host.busy)},
                       share_evidence(host.name + ", CPU of other programs", share)};
-  finding.suggestions = {"A machine where nothing else runs; timings here say little about the program."};
+  finding.suggestions = {"Use a machine where nothing else runs; timings on this one say little about the program."};
   findings.push_back(std::move(finding));
 }
 
-/// More threads that compute than the node has cores.
+/// Reports more computing threads than the node has cores.
 void add_crowd(const Host& host, double computing, std::vector<Finding>& findings) {
-  constexpr double kFilled = 0.7;  // with less it is others who keep the node busy
+  constexpr double kFilled = 0.7;  // below this, other programs keep the node busy
   if (host.roles.size() < 2 || (known(host.cores) && host.threads <= host.cores)) return;
   const double own = host.own / host.cores / 100;
   if (own < kFilled) return;
@@ -87,7 +87,7 @@ void add_crowd(const Host& host, double computing, std::vector<Finding>& finding
       finding.evidence.push_back({role->role + ", switched out per second", switches, count_text(switches)});
     }
   }
-  finding.suggestions = {"Fewer roles or --threads on this machine, or more machines."};
+  finding.suggestions = {"Use fewer roles or --threads on this machine, or more machines."};
   findings.push_back(std::move(finding));
 }
 
@@ -101,18 +101,19 @@ void add_cpu(const Host& host, double computing, std::vector<Finding>& findings)
          fmt::format("{} was given too little CPU.", host.name),
          fmt::format("Other virtual machines took {} of the CPU of {} (steal).", percent_text(host.steal), host.name),
          {{host.name + ", CPU stolen", host.steal, percent_text(host.steal)}},
-         {"A machine whose cores are its own; timings here say little about the program."}});
+         {"Use a machine that does not share its cores; timings on this one say little about the program."}});
   }
   if (!(host.busy >= kBusy)) return;
   add_other_programs(host, findings);
   add_crowd(host, computing, findings);
 }
 
-/// Roles that were held back by --cpu-quota. The cores of an emulated node are its size: there the phases speak.
+/// Reports roles held back by --cpu-quota. The cores of an emulated node are its intended size: there the phases
+/// decide.
 void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>& findings) {
   if (!run.nodes.empty()) return;
   constexpr double kHeldBack = 0.05;
-  double trained = kUnknown;  // that throttling.json is of: the last session
+  double trained = kUnknown;  // seconds that throttling.json covers: the last session
   for (const Pace& pace : facts.workers) trained = std::fmax(trained, pace.seconds);
   Finding finding{"quota", 0, "", ""};
   std::string worst;
@@ -130,12 +131,12 @@ void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>
   finding.sentence = fmt::format("{} was held back by its CPU quota{} for {} of the time, in {} of {} periods.", worst,
                                  quota.empty() ? "" : fmt::format(" of {} cores", quota), share_text(finding.weight),
                                  count_text(held.throttled_periods), count_text(held.periods));
-  finding.suggestions = {fmt::format("A larger --cpu-quota{}, or none.", quota.empty() ? "" : " than " + quota)};
+  finding.suggestions = {fmt::format("Use a larger --cpu-quota{}, or none.", quota.empty() ? "" : " than " + quota)};
   findings.push_back(std::move(finding));
 }
 
 void add_memory(const RoleRecord& role, std::vector<Finding>& findings) {
-  constexpr double kManyFaults = 20;  // per second: each is a wait for the disk
+  constexpr double kManyFaults = 20;  // per second; each is a wait for the disk
   constexpr double kNearlyFull = 0.92;
   const double faults = role.resource("major_faults").mean;
   if (faults >= kManyFaults) {
@@ -145,7 +146,7 @@ void add_memory(const RoleRecord& role, std::vector<Finding>& findings) {
                         fmt::format("{} waited for {} pages a second to come from the disk (major faults).", role.role,
                                     count_text(faults)),
                         {{role.role + ", major faults per second", faults, count_text(faults)}},
-                        {"Less in memory (a smaller --batch, --train-limit), or a machine with more of it."}});
+                        {"Keep less in memory (a smaller --batch or --train-limit), or use a machine with more."}});
   }
   const double used = role.resource("node_memory_used").max;
   const double total = role.summary.number("resources.memory_bytes");
@@ -164,7 +165,7 @@ void add_memory(const RoleRecord& role, std::vector<Finding>& findings) {
 void add_worker_remarks(const RunRecord& run, std::vector<std::string>& texts) {
   for (const WorkerRow& row : run.summary().workers) {
     if (row.restarts > 0) {
-      texts.push_back(fmt::format("{} was started again {} after it died.", row.role,
+      texts.push_back(fmt::format("{} died and was restarted {}.", row.role,
                                   row.restarts == 1 ? "once" : count_text(row.restarts) + " times"));
     }
     if (row.dropped > 0 && row.dropped >= 0.02 * (row.dropped + row.updates)) {
@@ -180,7 +181,7 @@ void add_worker_remarks(const RunRecord& run, std::vector<std::string>& texts) {
                                   count_text(role.steps.last("step"))));
     }
     if (role.trains() && came_too_late(role)) {
-      texts.push_back(fmt::format("{} came too late: it computed 0 steps.", role.role));
+      texts.push_back(fmt::format("{} joined too late: it computed 0 steps.", role.role));
     }
   }
 }
@@ -202,22 +203,22 @@ std::vector<std::string> remarks(const RunRecord& run) {
   std::vector<std::string> texts;
   add_worker_remarks(run, texts);
   const double groups = run.summary().number("communication.groups");
-  if (groups > 1) texts.push_back(fmt::format("Members came or went {} times.", count_text(groups - 1)));
+  if (groups > 1) texts.push_back(fmt::format("Members joined or left {} times.", count_text(groups - 1)));
   const std::string reason = run.summary().text("stop_reason");
   if (run.failed()) {
     const std::string error = run.summary().text("error");
-    texts.push_back(fmt::format("It ended at step {} with {}{}.", count_text(run.steps()), reason,
+    texts.push_back(fmt::format("The run ended at step {} with {}{}.", count_text(run.steps()), reason,
                                 error.empty() ? "" : ": " + error));
   }
   if (run.in_process()) {
-    texts.push_back(fmt::format("These are the phases of replica 0 of {}, as all compute alike.", run.workers()));
+    texts.push_back(fmt::format("The phases are those of replica 0 of {}; all compute alike.", run.workers()));
   }
   if (run.state == RunState::broken) {
-    texts.push_back(fmt::format("It left no summary{}: it was killed or its machine went down after step {}.",
+    texts.push_back(fmt::format("The run left no summary{}: it was killed or its machine went down after step {}.",
                                 run.went_on ? " since it was resumed" : "", count_text(run.steps())));
   }
   if (run.state == RunState::running)
-    texts.push_back(fmt::format("It is still training, at step {}.", count_text(run.steps())));
+    texts.push_back(fmt::format("The run is still training, at step {}.", count_text(run.steps())));
   return texts;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using chart::escape_html;
 
-/// Blank lines part paragraphs.
+/// Makes paragraphs of the text; blank lines separate them.
 std::string paragraphs(std::string_view text) {
   std::string html;
   for (size_t begin = 0; begin < text.size();) {
@@ -59,14 +59,14 @@ lab::Values all_settings(const lab::RunResult& run) {
   return values;
 }
 
-/// What is worth knowing of a run that others did not have.
+/// Lists the incidents of a run: failures, the log, restarts.
 std::string incidents_html(const lab::Results& results, const lab::RunResult& run) {
   std::string html;
   if (!run.reason.empty()) html += "<span class=\"reason\">" + escape_html(run.reason) + "</span><br>";
   if (const std::string log = log_of(results, run); run.state == lab::RunState::failed && !log.empty())
     html += "What it printed: <code>" + escape_html(log) + "</code><br>";
   if (const int count = lab::restarts(run); count > 0)
-    html += fmt::format("Roles were started again {}.<br>", count == 1 ? "once" : fmt::format("{} times", count));
+    html += fmt::format("Roles were restarted {}.<br>", count == 1 ? "once" : fmt::format("{} times", count));
   return html;
 }
 
@@ -86,7 +86,7 @@ std::string run_row(const lab::Results& results, const lab::RunResult& run) {
   return html;
 }
 
-/// Repeats that failed for the same reason are told together.
+/// Reports repeats that failed for the same reason together.
 std::string failures_html(const lab::Results& results) {
   struct Failure {
     std::string name;
@@ -116,8 +116,8 @@ std::string failures_html(const lab::Results& results) {
                         escape_html(failure.reason));
   }
   return "<h3>Failed</h3><ul class=\"failed\">" + html +
-         "</ul><p class=\"small soft\">What they printed is named beside each below. The command under \"To run it "
-         "again\" makes them again; what is done stays.</p>";
+         "</ul><p class=\"small soft\">The list below names the log of each run. The command under \"To run it "
+         "again\" repeats them; finished runs stay.</p>";
 }
 
 void add_fact(std::string& html, const char* name, const std::string& value) {
@@ -182,7 +182,7 @@ std::string environment_html(const lab::Results& results) {
   std::set<std::string> clusters;
   for (const lab::RunResult& run : results.runs) clusters.insert(run.plan.cluster.emulate);
   for (const std::string& cluster : clusters) add_fact(html, "Emulated nodes", cluster);
-  std::map<std::string, std::set<std::string>> hosts;  // those that were there, by cluster file
+  std::map<std::string, std::set<std::string>> hosts;  // hosts of the runs, by cluster file
   for (const lab::RunResult& run : results.runs) {
     if (run.plan.cluster.hosts.empty()) continue;
     for (const lab::RoleMeasured& role : run.measured.roles) hosts[run.plan.cluster.hosts].insert(role.node);
@@ -198,10 +198,10 @@ std::string again_html(const lab::Results& results) {
   html += results.command.empty() ? std::string("<p class=\"soft\">The command was not recorded.</p>")
                                   : "<pre>" + escape_html(results.command) + "</pre>";
   html +=
-      "<p>Runs that are done are not made again; failed and interrupted ones are. A run of its own has all its "
+      "<p>Finished runs are not repeated; failed and interrupted ones are. Each run has all its "
       "settings in its folder (<code>config.yaml</code>).</p>";
   if (!results.experiment.text.empty()) {
-    html += "<details><summary>The experiment file, as it was run</summary><pre>" +
+    html += "<details><summary>The experiment file as it was run</summary><pre>" +
             escape_html(results.experiment.text) + "</pre></details>";
   }
   return html + "</div>";
@@ -220,12 +220,14 @@ std::string method_html(const lab::ReportSpec& spec) {
     add_fields(used, finding.explain);
   }
   std::string html =
-      "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ in their seed "
-      "alone, or over what is named below a table or plot; ± is the standard deviation of the sample, "
-      "and the last column of a table says how many runs it is made of. Bands and error bars reach from the smallest "
-      "to the largest of them. A difference smaller than the "
-      "limit that a finding names counts as none. Reported figures are the study's own, from other machines: shapes "
-      "compare, absolute figures do not.</p><dl class=\"facts\">";
+      "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ only in their "
+      "seed, "
+      "or over the values named below a table or plot; ± is the standard deviation of the sample, "
+      "and the last column of a table is the number of runs. Bands and error bars reach from the smallest "
+      "to the largest value. A difference smaller than the "
+      "limit that a finding names counts as none. Reported figures are those of the study, from other machines: the "
+      "shapes "
+      "of curves can be compared, absolute figures cannot.</p><dl class=\"facts\">";
   for (const lab::FieldDef& def : lab::fields()) {
     if (!used.contains(std::string(def.name))) continue;
     html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(def.title), escape_html(def.help));

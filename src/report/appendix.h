@@ -1,5 +1,5 @@
-// The parts of a report that every one has: header, list of runs, environment, how to run it again, what figures are.
-// Free functions; any thread.
+// The parts that every report has: header, list of runs, environment, how to run it again, what the figures are. Free
+// functions; any thread.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ std::string header_html(const lab::Results& results);
 std::string runs_html(const lab::Results& results);
 std::string environment_html(const lab::Results& results);
 std::string again_html(const lab::Results& results);
-/// Of the fields that tables, plots and findings name.
+/// Describes the fields that tables, plots and findings name.
 std::string method_html(const lab::ReportSpec& spec);
 
 }  // namespace lockstep::report

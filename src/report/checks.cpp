@@ -11,7 +11,7 @@
 namespace lockstep::report {
 namespace {
 
-/// More cases than these are counted, not listed.
+/// Further cases are counted, not listed.
 constexpr size_t kListedCases = 4;
 
 size_t count(const std::vector<Outcome>& outcomes, Verdict verdict) {
@@ -19,7 +19,7 @@ size_t count(const std::vector<Outcome>& outcomes, Verdict verdict) {
       std::count_if(outcomes.begin(), outcomes.end(), [&](const Outcome& o) { return o.verdict == verdict; }));
 }
 
-/// Those that do not hold come first: they are what a reader looks for.
+/// Returns the cases to list, first those that do not hold: a reader looks for them.
 std::vector<const Outcome*> most_telling(const std::vector<Outcome>& outcomes) {
   std::vector<const Outcome*> order;
   for (const Outcome& outcome : outcomes) order.push_back(&outcome);
@@ -38,7 +38,7 @@ std::string ending(const std::vector<Outcome>& outcomes) {
   const size_t known = outcomes.size() - unknown;
   const size_t holds = count(outcomes, Verdict::holds);
   const size_t partly = count(outcomes, Verdict::partly);
-  if (known == 0) return "cannot be said";
+  if (known == 0) return "unknown";
   std::string text;
   if (known == 1) {
     text = name(holds == 1 ? Verdict::holds : partly == 1 ? Verdict::partly : Verdict::fails);
@@ -50,7 +50,7 @@ std::string ending(const std::vector<Outcome>& outcomes) {
     text = partly > 0 ? fmt::format("holds partly in {} of {} cases", partly, known)
                       : fmt::format("holds in none of {} cases", known);
   }
-  return unknown == 0 ? text : fmt::format("{}, of {} it cannot be said", text, counted(unknown, "more case"));
+  return unknown == 0 ? text : fmt::format("{}, unknown in {}", text, counted(unknown, "more case"));
 }
 
 std::string sentence_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim) {
@@ -166,7 +166,7 @@ std::string what_is_missing(const Material& material, const lab::Filter& filter,
   const size_t missing = material.missing(filter);
   const std::string which = describe({{}, filter.where}, {});
   const std::string of = which.empty() ? "" : " with " + which;
-  if (done == 0 && missing == 0) return fmt::format("there is no run{} in this experiment", of);
+  if (done == 0 && missing == 0) return fmt::format("this experiment has no run{}", of);
   if (done == 0 && material.failed(filter) == missing)
     return fmt::format("{}{} failed", missing == 1 ? "the run" : fmt::format("all {} runs", missing), of);
   if (done == 0)

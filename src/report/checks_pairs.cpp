@@ -1,4 +1,4 @@
-// Tests that set one side against another: compare and ratio.
+// Tests that compare two sides: compare and ratio.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ Checked nothing(const Material& material, const FindingTest& test, const std::st
   if (!first) why = what_is_missing(material, test.first, test.field);
   if (!second) why += (why.empty() ? "" : "; ") + what_is_missing(material, test.second, test.field);
   if (why.empty()) why = fmt::format("no two runs have the same {}", fmt::join(test.by, ", "));
-  return {Verdict::unknown, capital(what) + ": " + why + ": cannot be said."};
+  return {Verdict::unknown, capital(what) + ": " + why + ": unknown."};
 }
 
 }  // namespace

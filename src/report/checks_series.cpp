@@ -21,7 +21,7 @@ struct Point {
   const Case* from = nullptr;
 };
 
-/// The known means along `over`.
+/// Returns the known means along `over`.
 std::vector<Point> points_of(const std::vector<Case>& cases, const std::string& field) {
   std::vector<Point> points;
   for (const Case& each : cases) {
@@ -40,7 +40,7 @@ Verdict grows(const std::vector<Point>& points, double within, double sign, lab:
   return Verdict::holds;
 }
 
-/// A fall at the end is no saturation.
+/// Growth that ends in a fall is not saturation.
 Verdict saturates(const std::vector<Point>& points, double within, lab::Unit unit) {
   if (points.size() < 3) return Verdict::unknown;
   if (difference(points.back().value, points.front().value, unit) <= within) return Verdict::fails;
@@ -48,7 +48,7 @@ Verdict saturates(const std::vector<Point>& points, double within, lab::Unit uni
   return std::fabs(last) <= within ? Verdict::holds : Verdict::fails;
 }
 
-/// The lowest and the highest.
+/// Returns the lowest and the highest point.
 std::pair<double, double> range_of(const std::vector<Point>& points) {
   const auto [low, high] = std::minmax_element(points.begin(), points.end(),
                                                [](const Point& a, const Point& b) { return a.value < b.value; });
@@ -65,17 +65,17 @@ Verdict trend_of(const FindingTest& test, const std::vector<Point>& points) {
   return difference(high, low, unit) <= test.within ? Verdict::holds : Verdict::fails;
 }
 
-/// The number that the limit is for.
+/// Returns the figure that the limit applies to.
 std::string change_text(const FindingTest& test, const std::vector<Point>& points) {
   const lab::Unit unit = unit_of(test.field);
   const double last = points.back().value;
   if (test.is == "flat") {
     const auto [low, high] = range_of(points);
-    return fmt::format("the highest {} on the lowest", difference_text(high, low, unit));
+    return fmt::format("the highest {} against the lowest", difference_text(high, low, unit));
   }
   const std::string all = difference_text(last, points.front().value, unit);
   if (test.is != "saturates" || points.size() < 3) return all;
-  return fmt::format("{}, at last {}", all, difference_text(last, points[points.size() - 2].value, unit));
+  return fmt::format("{}, {} in the last step", all, difference_text(last, points[points.size() - 2].value, unit));
 }
 
 /// "3.7 s at 1, 2.1 s at 2, 1.4 s at 3 (-62 %)"
@@ -98,16 +98,15 @@ std::string trend_text(const FindingTest& test, const std::vector<Point>& points
 std::string trend_claim(const FindingTest& test) {
   const std::string within = limit_text(test.within, unit_of(test.field));
   if (test.is == "flat") return "should stay within " + within;
-  if (test.is == "saturates") return "should grow, and at last by at most " + within;
+  if (test.is == "saturates") return "should grow, and in the last step by at most " + within;
   return fmt::format("should {} by more than {}", test.is == "grows" ? "grow" : "fall", within);
 }
 
 Checked nothing(const Material& material, const FindingTest& test, const std::string& what) {
-  return {Verdict::unknown,
-          capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": cannot be said."};
+  return {Verdict::unknown, capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": unknown."};
 }
 
-/// By the fields asked for, or each variation.
+/// Returns the cases by the fields of the test, or one per variation.
 std::vector<Case> cases_of(const FindingTest& test, const Observations& observations) {
   return test.by.empty() ? variations(observations) : cases_by(observations, test.by);
 }
@@ -149,7 +148,7 @@ Outcome spread_outcome(const FindingTest& test, const Case& each, const std::str
                       example)};
 }
 
-/// The largest or smallest of the points.
+/// Returns the largest or smallest of the points.
 const Point& winner(const FindingTest& test, const std::vector<Point>& points) {
   const auto less = [](const Point& a, const Point& b) { return a.value < b.value; };
   return test.kind == TestKind::most ? *std::max_element(points.begin(), points.end(), less)
@@ -161,7 +160,7 @@ Outcome extreme_outcome(const FindingTest& test, const std::string& where, const
       std::find_if(points.begin(), points.end(), [&](const Point& p) { return same_value(p.at, test.is); });
   if (points.size() < 2 || wanted == points.end()) {
     const std::string what =
-        wanted == points.end() ? "no figure of " + test.is : "nothing to compare " + test.is + " with";
+        wanted == points.end() ? "no figure for " + test.is : "nothing to compare " + test.is + " with";
     return {Verdict::unknown, where, what};
   }
   std::string text;

@@ -1,12 +1,12 @@
-// What a report shows where the experiment does not say. Free functions; any thread.
+// Contents of a report if the experiment does not specify them. Free functions; any thread.
 #pragma once
 
 #include "lab/results.h"
 
 namespace lockstep::report {
 
-/// What the experiment asks for; without tables and plots those that every experiment can have: for each group a table
-/// of what varies, curves, where the time goes, what the nodes use.
+/// Returns the experiment's report. Without tables and plots in it, adds default ones: for each group a table of its
+/// variations, curves, the time of phases, and the usage of nodes.
 lab::ReportSpec spec_of(const lab::Results& results);
 
 }  // namespace lockstep::report

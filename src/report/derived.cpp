@@ -1,4 +1,4 @@
-// Fields of a run that need another one: speed-up and efficiency.
+// Fields of a run that need another run: speed-up and efficiency.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ using lab::RunResult;
 using records::known;
 using records::kUnknown;
 
-/// What the cluster is made of; a baseline may have others.
+/// Settings of the cluster; a baseline may differ in them.
 constexpr std::array<std::string_view, 12> kClusterSettings = {"workers",  "ps",       "layout",    "mode",
                                                                "strategy", "replicas", "evaluator", "emulate",
                                                                "hosts",    "tls",      "insecure",  "seed"};
@@ -30,7 +30,8 @@ lab::Values compared_settings(const RunResult& run) {
   return values;
 }
 
-/// Of a cluster's roles they follow from its nodes; where both say them they have to agree.
+/// Returns whether the threads differ. Threads of a cluster's roles follow from its nodes; if both runs set them, they
+/// must agree.
 bool other_threads(const RunResult& a, const RunResult& b) {
   const std::string first = a.text("threads");
   const std::string second = b.text("threads");
@@ -45,11 +46,11 @@ bool same_exchange(const RunResult& a, const RunResult& b) {
   return a.text("mode") == b.text("mode") && a.text("strategy") == b.text("strategy");
 }
 
-/// Mean over the repeats of the run to compare with: one that exchanges in the same way comes before others, and one
-/// process before a worker with a server.
+/// Returns the mean rate over the repeats of the baseline. A run that exchanges in the same way is preferred, and one
+/// process to a worker with a server.
 double baseline(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
-  std::array<std::vector<double>, 4> rates;  // the better ones first
+  std::array<std::vector<double>, 4> rates;  // best kind of baseline first
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
     if (compared_settings(other) != settings || other_threads(run, other)) continue;

@@ -28,12 +28,12 @@ std::string plain_text(double value) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
-/// As many decimals for all: they stand beside each other.
+/// Formats all shares with the same decimals, since they stand side by side.
 std::string accurate_share(double share) {
   return share == 0 || share == 1 ? fmt::format("{:.0f} %", share * 100) : fmt::format("{:.2f} %", share * 100);
 }
 
-/// As pages and charts write it.
+/// Formats a time as pages and charts do.
 std::string time_text(double seconds) {
   if (seconds >= 0.9995 && seconds < 100) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : 1);
   std::string text = records::time_text(seconds);
@@ -101,7 +101,7 @@ std::string figure_text(double value, Unit unit) {
 
 ColumnFormat column_format(const std::vector<double>& values, Unit unit, const std::vector<double>& beside) {
   double largest = 0;
-  double smallest = INFINITY;  // but for zeros
+  double smallest = INFINITY;  // smallest value other than zero
   for (const double value : values) {
     if (!records::known(value)) continue;
     largest = std::max(largest, std::fabs(value));

@@ -1,4 +1,4 @@
-// Measured numbers as text and on axes. Free functions; any thread.
+// Formats measured numbers for text and axes. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace lockstep::report {
 
-/// "time of an epoch"; a setting is called by its name with spaces.
+/// Returns the field's title: "time of an epoch"; for a setting its name with spaces.
 std::string field_title(std::string_view field);
 lab::Unit unit_of(std::string_view field);
 chart::Axis axis_of(std::string_view field);
-/// In a sentence: "1.42 s", "91.8 %", "0.312".
+/// Formats a value for a sentence: "1.42 s", "91.8 %", "0.312".
 std::string figure_text(double value, lab::Unit unit);
 
-/// How the numbers of a table's column are written: in one unit, with as many digits as they need.
+/// The format of a table column's numbers: one unit, and as many digits as needed.
 struct ColumnFormat {
   double factor = 1;
   int digits = 0;
   std::string unit;  ///< for the head of the column; may be empty
 };
-/// `beside`: reported figures, which are written likewise.
+/// `beside` are reported figures, which get the same format.
 ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit, const std::vector<double>& beside = {});
 std::string column_text(double value, const ColumnFormat& format);
 

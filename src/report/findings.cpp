@@ -18,14 +18,15 @@ Verdict together(const std::vector<Checked>& tests) {
   return verdict_of(verdicts);
 }
 
-/// A worker has no figure that is of runs alone: both sides would show the same.
+/// Returns the mean of a field on a side; NaN for a figure of whole runs in a test of workers: both sides would be
+/// equal.
 double mean_of(const Side& side, const std::string& field) {
   std::vector<double> values;
   for (const Observation& member : side.members) values.push_back(member.number(field));
   return records::mean(values);
 }
 
-/// "Computing: 62 % with nodes 3; 91 % with nodes 1."
+/// Returns "Computing: 62 % with nodes 3; 91 % with nodes 1."
 std::string explaining(const std::string& field, const Checked& test) {
   std::string text;
   for (const Side& side : test.sides) {
@@ -40,7 +41,7 @@ std::string explaining(const std::string& field, const Checked& test) {
   return capital(field_title(field)) + where + ": " + text + ".";
 }
 
-/// What limited one run of each side.
+/// Adds what limited one run of each side.
 void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector<std::string>& reasons) {
   Observations all;
   for (const Side& side : sides) all.insert(all.end(), side.members.begin(), side.members.end());
@@ -58,18 +59,19 @@ void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector
   }
 }
 
-/// A verdict is of the tests of which something is known.
+/// Marks tests with an unknown result: the verdict is based on the others.
 void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding) {
   if (finding.verdict == Verdict::unknown) return;
   for (size_t i = 0; i < tests.size(); ++i) {
     if (tests[i].verdict != Verdict::unknown) continue;
     std::string& sentence = finding.sentences[i];
     if (sentence.ends_with('.')) sentence.pop_back();
-    sentence += ", and does not count for the verdict.";
+    sentence += ", and does not count in the verdict.";
   }
 }
 
-/// The test that a reader asks about: the first that does not hold, else the first of which something is known.
+/// Returns the test whose reasons a reader wants: the first that does not hold, otherwise the first with a known
+/// result.
 const Checked* telling(const std::vector<Checked>& tests) {
   for (const Verdict wanted : {Verdict::fails, Verdict::partly, Verdict::holds}) {
     for (const Checked& test : tests) {
@@ -92,7 +94,7 @@ std::string_view name(Verdict verdict) {
     case Verdict::unknown:
       break;
   }
-  return "cannot be said";
+  return "unknown";
 }
 
 std::vector<Finding> check_findings(const Material& material, RunFolders& folders) {

@@ -1,4 +1,4 @@
-// Whether the findings of a study hold in an experiment's results, and why: computed from the measured fields alone.
+// Decides whether the findings of a study hold in an experiment's results, and why, from the measured fields alone.
 // Free functions; any thread.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lockstep::report {
 
 enum class Verdict : uint8_t {
   holds,
-  partly,  ///< some of its tests hold, or in some of the cases; what is unknown is passed over
+  partly,  ///< some of its tests hold, or it holds in some cases; unknown ones are ignored
   fails,
   unknown  ///< runs or figures are missing
 };
@@ -20,8 +20,8 @@ std::string_view name(Verdict verdict);
 struct Finding {
   const lab::FindingSpec* spec = nullptr;
   Verdict verdict = Verdict::unknown;
-  std::vector<std::string> sentences;  ///< one per test: what was measured, with its numbers
-  std::vector<std::string> reasons;    ///< from the explaining fields and from what limited the runs
+  std::vector<std::string> sentences;  ///< one per test: measured values with their numbers
+  std::vector<std::string> reasons;    ///< from the explaining fields and from the diagnoses of the runs
 };
 
 std::vector<Finding> check_findings(const lab::Results& results);

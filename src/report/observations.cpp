@@ -21,14 +21,14 @@ double measured(const lab::Measured& values, std::string_view field) {
   return found == values.end() ? kUnknown : found->second;
 }
 
-/// What a case's label stands for.
+/// Returns whether a case's label already tells the setting's value.
 bool told_by_label(std::string_view setting) {
   return setting == "layout" || setting == "mode" || setting == "workers" || setting == "ps" || setting == "strategy" ||
          setting == "threads" || setting == "replicas" || setting == "hosts" || setting == "tls" ||
          setting == "insecure";
 }
 
-/// In the order of their first value.
+/// Values by name, in the order of their first value.
 using ValuesByName = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 void add_value(ValuesByName& names, const std::string& name, const std::string& value) {
@@ -38,7 +38,7 @@ void add_value(ValuesByName& names, const std::string& name, const std::string& 
   if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-/// What the members of a case differ in.
+/// Returns the names and values in which the members of a case differ.
 ValuesByName differing(const Case& each) {
   ValuesByName names;
   Fields settings;
@@ -152,8 +152,8 @@ std::string Material::missing_text(const lab::Filter& filter) const {
   }
   const size_t broken = failed(filter);
   std::string why = broken > 0 ? fmt::format("{} failed ({})", broken, fmt::join(names, "; ")) : "";
-  if (all > broken) why += fmt::format("{}{} not made yet", why.empty() ? "" : ", ", all - broken);
-  return fmt::format("{} not in it: {}.", all == 1 ? "1 run is" : fmt::format("{} runs are", all), why);
+  if (all > broken) why += fmt::format("{}{} not run yet", why.empty() ? "" : ", ", all - broken);
+  return fmt::format("{} missing: {}.", all == 1 ? "1 run is" : fmt::format("{} runs are", all), why);
 }
 
 std::vector<Case> cases_by(const Observations& observations, const Fields& fields) {

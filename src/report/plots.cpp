@@ -13,14 +13,14 @@ namespace {
 
 using lab::PlotKind;
 
-/// A page with more is not read.
+/// Upper limit; nobody reads a page with more.
 constexpr size_t kMostCharts = 24;
 
 bool from_folders(PlotKind kind) {
   return kind == PlotKind::curves || kind == PlotKind::usage || kind == PlotKind::phases || kind == PlotKind::timeline;
 }
 
-/// Adds the smallest and the largest values of these on the first axis.
+/// Adds the smallest and the largest values of these series on the first axis.
 void add_extremes(const std::vector<chart::Series>& list, std::vector<double>& all) {
   for (const chart::Series& series : list) {
     if (series.second_axis) continue;
@@ -33,7 +33,7 @@ void add_extremes(const std::vector<chart::Series>& list, std::vector<double>& a
   }
 }
 
-/// The same y axis for all facets of the same thing, and for all repeats, so that they can be compared.
+/// Gives all facets and repeats of a quantity the same y axis, so that they can be compared.
 void share_axes(std::vector<chart::Chart>& charts, bool facets) {
   for (chart::Chart& chart : charts) {
     if (!facets && chart.choices.empty()) continue;
@@ -51,7 +51,7 @@ void share_axes(std::vector<chart::Chart>& charts, bool facets) {
   }
 }
 
-/// Groups by their titles.
+/// Names a facet; groups by their titles.
 std::string facet_name(const Material& material, const Fields& fields, Key key) {
   for (size_t i = 0; i < fields.size(); ++i) {
     if (fields[i] == "group") key[i] = material.group_title(key[i]);
@@ -59,7 +59,7 @@ std::string facet_name(const Material& material, const Fields& fields, Key key) 
   return describe(fields, key);
 }
 
-/// Whether the title of a plot says already which of its charts this is: it names it and no other.
+/// Returns whether the plot's title already names this chart and no other.
 bool names_alone(std::string title, const std::vector<chart::Chart>& charts, size_t begin, const std::string& name) {
   std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::tolower(c); });
   for (size_t i = begin; i < charts.size(); ++i) {
@@ -115,7 +115,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
   const bool of_workers = !from_folders(spec.kind) && (spec.per_worker || of_worker(spec.x));
   const Observations all = material.observations(spec.filter, of_workers);
   if (all.empty()) {
-    plot.notes.push_back(material.missing(spec.filter) == 0 ? "No run of this experiment is meant for it."
+    plot.notes.push_back(material.missing(spec.filter) == 0 ? "This experiment has no run for it."
                                                             : material.missing_text(spec.filter));
     return plot;
   }
@@ -132,7 +132,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
     add_facet(spec, facet, reported, folders, plot);
     name_charts(spec, id, facet_name(material, spec.facets, facet.key), begin, plot);
   }
-  if (left_out > 0) plot.notes.push_back(fmt::format("{} more were left out.", left_out));
+  if (left_out > 0) plot.notes.push_back(fmt::format("{} more charts were left out.", left_out));
   share_axes(plot.charts, !spec.facets.empty());
   if (const std::string missing = material.missing_text(spec.filter); !missing.empty()) plot.notes.push_back(missing);
   std::sort(plot.notes.begin(), plot.notes.end());

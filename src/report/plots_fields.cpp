@@ -19,10 +19,10 @@ using lab::PlotKind;
 using lab::PlotSpec;
 using records::known;
 
-/// Of reported figures that belong to no series.
+/// Colour of reported figures that belong to no series.
 constexpr int kReportedColor = 7;
 
-/// The values of the x axis: numbers, or the places of categories.
+/// The positions on the x axis: numbers, or the indices of categories.
 class Places {
  public:
   Places(const Observations& observations, const std::string& field, bool categories) {
@@ -49,7 +49,7 @@ class Places {
   bool numbers_ = true;
 };
 
-/// Means of cases along x; a range where any has several members.
+/// Returns the means of cases along x, with a range if any case has several members.
 Series series_over(const std::vector<Case>& along, const std::string& y, const Places& places) {
   Series series;
   bool spread = false;
@@ -76,7 +76,7 @@ std::string name_of(const PlotSpec& spec, const Case& each, const std::string& f
   return which.empty() ? field_title(field) : which + ", " + field_title(field);
 }
 
-/// What the study reported of the same, dashed and in the colour of what was measured.
+/// Adds the study's figures of the same quantity, dashed and in the colour of the measured series.
 void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& facet, const Reported& reported,
                   const std::string& field, const Places& places, Chart& chart) {
   if (!reported.has(field) || !reported.has(spec.x)) return;
@@ -113,16 +113,17 @@ void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& fac
   chart.series.push_back(std::move(series));
 }
 
-/// What the figures and ranges of a chart are over.
+/// Explains what the means and ranges of a chart are over.
 std::string band_text(const Chart& chart, const std::vector<Case>& points) {
   const std::string pooled = pooled_text(points);
-  if (!pooled.empty()) return fmt::format("Means over {}; from the smallest to the largest.", pooled);
+  if (!pooled.empty())
+    return fmt::format("Means over {}, with the range from the smallest to the largest value.", pooled);
   const bool band =
       std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
-  return band ? "Means; from the smallest to the largest of the repeats." : "";
+  return band ? "Means over the repeats, with the range from the smallest to the largest value." : "";
 }
 
-/// Smallest and largest of what was measured or reported on one axis; NaN where nothing is.
+/// Returns the smallest and largest measured or reported value on one axis; NaN if there is none.
 std::pair<double, double> range_of(const Chart& chart, bool second_axis, bool reported) {
   std::pair range{records::kUnknown, records::kUnknown};
   for (const Series& series : chart.series) {
@@ -133,8 +134,8 @@ std::pair<double, double> range_of(const Chart& chart, bool second_axis, bool re
   return range;
 }
 
-/// Reported figures of other machines can be so far from what was measured that one of them is a line on the edge:
-/// the axis is logarithmic then. Bars have none: what was reported is said below.
+/// Makes room for reported figures. They can be so far from the measured ones that either becomes a line at the edge:
+/// the axis is then logarithmic. Bars cannot have such an axis; a note below names the figures instead.
 void fit_reported(Chart& chart, lab::Unit unit, lab::Unit second_unit, std::vector<std::string>& notes) {
   constexpr double kFar = 20;
   for (const bool second : {false, true}) {
@@ -148,12 +149,12 @@ void fit_reported(Chart& chart, lab::Unit unit, lab::Unit second_unit, std::vect
     }
     std::erase_if(chart.series, [&](const Series& s) { return s.dashed && s.second_axis == second; });
     const auto text = [&](double value) { return figure_text(value, second ? second_unit : unit); };
-    notes.push_back(fmt::format("Reported were {} to {} of {}: too far from what was measured to be drawn beside it.",
+    notes.push_back(fmt::format("The reported figures, {} to {} of {}, are too far from the measured ones to be drawn.",
                                 text(reported_low), text(reported_high), axis.label));
   }
 }
 
-/// Of several fields those with the unit of the first share its axis.
+/// Draws several fields; those with the unit of the first share its axis.
 Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& observations, const Reported& reported,
                   const lab::Filter& facet) {
   const bool bars = spec.kind == PlotKind::bars;
@@ -196,7 +197,7 @@ Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& obs
   return chart;
 }
 
-/// The trainers of a case's runs, where all have as many; x is that unless another field is asked for.
+/// The trainers of a case's runs, if all runs have the same number; x is this number unless another field is chosen.
 struct SpeedPoints {
   std::map<double, Case> at;
   std::map<double, double> ideal;
@@ -214,7 +215,7 @@ SpeedPoints speed_points(const PlotSpec& spec, const Case& each, const std::stri
   return points;
 }
 
-/// One trainer is where all begin.
+/// Draws a field over trainers; every series starts at one trainer.
 Series speed_series(const SpeedPoints& points, const std::string& field) {
   Series series;
   const auto add = [&](double at, const Stat& stat) {
@@ -278,7 +279,7 @@ void add_field_charts(const PlotSpec& spec, const Observations& observations, co
     if (plot.charts.empty()) plot.notes.emplace_back("There is no run with one trainer to compare with.");
     return;
   }
-  std::vector<Fields> axes;  // fields of one unit share an axis, others get a chart of their own
+  std::vector<Fields> axes;  // fields of one unit share an axis; others get their own chart
   for (const std::string& field : spec.y) {
     const auto found =
         std::find_if(axes.begin(), axes.end(), [&](const Fields& f) { return unit_of(f[0]) == unit_of(field); });

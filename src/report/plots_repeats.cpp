@@ -1,5 +1,5 @@
-// Plots of what is not averaged over repeats: usage over time and timelines. One repeat is drawn, the others come with
-// it for the reader to choose.
+// Plots of data that cannot be averaged over repeats: usage over time and timelines. One repeat is drawn; the reader
+// can choose among the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ using chart::Choice;
 using chart::Series;
 using lab::PlotSpec;
 
-// What may come besides what is drawn first, so that a page stays small.
+// Limits for the repeats to choose from, so that a page stays small.
 constexpr size_t kMostRepeats = 10;
-constexpr size_t kPointsOfOthers = 150;       ///< of a series
+constexpr size_t kPointsOfOthers = 150;       ///< per series
 constexpr size_t kMostPointsOfPlot = 40'000;  ///< about 600 kB
 
 std::string repeat_name(int repeat) { return fmt::format("repeat {}", repeat); }
 
-/// First the one that most cases have a folder of, then the others in order.
+/// Returns the repeats: first the one of which most cases have a folder, then the others in order.
 std::vector<int> repeats_of(const std::vector<Case>& cases) {
   std::map<int, std::set<const Case*>> having;
   for (const Case& each : cases) {
@@ -46,7 +46,7 @@ std::vector<int> repeats_of(const std::vector<Case>& cases) {
   return repeats;
 }
 
-/// A case with its run of one repeat.
+/// A case and its run of one repeat.
 struct Drawn {
   const Case* of = nullptr;
   ReadRun read;
@@ -74,7 +74,7 @@ size_t points_of_choices(const Plot& plot) {
   return points;
 }
 
-/// What another repeat has to show in a chart.
+/// Makes a choice for a chart from the data of another repeat.
 Choice choice_of(Chart chart, int repeat) {
   Choice choice{repeat_name(repeat), std::move(chart.series), std::move(chart.marks), std::move(chart.rows),
                 std::move(chart.spans)};
@@ -90,7 +90,7 @@ bool has_data(const Chart& chart) {
   return chart.kind == chart::Kind::timeline ? !chart.spans.empty() : !chart.series.empty();
 }
 
-/// The charts of a repeat: one without a chart yet is drawn, else it is a choice. Gives the points of the choices.
+/// Adds the charts of a repeat: as a new chart, or as a choice of an existing one. Returns the points of the choices.
 size_t add_repeat(std::vector<Chart>&& made, int repeat, bool several, std::vector<Chart>& charts) {
   size_t points = 0;
   if (charts.size() < made.size()) charts.resize(made.size());
@@ -107,8 +107,8 @@ size_t add_repeat(std::vector<Chart>&& made, int repeat, bool several, std::vect
   return points;
 }
 
-/// Adds the charts that `make` gives of the first repeat that has data, with those of the others as choices. It gives
-/// them in the same order each time, some perhaps without data, or none where the folder is gone.
+/// Adds the charts that `make` returns for the first repeat with data, with those of the other repeats as choices.
+/// `make` returns them in the same order each time, some perhaps without data, or none if the folder is gone.
 template <class Make>
 void add_with_choices(const std::vector<Case>& cases, const Make& make, Plot& plot) {
   const std::vector<int> repeats = repeats_of(cases);
@@ -117,7 +117,7 @@ void add_with_choices(const std::vector<Case>& cases, const Make& make, Plot& pl
   std::vector<Chart> charts;
   size_t points = points_of_choices(plot);
   size_t offered = 0;
-  Plot of_first;  // its notes, until one is drawn; what is gone of the others is not missed
+  Plot of_first;  // its notes, until a chart is drawn; missing folders of other repeats are not noted
   bool drawn = false;
   for (; offered < repeats.size() && offered < kMostRepeats && (!drawn || points < kMostPointsOfPlot); ++offered) {
     Plot notes;
@@ -129,14 +129,14 @@ void add_with_choices(const std::vector<Case>& cases, const Make& make, Plot& pl
   }
   plot.notes.insert(plot.notes.end(), of_first.notes.begin(), of_first.notes.end());
   if (offered < repeats.size()) {
-    plot.notes.push_back(fmt::format("Of {} repeats {} can be chosen here.", repeats.size(), offered));
+    plot.notes.push_back(fmt::format("Of {} repeats, {} can be shown here.", repeats.size(), offered));
   }
   for (Chart& chart : charts) {
     if (has_data(chart)) plot.charts.push_back(std::move(chart));
   }
 }
 
-/// Columns of one unit share a chart.
+/// Groups columns by unit: those of one unit share a chart.
 std::vector<std::vector<std::string>> columns_by_unit(const std::vector<std::string>& columns) {
   std::vector<std::vector<std::string>> axes;
   for (const std::string& column : columns) {
@@ -148,7 +148,7 @@ std::vector<std::vector<std::string>> columns_by_unit(const std::vector<std::str
   return axes;
 }
 
-/// `several`: there are others than these, so that they need names.
+/// `several`: the plot has other charts, so that these need names.
 Chart usage_chart(const PlotSpec& spec, const std::vector<std::string>& columns, const std::vector<Drawn>& runs,
                   bool several, bool groups) {
   Chart chart{

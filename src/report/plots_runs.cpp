@@ -1,4 +1,4 @@
-// Plots of what is within runs, over all repeats: curves and phases. They need the runs' folders.
+// Plots of data within runs, over all repeats: curves and phases. They need the runs' folders.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ double value_at(const Curve& curve, double x) {
   return curve.y[i - 1] + part * (curve.y[i] - curve.y[i - 1]);
 }
 
-/// Places where all curves have values: their own if they share them, else evenly spaced ones.
+/// Returns x values where all curves have values: their own if they share them, otherwise evenly spaced ones.
 std::vector<double> common_places(const std::vector<Curve>& curves) {
   const bool same = std::all_of(curves.begin(), curves.end(), [&](const Curve& c) { return c.x == curves.front().x; });
   if (same && curves.front().size() <= chart::kMostPoints) return curves.front().x;
@@ -57,7 +57,7 @@ std::vector<double> common_places(const std::vector<Curve>& curves) {
   return places;
 }
 
-/// The mean of repeats, with a band from the smallest to the largest.
+/// Returns the mean of repeats, with a band from the smallest to the largest.
 Series merged(const std::string& name, std::vector<Curve> curves) {
   Series series{.name = name, .x = {}, .y = {}};
   std::erase_if(curves, [](const Curve& curve) { return curve.x.empty(); });
@@ -130,7 +130,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
       if (!series.x.empty()) chart.series.push_back(std::move(series));
     }
     if (most > 1)
-      chart.text = fmt::format("Means of up to {} runs; the bands reach from the smallest to the largest.", most);
+      chart.text = fmt::format("Means of up to {} runs; the bands reach from the smallest to the largest value.", most);
     if (!chart.series.empty()) {
       plot.charts.push_back(std::move(chart));
     } else if (most > 0) {
@@ -146,7 +146,7 @@ double steps_of(const RoleRecord& role) {
   return records::kUnknown;
 }
 
-/// Seconds that a step spends in a part, mean over those that train; what is aside of steps is not in it.
+/// Returns the seconds per step of a phase part, as a mean over the trainers; without time outside of steps.
 double seconds_of_step(const RunRecord& run, const chart::PhasePart& part, const std::string& only) {
   std::vector<double> values;
   for (const RoleRecord& role : run.roles) {
@@ -163,7 +163,7 @@ double seconds_of_step(const RunRecord& run, const chart::PhasePart& part, const
 struct Stack {
   std::string name;
   std::vector<ReadRun> runs;
-  std::string role;  ///< empty: all that train
+  std::string role;  ///< empty: all trainers
 };
 
 std::vector<Stack> stacks_of(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
@@ -210,7 +210,7 @@ void add_phases(const PlotSpec& spec, const Observations& members, RunFolders& f
     if (!stacks.empty()) plot.notes.emplace_back("No phases were recorded.");
     return;
   }
-  chart.text = "Without evaluations and checkpoints; mean over those that train.";
+  chart.text = "Mean over the trainers, without evaluations and checkpoints.";
   plot.charts.push_back(std::move(chart));
 }
 
@@ -221,7 +221,7 @@ std::vector<ReadRun> read_runs(const Observations& members, RunFolders& folders,
   for (const Observation& member : members) {
     const RunRecord* record = folders.record(*member.run);
     if (record == nullptr) {
-      plot.notes.push_back(fmt::format("The folder of {} is gone, so it is not drawn.", member.run->plan.key));
+      plot.notes.push_back(fmt::format("{} is not drawn: its folder is gone.", member.run->plan.key));
     } else {
       runs.push_back({member.run, record});
     }

@@ -21,11 +21,11 @@ namespace {
 
 using chart::escape_html;
 
-/// Nothing is fetched, from anywhere; pictures are those that the page makes of its own charts.
+/// The page fetches nothing; pictures are those it makes of its own charts.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
 
-/// More than these need the whole width.
+/// A chart with more letters or bars than these takes the whole width.
 constexpr size_t kManyLetters = 100;
 constexpr size_t kManyBars = 24;
 
@@ -69,7 +69,7 @@ class Page {
     body_ += fmt::format("<section id=\"{}\"><h2>{}</h2>{}</section>", id, escape_html(title), body);
   }
 
-  /// A line of the contents below the section that comes next.
+  /// Adds a line to the contents, below the section that is added next.
   void add_below(const std::string& id, const std::string& title) {
     below_ += fmt::format("<a class=\"below\" href=\"#{}\">{}</a>", escape_html(id), escape_html(title));
   }
@@ -130,7 +130,7 @@ class Page {
     return letters > kManyLetters || bars > kManyBars ? " wide" : "";
   }
 
-  /// Where the script draws it.
+  /// Returns the element in which the script draws a chart.
   std::string holder(const chart::Chart& chart) {
     if (!charts_.empty()) charts_ += ",\n";
     charts_ += chart::to_json(chart);
@@ -143,7 +143,7 @@ class Page {
     for (size_t i = 0; i < std::min(plot.notes.size(), kMostNotes); ++i)
       html += "<p class=\"small soft\">" + escape_html(plot.notes[i]) + "</p>";
     if (plot.notes.size() > kMostNotes)
-      html += fmt::format("<p class=\"small soft\">And {} more like that.</p>", plot.notes.size() - kMostNotes);
+      html += fmt::format("<p class=\"small soft\">And {} more such notes.</p>", plot.notes.size() - kMostNotes);
     return html;
   }
 
@@ -161,7 +161,7 @@ class Page {
     page += "<aside class=\"side no-print\"><details open><summary>Contents</summary><nav aria-label=\"Contents\">" +
             contents_ + "</nav></details></aside>\n";
     page +=
-        "<main class=\"main\"><noscript><p class=\"card\">The plots are drawn by a script within this page, which is "
+        "<main class=\"main\"><noscript><p class=\"card\">A script in this page draws the plots; scripts are "
         "turned off.</p></noscript>\n";
     page += body_ + "</main>\n</div>\n";
     page += "<script type=\"application/json\" id=\"charts\">[" + chart::escape_script(charts_) + "]</script>\n";
@@ -178,7 +178,7 @@ class Page {
   std::string contents_;
   std::string below_;
   std::string body_;
-  std::string charts_;  ///< JSON, one after another
+  std::string charts_;  ///< JSON, one chart after another
 };
 
 }  // namespace

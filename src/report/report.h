@@ -1,5 +1,5 @@
-// One self-contained HTML page of an experiment: findings in words, tables, plots, the environment, how to run it
-// again. Nothing is fetched from anywhere. Free functions; any thread.
+// Writes an experiment's report as one self-contained HTML page: findings in words, tables, plots, the environment, how
+// to run it again. The page fetches nothing. Free functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::report {
 
-/// The page. Runs that failed or are missing are said to be so; what cannot be drawn says why.
+/// Returns the page. It names runs that failed or are missing, and explains what could not be drawn.
 std::string html(const lab::Results& results);
 
 }  // namespace lockstep::report

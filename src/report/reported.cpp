@@ -29,7 +29,7 @@ double scaled_number(std::string text) {
   return number_of(text) * factor;
 }
 
-/// From the unit that a column's name says to that of the field.
+/// Returns the factor from the unit in a column's name to the unit of the field.
 double factor_of(const std::string& column, lab::Unit unit) {
   const bool bytes = unit == lab::Unit::bytes || unit == lab::Unit::bytes_per_second;
   if (column.find("_percent") != std::string::npos && unit == lab::Unit::share) return 0.01;

@@ -1,6 +1,6 @@
-// Figures that a study reported, from a CSV file that the experiment keeps: numbers in the units of our fields. Cells
-// may hold one figure for each node ("58;57", of which the mean counts) and end in K, M or G; columns that end in
-// _percent, _mb, _kb, _gb or _ms are converted. Plain values; any thread.
+// Figures that a study reported, from a CSV file of the experiment, in the units of our fields. A cell may hold one
+// figure per node ("58;57", which counts as their mean) and end in K, M or G. Columns that end in _percent, _mb, _kb,
+// _gb or _ms are converted. Plain values; any thread.
 #pragma once
 
 #include <map>
@@ -17,18 +17,18 @@ class Reported {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   Reported() = default;
-  /// `columns`: field -> column of the file; `where`: column -> the only value taken.
+  /// `columns`: field -> column of the file; `where`: column -> the only value used.
   Reported(const std::string& csv, const Pairs& columns, const Pairs& where);
 
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] size_t size() const { return rows_.size(); }
-  /// Is the field in the file?
+  /// Returns whether the file has the field.
   [[nodiscard]] bool has(const std::string& field) const;
-  /// The rows that have the key's values, as far as its fields are in the file. None where none of them is.
+  /// Returns the rows with the key's values, comparing the fields that the file has; none if it has none of them.
   [[nodiscard]] std::vector<size_t> rows(const Fields& fields, const Key& key) const;
   [[nodiscard]] double number(size_t row, const std::string& field) const;
   [[nodiscard]] std::string text(size_t row, const std::string& field) const;
-  /// The mean over rows; NaN where none has it.
+  /// Returns the mean over rows; NaN if no row has a value.
   [[nodiscard]] double mean(const std::vector<size_t>& rows, const std::string& field) const;
 
  private:

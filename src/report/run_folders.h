@@ -1,4 +1,4 @@
-// The folders of an experiment's runs, each read once, when it is needed first. One thread.
+// Reads the folders of an experiment's runs, each once, when first needed. One thread.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace lockstep::report {
 
 class RunFolders {
  public:
-  /// nullptr where the folder is gone or holds no run. Borrowed from this.
+  /// Returns nullptr if the folder is gone or is not a run. Borrowed from this object.
   const records::RunRecord* record(const lab::RunResult& run);
 
  private:

@@ -90,13 +90,14 @@ std::string group_sentence(const std::string& title, const std::vector<Case>& ca
   return "<li>" + text + ".</li>";
 }
 
-/// Titles and texts of a study are about its own settings.
+/// Says which scale was run: titles and texts of a study describe its own settings.
 std::string scale_html(const lab::Experiment& experiment) {
   if (experiment.scale.empty()) return "";
-  if (experiment.scale != "quick") return fmt::format("<p>This is the scale {}.</p>", escape_html(experiment.scale));
-  return "<p>This is the quick form, with less training and fewer variations: what it finds need not be what the "
-         "study's own "
-         "settings find, which are in the scale <code>full</code>.</p>";
+  if (experiment.scale != "quick")
+    return fmt::format("<p>The experiment was run at the scale {}.</p>", escape_html(experiment.scale));
+  return "<p>This is the quick form, with less training and fewer variations. Its results need not agree with the "
+         "study's "
+         "own settings, which are in the scale <code>full</code>.</p>";
 }
 
 std::string verdict_counts(const std::vector<Finding>& findings) {
@@ -118,7 +119,7 @@ std::string verdict_counts(const std::vector<Finding>& findings) {
         text += fmt::format("{} {} not hold", count, many ? "do" : "does");
         break;
       case Verdict::unknown:
-        text += fmt::format("of {} it cannot be said", count);
+        text += fmt::format("{} {} unknown", count, many ? "are" : "is");
     }
   }
   return text;
@@ -197,7 +198,7 @@ std::string summary_html(const Material& material, const std::vector<Finding>& f
   int repeats = 1;
   for (const lab::RunResult& run : results.runs) repeats = std::max(repeats, run.plan.repeat);
   std::string text = counts.all == 0
-                         ? std::string("There is nothing to run in this experiment")
+                         ? std::string("This experiment has no runs")
                          : fmt::format("{} {} planned", counted(counts.all, "run"), counts.all == 1 ? "is" : "are");
   if (repeats > 1) text += fmt::format(", up to {} repeats of each variation", repeats);
   text += fmt::format("; {} done", counts.done);

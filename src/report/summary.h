@@ -1,4 +1,4 @@
-// The beginning of a report: what was run and what came out, in words. Free functions; one thread.
+// Writes the beginning of a report: the runs and their results, in words. Free functions; one thread.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace lockstep::report {
 
-/// Tiles with the figures that lead the page.
+/// Returns tiles with the main figures.
 std::string tiles_html(const Material& material, const std::vector<Finding>& findings);
-/// Sentences: counts, then each group.
+/// Returns sentences: counts, then each group.
 std::string summary_html(const Material& material, const std::vector<Finding>& findings);
-/// A card for each finding: verdict, what the study says, what was measured, why.
+/// Returns a card for each finding: verdict, the study's sentence, measured values, reasons.
 std::string findings_html(const std::vector<Finding>& findings);
 
 /// "2026-11-16 04:05 UTC"; empty for 0.

@@ -19,9 +19,9 @@ using records::known;
 
 struct Column {
   std::string field;
-  bool text = false;      ///< what was set, not what was measured
-  bool reported = false;  ///< with the study's figure
-  bool related = false;   ///< and their ratio or difference
+  bool text = false;      ///< a given value, not a measured one
+  bool reported = false;  ///< has a reported figure of the study
+  bool related = false;   ///< has their ratio or difference, too
   ColumnFormat format;
 };
 
@@ -30,7 +30,7 @@ struct Row {
   std::vector<size_t> reported;
 };
 
-/// By numbers where a key's values are numbers, else as they came.
+/// Sorts rows by number if a key's values are numbers; otherwise keeps their order.
 void sort_rows(std::vector<Case>& cases, size_t fields) {
   for (size_t place = fields; place-- > 0;) {
     std::vector<std::string> seen;
@@ -47,7 +47,7 @@ void sort_rows(std::vector<Case>& cases, size_t fields) {
   }
 }
 
-/// The quick form of a study trains so little that its times say nothing beside the study's.
+/// Returns whether ratios to reported figures make sense: the quick form trains too little for them.
 bool has_ratios(const Material& material) { return material.results().experiment.scale != "quick"; }
 
 std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
@@ -114,7 +114,7 @@ std::string reported_cells(const Column& column, double measured, const Row& row
   const double figure = reported.mean(row.reported, column.field);
   const auto rows = std::count_if(row.reported.begin(), row.reported.end(),
                                   [&](size_t each) { return known(reported.number(each, column.field)); });
-  // In the column's unit where it can be read there: "0.00 GB/s" says nothing.
+  // Uses the column's unit if the figure is readable in it: "0.00 GB/s" says nothing.
   std::string text;
   if (known(figure)) {
     const double shown = std::fabs(figure * column.format.factor);
@@ -146,7 +146,7 @@ std::string row_html(const Row& row, const std::vector<Column>& columns, const R
   return html + fmt::format("<td class=\"faint\">{}</td></tr>", runs.size());
 }
 
-/// That means are not over repeats alone.
+/// Returns a note if means are not over repeats alone.
 std::string pooled_note(const std::vector<Case>& cases) {
   const std::string pooled = pooled_text(cases);
   return pooled.empty() ? "" : fmt::format("Means and ± are over {}, not over repeats alone. ", pooled);

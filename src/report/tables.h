@@ -1,4 +1,4 @@
-// The tables of a report as HTML. Free functions; one thread.
+// Writes the tables of a report as HTML. Free functions; one thread.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lockstep::report {
 
-/// A card with the table: mean, standard deviation and number of runs of each row, reported figures beside.
+/// Returns a card with the table: mean, standard deviation and number of runs of each row, with the reported figures.
 std::string table_html(const Material& material, const lab::TableSpec& spec, const std::string& id);
 
 }  // namespace lockstep::report

@@ -153,7 +153,7 @@ std::string AllReduceMember::advice() const {
   const std::string why = "an MPI job cannot continue without one of its ranks";
   std::string run = run_.empty() ? settings_.run_dir : settings_.runs_dir + "/" + run_;
   if (!settings_.resume.empty()) run = settings_.resume;
-  return process_.resume_command ? why + "; to resume:" + process_.resume_command(run) : why;
+  return process_.resume_command ? why + "; to resume:  " + process_.resume_command(run) : why;
 }
 
 std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {

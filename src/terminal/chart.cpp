@@ -17,10 +17,10 @@ constexpr std::array<char, 6> kSigns{'*', '+', 'o', 'x', '#', '@'};
 struct Range {
   double low = 0;
   double high = 1;
-  double middle = 0;  ///< where all is of which all values are the same
+  double middle = 0;  ///< position of all values if they are equal
 
   [[nodiscard]] bool flat() const { return !(low < high); }
-  /// 0 to 1. Differences of huge numbers are no numbers: those are at 0.
+  /// Returns the position from 0 to 1. Differences of huge numbers overflow; such values are placed at 0.
   [[nodiscard]] double place(double value) const {
     if (flat()) return middle;
     const double at = (value - low) / (high - low);
@@ -38,7 +38,7 @@ Range range_of(const std::vector<Series>& series, bool y) {
   return {*low, *high, y ? 0.5 : 0};
 }
 
-/// The dots of a drawing: 2 x 4 in each character in Braille, else one.
+/// The dots of a drawing: 2 x 4 per character in Braille, otherwise one per character.
 class Canvas {
  public:
   Canvas(size_t columns, size_t rows, bool braille)
@@ -47,7 +47,7 @@ class Canvas {
   [[nodiscard]] double width() const { return static_cast<double>(braille_ ? columns_ * 2 : columns_); }
   [[nodiscard]] double height() const { return static_cast<double>(braille_ ? rows_ * 4 : rows_); }
 
-  /// A line between two places, 0 to 1 from the lower left corner.
+  /// Draws a line between two points; coordinates run from 0 to 1 from the lower left corner.
   void line(double x0, double y0, double x1, double y1, size_t series) {
     const double steps = std::ceil(std::max({std::fabs(x1 - x0) * width(), std::fabs(y1 - y0) * height(), 1.0}));
     for (double i = 0; i <= steps; ++i) dot(x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps, series);
@@ -57,7 +57,7 @@ class Canvas {
     std::string result;
     for (size_t c = 0; c < columns_;) {
       const size_t series = owner_[row * columns_ + c];
-      std::string stretch;  // of one colour
+      std::string stretch;  // stretch of text in one colour
       for (; c < columns_ && dots_[row * columns_ + c] != 0 && owner_[row * columns_ + c] == series; ++c) {
         stretch += braille_ ? braille_text(dots_[row * columns_ + c]) : std::string(1, kSigns[series % kSigns.size()]);
       }
@@ -71,7 +71,7 @@ class Canvas {
   void dot(double x, double y, size_t series) {
     const auto across = static_cast<size_t>(std::lround(x * (width() - 1)));
     const auto down = static_cast<size_t>(std::lround((1 - y) * (height() - 1)));
-    // The bits of U+2800: two columns of four dots, the lowest ones last.
+    // Bits of U+2800: two columns of four dots, the lowest ones last.
     constexpr std::array<std::array<uint8_t, 2>, 4> kBits{{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
     const size_t cell = braille_ ? (down / 4) * columns_ + across / 2 : down * columns_ + across;
     dots_[cell] |= braille_ ? kBits[down % 4][across % 2] : uint8_t{1};
@@ -91,12 +91,12 @@ class Canvas {
 
 std::string plain_number(double value) { return fmt::format("{:.4g}", value); }
 
-/// Without colours, dots of several curves cannot be told apart.
+/// Returns whether to draw in Braille: without colours, its dots cannot tell several curves apart.
 bool in_braille(const Terminal& terminal, size_t series) {
   return terminal.unicode && (terminal.colours || series == 1);
 }
 
-/// The sign of a curve in the legend.
+/// Returns the sign of a curve in the legend.
 std::string mark(const Terminal& terminal, size_t series, bool braille) {
   return terminal.coloured(braille ? "⠒⠒" : std::string(2, kSigns[series % kSigns.size()]), series);
 }
@@ -121,7 +121,7 @@ void draw(Canvas& canvas, const std::vector<Series>& series, Range x, Range y) {
   }
 }
 
-/// Where the axis begins and ends, and what it counts.
+/// Returns the axis line: first value, label, last value.
 std::string x_axis(const ChartOptions& options, Range x, size_t columns) {
   const auto text = options.x_text ? options.x_text : plain_number;
   const std::string left = text(x.low);

@@ -1,5 +1,5 @@
-// Standard output, written so that a reader who goes away (a closed pipe) is no error and a full disk is one; and notes
-// beside it.
+// Writes to standard output, so that a closed pipe is not an error and a full disk is one. Also prints notes on
+// standard error.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep::terminal {
 
-/// Writes text as it is; failures are found by `finish_output`.
+/// Writes text unchanged; `finish_output` reports failures.
 void write_out(std::string_view text);
 void flush_out();
 
@@ -20,10 +20,11 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write_out(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// A line of its own on standard error, whatever a display has drawn on this one: "lockstep: warning: ...". Any thread.
+/// Prints a line of its own on standard error, whatever a display has drawn there: "lockstep: warning: ...". Any
+/// thread.
 void print_note(const Terminal& terminal, std::string_view level, std::string_view text);
 
-/// Flushes. Throws IoError where what was written did not arrive for another reason than a closed pipe.
+/// Flushes. Throws IoError if output was lost for any reason other than a closed pipe.
 void finish_output();
 
 }  // namespace lockstep::terminal

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<const char*, 5> kBlocks{" ", "░", "▒", "▓", "█"};
 constexpr std::array<const char*, 5> kAscii{" ", ".", "+", "*", "#"};
 
-/// The pixel from 0 to 1; rows beyond the last are empty.
+/// Returns the pixel from 0 to 1; rows beyond the last are empty.
 float pixel(const std::vector<float>& image, const data::ImageShape& shape, int row, int column) {
   if (row >= shape.height) return 0;
   const size_t at = static_cast<size_t>(row) * static_cast<size_t>(shape.width) + static_cast<size_t>(column);

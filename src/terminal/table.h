@@ -1,4 +1,4 @@
-// A table of text in columns that are as wide as their widest cell.
+// A table of text whose columns are as wide as their widest cell.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell per column.
+  /// Adds a row, one cell per column.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  /// The lines, the titles bold, two spaces between columns.
+  /// Returns the lines: bold titles, two spaces between columns.
   [[nodiscard]] std::string text(const Terminal& terminal) const;
-  /// The same in at most `width` columns, as far as that goes: what does not fit follows in more tables, each with the
-  /// first `keys` columns again.
+  /// Returns the lines in at most `width` columns, if possible. Columns that do not fit follow in further tables, which
+  /// repeat the first `keys` columns.
   [[nodiscard]] std::string text(const Terminal& terminal, size_t width, size_t keys) const;
 
-  /// Leaves out columns without any text below the title.
+  /// Removes columns that have no text below the title.
   void drop_empty_columns();
 
  private:

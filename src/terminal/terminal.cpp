@@ -15,7 +15,7 @@ namespace lockstep::terminal {
 namespace {
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets the environment
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread changes the environment
   return value == nullptr ? "" : value;
 }
 

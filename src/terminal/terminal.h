@@ -1,4 +1,4 @@
-// What standard output can show: a terminal's width, colours and characters.
+// Abilities of standard output: a terminal's width, colours and characters.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ struct Terminal {
   bool colours = false;      ///< and NO_COLOR is not set
   bool unicode = false;      ///< the locale's characters are UTF-8
 
-  /// Standard output as it is now.
+  /// Examines standard output as it is now.
   static Terminal detect();
-  /// Columns now; those of COLUMNS, or 100, where there is no terminal.
+  /// Returns the columns of the terminal now; without one, those of COLUMNS, or 100.
   [[nodiscard]] static size_t width();
-  /// Lines now; 24 where there is no terminal.
+  /// Returns the lines of the terminal now; 24 without one.
   [[nodiscard]] static size_t height();
 
-  /// How often what goes on is told: a line that is drawn again, or one more line.
+  /// Returns how often progress is shown: redrawn on a terminal, as one more line elsewhere.
   [[nodiscard]] std::chrono::milliseconds redraw_every() const {
     return std::chrono::milliseconds(interactive ? 100 : 10'000);
   }
@@ -31,10 +31,10 @@ struct Terminal {
   [[nodiscard]] std::string red(std::string_view text) const { return styled(text, "31"); }
   [[nodiscard]] std::string cyan(std::string_view text) const { return styled(text, "36"); }
 
-  /// In one of twelve colours, so that several things are told apart.
+  /// Returns the text in one of twelve colours, to tell several things apart.
   [[nodiscard]] std::string coloured(std::string_view text, size_t which) const;
 
-  /// A bar of `columns` columns, filled from the left.
+  /// Returns a bar of `columns` columns, filled from the left.
   [[nodiscard]] std::string bar(double fraction, size_t columns) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace lockstep::terminal {
 namespace {
 
-/// Is a word a number, and what follows it its unit?
+/// Returns whether a word is a number and the next word its unit.
 bool is_quantity(std::string_view word, std::string_view next) {
   constexpr std::array<std::string_view, 14> kUnits{"%",  "s",  "ms",  "us",   "B",    "kB",   "MB",
                                                     "GB", "TB", "B/s", "kB/s", "MB/s", "GB/s", "Gbit/s"};

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ std::string bytes_text(uint64_t bytes);
 std::string scaled(double number, std::string_view unit = "");
 /// 4.2 -> "4.2 s", 75 -> "1:15", 3700 -> "1:01:40".
 std::string duration_text(double seconds);
-/// Loss as it is shown: four decimals, or scientific where that says nothing.
+/// Returns a loss with four decimals, or in scientific notation if those would show nothing.
 std::string loss_text(double loss);
 /// "1 epoch", "2 epochs".
 std::string counted(uint64_t count, std::string_view noun);
 
-/// Columns a text takes on a terminal: UTF-8 characters without escape sequences.
+/// Returns the columns that a text takes on a terminal: UTF-8 characters without escape sequences.
 size_t display_width(std::string_view text);
 std::string padded_left(std::string_view text, size_t width);
 std::string padded_right(std::string_view text, size_t width);
 
-/// At most `width` columns of it; escape sequences take none and all stay.
+/// Returns at most `width` columns of the text; escape sequences take no column and are all kept.
 std::string clipped(std::string_view text, size_t width);
 
-/// With each `from` as `to`.
+/// Replaces each `from` with `to`.
 std::string replaced(std::string text, std::string_view from, std::string_view to);
 
 /// Breaks text at spaces into lines of at most `width` columns; a number keeps its unit.

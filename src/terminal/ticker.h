@@ -1,6 +1,6 @@
-// Ticker: says when an interval has passed, asking the clock only every so many calls. The number of calls between two
-// looks follows their pace, so that a call costs about a nanosecond at 300,000 calls per second and is still on time at
-// one per second.
+// Ticker: tells when an interval has passed, and asks the clock only once in many calls. The number of calls between
+// two looks at the clock follows the pace of the calls: a call costs about a nanosecond at 300,000 calls per second and
+// is still on time at one call per second.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Ticker {
 
   explicit Ticker(std::chrono::milliseconds interval) : interval_(interval) { restart(); }
 
-  /// Whether the interval has passed since it last had; then it starts anew.
+  /// Returns whether the interval has passed; if so, starts the next one.
   bool due() { return --countdown_ <= 0 && look(); }
 
   void restart() { last_look_ = last_tick_ = Clock::now(); }

@@ -60,7 +60,7 @@ def wait_until(ready, what):
 
 
 class Page(Browser):
-    """The dashboard, in which things come by and by."""
+    """The dashboard, whose contents appear gradually."""
 
     def emulate(self, width, height, dark):
         self.width(width, height, width < 500)
@@ -124,7 +124,7 @@ class DashTest(unittest.TestCase):
         self.assertEqual(self.page.errors(), [])
 
     def leave(self):
-        """What the browser writes down of requests that found nothing is no mistake of the page's."""
+        """Drops console entries about 404 answers: they are not errors of the page."""
         self.page.driver.get("about:blank")
         self.page.errors()
 
@@ -140,7 +140,7 @@ class DashTest(unittest.TestCase):
         wait_until(lambda: len(self.names()) >= 4, "four runs")
 
     def points(self, chart="accuracy"):
-        """How many points a curve has, by the chart's own table."""
+        """Returns the number of points of a curve, from the chart's own table."""
         return self.page.script("""
             const box = document.querySelector(`[data-chart="${arguments[0]}"]`);
             if (!box) return 0;
@@ -171,7 +171,7 @@ class DashTest(unittest.TestCase):
         Select(self.page.one("select")).select_by_value("broken")
         wait_until(lambda: self.names() == ["damaged"], "only the broken run")
         self.page.one("input[type=search]").send_keys("nothing-of-this-name")
-        self.assertIn("No run fits", self.page.one(".empty h2").text)
+        self.assertIn("No run matches", self.page.one(".empty h2").text)
 
     def test_chosen_runs_are_compared(self):
         self.table_of_runs()
@@ -208,7 +208,7 @@ class DashTest(unittest.TestCase):
             wait_until(lambda: len(self.page.all("tr[data-key^=copy] input")) == 17, "the copies")
             for i in range(16):
                 self.page.click(f"tr[data-key=copy-{i}] input")
-            wait_until(lambda: "the most" in self.page.one("[data-action=compare]").text, "that these are the most")
+            wait_until(lambda: "the most possible" in self.page.one("[data-action=compare]").text, "that these are the most")
             wait_until(lambda: not self.page.one("tr[data-key=copy-16] input").is_enabled(), "no more to choose")
             self.page.click("tr[data-key=copy-0] input")
             wait_until(lambda: self.page.one("tr[data-key=copy-16] input").is_enabled(), "one more to choose")
@@ -269,7 +269,7 @@ class DashTest(unittest.TestCase):
                            stdout=subprocess.DEVNULL, timeout=PATIENCE)
         finally:
             shutil.rmtree(broken)
-        wait_until(lambda: "not there" in self.page.one("#view").text, "the run gone")
+        wait_until(lambda: "not exist" in self.page.one("#view").text, "the run gone")
         self.leave()
 
     def test_the_curve_grows_while_it_trains(self):
@@ -304,7 +304,7 @@ class DashTest(unittest.TestCase):
         finally:
             training.send_signal(signal.SIGINT)
             training.wait(timeout=PATIENCE)
-        wait_until(lambda: "Nothing trains now" in self.page.one("#view").text, "the end seen, without a reload")
+        wait_until(lambda: "No run is training" in self.page.one("#view").text, "the end seen, without a reload")
 
     def zoom(self, chart):
         def zoomed():  # the chart grows meanwhile, and may take the dragging for over

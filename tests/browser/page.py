@@ -1,5 +1,5 @@
-"""Pages in headless Chromium: a browser that sees no network, fails on errors in the console, and helpers to point at
-things."""
+"""Pages in headless Chromium: a browser without network that fails on console errors, and helpers to point at
+elements."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ PHONE = 390
 
 
 class Browser:
-    """A Chromium of its own; what it saves goes to `downloads`."""
+    """A separate Chromium, which saves files to `downloads`."""
 
     def __init__(self, downloads, width=1280, height=900):
         self.downloads = pathlib.Path(downloads)
@@ -49,11 +49,11 @@ class Browser:
         self.driver.get(url)
 
     def errors(self):
-        """What the console has said since the last call, other than remarks."""
+        """Returns the console's warnings and errors since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def requests(self):
-        """The addresses asked for since the last call."""
+        """Returns the addresses requested since the last call."""
         messages = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
 
@@ -76,11 +76,11 @@ class Browser:
                                                                  {"name": "prefers-reduced-motion", "value": "reduce"}]})
 
     def overflow(self):
-        """By how much the page is wider than the window."""
+        """Returns by how much the page is wider than the window."""
         return self.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
     def hover(self, element, x, y):
-        """Points at a place of an element, as parts of its size."""
+        """Points at a place of an element, given as shares of its size."""
         self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
         ActionChains(self.driver, duration=0).move_to_element_with_offset(element, *self._place(element, x, y)).perform()
 
@@ -97,7 +97,7 @@ class Browser:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def saved(self, name):
-        """The bytes of a file that the page saves, once it is whole."""
+        """Returns the bytes of a file that the page saves, once it is complete."""
         path = self.downloads / name
         self.wait(lambda: path.exists() and path.stat().st_size > 0)
         return path.read_bytes()
@@ -110,7 +110,7 @@ class Browser:
         return result
 
     def screenshot(self, path, most=20000):
-        """The whole page."""
+        """Captures the whole page."""
         size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": 1}
         picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})

@@ -23,7 +23,7 @@ TRAIN = ("train", "lr", "--dataset", "synthetic", "--batch", "32", "--eval-every
 
 
 def train(folder, name, *more, epochs=3):
-    """A run that was looked at often enough to draw, however little the machine let it be watched."""
+    """Makes a run with enough monitor samples to draw, however few the machine allowed."""
     run = pathlib.Path(folder, f"{name}-{epochs}")
     result = subprocess.run([LOCKSTEP, *TRAIN, "--epochs", str(epochs), "--run-dir", run, *more], capture_output=True,
                             text=True)
@@ -34,7 +34,7 @@ def train(folder, name, *more, epochs=3):
 
 
 def shortened(run):
-    """The run as another repeat: what was watched ends earlier."""
+    """Makes another repeat of the run whose samples end earlier."""
     other = run.with_name("second")
     shutil.copytree(run, other)
     for monitor in other.rglob("monitor.csv"):
@@ -279,7 +279,7 @@ class ReportTest(unittest.TestCase):
     def test_gone_folders_are_said_to_be_gone(self):
         self.assertIn("is gone", self.browser.one("#plot-nothing").text)
         self.assertIn("does not hold", self.browser.one("#findings").text)
-        self.assertIn("cannot be said", self.browser.one("#findings").text)
+        self.assertIn("unknown", self.browser.one("#findings").text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// The colours of pages, as page.css has them: they stand out from what is behind them, and series are told apart by
-// people with any of the usual kinds of sight.
+// The colours of pages in page.css: they stand out from their background, and people with any usual kind of colour
+// vision can tell the series apart.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using Numbers = std::array<double, 3>;
 using Matrix = std::array<Numbers, 3>;
 
 constexpr size_t kSeries = 8;
-constexpr double kLeastGraphic = 3;  // WCAG 2.1, 1.4.11: what is drawn
+constexpr double kLeastGraphic = 3;  // WCAG 2.1, 1.4.11: graphics
 constexpr double kLeastText = 4.5;   // 1.4.3
 constexpr double kLeastNeighbours = 14;
 constexpr double kLeastAny = 10;
@@ -29,7 +29,7 @@ struct Sight {
   Matrix of_linear;
 };
 
-// For linear RGB: Machado, Oliveira and Fernandes 2009, the whole deficiency.
+// Matrices for linear RGB: Machado, Oliveira and Fernandes 2009, full deficiency.
 constexpr std::array<Sight, 4> kSights{{
     {"usual", {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}},
     {"protanopia",
@@ -42,7 +42,7 @@ constexpr std::array<Sight, 4> kSights{{
 
 enum Theme : uint8_t { light, dark };
 
-/// "#rrggbb" as linear light.
+/// Converts "#rrggbb" to linear light.
 Numbers linear(const std::string& hex) {
   Numbers result{};
   for (size_t i = 0; i < 3; ++i) {
@@ -52,7 +52,7 @@ Numbers linear(const std::string& hex) {
   return result;
 }
 
-/// A colour of the page: "series-0".
+/// Returns a colour of the page, such as "series-0".
 std::string color(const std::string& name, Theme theme) {
   const std::string page(asset("page.css"));
   const std::string begin = "--" + name + ": light-dark(";
@@ -80,7 +80,7 @@ double contrast(const std::string& a, const std::string& b) {
   return high / low;
 }
 
-/// CIE 1976 L*a*b* under daylight (D65).
+/// Converts to CIE 1976 L*a*b* under daylight (D65).
 Numbers lab(const Numbers& rgb) {
   constexpr Matrix kToXyz{
       {{0.4124564, 0.3575761, 0.1804375}, {0.2126729, 0.7151522, 0.0721750}, {0.0193339, 0.1191920, 0.9503041}}};
@@ -97,7 +97,7 @@ Numbers lab(const Numbers& rgb) {
 
 double radians(double degrees) { return degrees * std::numbers::pi / 180; }
 
-/// CIEDE2000. About 1 is the least that is seen of two that touch.
+/// Returns the CIEDE2000 difference. About 1 is the smallest visible one for two colours that touch.
 double distance(Numbers p, Numbers q) {
   constexpr double kPower = 6103515625;  // 25^7
   const double chroma = (std::hypot(p[1], p[2]) + std::hypot(q[1], q[2])) / 2;

@@ -83,7 +83,7 @@ TEST_F(RunCharts, TheTimelineHasFaultsWhereTheyHappened) {
   EXPECT_EQ(chart.marks[0].label, "kill worker:1");
   ASSERT_FALSE(chart.spans.empty());
   EXPECT_EQ(chart.spans[0].name, "trains");
-  EXPECT_DOUBLE_EQ(chart.spans[0].to, 0.5);  // as the chief says; its process stayed longer
+  EXPECT_DOUBLE_EQ(chart.spans[0].to, 0.5);  // by the chief; its process stayed longer
   EXPECT_EQ(chart.spans[1].name, "has finished");
 }
 

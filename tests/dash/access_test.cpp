@@ -1,4 +1,4 @@
-// Who may ask.
+// Access to the dashboard.
 #include "dash/access.h"
 
 #include <gmock/gmock.h>

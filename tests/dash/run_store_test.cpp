@@ -32,7 +32,7 @@ struct Folders {
     for (const RowPtr& row : store.rows()) result.push_back(row->place.id);
     return result;
   }
-  /// Of the next look that finds any: what is read often is not looked at every time.
+  /// Returns the changes of the next look that finds any: frequently read files are not looked at every time.
   std::vector<std::string> next_changes() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     for (;;) {

@@ -1,4 +1,4 @@
-// A dashboard that serves.
+// A dashboard that serves on a thread.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::testing {
 
-/// `dash::serve` on a thread, until it goes.
+/// Runs `dash::serve` on a thread until it is destroyed.
 class Served {
  public:
   explicit Served(dash::Options options) : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

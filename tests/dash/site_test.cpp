@@ -1,4 +1,4 @@
-// What is answered at each address.
+// The answers at each address.
 #include "dash/site.h"
 
 #include <gmock/gmock.h>

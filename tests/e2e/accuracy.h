@@ -7,7 +7,7 @@ namespace lockstep::testing {
 
 class Accuracy : public ProgramTest {
  protected:
-  /// The best test accuracy of a run.
+  /// Returns the best test accuracy of a run.
   [[nodiscard]] double best(const Words& arguments, const std::string& run_name) const {
     Process process(program_path(), arguments, options());
     const Ended ended = process.finish(Process::Seconds(3000));

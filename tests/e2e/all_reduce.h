@@ -1,4 +1,4 @@
-// What the tests of training by all-reduce share: the same training over every engine.
+// Helpers for the tests of all-reduce: the same training over every engine.
 #pragma once
 
 #include "e2e/cluster.h"
@@ -7,7 +7,7 @@ namespace lockstep::testing {
 
 class AllReduceTest : public ClusterTest {
  protected:
-  /// Trains `words` over an engine, as a user would start it.
+  /// Trains `words` over an engine, started as a user would.
   [[nodiscard]] Ended run_over(const std::string& engine, int members, const Words& words) const {
     const std::string count = std::to_string(members);
     if (engine == "inprocess") return run(words + Words{"--replicas", count});
@@ -30,7 +30,7 @@ class AllReduceTest : public ClusterTest {
   [[nodiscard]] Result train_together(const std::string& name, const Words& words, int members = 3) const {
     return train_over("gloo", members, name, words);
   }
-  /// Goes on with a run, and gives what it came to.
+  /// Resumes a run and returns its result.
   [[nodiscard]] Result resume(const std::string& name, const Words& words) const {
     const Ended ended = run(Words{"train", "--resume", name, "--quiet"} + words);
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;

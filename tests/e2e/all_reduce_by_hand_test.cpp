@@ -1,5 +1,5 @@
-// Training by all-reduce whose workers are started by hand or by a scheduler, in any order, with TF_CONFIG or a file;
-// how many it takes; what is refused; who is slow.
+// Training by all-reduce with workers started by hand or by a scheduler, in any order, with TF_CONFIG or a file: the
+// number of workers, refusals, stragglers.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -47,7 +47,7 @@ class AllReduceByHand : public AllReduceTest {
     const std::string text = get_file(folder / file);
     return std::count(text.begin(), text.end(), '\n');
   }
-  /// Waits until a file has that many lines.
+  /// Waits until a file has this many lines.
   void wait_for_lines(const std::string& file, int64_t lines) const {
     for (int i = 0; i < 6000; ++i) {
       if (lines_of(file) >= lines) return;
@@ -97,7 +97,7 @@ TEST_F(AllReduceByHand, TlsChangesNoBit) {
   expect_same_bits(train_together("open", words, 2), train_together("closed", words + Words{"--tls", "keys"}, 2));
 }
 
-// How many.
+// The number of workers.
 
 TEST_F(AllReduceByHand, EnoughWorkersBeginAndWhoComesLateJoinsThem) {
   make_cluster({{"worker", 3}});
@@ -122,14 +122,14 @@ TEST_F(AllReduceByHand, MoreThanTheMostWaitOutside) {
   for (const char* task : {"worker:0", "worker:1"}) start(task, two);
   wait_for_lines("runs/lr-1/worker-1/steps.csv", 2);
   start("worker:2", two);
-  wait_for_lines("runs/lr-1/worker-2/config.yaml", 1);  // it has heard of the others
+  wait_for_lines("runs/lr-1/worker-2/config.yaml", 1);  // it knows the others by now
   const int64_t before = lines_of("runs/lr-1/steps.csv");
   wait_for_lines("runs/lr-1/steps.csv", before + 200);
   EXPECT_LE(lines_of("runs/lr-1/worker-2/steps.csv"), 1) << "it takes no part while they do";
   for (const char* task : {"worker:0", "worker:1"}) running[task]->signal(SIGINT);
   const Ended outside = running["worker:2"]->finish();
   EXPECT_EQ(outside.code, 130) << outside.err;
-  // One that leaves before the other makes room for it.
+  // A worker that leaves before the other joins makes room for it.
   EXPECT_THAT(outside.out, ::testing::AnyOf(HasSubstr("worker:2: training is over: it ended without this worker"),
                                             HasSubstr("interrupted after step")));
   running.erase("worker:2");
@@ -145,7 +145,7 @@ TEST_F(AllReduceByHand, TooFewGiveUpAndSayWhoIsMissing) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("worker:1"), HasSubstr("worker:2")));
 }
 
-// What is refused.
+// Refusals.
 
 TEST_F(AllReduceByHand, AWorkerWithOtherSettingsIsRefusedWithAClearLine) {
   make_cluster({{"worker", 2}});
@@ -178,11 +178,11 @@ TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
       {two + Words{"--top-k", "1.5"}, "a number from 0 to 1"},
       {two + Words{"--bucket-mb", "0"}, "a number from 0.001"},
       {base + Words{"--workers", "2", "--ps", "1", "--top-k", "0.1"}, "only for all-reduce"},
-      {base + Words{"--strategy", "ps"}, "it needs --workers"},
-      {base + Words{"--collective", "mpi"}, "it needs --workers"},
-      {base + Words{"--autotune"}, "it needs --workers"},
-      {replicas + Words{"--collective", "gloo"}, "does not go with replicas"},
-      {replicas + Words{"--strategy", "ps"}, "does not go with replicas"},
+      {base + Words{"--strategy", "ps"}, "add --workers"},
+      {base + Words{"--collective", "mpi"}, "add --workers"},
+      {base + Words{"--autotune"}, "add --workers"},
+      {replicas + Words{"--collective", "gloo"}, "not allowed with replicas"},
+      {replicas + Words{"--strategy", "ps"}, "not allowed with replicas"},
       {replicas + Words{"--async"}, "async"},
       {replicas + Words{"--evaluator"}, "evaluator"},
       {replicas + Words{"--top-k", "0.1", "--wire", "f16"}, "choose one"},
@@ -192,7 +192,7 @@ TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
     EXPECT_THAT(fail(words, 2), HasSubstr(text));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
-  // By hand.
+  // Started by hand.
   make_cluster({{"worker", 2}});
   for (const Words& more : std::vector<Words>{{"--strategy", "ps"}, {"--async"}, {"--collective", "mpi"}}) {
     start("worker:0", more);
@@ -203,7 +203,7 @@ TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
   }
 }
 
-/// An address of this machine that is not loopback; "" where it has none.
+/// Returns an address of this machine that is not loopback; "" if it has none.
 std::string own_address(const TempDir& folder) {
   const std::string file = folder / "address";
   if (std::system(("hostname -I | tr ' ' '\\n' | grep -m1 '\\.' > " + file).c_str()) != 0) return "";  // NOLINT
@@ -265,7 +265,7 @@ TEST_F(AllReduceByHand, AnEvaluatorThatIsContinuedWhenAllAreGoneEvaluatesTheEnd)
   EXPECT_THAT(evals, HasSubstr(fmt::format("\n{},", result("runs/lr-1").steps)));
 }
 
-// Who is slow.
+// Stragglers.
 
 TEST_F(AllReduceByHand, AWorkerThatIsHeldUpIsNamed) {
   make_cluster({{"worker", 3}});
@@ -281,7 +281,7 @@ TEST_F(AllReduceByHand, AWorkerThatIsHeldUpIsNamed) {
     named = running["worker:0"]->has_said("worker:1 is slow since step ");
     const double used = cpu_seconds(slow.pid());
     slow.signal(SIGCONT);
-    // However busy the machine is, it comes to compute for a part of a step.
+    // On however busy a machine, it computes for some part of a step.
     for (int turn = 0; turn < 2000 && cpu_seconds(slow.pid()) < used + 0.005; ++turn) pause(1);
   }
   for (auto& [task, process] : running) process->signal(SIGINT);

@@ -1,5 +1,5 @@
-// Training by all-reduce in real processes, over every engine: what it computes, how it counts and stops, how it goes
-// on from a checkpoint.
+// Training by all-reduce in real processes, over every engine: results, counting, stopping, and resuming from a
+// checkpoint.
 #include "e2e/all_reduce.h"
 
 #include <csignal>
@@ -34,7 +34,7 @@ class AllReduce : public AllReduceTest {
 
 TEST_F(AllReduce, IsOneProcessThatAccumulatesWithinRoundingOverEveryEngine) {
   put_dropout_model();
-  // The last round of each pass is short, and one of three has no part in it.
+  // The last round of each pass is short, and one of three workers has no part in it.
   const Words words = Words{"dropping.yaml", "--epochs", "4",    "--batch",     "30", "--optimizer",
                             "momentum",      "--lr",     "0.02", "--clip-norm", "1"} +
                       data(542);
@@ -138,7 +138,7 @@ TEST_F(AllReduce, CtrlCEndsAllAtTheSameStepAndResumingGivesTheBitsOfARunNeverSto
 }
 
 TEST_F(AllReduce, ALossThatIsNoNumberOnOneWorkerEndsAllAndIsNamed) {
-  // Rows of one class are no numbers: some worker meets the first one, and with 600 examples all would.
+  // One class of rows holds NaN: some worker meets the first one; with 600 examples every worker would.
   std::ofstream csv(folder / "bad.csv");
   csv << "label,a,b\n";
   for (int i = 0; i < 40; ++i) csv << i % 2 << "," << i << "," << (i == 7 ? "3e38" : "1") << "\n";
@@ -159,17 +159,17 @@ TEST_F(AllReduce, ALossThatIsNoNumberOnOneWorkerEndsAllAndIsNamed) {
   }
 }
 
-// Going on.
+// Resuming.
 
 TEST_F(AllReduce, ACheckpointGoesFromOneProcessToWorkersAndBack) {
   const Words words = Words{"lenet", "--batch", "20", "--optimizer", "adam"} + data(300);
   const Words three{"--workers", "3", "--strategy", "allreduce"};
-  // One worker is one process, to the bit.
+  // One worker matches one process, to the bit.
   const Result whole = train("whole", words + Words{"--epochs", "3"});
   (void)train("parts", words + Words{"--epochs", "1"});
   (void)resume("parts", {"--epochs", "2", "--workers", "1", "--strategy", "allreduce"});
   expect_same_bits(whole, resume("parts", {"--epochs", "3", "--workers", "0"}));
-  // Several go on with all they know.
+  // Several workers resume with their whole state.
   (void)train("onto", words + Words{"--epochs", "1"});
   const Result onto = resume("onto", Words{"--epochs", "2"} + three);
   EXPECT_EQ(onto.steps, 15U + 5U);
@@ -207,7 +207,7 @@ TEST_F(AllReduce, GoesOnWithMoreWorkersFromTheMiddleOfAnEpoch) {
   EXPECT_EQ(resume("global", {"--workers", "3", "--steps", "0", "--epochs", "1"}).steps, 10U);
 }
 
-// What is sent.
+// Bytes sent.
 
 TEST_F(AllReduce, FewerBytesTrainAsWell) {
   const std::string mnist = real_mnist();

@@ -1,4 +1,4 @@
-// Data, disks and folders that are not as they should be: one clear line, no crash, nothing left half-made.
+// Bad data, disks and folders: one clear line, no crash, nothing left half-made.
 #include "e2e/support.h"
 
 namespace lockstep::testing {
@@ -7,7 +7,7 @@ namespace {
 class BadInput : public ProgramTest {
  protected:
   [[nodiscard]] std::string data_file(const std::string& name) const { return folder / ("data/" + name); }
-  /// Trains on the small data set in data/, which must fail, and gives the message.
+  /// Trains on the small data set in data/, which must fail, and returns the message.
   [[nodiscard]] std::string fail_on_data(int code = 1) const {
     return fail({"train", "lr", "--data", "data", "--batch", "10", "--epochs", "1", "--threads", "1"}, code);
   }
@@ -104,7 +104,7 @@ TEST_F(BadInput, AFullDiskEndsTheRunWithAReason) {
 
 TEST_F(BadInput, AFailedStartLeavesNoRunFolder) {
   ProcessOptions limited = options();
-  limited.file_size_limit = 1024;  // config.yaml does not fit; what clang's OpenMP shares in memory does
+  limited.file_size_limit = 1024;  // config.yaml does not fit; the memory that clang's OpenMP shares does
   for (const Words& more : {Words{}, Words{"--workers", "2", "--ps", "1", "--sync"}}) {
     const Ended ended = lockstep(quick_train("lr", more), limited);
     EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
@@ -114,7 +114,7 @@ TEST_F(BadInput, AFailedStartLeavesNoRunFolder) {
   }
 }
 
-/// Limits of the system: one line that names the limit, and the end.
+/// System limits end the program with one line that names the limit.
 class Limits : public BadInput {
  protected:
   void put_text(const std::string& name, const std::string& text) const { std::ofstream(folder / name) << text; }
@@ -146,7 +146,7 @@ TEST_F(Limits, TooLittleMemoryEndsAClusterWithItsLimit) {
   if (sanitized()) GTEST_SKIP() << "the sanitizer itself needs terabytes";
   ProcessOptions limited = options();
   for (const Words& job : jobs) {
-    if (job.empty()) continue;  // how little is too little for one process depends on the machine
+    if (job.empty()) continue;  // the limit at which one process fails depends on the machine
     limited.address_space = 200'000 * 1024;
     const Ended ended = lockstep(quick_train("lenet", job), limited);
     EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
@@ -156,7 +156,7 @@ TEST_F(Limits, TooLittleMemoryEndsAClusterWithItsLimit) {
   }
 }
 
-/// Threads need room for their stacks. Which is refused, one of ours or of a library, changes from run to run.
+/// Threads need room for their stacks. Which thread is refused, ours or a library's, changes from run to run.
 TEST_F(Limits, AThreadThatIsRefusedEndsAClusterWithItsLimit) {
   if (sanitized()) GTEST_SKIP() << "the sanitizer itself needs terabytes";
   ProcessOptions limited = options();

@@ -65,7 +65,7 @@ TEST_F(CommandLine, KeysAreMadeShownAndNeverWrittenOver) {
       AllOf(HasSubstr("keys/n1: for machine n1 (ps:0, worker:0)"), HasSubstr("keys/n2"), HasSubstr("keys/ca.key")));
   EXPECT_THAT(succeed({"keys", "new", "keys", "--node", "n3", "--roles", "worker:2,evaluator:0"}).out,
               HasSubstr("keys/n3: for machine n3 (worker:2, evaluator:0)"));
-  EXPECT_THAT(succeed({"keys", "new", "one", "--shared"}).out, HasSubstr("may act as any role"));
+  EXPECT_THAT(succeed({"keys", "new", "one", "--shared"}).out, HasSubstr("can act as any role"));
   EXPECT_THAT(succeed({"keys", "show", "keys"}).out,
               AllOf(HasSubstr("CN=n2"), HasSubstr("fingerprint"), HasSubstr("valid"), Not(HasSubstr("wrong"))));
   EXPECT_THAT(fail({"keys", "new", "keys", "--cluster", "cluster.yaml"}, 2), HasSubstr("keys already holds keys"));

@@ -1,4 +1,4 @@
-// What the tests of real clusters share: runs of one process and of a cluster, and their results side by side.
+// Helpers for the tests of real clusters: runs of one process and of a cluster, and comparison of their results.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline Words operator+(Words a, const Words& b) {
   return a;
 }
 
-/// What a run came to, bit for bit.
+/// The result of a run, bit for bit.
 struct Result {
   uint64_t steps = 0;
   uint64_t examples = 0;
@@ -31,7 +31,7 @@ class ClusterTest : public ProgramTest {
             "--test-limit", "100",       "--threads",     "1",
             "--log-every",  "1",         "--quiet"};
   }
-  /// Trains as `name`, which must be new, and reads the result.
+  /// Trains as `name`, which must be new, and returns the result.
   [[nodiscard]] Result train(const std::string& name, const Words& words) const {
     const Ended ended = run(Words{"train"} + words + Words{"--run-dir", name});
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
@@ -74,7 +74,7 @@ inline void expect_same_bits(const Result& a, const Result& b) {
   EXPECT_TRUE(std::equal(a.values.begin(), a.values.end(), b.values.begin()));
 }
 
-/// The largest difference of two elements, relative to the largest element.
+/// Returns the largest difference of two elements, relative to the largest element.
 inline double distance(const Result& a, const Result& b) {
   if (a.values.size() != b.values.size()) return 1e9;
   double most = 0;

@@ -16,7 +16,7 @@ int free_port() { return transport::Server(transport::testing::any_port(), trans
 
 class ByHand : public ClusterTest {
  protected:
-  /// `layout`: how many of each role; a chief or an evaluator may be among them.
+  /// `layout` is the number of each role; a chief or an evaluator may be included.
   void make_cluster(const std::map<std::string, int>& layout, const std::string& host = "127.0.0.1") {
     for (const auto& [role, count] : layout) {
       for (int i = 0; i < count; ++i) addresses[role].push_back(fmt::format("{}:{}", host, free_port()));
@@ -32,14 +32,14 @@ class ByHand : public ClusterTest {
     running[task] = std::make_unique<Process>(program_path(), words() + Words{"--runs-dir", runs} + more, with);
   }
   [[nodiscard]] Words words() const { return Words{"train", "lr", "--batch", "50", "--epochs", "2"} + data(); }
-  /// `code`: of those that train; servers and evaluators end well however training does.
+  /// `code` is the exit code of training roles; servers and evaluators exit with 0 however training ends.
   void expect_all_end(int code = 0) {
     for (auto& [task, process] : running) {
       const Ended ended = process->finish();
       EXPECT_EQ(ended.code, task.starts_with("worker") ? code : 0) << task << ": " << ended.out << ended.err;
     }
   }
-  /// Waits until a role has logged so much.
+  /// Waits until a role has logged this much.
   void wait_for_lines(const std::string& file, int lines) const {
     for (int i = 0; i < 6000; ++i) {
       const std::string text = get_file(folder / file);
@@ -48,7 +48,7 @@ class ByHand : public ClusterTest {
     }
     ADD_FAILURE() << file << " never had " << lines << " lines";
   }
-  /// Waits until somebody listens where that role should.
+  /// Waits until a process listens at the role's address.
   void wait_for_listener(const std::string& role, size_t index) const {
     const int port = std::stoi(addresses.at(role).at(index).substr(addresses.at(role).at(index).find(':') + 1));
     for (int i = 0; i < 6000; ++i) {
@@ -113,19 +113,19 @@ TEST_F(ByHand, AWorkerThatIsContinuedWhenAllAreGoneEndsToo) {
   make_cluster({{"ps", 1}, {"worker", 2}});
   for (const char* task : {"worker:1", "ps:0"}) start(task, kOneSecond);
   wait_for_lines("runs/lr-1/worker-1/config.yaml", 1);
-  start("worker:0", kOneSecond);  // now, so that the second is not over before the other one is there
+  start("worker:0", kOneSecond);  // started now, so that the second does not pass before the other role is up
   wait_for_lines("runs/lr-1/config.yaml", 1);
   running["worker:1"]->signal(SIGSTOP);
   EXPECT_EQ(running["worker:0"]->finish().code, 0);
-  running["ps:0"]->signal(SIGTERM);  // it would stay a while, for who may come
+  running["ps:0"]->signal(SIGTERM);  // it would wait a while for joining workers
   EXPECT_EQ(running["ps:0"]->finish().code, 0);
   running["worker:1"]->signal(SIGCONT);
   const Ended late = running["worker:1"]->finish();
   EXPECT_EQ(late.code, 0) << late.out << late.err;
   EXPECT_EQ(late.err, "");
-  // Where the server's word of the end had reached it before it was stopped, it ended like the others.
+  // If it had learnt of the end from the server before it was stopped, it ended like the others.
   EXPECT_THAT(late.out, ::testing::AnyOf(HasSubstr("worker:1: training is over: it ended without this worker\n"),
-                                         HasSubstr("the time is over")));
+                                         HasSubstr("the time limit was reached")));
   EXPECT_EQ(result("runs/lr-1").summary["role"], "worker:0");
 }
 
@@ -257,7 +257,7 @@ TEST_F(Keys, MissingKeysAreOneLine) {
               HasSubstr("nowhere"));
 }
 
-/// An address of this machine that is not loopback; "" where it has none.
+/// Returns an address of this machine that is not loopback; "" if it has none.
 std::string own_address(const TempDir& folder) {
   const std::string file = folder / "address";
   if (std::system(("hostname -I | tr ' ' '\\n' | grep -m1 '\\.' > " + file).c_str()) != 0) return "";  // NOLINT

@@ -1,5 +1,4 @@
-// What a cluster computes is what one process computes: real processes on loopback, bit for bit where nothing is summed
-// in another order.
+// A cluster computes the same as one process: real processes on loopback, bit for bit unless sums have another order.
 #include <cmath>
 
 #include "e2e/cluster.h"
@@ -52,7 +51,7 @@ TEST_F(ClusterEquality, SeveralServersChangeNoBitHoweverTheParametersArePlaced) 
     SCOPED_TRACE(placement);
     expect_same_bits(alone, train(placement, words + Words{"--workers", "1", "--ps", "3", "--placement", placement}));
   }
-  // With several workers, too.
+  // The same holds for several workers.
   const Words three{"--workers", "3"};
   const Result one = train("one-server", words + three + Words{"--ps", "1"});
   expect_same_bits(one, train("two-servers", words + three + Words{"--ps", "2"}));

@@ -1,5 +1,5 @@
-// The real command line as a launcher, and a play where a launcher starts it as a role: the shell script that
-// LOCKSTEP_PLAY names does what the role does, with its task in $task and its run's folder in $run.
+// The real command line as a launcher. Started as a role by a launcher, it runs the shell script in LOCKSTEP_PLAY
+// instead, with its task in $task and its run's folder in $run.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -88,7 +88,7 @@ TEST_F(ClusterRules, BackupsSeeEachExampleOnceAndDropWhatIsLate) {
 TEST_F(ClusterRules, BoundedStalenessBoundsTheStaleness) {
   const Result result = train("run", lr({"--max-staleness", "0", "--epochs", "10"}));
   EXPECT_EQ(result.examples, 6000U);
-  // A barrier after each batch: at most one update of each of the others came in between, twice.
+  // With a barrier after each batch, each other worker makes at most one update in between, twice.
   for (const auto& worker : result.summary["workers"]) EXPECT_LE(worker["staleness_max"], 4);
 }
 
@@ -97,7 +97,7 @@ TEST_F(ClusterRules, TheEvaluatorEvaluatesEveryCheckpoint) {
   const std::string evals = get_file(folder / "run/evaluator-0/evals.csv");
   EXPECT_EQ(std::count(evals.begin(), evals.end(), '\n'), 1 + 3) << evals;
   EXPECT_THAT(evals, AllOf(HasSubstr("\n4,"), HasSubstr("\n8,"), HasSubstr("\n12,")));
-  // The result is that of the last one.
+  // The result is that of the last update.
   EXPECT_EQ(result.summary["test_step"], 12);
 }
 
@@ -142,7 +142,7 @@ TEST_F(ClusterRules, ThreeAsyncWorkersReachTheAccuracyOfOneProcess) {
   const double alone = train("alone", words).summary["test_accuracy"];
   const double together =
       train("together", words + Words{"--workers", "3", "--ps", "1", "--async"}).summary["test_accuracy"];
-  EXPECT_NEAR(together, alone, mnist.empty() ? 0.03 : 0.01);  // in whatever order their updates come
+  EXPECT_NEAR(together, alone, mnist.empty() ? 0.03 : 0.01);  // for any order of their updates
 }
 
 TEST_F(ClusterRules, WhatCannotBeIsRefusedWithOneLine) {

@@ -1,4 +1,4 @@
-// The parts of docs/ that are made from the code are as the code is now.
+// The generated parts of docs/ match the code.
 #include <tuple>
 
 #include "e2e/support.h"
@@ -35,7 +35,7 @@ TEST_F(Docs, FieldsOfExperimentsAreThoseOfTheTable) {
       << "renew the table with: build/release/lockstep docs fields";
 }
 
-/// The example of docs/experiments.md.
+/// Returns the example of docs/experiments.md.
 TEST_F(Docs, TheExperimentFileShownIsOne) {
   const std::string page = source_file("docs/experiments.md");
   const size_t begin = page.find("# my-study.yaml");
@@ -46,7 +46,7 @@ TEST_F(Docs, TheExperimentFileShownIsOne) {
   (void)succeed({"lab", "run", "my-study.yaml", "--dry-run", "--scale", "full", "--only", "lenet-*"});
 }
 
-/// The examples of docs/experiments.md and docs/cluster-spec.md.
+/// Returns the examples of docs/experiments.md and docs/cluster-spec.md.
 TEST_F(Docs, TheExperimentOnHostsIsOne) {
   for (const auto& [from, begins, file] :
        {std::tuple("docs/experiments.md", "# on-hosts.yaml", "on-hosts.yaml"),
@@ -59,10 +59,10 @@ TEST_F(Docs, TheExperimentOnHostsIsOne) {
   }
   EXPECT_THAT(source_file("docs/experiments.md"), HasSubstr("lockstep lab run on-hosts.yaml --dry-run"));
   EXPECT_THAT(succeed({"lab", "run", "on-hosts.yaml", "--dry-run"}).out,
-              AllOf(HasSubstr("hosts of cluster.yaml"), HasSubstr("9 runs to make")));
+              AllOf(HasSubstr("hosts of cluster.yaml"), HasSubstr("9 runs to do")));
 }
 
-/// The example of docs/models.md.
+/// Returns the example of docs/models.md.
 TEST_F(Docs, TheModelFileShownTrains) {
   const std::string page = source_file("docs/models.md");
   const size_t begin = page.find("# my-model.yaml");

@@ -1,4 +1,4 @@
-// Training on emulated clusters: real namespaces and control groups. Tests are skipped with the reason where the
+// Training on emulated clusters with real namespaces and control groups. Tests are skipped, with the reason, if the
 // machine does not allow them.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-/// Namespaces and groups whose names begin so.
+/// Returns the namespaces and groups whose names begin with this text.
 std::vector<std::string> left(const std::string& prefix) {
   std::vector<std::string> found;
   std::error_code error;
@@ -66,7 +66,7 @@ class Emulate : public ProgramTest {
 class WithoutRights : public ProgramTest {
  protected:
   void SetUp() override { fs::permissions(folder.path(), fs::perms::all); }
-  /// The one line that it says as an ordinary user, or as root that lacks what a container does not give.
+  /// Returns the one error line of an ordinary user, or of root without the rights that a container lacks.
   [[nodiscard]] std::string refused(const Words& words, bool as_user) const {
     Words all = as_user ? Words{"--reuid=65534", "--regid=65534", "--clear-groups", program_path()}
                         : Words{"--bounding-set=-sys_admin,-net_admin", "--inh-caps=-all", program_path()};
@@ -119,7 +119,7 @@ TEST_F(Emulate, OneProcessIsOnANodeOfItsOwnAlsoWhenItIsResumed) {
   EXPECT_EQ(host("lr-1"), "node1");
 }
 
-/// How little memory is too little depends on the machine.
+/// The memory limit at which it fails depends on the machine.
 TEST_F(Emulate, AStartThatFailsLeavesNoFolder) {
   ProcessOptions limited = options();
   int failed = 0;
@@ -159,7 +159,7 @@ TEST_F(Emulate, ParameterServersTrainOnNodesOfTheLayout) {
   EXPECT_EQ(nodes[2]["address"], "10.77.0.3");
   EXPECT_EQ(nodes[2]["rate"], 1e9);
   EXPECT_EQ(nodes[2]["roles"], json({"worker:1"}));
-  // What goes between the nodes is seen at their links.
+  // Traffic between the nodes appears at their links.
   EXPECT_GT(summary("lr-1")["resources"]["eth0_sent"]["max"], 1000);
   const Ended more = succeed({"train", "--resume", "lr-1", "--epochs", "5"});
   EXPECT_THAT(more.out, HasSubstr("on 3 emulated nodes"));
@@ -183,7 +183,7 @@ TEST_F(Emulate, AllReduceTrainsBetweenNodes) {
   EXPECT_EQ(host("lr-1/worker-2"), "node3");
 }
 
-/// All faults of a run, in order.
+/// Returns all faults of a run, in order.
 std::vector<std::string> faults_in(const std::string& text) {
   std::vector<std::string> faults;
   std::istringstream lines(text);
@@ -224,7 +224,7 @@ TEST_F(Emulate, NothingIsLeftAfterKillOnceTheNextHasBegun) {
   (void)process.finish();
   ASSERT_GE(here.size(), 7U) << "a switch, three nodes and their groups";
   (void)succeed(train("lr", {"--epochs", "1", "--emulate", "cores=0.5", "--quiet"}));
-  // Other tests' clusters come and go meanwhile; the dead one's are named by its number.
+  // Other tests' clusters come and go meanwhile; those of the dead launcher are known by its number.
   std::string prefix;
   for (const std::string& path : here) {
     const std::string name = fs::path(path).filename();
@@ -246,7 +246,7 @@ TEST_F(Emulate, NothingIsLeftOfOneThatIsEndedWhileItMakesItsNodes) {
   EXPECT_THAT(left(prefix), IsEmpty());
 }
 
-/// The part of this machine's cores, as --emulate takes it.
+/// Returns the share of this machine's cores, as --emulate takes it.
 std::string part_of_cores(double part) { return fmt::format("cores={}", part * std::thread::hardware_concurrency()); }
 
 TEST_F(Emulate, TrainingsAtTheSameTimeAreAddedUp) {
@@ -270,7 +270,7 @@ TEST_F(Emulate, TrainingsAtTheSameTimeAreAddedUp) {
 }
 
 TEST_F(Emulate, ALabHasItsNodesFromTheFirstRunToTheLast) {
-  const std::string small = "{label: small, seconds: 1000000}";  // it would not end
+  const std::string small = "{label: small, seconds: 1000000}";  // it would not end by itself
   const std::string large = "{label: large, seconds: 0.1, workers: 2, strategy: allreduce}";
   for (const bool first : {true, false}) {
     const std::string name = first ? "first" : "last";
@@ -309,7 +309,7 @@ TEST_F(Emulate, WhatCannotBeIsOneLine) {
               HasSubstr("there is no node9"));
   EXPECT_THAT(said({"--workers", "2", "--faults", "at 1s kill worker:2"}),
               HasSubstr("there is no worker:2 (did you mean 'worker:0'?); there are ps:0, worker:0, worker:1"));
-  EXPECT_THAT(said({"--faults", "at 1s kill worker:2"}), HasSubstr("it needs --workers"));
+  EXPECT_THAT(said({"--faults", "at 1s kill worker:2"}), HasSubstr("add --workers"));
   EXPECT_THAT(said({"--workers", "2", "--strategy", "allreduce", "--collective", "mpi", "--emulate", "on"}),
               HasSubstr("--emulate: not with --collective mpi"));
   EXPECT_THAT(said({"--workers", "2", "--emulate", "on", "--cpu-quota", "0.5"}), HasSubstr("not with --emulate"));

@@ -21,7 +21,7 @@ foreach(name own_model own_program graph)
   run(${CMAKE_COMMAND} --build ${WORK}/${name})
 endforeach()
 
-# Runs own_program with these arguments and expects `text` in what it prints.
+# Runs own_program with these arguments and expects `text` in its output.
 function(expect text)
   execute_process(COMMAND ${WORK}/own_program/own_program ${ARGN} WORKING_DIRECTORY ${WORK}/run RESULT_VARIABLE code
                   OUTPUT_VARIABLE out ERROR_VARIABLE out)

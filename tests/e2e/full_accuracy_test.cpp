@@ -1,4 +1,4 @@
-// Whole training runs on real data: what the models must reach.
+// Whole training runs on real data reach their accuracies.
 #include "e2e/accuracy.h"
 
 namespace lockstep::testing {

@@ -1,4 +1,4 @@
-// Stopping and going on: Ctrl-C, resuming, checkpoints that are damaged or another's.
+// Stopping and resuming: Ctrl-C, --resume, checkpoints that are damaged or of another model.
 #include <csignal>
 
 #include "checkpoint/checkpoint_store.h"
@@ -15,7 +15,7 @@ class Interrupt : public ProgramTest {
     std::string path;
     return checkpoint::CheckpointStore(folder / ("runs/" + run + "/checkpoints")).load_newest(path);
   }
-  /// Starts a run that would not end, signals it after its first evaluation, and gives how it ended.
+  /// Starts a run that would not end, signals it after its first evaluation, and returns how it ended.
   [[nodiscard]] Ended interrupt(int signal) const {
     Process process(program_path(), quick_train("lenet", kEndless), options());
     EXPECT_TRUE(process.wait_for("train loss"));
@@ -39,7 +39,7 @@ TEST_F(Interrupt, CtrlCThenResumeGivesTheBitsOfARunNeverStopped) {
   const uint64_t steps = newest("lenet-1").header.state.step + 130;
 
   const Ended resumed = succeed({"train", "--resume", "runs/lenet-1", "--steps", std::to_string(steps)});
-  EXPECT_THAT(resumed.out, HasSubstr("going on after step"));
+  EXPECT_THAT(resumed.out, HasSubstr("resuming after step"));
   Words whole = quick_train("lenet", kEndless);
   whole.insert(whole.end(), {"--steps", std::to_string(steps)});
   (void)succeed(whole);
@@ -66,7 +66,7 @@ TEST_F(Interrupt, TheSecondCtrlCEndsAtOnce) {
 TEST_F(Interrupt, AFinishedRunSaysSoAndExitsWithZero) {
   (void)succeed(quick_train("lr"));
   const auto before = std::filesystem::last_write_time(folder / "runs/lr-1/summary.json");
-  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("has ended already"));
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("has already ended"));
   EXPECT_EQ(std::filesystem::last_write_time(folder / "runs/lr-1/summary.json"), before);
 }
 

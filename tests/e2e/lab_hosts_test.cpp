@@ -24,7 +24,7 @@ class LabHosts : public SshTest {
     if (IsSkipped() || HasFatalFailure()) return;
     put_cluster("cluster.yaml", {"a", "b"});
   }
-  /// A server on the first host and a worker on each of the others, in folders of their names.
+  /// A server on the first host and a worker on each other host, in folders named after them.
   void put_cluster(const std::string& file, const Words& hosts) const {
     const std::string address = cluster::local_spec({.workers = 1, .ps = 1, .layout = {}}).ps.front();
     std::string text = fmt::format("port: {}\nnodes:\n", address.substr(address.find(':') + 1));
@@ -35,7 +35,7 @@ class LabHosts : public SshTest {
     }
     write_text(folder / file, text);
   }
-  /// A cluster of the experiment, reached as the test's hosts are.
+  /// Returns a cluster of the experiment, reached through the test's hosts.
   [[nodiscard]] static std::string on(const std::string& file) {
     return fmt::format("{{hosts: {}, ssh: \"{}\", program: {}}}", file, ssh(), program_path());
   }
@@ -92,7 +92,7 @@ TEST_F(LabHosts, OneThatCannotBeReachedIsAFailedRunAndTheRestGoesOn) {
   EXPECT_EQ(all.at("hosts")["state"], "done");
   EXPECT_EQ(all.at("here")["state"], "done");
   EXPECT_THAT(get_file(folder / "lab/tiny/report.html"), HasSubstr(reason));
-  // Other hosts are another training.
+  // Other hosts make another training.
   put_cluster("gone.yaml", {"a", "b"});
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("1 run done, 2 done before"));
 }
@@ -114,7 +114,7 @@ TEST_F(LabHosts, WhatDoesNotGoWithTheClusterFileIsFoundBeforeAnythingRuns) {
               HasSubstr("workers: the cluster file"));
   EXPECT_THAT(refusal("cases: [{strategy: allreduce, cluster: {hosts: cluster.yaml}}]\n"),
               HasSubstr("allreduce has no parameter servers"));
-  EXPECT_THAT(refusal("cluster: {ssh: ssh -p 22}\n"), HasSubstr("ssh is of hosts"));
+  EXPECT_THAT(refusal("cluster: {ssh: ssh -p 22}\n"), HasSubstr("ssh applies only to hosts"));
   write_text(folder / "far.yaml", "nodes: [{host: far.example, roles: [ps, worker]}]\n");
   EXPECT_THAT(refusal("cluster: {hosts: far.yaml}\n"), HasSubstr("--tls"));
   EXPECT_FALSE(fs::exists(folder / "lab"));

@@ -1,4 +1,4 @@
-// lockstep lab with real trainings: interrupted, killed, failing, gone on with.
+// lockstep lab with real trainings: interrupted, killed, failing, continued.
 #include <sys/stat.h>
 
 #include <csignal>
@@ -19,7 +19,7 @@ const std::string kTiny =
     "title: A tiny experiment\n"
     "base: {model: lr, dataset: synthetic, train_limit: 500, test_limit: 100, epochs: 1, threads: 1}\n";
 const std::string kThree = kTiny + "grid: {batch: [10, 20, 50]}\n";
-/// Three runs, of which the second takes so many seconds.
+/// Three runs, the second of which takes this many seconds.
 std::string with_slow(const std::string& seconds) {
   return kTiny + "groups: [{name: fast}, {name: slow, base: {epochs: 0, seconds: " + seconds +
          "}}, {name: last, base: {batch: 7}}]\n";
@@ -37,7 +37,7 @@ class Lab : public ProgramTest {
     for (const json& run : all["runs"]) result[run["key"]] = run["state"];
     return result;
   }
-  /// Tells a folder from another one of the same name.
+  /// Distinguishes a folder from another one of the same name.
   [[nodiscard]] std::string identity(const std::string& key) const {
     struct stat status {};
     const std::string path = folder / ("lab/tiny/runs/" + key + "/summary.json");
@@ -49,7 +49,7 @@ class Lab : public ProgramTest {
     for (int i = 0; i < 12000 && !exists(name); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(exists(name)) << name;
   }
-  /// Starts the lab and waits until the slow run trains, which would not end.
+  /// Starts the lab and waits until the slow run, which would not end, trains.
   [[nodiscard]] std::unique_ptr<Process> start_slow() const {
     put(with_slow("1000000"));
     auto process = std::make_unique<Process>(program_path(), Words{"lab", "run", "tiny.yaml"}, options());
@@ -137,7 +137,7 @@ TEST_F(Lab, ADryRunOnlyLooks) {
   put(kThree);
   const Ended ended = succeed({"lab", "run", "tiny.yaml", "--dry-run"});
   EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("tiny-batch=20"), HasSubstr("one process"), HasSubstr("3 runs to make, about ")));
+              AllOf(HasSubstr("tiny-batch=20"), HasSubstr("one process"), HasSubstr("3 runs to do, estimated time ")));
   EXPECT_FALSE(exists("lab"));
   const json plan = json::parse(succeed({"lab", "run", "tiny.yaml", "--dry-run", "--json"}).out);
   EXPECT_EQ(plan["runs"].size(), 3U);
@@ -157,7 +157,7 @@ TEST_F(Lab, CtrlCEndsTheRunUnderWayAndTheNextStartGoesOn) {
   process->signal(SIGINT);
   const Ended ended = process->finish();
   EXPECT_EQ(ended.code, 130) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("1 run done; `lockstep lab run tiny.yaml` goes on with the rest"));
+  EXPECT_THAT(ended.err, HasSubstr("1 run done; `lockstep lab run tiny.yaml` runs the rest"));
   const std::string fast = identity(kFastKey);
   EXPECT_NE(fast, "");
   EXPECT_FALSE(exists("lab/tiny/runs/" + kSlowKey)) << "a broken run is removed";
@@ -182,10 +182,10 @@ TEST_F(Lab, WhatIsMadeAgainStaysUntilThereIsAnother) {
       process.signal(signal);
       ended = process.finish();
       if (ended.code != 0) break;
-      before = identity(kSlowKey);  // there was another before the signal came
+      before = identity(kSlowKey);  // an earlier folder existed before the signal
     }
     EXPECT_EQ(ended.code, 128 + signal) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(signal == SIGINT ? "--again` makes all of them once more" : ""));
+    EXPECT_THAT(ended.err, HasSubstr(signal == SIGINT ? "--again` repeats all runs" : ""));
     EXPECT_EQ(identity(kSlowKey), before);
     EXPECT_EQ(states()[kSlowKey], "done");
     EXPECT_GT(exported()["runs"][1]["measured"]["accuracy"], 0);
@@ -199,7 +199,7 @@ TEST_F(Lab, AGridThatGrowsMakesOnlyWhatIsNew) {
   put(kTiny + "grid: {batch: [10]}\n");
   (void)succeed({"lab", "run", "tiny.yaml"});
   put(kThree);
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("2 runs to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("2 runs to do"));
   EXPECT_THAT(succeed({"lab", "run", "tiny.yaml"}).out, HasSubstr("2 runs done, 1 done before"));
 }
 
@@ -207,9 +207,9 @@ TEST_F(Lab, ADryRunKnowsThatAnotherClusterIsAnotherRun) {
   const std::string two = kTiny + "cases: [{label: two, workers: 2}]\n";
   put(two);
   (void)succeed({"lab", "run", "tiny.yaml"});
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("0 runs to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("0 runs to do"));
   put(two + "cluster: {faults: at 30s stop worker:1 for 1s}\n");
-  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("1 run to make"));
+  EXPECT_THAT(succeed({"lab", "run", "tiny.yaml", "--dry-run"}).out, HasSubstr("1 run to do"));
 }
 
 TEST_F(Lab, TheCommandToRunItAgainIsFitForAShell) {
@@ -258,8 +258,8 @@ TEST_F(Lab, AFailedRunIsRecordedTheRestGoesOnAndItIsRepeated) {
     }
   }
   const std::string shown = succeed({"lab", "show", "tiny"}).out;
-  EXPECT_THAT(shown, AllOf(HasSubstr("bad failed: "), HasSubstr("what it printed: lab/tiny/logs/"),
-                           HasSubstr("made again by: lockstep lab run tiny.yaml")));
+  EXPECT_THAT(shown, AllOf(HasSubstr("bad failed: "), HasSubstr("log: lab/tiny/logs/"),
+                           HasSubstr("to repeat: lockstep lab run tiny.yaml")));
   EXPECT_THAT(shown, Not(HasSubstr(kLastKey))) << "labels are enough, and short";
   const std::string roles = succeed({"lab", "export", "tiny", "--workers"}).out;
   EXPECT_EQ(std::count(roles.begin(), roles.end(), '\n'), 4) << roles;
@@ -286,7 +286,7 @@ TEST_F(Lab, ARunFolderThatDisappearsWhileItTrainsIsAFailedRun) {
             (std::map<std::string, std::string>{{kFastKey, "done"}, {kSlowKey, "failed"}, {kLastKey, "done"}}));
 }
 
-/// The cells of a line; ours have no quotes.
+/// Returns the cells of a line; these files have no quotes.
 Words cells(const std::string& line) {
   Words result;
   std::istringstream stream(line);

@@ -1,5 +1,5 @@
-// `lockstep launch` with a real sshd on loopback: two hosts that are two folders of this machine, and a program that
-// plays the roles, so that what is tested is the launching alone.
+// `lockstep launch` with a real sshd on loopback: two hosts that are folders of this machine, and a program that
+// simulates the roles, so that only the launching is tested.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ bool alive(const std::string& pid) {
   return name_end != std::string::npos && stat[name_end + 2] != 'Z';
 }
 
-/// The line without the end of one.
+/// Removes the end of a line.
 std::string line_of(const std::string& path) {
   const std::string text = get_file(path);
   return text.substr(0, text.find('\n'));
@@ -40,7 +40,7 @@ class Launch : public SshTest {
     write_text(folder / "cluster.yaml",
                "nodes:\n  - host: 127.0.0.1\n    ssh: a\n    dir: " + (folder / "a") + "\n    roles: [ps]\n" +
                    "  - host: 127.0.0.2\n    ssh: b\n    dir: " + (folder / "b") + "\n    roles: [worker, worker]\n");
-    // The program on the hosts: the real one where it runs a role, and a play where it is one.
+    // The program on the hosts: the real one, or a simulated role.
     write_text(folder / "program", "#!/bin/sh\n[ \"$1\" = under-launcher ] && exec " + program_path() + " \"$@\"\n" +
                                        "top=" + folder.path() + "\n" + kRole);
     chmod((folder / "program").c_str(), 0755);
@@ -52,7 +52,7 @@ class Launch : public SshTest {
     result.insert(result.end(), more.begin(), more.end());
     return result;
   }
-  /// Removes what was collected, over an ssh that runs `scripts` instead where a host is asked for its archive.
+  /// Removes the collected files, then collects over an ssh that runs `scripts` when asked for a host's archive.
   [[nodiscard]] Words removing(const std::map<std::string, std::string>& scripts) const {
     std::string text = "#!/bin/sh\nfor last; do :; done\ncase $last in *' -cf - '*) for word; do case $word in\n";
     for (const auto& [host, script] : scripts) text += host + ") " + script + ";;\n";
@@ -63,12 +63,12 @@ class Launch : public SshTest {
     result.insert(result.begin() + 1, "--remove");
     return result;
   }
-  /// A script that answers with an archive.
+  /// Returns a script that answers with an archive.
   [[nodiscard]] std::string sends(const std::string& name, const std::vector<TarEntry>& entries) const {
     write_text(folder / name, make_tar(entries));
     return "exec cat " + (folder / name);
   }
-  /// The launch fails with a line that says why, and all files stay on the hosts that are named.
+  /// Expects the launch to fail with a line that says why, and all files to stay on the named hosts.
   void expect_kept(const Words& removing, const Words& hosts, const std::string& why) const {
     const Ended ended = run(removing);
     EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
@@ -93,7 +93,7 @@ class Launch : public SshTest {
       EXPECT_TRUE(eventually([&] { return !alive(pid(role)); })) << role;
     }
   }
-  /// Starts a launch whose roles wait, once they are all there.
+  /// Starts a launch whose roles wait, and returns once all are up.
   [[nodiscard]] std::unique_ptr<Process> start_waiting() const {
     auto process = std::make_unique<Process>(program_path(), words(), options());
     for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
@@ -102,7 +102,7 @@ class Launch : public SshTest {
     return process;
   }
 
-  // Finds out which role it is, leaves its number and its arguments, and does what the test wrote.
+  // Finds out its role, writes its number and its arguments to files, and runs the test's script.
   static constexpr const char* kRole = R"sh(
 for word in "$@"; do case $word in --run-dir=*|--resume=*) run=${word#*=};; esac; done
 type=$(echo "$TF_CONFIG" | sed 's/.*"type":"\([a-z]*\)".*/\1/')

@@ -1,4 +1,4 @@
-// `lockstep train --workers N`: the launching itself, with roles that a shell script plays.
+// `lockstep train --workers N`: the launching itself, with roles simulated by a shell script.
 #include <unistd.h>
 
 #include <csignal>
@@ -38,7 +38,7 @@ std::string cluster_program() { return std::getenv("LOCKSTEP_CLUSTER_PROGRAM"); 
 
 class LocalCluster : public ProgramTest {
  protected:
-  /// What every role does; its number and words are left in files named by its task.
+  /// The common part of every role; writes its number and words to files named by its task.
   void play(const std::string& script) const {
     std::ofstream(folder / "play") << "echo $$ > $task.new && mv $task.new $task.pid\necho \"$words\" > $task.words\n"
                                    << script << "\n";
@@ -149,7 +149,7 @@ TEST_F(LocalCluster, ALayoutSaysWhoThereIs) {
 
 TEST_F(LocalCluster, EachRoleHasItsCpuQuota) {
   if (const std::string why = why_not("cpu_quota"); !why.empty()) GTEST_SKIP() << why;
-  // Waits to be in its group, which is entered right after the start.
+  // Waits until it is in its process group, which it enters right after the start.
   play("until grep -q /lockstep- /proc/self/cgroup; do sleep 0.01; done; cat /proc/self/cgroup > $task.group");
   const Ended ended = launch(train({"--cpu-quota", "0.25"}));
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;

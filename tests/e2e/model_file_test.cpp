@@ -1,4 +1,4 @@
-// `lockstep` with a model of one's own in a file: training, going on, describing, and files that are wrong.
+// `lockstep` with model files: training, resuming, describing, and wrong files.
 #include "e2e/support.h"
 
 namespace lockstep::testing {

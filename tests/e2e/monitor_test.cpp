@@ -1,4 +1,4 @@
-// lockstep monitor -- COMMAND: the program runs as if alone, and what it used is kept and shown.
+// lockstep monitor -- COMMAND: the program runs undisturbed, and its usage is recorded and shown.
 #include <csignal>
 #include <sstream>
 
@@ -17,7 +17,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST_F(MonitorProgram, TheProgramsOutputAndExitCodeAreItsOwnAndATableFollows) {
-  // It runs until it has been looked at twice.
+  // It runs until two samples were taken.
   const std::string script =
       "echo out; until [ \"$(cat monitor-sh-1.csv 2> /dev/null | wc -l)\" -ge 3 ]; do sleep 0.02; done; exit 9";
   const Ended ended = run({"monitor", "--every", "0.02", "--", "sh", "-c", script});
@@ -38,7 +38,7 @@ TEST_F(MonitorProgram, AnEarlierFileIsNeverOverwritten) {
   EXPECT_EQ(run({"monitor", "--", "/bin/true"}).code, 0);
   EXPECT_THAT(folder.names(), ::testing::UnorderedElementsAre("monitor-true-1.csv", "monitor-true-2.csv"));
   EXPECT_EQ(run({"monitor", "--csv", "mine.csv", "--", "true"}).code, 0);
-  EXPECT_THAT(fail({"monitor", "--csv", "mine.csv", "--", "true"}, 2), HasSubstr("'mine.csv' is there already"));
+  EXPECT_THAT(fail({"monitor", "--csv", "mine.csv", "--", "true"}, 2), HasSubstr("'mine.csv' already exists"));
 }
 
 TEST_F(MonitorProgram, ArgumentsReachTheProgramAsTheyWereTyped) {
@@ -50,7 +50,7 @@ TEST_F(MonitorProgram, ArgumentsReachTheProgramAsTheyWereTyped) {
 TEST_F(MonitorProgram, ACommandThatCannotRunIsOneLineAndLeavesNothing) {
   EXPECT_THAT(fail({"monitor", "--", "no-such-program-here", "x"}, 1), HasSubstr("cannot run no-such-program-here"));
   EXPECT_THAT(fail({"monitor", "--", folder.path()}, 1), HasSubstr("cannot run " + folder.path()));
-  EXPECT_THAT(fail({"monitor", "sleep", "1"}, 2), HasSubstr("after -- comes the command"));
+  EXPECT_THAT(fail({"monitor", "sleep", "1"}, 2), HasSubstr("give the command to run after --"));
   EXPECT_THAT(fail({"monitor", "--every", "fast", "--", "true"}, 2), HasSubstr("--every: 'fast'"));
   EXPECT_THAT(fail({"monitor", "--every", "0", "--", "true"}, 2), HasSubstr("--every: '0'"));
   EXPECT_EQ(run({"monitor"}).code, 2);
@@ -61,7 +61,7 @@ TEST_F(MonitorProgram, AFileThatCannotBeWrittenIsAWarningAndTheProgramRuns) {
   const Ended ended = run({"monitor", "--csv", "/proc/no/such/x.csv", "--", "sh", "-c", "exit 3"});
   EXPECT_EQ(ended.code, 3);
   EXPECT_THAT(ended.err, AllOf(StartsWith("lockstep: warning: "), HasSubstr("/proc/no/such/x.csv"), HasSubstr("CPU"),
-                               Not(HasSubstr("kept in"))));
+                               Not(HasSubstr("samples in"))));
 }
 
 TEST_F(MonitorProgram, SignalsArePassedOnAndTheirEndIsTheEnd) {

@@ -1,4 +1,4 @@
-// What every run leaves behind besides its results: event files, resources, phases; and figures while it goes on.
+// The records of every run besides its results: event files, resources, phases; and metrics while it trains.
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ Columns read_csv(const std::string& path) {
   return columns;
 }
 
-/// Of a column of bytes per second: how many that were in all.
+/// Returns the total of a column of bytes per second.
 double total(const Columns& columns, const std::string& name) {
   const std::vector<double>& seconds = columns.at("seconds");
   double sum = 0;
@@ -61,7 +61,7 @@ std::vector<std::string> event_files(const std::filesystem::path& folder) {
   return files;
 }
 
-/// All tags of the only event file of a folder, and whether it ends with a whole record.
+/// Returns all tags of a folder's only event file, and whether it ends with a whole record.
 std::set<std::string> tags_of(const std::filesystem::path& folder) {
   std::set<std::string> tags;
   const std::vector<std::string> files = event_files(folder);
@@ -89,20 +89,20 @@ std::set<std::string> phases_of(const nlohmann::json& summary) {
   return names;
 }
 
-/// The value of a line that begins so; NaN where there is none.
+/// Returns the value of a line that begins with this text; NaN if there is none.
 double figure(const std::string& answer, const std::string& beginning) {
   const size_t at = answer.find("\n" + beginning);
   if (at == std::string::npos) return std::nan("");
   return std::stod(answer.substr(answer.find(' ', at) + 1));
 }
 
-/// So many in a row; launchers look for theirs, and outgoing connections get theirs, above all of them.
+/// Returns this many free ports in a row, above those that launchers and outgoing connections use.
 int free_ports(int count) {
   for (int port = 10000 + static_cast<int>(::getpid() % 8000); port < 20000; port += count) {
     try {
       for (int i = 0; i < count; ++i) http::listen_at({"127.0.0.1", port + i}, "test");
       return port;
-    } catch (const IoError&) {  // one is taken
+    } catch (const IoError&) {  // a port is taken
     }
   }
   return 0;
@@ -190,8 +190,7 @@ TEST_F(Observe, EveryRoleOfAClusterIsRecorded) {
   EXPECT_EQ(server["updates"], result.steps);
   for (const char* name : {"receive", "apply", "send"}) EXPECT_TRUE(phases_of(server).contains(name)) << name;
 
-  // What a worker sends is its gradients, what it receives the parameters; headers and heartbeats are small beside
-  // them.
+  // A worker sends its gradients and receives the parameters; headers and heartbeats are small beside them.
   const double bytes = 7850 * 4.0 * static_cast<double>(result.steps);
   const Columns sent = read_csv(folder / "run/worker-1/monitor.csv");
   EXPECT_GT(total(sent, "wire_sent"), 0.98 * bytes);
@@ -209,7 +208,7 @@ TEST_F(Observe, AllReduceTellsTransferAndWire) {
   const nlohmann::json worker = nlohmann::json::parse(get_file(folder / "run/worker-1/summary.json"));
   EXPECT_TRUE(phases_of(worker).contains("transfer"));
   EXPECT_FALSE(phases_of(worker).contains("push"));
-  // With two members each sends half of the gradients and half of the sums.
+  // With two members, each sends half of the gradients and half of the sums.
   const double bytes = 61706 * 4.0 * static_cast<double>(result.steps);
   const double sent = total(read_csv(folder / "run/worker-1/monitor.csv"), "wire_sent");
   EXPECT_GT(sent, 0.95 * bytes);
@@ -266,7 +265,7 @@ TEST_F(Observe, TrainingGoesOnWhereTheMetricsPortIsTaken) {
   EXPECT_THAT(ended.err, AllOf(HasSubstr("warning"), HasSubstr(port)));
 }
 
-/// A worker that is killed comes back at the group's step: what it had recorded before counts.
+/// A killed worker returns at the group's step, and its earlier records count.
 TEST_F(Observe, ARestartedWorkerGoesOnWithItsRecords) {
   Process process(
       program_path(),

@@ -1,12 +1,12 @@
-// Runs that an older build left on the disk are resumed by this one with the bits that the older one came to.
-// older_runs/README.md says what is in the archives.
+// Runs written by an older build are resumed by this one with the older build's bits. older_runs/README.md describes
+// the archives.
 #include "e2e/cluster.h"
 
 namespace lockstep::testing {
 namespace {
 
 constexpr const char* kArchives[] = {"0.1.0.tar.gz"};
-constexpr double kRounding = 1e-3;  ///< of another compiler or instruction set, relative
+constexpr double kRounding = 1e-3;  ///< relative, for another compiler or instruction set
 
 struct OlderRun {
   std::string name;
@@ -14,7 +14,7 @@ struct OlderRun {
   uint64_t steps;
 };
 
-/// The lines of a CSV file, without the columns that tell times.
+/// Returns the lines of a CSV file without the columns that hold times.
 std::vector<std::vector<double>> values_of(const std::string& path, const std::vector<size_t>& columns) {
   std::vector<std::vector<double>> rows;
   std::istringstream lines(get_file(path));
@@ -60,7 +60,7 @@ class OlderRuns : public ClusterTest, public ::testing::WithParamInterface<const
     }
   }
 
-  /// Gives what was printed.
+  /// Returns what was printed.
   [[nodiscard]] std::string resume(const OlderRun& run) const {
     const std::string printed = succeed(Words{"train", "--resume", run.name} + run.more).out;
     const Result result = this->result(run.name);
@@ -91,7 +91,7 @@ TEST_P(OlderRuns, ACheckpointStartsARunOfItsOwn) {
   EXPECT_NEAR(nlohmann::json::parse(ended.out)["loss"].get<double>(), (*at_40)[1], kRounding);
 }
 
-/// The server goes on with its own state, not with the checkpoint, which is older.
+/// The server resumes from its own state, not from the checkpoint, which is older.
 TEST_P(OlderRuns, AServersStateIsResumed) {
   const uint64_t newest = checkpoint::read_checkpoint(newest_checkpoint("servers")).header.state.step;
   const std::string printed = resume({"servers", {}, 800});

@@ -54,7 +54,7 @@ TEST_F(Predict, AModelThatIsNoClassifierIsRefusedAndItsPicturesAreNamed) {
   }
 }
 
-/// Twelve images, under that name in an npz file.
+/// Writes twelve images under that name into an npz file.
 Bytes images_npz(const std::string& array) {
   return make_zip({{array + ".npy", make_npy(npy_dict("|u1", "(12, 28, 28)"), ramp(12 * 784))}});
 }

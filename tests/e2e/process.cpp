@@ -26,7 +26,7 @@ void set(std::vector<std::string>& environment, const std::string& name, const s
   if (!value.empty()) environment.push_back(name + "=" + value);
 }
 
-/// This process's environment without what would reach the user's data, the internet or the terminal.
+/// Returns this process's environment without variables that lead to the user's data, the internet or the terminal.
 std::vector<std::string> make_environment(const ProcessOptions& options) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
@@ -80,9 +80,9 @@ Channel make_output(const ProcessOptions& options) {
   return options.terminal ? make_terminal() : make_pipe();
 }
 
-/// Between fork and exec: only calls that are allowed there.
+/// Runs between fork and exec: makes only calls that are allowed there.
 [[noreturn]] void become(char* const* argv, char* const* envp, int out, int err, const ProcessOptions& options) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody who trains on
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed test leaves no training processes behind
   const int nothing = open("/dev/null", O_RDONLY);
   const bool ready = dup2(nothing, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
                      dup2(err, STDERR_FILENO) >= 0 && chdir(options.folder.c_str()) == 0;
@@ -98,12 +98,12 @@ Channel make_output(const ProcessOptions& options) {
   _exit(126);
 }
 
-/// False at the end of the stream.
+/// Returns false at the end of the stream.
 bool append_from(int fd, std::string& text) {
   std::array<char, 65536> buffer{};
   const ssize_t count = read(fd, buffer.data(), buffer.size());
   if (count < 0 && errno == EINTR) return true;
-  if (count <= 0) return false;  // a terminal's end is EIO
+  if (count <= 0) return false;  // the end of a terminal is EIO
   text.append(buffer.data(), static_cast<size_t>(count));
   return true;
 }

@@ -27,7 +27,7 @@ struct Ended {
   std::string err;
 };
 
-/// Of processor time, that a process has used so far; 0: there is none.
+/// Returns the processor time that a process has used so far; 0 if it does not exist.
 double cpu_seconds(pid_t process);
 
 class Process {
@@ -43,16 +43,16 @@ class Process {
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Closes the reading end of standard output, as `head` does.
   void close_output();
-  /// Reads until standard output holds `text`; false at its end or after `patience`.
+  /// Reads until standard output holds `text`; returns false at its end or after `patience`.
   bool wait_for(const std::string& text, Seconds patience = Seconds(120));
-  /// Reads what there is for up to 50 ms: whether either stream holds `text` by now.
+  /// Reads available output for up to 50 ms; returns whether either stream holds `text` by now.
   bool has_said(const std::string& text);
-  /// Waits for the end. Kills it and throws after `patience`.
+  /// Waits for the end. Kills the process and throws after `patience`.
   Ended finish(Seconds patience = Seconds(240));
 
  private:
   void start(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options);
-  /// Reads what there is for up to 50 ms; false when both streams have ended.
+  /// Reads available output for up to 50 ms; returns false when both streams have ended.
   bool read_some();
 
   pid_t pid_ = -1;
@@ -61,9 +61,9 @@ class Process {
   Ended ended_;
 };
 
-/// The program under test, to its end.
+/// Runs the program under test to its end.
 Ended lockstep(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
-/// Its path, from LOCKSTEP_PROGRAM.
+/// Returns its path, from LOCKSTEP_PROGRAM.
 std::string program_path();
 
 }  // namespace lockstep::testing

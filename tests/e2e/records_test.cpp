@@ -1,4 +1,4 @@
-// show, why and compare on runs that the program has made, and on what is left of runs that did not end well.
+// show, why and compare on runs that the program made, and on the remains of runs that ended badly.
 #include <unistd.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ class RecordsTest : public ProgramTest {
     (void)succeed(quick_train("lr", {"--log-every", "5", "--eval-every", "10", "--quiet", "--name", "alone"}));
     (void)succeed(quick_train("lr", {"--log-every", "5", "--quiet", "--name", "both", "--workers", "2"}));
   }
-  /// Its output in so many columns, none of whose lines is wider and none of which ends in a space.
+  /// Returns its output at this width; no line may be wider or end in a space.
   [[nodiscard]] std::string shown(const Words& words, const std::string& columns = "100") const {
     ProcessOptions wanted = options();
     wanted.environment = {{"COLUMNS", columns}, {"LC_ALL", "C"}};
@@ -31,7 +31,7 @@ class RecordsTest : public ProgramTest {
     EXPECT_THAT(ended.out, Not(HasSubstr("\x1b")));
     return ended.out;
   }
-  /// What `why` says of it.
+  /// Returns the output of `why`.
   [[nodiscard]] nlohmann::json reason(const std::string& run) const {
     return nlohmann::json::parse(shown({"why", run, "--json"}));
   }
@@ -146,8 +146,8 @@ TEST_F(RecordsTest, ReadsWhatAKillHasLeft) {
   }
   const std::string text = shown({"show", "both-1"});
   EXPECT_THAT(text, HasSubstr("killed after step "));
-  EXPECT_THAT(text, HasSubstr("not all could be read: runs/both-1/worker-1/summary.json: no JSON object"));
-  EXPECT_THAT(reason("both-1")["sentences"].dump(), HasSubstr("It left no summary"));
+  EXPECT_THAT(text, HasSubstr("cannot read everything: runs/both-1/worker-1/summary.json: not a JSON object"));
+  EXPECT_THAT(reason("both-1")["sentences"].dump(), HasSubstr("The run left no summary"));
   EXPECT_THAT(shown({"compare", "alone-1", "both-1"}), HasSubstr("speed-up"));
   put_text(folder / "runs/alone-1/steps.csv", "step,loss\n1,1e308\n2,-1e308\n3,nan\n");
   put_text(folder / "runs/alone-1/evals.csv", "");
@@ -177,7 +177,8 @@ TEST_F(RecordsTest, ARunThatWasResumedAndKilledIsShownAsFarAsItGot) {
   EXPECT_THAT(reason("lr-1")["sentences"].dump(), HasSubstr("no summary since it was resumed"));
 }
 
-// What limited the following runs is known, whatever else the machine does; what it does is not looked at.
+// The cause that limits the following runs is known, whatever else the machine does; the machine's load is not
+// examined.
 
 TEST_F(RecordsTest, EvaluationsAfterEveryStepLimitARun) {
   (void)succeed(quick_train(
@@ -199,7 +200,7 @@ TEST_F(RecordsTest, ACpuQuotaLimitsARun) {
               AllOf(::testing::ContainsRegex("\ncpu_quota +0 +0.1\n"), HasSubstr("\nheld back by quota")));
 }
 
-/// The process of a role of a run in a folder, 0 while there is none.
+/// Returns the process of a role of a run in a folder; 0 while there is none.
 pid_t process_of(const std::string& role, const std::string& working_folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
@@ -211,10 +212,10 @@ pid_t process_of(const std::string& role, const std::string& working_folder) {
   return 0;
 }
 
-/// Holds it up again and again, but lets it compute in between, however busy the machine is.
+/// Stops the process again and again, but lets it compute in between, however busy the machine is.
 void hold_back(pid_t process, const std::atomic<bool>& over) {
   constexpr double kTurn = 0.002;
-  constexpr int kLongestTurn = 200;  // for one that itself waits
+  constexpr int kLongestTurn = 200;  // for a process that itself waits
   while (!over && ::kill(process, SIGSTOP) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const double before = cpu_seconds(process);
@@ -228,7 +229,7 @@ void hold_back(pid_t process, const std::atomic<bool>& over) {
 TEST_F(RecordsTest, AWorkerThatIsHeldBackIsNamed) {
   std::atomic<bool> over{false};
   std::thread brake([&] {
-    // Once it takes part: before that it could come too late to be waited for.
+    // Starts once it takes part: held up earlier, it could join too late for the others to wait.
     while (!over && !fs::exists(folder / "runs/lenet-1/worker-1/steps.csv")) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -244,11 +245,11 @@ TEST_F(RecordsTest, AWorkerThatIsHeldBackIsNamed) {
 }
 
 TEST_F(RecordsTest, WrongRunsAreOneLine) {
-  EXPECT_EQ(fail({"show"}, 2), "lockstep: no run in 'runs'; `lockstep train MODEL` makes one\n");
+  EXPECT_EQ(fail({"show"}, 2), "lockstep: no run in 'runs'; `lockstep train MODEL` starts one\n");
   EXPECT_EQ(fail({"why", "nix"}, 2), "lockstep: no run 'nix': neither that folder nor runs/nix exists\n");
   write_cluster_run(folder / "runs/lr-1");
   EXPECT_THAT(fail({"why", "lr-1", "--against", "nix"}, 2), HasSubstr("no run 'nix'"));
-  EXPECT_THAT(fail({"compare", "lr-1"}, 2), HasSubstr("two runs or more"));
+  EXPECT_THAT(fail({"compare", "lr-1"}, 2), HasSubstr("two or more runs"));
   EXPECT_THAT(fail({"compare", "lr-1", "lr-1", "--over", "epoch"}, 2), HasSubstr("did you mean 'epochs'?"));
   EXPECT_THAT(fail({"compare"}, 2), HasSubstr("RUN"));
 }

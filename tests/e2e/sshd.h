@@ -1,4 +1,4 @@
-// An ssh server of the test's own on loopback, whose hosts are folders of this machine.
+// An ssh server for tests on loopback, whose hosts are folders of this machine.
 #pragma once
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ bool eventually(F&& condition, Process::Seconds patience = Process::Seconds(120)
   return true;
 }
 
-/// An ssh server of our own, with its own keys, on a port that was free.
+/// An ssh server with its own keys, on a free port.
 class Sshd {
  public:
   explicit Sshd(const std::string& folder) : folder_(folder) {
@@ -39,7 +39,7 @@ class Sshd {
   }
 
   [[nodiscard]] bool running() const { return server_ != nullptr; }
-  /// For --ssh: a client that knows the hosts a and b and no others.
+  /// Returns the command for --ssh: a client that knows only the hosts a and b.
   [[nodiscard]] std::string client() const { return "ssh -F " + folder_ + "/client"; }
 
  private:
@@ -65,7 +65,7 @@ class Sshd {
   std::unique_ptr<Process> server_;
 };
 
-/// Tests that share a server, and are skipped where there is none.
+/// Tests that share a server; skipped if there is no sshd.
 class SshTest : public ProgramTest {
  protected:
   static void SetUpTestSuite() {

@@ -1,4 +1,4 @@
-// What the tests of the real program share: a folder of their own, small data sets, and a look into runs.
+// Helpers for the tests of the real program: a working folder, small data sets, and access to runs.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(ended.err, "");
     return ended;
   }
-  /// Runs, expects that exit code and one line on standard error, and gives it.
+  /// Runs, expects that exit code and one line on standard error, and returns the line.
   [[nodiscard]] std::string fail(const Words& arguments, int code) const {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, code) << ended.out << ended.err;
@@ -51,7 +51,7 @@ class ProgramTest : public ::testing::Test {
     EXPECT_THAT(error, AllOf(StartsWith("lockstep: "), EndsWith("\n")));
     EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
   }
-  /// Why this machine does not allow what `lockstep info` names ("emulate", "cpu_quota"); "" where it does.
+  /// Returns why this machine does not allow a feature of `lockstep info` ("emulate", "cpu_quota"); "" if it does.
   [[nodiscard]] std::string why_not(const std::string& what) const {
     const std::string said = nlohmann::json::parse(succeed({"info", "--json"}).out)[what];
     return said.starts_with("no: ") ? said.substr(4) : "";
@@ -71,7 +71,7 @@ inline Words quick_train(const std::string& model, const Words& more = {}) {
   return words;
 }
 
-/// The four idx files of a data set as small as wanted; labels count up.
+/// Makes the four idx files of a small data set; labels count up.
 struct SmallData {
   uint32_t train = 60;
   uint32_t test = 20;
@@ -90,7 +90,7 @@ struct SmallData {
   }
 };
 
-/// A folder with mnist/ in it, or "" where the machine has none.
+/// Returns a folder with mnist/ in it, or "" if the machine has none.
 inline std::string real_mnist() {
   const char* folder = std::getenv("LOCKSTEP_TEST_DATA");  // NOLINT(concurrency-mt-unsafe)
   const bool there = folder != nullptr && std::filesystem::exists(std::string(folder) + "/mnist");

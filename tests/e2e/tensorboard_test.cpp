@@ -1,4 +1,4 @@
-// `lockstep tensorboard`: what it starts, and what it says where it cannot. A real one is in tests/observe.
+// `lockstep tensorboard`: the program it starts, and its errors. tests/observe uses a real TensorBoard.
 #include "e2e/support.h"
 #include "observe/tensorboard/summary_writer.h"
 
@@ -17,13 +17,13 @@ class TensorBoardCommand : public ProgramTest {
     put_file(folder / "runs/old-1/config.yaml", {});
     const observe::SummaryWriter writer(folder / "runs/lenet-1", {});
   }
-  /// A program that says what it was called with.
+  /// A program that prints its arguments.
   void install(const std::string& name, const std::string& script = "") const {
     const std::string text = "#!/bin/sh\n" + script + "echo " + name + " \"$@\"\n";
     put_file(folder / ("bin/" + name), {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
     fs::permissions(folder / ("bin/" + name), fs::perms::owner_all);
   }
-  /// With nothing else in PATH.
+  /// Runs with nothing else in PATH.
   [[nodiscard]] Ended start(Words words) const {
     words.insert(words.begin(), "tensorboard");
     ProcessOptions with = options();
@@ -50,7 +50,7 @@ TEST_F(TensorBoardCommand, FollowsARunToItsSummaryDir) {
   const Ended ended = start({"lr-1"});
   EXPECT_EQ(ended.code, 2);
   expect_one_line(ended.err);
-  EXPECT_THAT(ended.err, HasSubstr("runs/lr-1 has no event files, nor has elsewhere/lr-1"));
+  EXPECT_THAT(ended.err, HasSubstr("neither runs/lr-1 nor its summary-dir elsewhere/lr-1 has"));
 }
 
 TEST_F(TensorBoardCommand, TakesTheModuleOfPythonWhereThereIsNoProgram) {

@@ -1,4 +1,4 @@
-// `lockstep train` to its end: files, settings, what is shown.
+// `lockstep train` to its end: files, settings, display.
 #include <algorithm>
 #include <string>
 #include <thread>

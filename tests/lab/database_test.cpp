@@ -1,4 +1,4 @@
-// The lab's records: what is kept over changes of the file, kills, damage and other versions.
+// The lab's records survive changes of the file, kills, damage and other versions.
 #include "lab/database.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class LabDatabase : public ::testing::Test {
     return parse(kBase + "grid: {batch: [" + batches + "]}\n");
   }
   [[nodiscard]] std::string file() const { return folder / "lab.sqlite"; }
-  /// As another program would.
+  /// Opens the database as another program would.
   void execute(const std::string& sql) const {
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
@@ -150,7 +150,7 @@ TEST_F(LabDatabase, AGridThatGrowsKeepsItsFirstRun) {
   EXPECT_EQ(results.runs[0].folder, folder / "e/runs/e-r1");
   EXPECT_EQ(results.runs[1].state, RunState::planned);
 
-  // The other value alone has the first one's key, and not its folder.
+  // The other value alone has the key of the first, but not its folder.
   database.plan(experiment("2"), folder / "e", {}, "");
   results = database.results(id);
   ASSERT_EQ(results.runs.size(), 1U);
@@ -262,7 +262,7 @@ TEST_F(LabDatabase, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_THAT(message_of<UsageError>([&] { (void)open(Database::Access::read); }),
               HasSubstr("no experiment has been run"));
   Database database = open();
-  EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("x", ""); }), HasSubstr("nor any other"));
+  EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("x", ""); }), HasSubstr("this lab has none"));
   database.plan(experiment("1"), folder / "e", {}, "");
   EXPECT_THAT(message_of<UsageError>([&] { (void)database.find("f", ""); }), HasSubstr("(did you mean 'e'?)"));
 }

@@ -1,4 +1,4 @@
-// Experiment files: what they become, and what is refused where.
+// Experiment files: the experiments they describe, and the errors they cause with their places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,9 +135,9 @@ TEST(Scales, AScaleLiesOverTheFile) {
 
 TEST(Scales, UnknownOnesAndUnknownNamesInThemAreRefused) {
   EXPECT_EQ(refusal(kScales, "quik"), "test.yaml: has no scale 'quik' (did you mean 'quick'?)");
-  EXPECT_EQ(refusal(kBase, "quick"), "test.yaml: has no scales, so no 'quick'");
+  EXPECT_EQ(refusal(kBase, "quick"), "test.yaml: has no scales, so --scale quick is not allowed");
   EXPECT_THAT(refusal(kBase + "groups: [{name: lenet}]\nscales: {quick: {groups: {lenett: off}}}\n"),
-              StartsWith("test.yaml:4:27: there is no 'lenett' among groups of the file (did you mean 'lenet'?)"));
+              StartsWith("test.yaml:4:27: the file has no 'lenett' among its groups (did you mean 'lenet'?)"));
   EXPECT_THAT(refusal(kBase + "scales: {a: {name: b}}\n"), StartsWith("test.yaml:3:14: a scale cannot change 'name'"));
 }
 
@@ -172,31 +172,31 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"name: e\nbase: {epocs: 1}\n", "test.yaml:2:8: unknown setting 'epocs' (did you mean 'epochs'?)"},
         Wrong{"name: e\nbase: {batch: 0}\n", "test.yaml:2:15: batch: '0' is not allowed; it takes a whole number"},
         Wrong{"name: e\nbase: {batch: [1, 2]}\n", "test.yaml:2:15: batch: is a list"},
-        Wrong{"name: e\nbase: {run_dir: x}\n", "test.yaml:2:8: 'run-dir' is the lab's own to say"},
-        Wrong{"name: e\nbase: {resume: x}\n", "test.yaml:2:8: 'resume' is the lab's own to say"},
+        Wrong{"name: e\nbase: {run_dir: x}\n", "test.yaml:2:8: 'run-dir' is set by the lab"},
+        Wrong{"name: e\nbase: {resume: x}\n", "test.yaml:2:8: 'resume' is set by the lab"},
         Wrong{"name: e\nbase: {emulate: on}\n", "test.yaml:2:8: 'emulate' belongs under `cluster:`"},
         Wrong{"name: e\nrepeats: 0\n", "test.yaml:2:10: repeats: '0' is not allowed"},
-        Wrong{"name: e\nbase: {epochs: 1}\n", "test.yaml:1:1: run e: no model"},
+        Wrong{"name: e\nbase: {epochs: 1}\n", "test.yaml:1:1: run e: has no model"},
         Wrong{"name: e\nbase: {model: lenett}\n", "test.yaml:2:15: unknown model 'lenett'"},
         Wrong{kBase + "groups: []\n", "test.yaml:3:9: groups is an empty list"},
         Wrong{kBase + "groups: [{base: {}}]\n", "test.yaml:3:10: a group needs a name"},
-        Wrong{kBase + "groups: [{name: a}, {name: a}]\n", "test.yaml:3:28: group 'a' is there twice"},
-        Wrong{kBase + "groups: [{name: a}]\ngrid: {batch: [1]}\n", "test.yaml:4:7: grid of the whole file"},
+        Wrong{kBase + "groups: [{name: a}, {name: a}]\n", "test.yaml:3:28: group 'a' appears twice"},
+        Wrong{kBase + "groups: [{name: a}]\ngrid: {batch: [1]}\n", "test.yaml:4:7: grid at the top level"},
         Wrong{kBase + "grid: {}\n", "test.yaml:3:7: the grid is empty"},
-        Wrong{kBase + "grid: {batch: []}\n", "test.yaml:3:15: batch of the grid is an empty list"},
+        Wrong{kBase + "grid: {batch: []}\n", "test.yaml:3:15: batch in the grid is an empty list"},
         Wrong{kBase + "grid: {batch: [1, 1]}\n", "test.yaml:3:19: batch: '1' is in the grid twice"},
         Wrong{kBase + "grid: {lr: [0.1, x]}\n", "test.yaml:3:18: lr: 'x' is not allowed"},
         Wrong{kBase + "cases: []\n", "test.yaml:3:8: cases is an empty list"},
         Wrong{kBase + "cases: [{batch: 1}, {batch: 1}]\n", "test.yaml:3:21: this case of group e is the same run as"},
         Wrong{kBase + "cases: [{label: a, batch: 1}, {label: a, batch: 2}]\n",
-              "test.yaml:3:39: label 'a' is there twice"},
-        Wrong{kBase + "grid: {batch: [1, 2]}\ncases: [{batch: 1}]\n", "test.yaml:4:9: batch is in the grid already"},
+              "test.yaml:3:39: label 'a' appears twice"},
+        Wrong{kBase + "grid: {batch: [1, 2]}\ncases: [{batch: 1}]\n", "test.yaml:4:9: batch is already in the grid"},
         Wrong{kBase + "cases: [{tags: {batch: 1}}]\n", "test.yaml:3:17: a tag cannot be called 'batch'"},
         Wrong{kBase + "cases: [{tags: {accuracy: 1}}]\n", "test.yaml:3:17: a tag cannot be called 'accuracy'"},
         Wrong{kBase + "cases: [{layout: PX-W}]\n", "test.yaml:3:9: run e: "},
         Wrong{kBase + "cases: [{layout: PW-W, workers: 3}]\n",
-              "test.yaml:3:9: run e: workers: 3 and the layout 'PW-W'"},
-        Wrong{kBase + "cases: [{mode: async}]\n", "test.yaml:3:9: run e: mode: async is of a cluster"},
+              "test.yaml:3:9: run e: workers: 3 does not fit the layout 'PW-W'"},
+        Wrong{kBase + "cases: [{mode: async}]\n", "test.yaml:3:9: run e: mode: async applies only to clusters"},
         Wrong{kBase + "cases: [{workers: 2, strategy: allreduce, ps: 1}]\n", "test.yaml:3:9: run e: ps: 1 with"},
         Wrong{kBase + "cases: [{workers: 2, global-batch: 9}]\n",
               "test.yaml:3:9: run e: global-batch: 9 cannot be shared"},
@@ -213,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"name: e\nrepeats: 2\nbase: {model: lr, seed: 18446744073709551615}\n",
               "test.yaml:1:1: run e: seed 18446744073709551615 leaves no seeds for 2 repeats"},
         Wrong{kBase + "repeats: 1000\ngrid: {batch: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}\n",
-              "test.yaml:1:1: group e makes it 11000 runs; at most 10000"}));
+              "test.yaml:1:1: group e brings the experiment to 11000 runs; at most 10000"}));
 
 TEST(Experiment, ClustersLargerThanThisMachineAreRefusedWithTheArithmetic) {
   const int cores = base::available_cores();

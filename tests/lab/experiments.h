@@ -13,7 +13,7 @@ inline lab::Experiment parse(const std::string& text, const std::string& scale =
   return lab::parse_experiment(text, "test.yaml", scale);
 }
 
-/// What the file is refused with.
+/// Returns the message that refuses the file.
 inline std::string refusal(const std::string& text, const std::string& scale = "") {
   return message_of<UsageError>([&] { (void)parse(text, scale); });
 }

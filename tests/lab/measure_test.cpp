@@ -1,4 +1,4 @@
-// Fields of run folders, with numbers that are easy to follow (records/run_folders.h).
+// Fields measured from run folders, with numbers that are easy to follow (records/run_folders.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::StartsWith;
 
-/// One entry of the report, in line 4 of the file.
+/// Makes a file with one entry of the report, in line 4.
 std::string with(const std::string& part, const std::string& entry) {
   return kBase + "cases: [{label: x, tags: {nodes: 1}}]\nreport: {" + part + ": [" + entry + "]}\n";
 }
@@ -75,40 +75,39 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with("tables", "{rows: [batch], columns: [loss]}"), "test.yaml:4:19: a table needs a name"},
         Wrong{with("tables", "{name: t, rows: [batch], colums: [loss]}"), "test.yaml:4:44: unknown key 'colums'"},
         Wrong{with("tables", "{name: t, rows: [batch], columns: [acuracy]}"),
-              "test.yaml:4:54: there is no field 'acuracy' (did you mean 'accuracy'?)"},
+              "test.yaml:4:54: unknown field 'acuracy' (did you mean 'accuracy'?)"},
         Wrong{with("tables", "{name: t, rows: [accuracy], columns: [loss]}"),
-              "test.yaml:4:36: there is no field 'accuracy'"},
-        Wrong{with("tables", "{name: t, rows: [worker], columns: [loss]}"),
-              "test.yaml:4:36: there is no field 'worker'"},
+              "test.yaml:4:36: unknown field 'accuracy'"},
+        Wrong{with("tables", "{name: t, rows: [worker], columns: [loss]}"), "test.yaml:4:36: unknown field 'worker'"},
         Wrong{with("tables", "{name: t, rows: [batch]}"), "test.yaml:4:19: a table needs columns"},
         Wrong{with("tables", "{name: t, columns: [loss]}"), "test.yaml:4:19: a table needs rows"},
         Wrong{with("tables", "{name: t, group: f, rows: [batch], columns: [loss]}"),
-              "test.yaml:4:36: there is no group 'f'"},
+              "test.yaml:4:36: unknown group 'f'"},
         Wrong{with("tables", "{name: t, where: {mode: snyc}, rows: [batch], columns: [loss]}"),
               "test.yaml:4:43: mode: 'snyc' is not allowed"},
         Wrong{with("tables", "{name: t, per: node, rows: [batch], columns: [loss]}"), "test.yaml:4:34: per: 'node'"},
         Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported: no.csv}"),
               "test.yaml:4:71: reported: cannot open no.csv"},
         Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported_where: {a: b}}"),
-              "test.yaml:4:77: reported_where needs reported"},
+              "test.yaml:4:77: reported_where is only allowed with `reported`"},
         Wrong{with("plots", "{name: p, x: batch, y: loss}"), "test.yaml:4:18: a plot needs a kind"},
-        Wrong{with("plots", "{name: p, kind: line, x: batch, y: loss}"), "test.yaml:4:34: kind: 'line' is not one"},
+        Wrong{with("plots", "{name: p, kind: line, x: batch, y: loss}"),
+              "test.yaml:4:34: kind: 'line' is not a kind of plot"},
         Wrong{with("plots", "{name: p, kind: lines, y: loss}"), "test.yaml:4:18: a plot of this kind needs x"},
         Wrong{with("plots", "{name: p, kind: curves, x: batch, y: loss}"), "test.yaml:4:45: x: 'batch' is not allowed"},
-        Wrong{with("plots", "{name: p, kind: usage, y: cpu}"), "test.yaml:4:44: y: there is no 'cpu'"},
+        Wrong{with("plots", "{name: p, kind: usage, y: cpu}"), "test.yaml:4:44: y: 'cpu' is not allowed"},
         Wrong{with("findings", "{name: f, says: S., tests: []}"), "test.yaml:4:48: tests is an empty list"},
         Wrong{with("findings", "{name: f, tests: [{value: loss, at_least: 1}]}"),
               "test.yaml:4:21: a finding needs `says`"},
-        Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"),
-              "test.yaml:4:49: a test needs its kind"},
+        Wrong{with("findings", "{name: f, says: S., tests: [{compar: loss}]}"), "test.yaml:4:49: a test needs a kind"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss, most: loss}]}"),
-              "test.yaml:4:49: a test is value or most"},
+              "test.yaml:4:49: a test is either value or most"},
         Wrong{with("findings", "{name: f, says: S., tests: [{value: loss}]}"),
               "test.yaml:4:49: the test needs at_least or"},
         Wrong{with("findings", "{name: f, says: S., tests: [{trend: loss, over: batch, is: up}]}"),
               "test.yaml:4:80: is: 'up' is not allowed"},
         Wrong{with("findings", "{name: f, says: S., tests: [{compare: los, is: less, first: {}, second: {}}]}"),
-              "test.yaml:4:59: there is no field 'los' (did you mean 'loss'?)"}));
+              "test.yaml:4:59: unknown field 'los' (did you mean 'loss'?)"}));
 
 class Reported : public ::testing::Test {
  protected:
@@ -141,7 +140,7 @@ TEST_F(Reported, MissingColumnsAndLinesThatDoNotFitAreRefused) {
               HasSubstr("figures.csv has no column 'mode'"));
   put("batch,seconds\n1,2,3\n");
   EXPECT_THAT(message_of<UsageError>([&] { (void)load(""); }),
-              HasSubstr("figures.csv:2: has 3 cells and the first line 2"));
+              HasSubstr("figures.csv:2: has 3 cells, but the first line has 2"));
   put("");
   EXPECT_THAT(message_of<UsageError>([&] { (void)load(""); }), HasSubstr("is empty"));
 }

@@ -1,4 +1,4 @@
-// What is refused before anything of the lab is touched.
+// Errors found before anything in the lab is touched.
 #include "lab/runner.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
 
-/// Without root while it lives.
+/// Gives up root while it lives.
 class Unprivileged {
  public:
   Unprivileged() : before_(geteuid()) {

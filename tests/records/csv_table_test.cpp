@@ -47,11 +47,11 @@ TEST(CsvTable, ALastLineWithoutItsEndIsLeftOut) {
 TEST(CsvTable, StrangeLinesAreNamedByFileAndLine) {
   EXPECT_EQ(error_of("step,loss\n1,2\n3\n"), "steps.csv:3: 1 values where the header has 2 names");
   EXPECT_EQ(error_of("step,loss\n1,2,3\n"), "steps.csv:2: 3 values where the header has 2 names");
-  EXPECT_EQ(error_of("step,loss\n1,two\n"), "steps.csv:2: loss is 'two'; it is a number or empty");
-  EXPECT_EQ(error_of("step,loss\n1,2x\n"), "steps.csv:2: loss is '2x'; it is a number or empty");
+  EXPECT_EQ(error_of("step,loss\n1,two\n"), "steps.csv:2: loss is 'two'; a number or nothing is allowed");
+  EXPECT_EQ(error_of("step,loss\n1,2x\n"), "steps.csv:2: loss is '2x'; a number or nothing is allowed");
   EXPECT_EQ(error_of("step,loss\n\n1,2\n"), "steps.csv:2: an empty line");
   EXPECT_THAT(error_of("step,,loss\n"), HasSubstr("steps.csv:1: column 2 is called ''"));
-  EXPECT_THAT(error_of("step,step\n"), HasSubstr("steps.csv:1: column 'step' is there twice"));
+  EXPECT_THAT(error_of("step,step\n"), HasSubstr("steps.csv:1: column 'step' appears twice"));
   EXPECT_THAT(error_of(std::string_view("\x7f"
                                         "ELF\x01\0\0\n",
                                         8)),
@@ -63,7 +63,7 @@ TEST(CsvTable, WhatFitsIsReadAroundWhatDoesNot) {
   std::string problem;
   const CsvTable table = CsvTable::parse_what_fits("step,loss\n1,2\nxx\n2,3\n4,\x01\n5,6\n", "a.csv", problem);
   EXPECT_THAT(table.column("step"), ElementsAre(1, 2, 5));
-  EXPECT_EQ(problem, "a.csv:3: step is 'xx'; it is a number or empty, and 1 more such lines");
+  EXPECT_EQ(problem, "a.csv:3: step is 'xx'; a number or nothing is allowed, and 1 more such lines");
 }
 
 TEST(CsvTable, ATimeMayBeText) {

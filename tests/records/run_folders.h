@@ -1,5 +1,4 @@
-// Run folders as a cluster of today's version leaves them, written by hand: small, with numbers that are easy to
-// follow.
+// Handwritten run folders as today's clusters leave them: small, with numbers that are easy to follow.
 #pragma once
 
 #include <fmt/format.h>

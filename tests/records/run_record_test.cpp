@@ -30,7 +30,7 @@ class RunRecordTest : public ::testing::Test {
  protected:
   RunRecordTest() : path(folder / "lr-7") { write_cluster_run(path); }
 
-  /// Keeps the first part of a file, as a kill or a full disk does.
+  /// Keeps only the beginning of a file, as after a kill or on a full disk.
   void cut(const std::string& file, double part) const {
     const std::string text = get_file(path + "/" + file);
     put_text(path + "/" + file, text.substr(0, static_cast<size_t>(part * static_cast<double>(text.size()))));
@@ -129,7 +129,7 @@ TEST_F(RunRecordTest, MonitorsThatWentOnSayThatARunDid) {
     return read_run(path).state;
   };
   EXPECT_EQ(ended("2026-11-16T00:00:01Z"), RunState::ended);
-  EXPECT_EQ(ended("2026-11-15T23:59:50Z"), RunState::broken);  // kMonitorCsv is of midnight
+  EXPECT_EQ(ended("2026-11-15T23:59:50Z"), RunState::broken);  // kMonitorCsv is from midnight
   EXPECT_EQ(ended("yesterday"), RunState::ended);
 }
 
@@ -153,7 +153,7 @@ TEST_F(RunRecordTest, WhatTheLauncherWroteIsRead) {
   EXPECT_EQ(run.throttling.at("worker:1").seconds, 0.3);
   EXPECT_EQ(diagnose(run).cause, "quota");
   put_text(path + "/throttling.json", "{");
-  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("throttling.json: no JSON object")));
+  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("throttling.json: not a JSON object")));
 }
 
 TEST_F(RunRecordTest, NodesAndFaultsOfAnEmulatedClusterAreRead) {
@@ -181,7 +181,7 @@ TEST_F(RunRecordTest, NodesAndFaultsOfAnEmulatedClusterAreRead) {
   EXPECT_EQ(run.faults[1].text, "node2 is back");
   EXPECT_THAT(run.warnings, IsEmpty());
   put_text(path + "/nodes.json", "{");
-  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("nodes.json: no JSON list")));
+  EXPECT_THAT(read_run(path).warnings, ElementsAre(HasSubstr("nodes.json: not a JSON list")));
 }
 
 TEST_F(RunRecordTest, ARunThatIsLockedStillTrains) {
@@ -219,7 +219,7 @@ TEST_F(RunRecordTest, DamagedFilesAreNamedAndTheRestIsRead) {
   fs::remove(path + "/worker-1/monitor.csv");
   fs::create_directory(path + "/worker-1/monitor.csv");
   const RunRecord run = read_run(path);
-  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/summary.json: no JSON object")));
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/summary.json: not a JSON object")));
   EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/evals.csv:1: ")));
   EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/worker-1/steps.csv:5: ")));
   EXPECT_THAT(run.warnings, Contains(HasSubstr("lr-7/config.yaml:")));
@@ -282,7 +282,7 @@ TEST_F(RunRecordTest, TheNewestRunIsTheOneWrittenToLast) {
   EXPECT_EQ(newest_run(folder.path()), folder / "lr-8");
 }
 
-// Every file of a run, cut at every few bytes: always a record, never more than warnings.
+// Every file of a run, cut at every few bytes, gives a record and at most warnings.
 TEST_F(RunRecordTest, FilesCutAnywhereGiveARecord) {
   for (const char* file : {"summary.json", "steps.csv", "phases.csv", "monitor.csv", "config.yaml", "cluster.yaml"}) {
     const std::string whole = get_file(path + "/" + file);

@@ -14,7 +14,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Phases = std::vector<std::pair<std::string, double>>;  ///< seconds of 1000 steps
+using Phases = std::vector<std::pair<std::string, double>>;  ///< seconds in 1000 steps
 
 RoleRecord role(const std::string& name, const Phases& phases, double steps = 1000) {
   RoleRecord record;
@@ -60,7 +60,7 @@ std::string text_of(const Diagnosis& diagnosis) {
   return text;
 }
 
-/// What every diagnosis keeps: a headline, and numbers in each sentence.
+/// Checks what holds for every diagnosis: a headline, and numbers in each sentence.
 Diagnosis checked(const RunRecord& run) {
   Diagnosis diagnosis = diagnose(run);
   EXPECT_FALSE(diagnosis.headline.empty());
@@ -141,10 +141,10 @@ TEST(Why, AllReduce) {
   EXPECT_EQ(why.cause, "network");
   EXPECT_EQ(
       why.sentences[0],
-      "All-reduce took 80 % of the time, 16.0 ms of 20.0 ms per step, besides what was hidden behind computing; 2.0 MB "
+      "All-reduce took 80 % of the time, 16.0 ms of 20.0 ms per step, without the part hidden behind computing; 2.0 MB "
       "were sent per step, at 125 MB/s.");
   EXPECT_THAT(why.suggestions, Contains(HasSubstr("--wire bf16")));
-  // While it is hidden, it is sent as well.
+  // While the transfer is hidden, it still sends.
   run.roles[0].summary.numbers["communication.transfer_seconds"] = 20;
   run.settings.emplace_back("wire", "bf16");
   const Diagnosis hidden = checked(run);
@@ -159,9 +159,9 @@ TEST(Why, ReplicasOfOneProcess) {
   run.roles[0].summary.texts["strategy"] = "allreduce";
   const Diagnosis why = checked(run);
   EXPECT_EQ(why.headline, "Adding up the replicas' gradients limited this run.");
-  EXPECT_THAT(text_of(why), HasSubstr("These are the phases of replica 0 of 2, as all compute alike."));
+  EXPECT_THAT(text_of(why), HasSubstr("The phases are those of replica 0 of 2; all compute alike."));
   EXPECT_THAT(why.suggestions, AllOf(Not(IsEmpty()), Not(Contains(HasSubstr("--wire")))));
-  // Each example costs the time of the replica that has it.
+  // Each example costs the time of its replica.
   const Comparison cost = compare(run, run_of({role("process", {{"forward", 3}, {"backward", 3}})}));
   ASSERT_FALSE(cost.phases.empty());
   EXPECT_EQ(cost.phases[0].phase, "transfer");
@@ -173,7 +173,7 @@ TEST(Why, TheSlowWorkerIsNamed) {
   const Diagnosis why =
       checked(run_of({role("worker:0", fast), role("worker:1", fast),
                       role("worker:2", {{"forward", 12}, {"backward", 12}}), role("worker:3", fast)}));
-  // More than half of all time is computing, but nearly as much would be saved without the slow one.
+  // Computing takes more than half of all time, but nearly as much would be saved without the straggler.
   EXPECT_EQ(why.cause, "others");
   EXPECT_EQ(why.headline, "Waiting for worker:2 limited this run.");
   EXPECT_THAT(why.suggestions, Not(Contains(HasSubstr("--threads"))));
@@ -193,7 +193,7 @@ TEST(Why, AWorkerWithoutAStepIsNotTakenForAFastOne) {
   const Diagnosis why = checked(
       run_of({role("worker:0", {{"forward", 2}, {"others", 30}}), role("worker:1", {{"others", 2}, {"rest", 1e-5}})}));
   EXPECT_EQ(why.headline, "Waiting for other workers limited this run.");
-  EXPECT_THAT(text_of(why), HasSubstr("worker:1 came too late: it computed 0 steps."));
+  EXPECT_THAT(text_of(why), HasSubstr("worker:1 joined too late: it computed 0 steps."));
 }
 
 TEST(Why, WithoutWaitingForEachOtherASlowWorkerIsNoLimit) {
@@ -226,14 +226,14 @@ TEST(Why, NobodyIsSlowWhenAllTakeTheSame) {
 }
 
 TEST(Why, ASmallBatch) {
-  // 1 ms a step, of which 0.2 ms is computing.
+  // 1 ms per step, of which 0.2 ms is computing.
   const Phases phases{{"forward", 0.1}, {"backward", 0.1}, {"push", 0.1}, {"pull", 0.6}, {"rest", 0.1}};
   const Diagnosis why = checked(run_of({role("worker:0", phases), role("worker:1", phases)}));
   EXPECT_EQ(why.cause, "batch");
   EXPECT_EQ(
       why.sentences[0],
-      "A step takes 1.00 ms, of which 0.80 ms (80 %) go to exchanging, waiting and the rest, whatever the batch (now "
-      "100). With four times the batch that would be about 50 %.");
+      "A step takes 1.00 ms, of which 0.80 ms (80 %) are fixed: exchanging, waiting and the rest, at any batch (now "
+      "100). With four times the batch the fixed part would be about 50 %.");
 }
 
 TEST(Why, ASmallBatchIsOneWithLittleToComputeHoweverSlowTheMachineIs) {
@@ -353,7 +353,7 @@ TEST(Why, WorkersThatDiedAreSaid) {
   run.roles[1].has_summary = false;
   run.roles[1].steps = CsvTable::parse("step\n480\n", "steps.csv");
   const std::string text = text_of(checked(run));
-  EXPECT_THAT(text, HasSubstr("worker:1 was started again 2 times after it died."));
+  EXPECT_THAT(text, HasSubstr("worker:1 died and was restarted 2 times."));
   EXPECT_THAT(text, HasSubstr("250 of 1,000 gradients of worker:1 came too late and were dropped (25 %)."));
   EXPECT_THAT(text, HasSubstr("worker:1 left no summary: it was killed or died after step 480."));
 }
@@ -403,8 +403,7 @@ TEST(Compare, SaysWhatDistributionCost) {
   ASSERT_FALSE(cost.phases.empty());
   EXPECT_EQ(cost.phases[0].phase, "pull");
   EXPECT_DOUBLE_EQ(cost.phases[0].now, 12.0 / 100000);
-  EXPECT_THAT(cost.sentences,
-              Contains("An example takes 0.26 ms of a worker's time, against 0.10 ms in the baseline."));
+  EXPECT_THAT(cost.sentences, Contains("An example costs 0.26 ms of worker time, against 0.10 ms in the baseline."));
   EXPECT_THAT(cost.sentences, Contains("The lost time went to: pull 75 % (+0.12 ms), others 25 % (+40.0 us)."));
   EXPECT_THAT(cost.sentences, Contains("Test accuracy is 90.00 % against 91.00 % (-1.00 points)."));
 }
@@ -421,9 +420,9 @@ TEST(Compare, RunsWithoutPhasesAreComparedBySpeedAlone) {
   RunRecord one = run_of({role("process", {})});
   RunRecord two = run_of({role("worker:0", {}), role("worker:1", {})});
   const Comparison unknown = compare(two, one);
-  EXPECT_EQ(unknown.headline, "One of the two runs has not recorded how fast it was.");
+  EXPECT_EQ(unknown.headline, "One of the two runs did not record its throughput.");
   EXPECT_THAT(unknown.phases, IsEmpty());
-  EXPECT_THAT(unknown.sentences, Contains(HasSubstr("cannot be set side by side")));
+  EXPECT_THAT(unknown.sentences, Contains(HasSubstr("The phases cannot be compared")));
   EXPECT_THAT(unknown.sentences, Not(Contains(HasSubstr("Test accuracy"))));
 }
 

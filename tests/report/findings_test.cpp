@@ -20,7 +20,7 @@ using testing::made_results;
 using testing::MadeRun;
 using testing::where;
 
-/// A run of so many nodes, with an epoch's time.
+/// Makes a run with this number of nodes and time of an epoch.
 MadeRun nodes(int count, double epoch_seconds, int repeat = 1) {
   return {.label = fmt::format("{} nodes", count),
           .tags = {{"nodes", std::to_string(count)}},
@@ -86,7 +86,7 @@ TEST(Ratio, SaysWhichRunsAreMissing) {
   results.runs.back().state = lab::RunState::failed;
   const Finding finding = check(results, {ratio(0.42)});
   EXPECT_EQ(finding.verdict, Verdict::unknown);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr("the run with nodes 1 failed: cannot be said."));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("the run with nodes 1 failed: unknown."));
   EXPECT_THAT(finding.reasons, IsEmpty());
 }
 
@@ -148,7 +148,7 @@ TEST(Compare, PassesOverWhatIsUnknownAndSaysSo) {
   results.runs[3].measured.values.clear();
   const Finding finding = check(results, {compare("less")});
   EXPECT_EQ(finding.verdict, Verdict::holds);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr(": holds, of 1 more case it cannot be said."));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr(": holds, unknown in 1 more case."));
 }
 
 TEST(Compare, FindsNoPairWithoutCommonCases) {
@@ -175,7 +175,7 @@ TEST(Trend, IsFlatWithinTheLimit) {
   lab::Results results = made_results({nodes(1, 1.00), nodes(2, 1.03), nodes(3, 0.99)});
   EXPECT_EQ(check(results, {trend("flat")}).verdict, Verdict::holds);
   EXPECT_EQ(check(results, {trend("flat", 0.02)}).verdict, Verdict::fails);
-  EXPECT_THAT(check(results, {trend("flat")}).sentences.at(0), HasSubstr("(the highest +4.0 % on the lowest)"));
+  EXPECT_THAT(check(results, {trend("flat")}).sentences.at(0), HasSubstr("(the highest +4.0 % against the lowest)"));
   EXPECT_EQ(check(results, {trend("grows")}).verdict, Verdict::fails);
 }
 
@@ -253,7 +253,7 @@ TEST(Least, NeedsTheOneAskedFor) {
   lab::Results results = made_results({nodes(1, 4), nodes(2, 2)});
   const Finding finding = check(results, {test});
   EXPECT_EQ(finding.verdict, Verdict::unknown);
-  EXPECT_THAT(finding.sentences.at(0), HasSubstr("no figure of 7 nodes"));
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("no figure for 7 nodes"));
 }
 
 TEST(Findings, HoldPartlyWhereATestDoes) {
@@ -277,7 +277,7 @@ TEST(Findings, PassOverATestOfWhichNothingIsKnown) {
   unknown.field = "ps_memory";
   const Finding finding = check(results, {ratio(0.42), unknown});
   EXPECT_EQ(finding.verdict, Verdict::holds);
-  EXPECT_THAT(finding.sentences.at(1), EndsWith("cannot be said, and does not count for the verdict."));
+  EXPECT_THAT(finding.sentences.at(1), EndsWith("unknown, and does not count in the verdict."));
 }
 
 TEST(Reasons, AreOfTheCasesThatDoNotHold) {
@@ -306,7 +306,7 @@ TEST(Reasons, SayWhatLimitedARun) {
   EXPECT_THAT(finding.reasons[0], StartsWith("3 nodes: "));
 }
 
-/// With roles, so that it is seen how many train.
+/// Makes a run with roles, which tell how many train.
 MadeRun crew(int workers, int batch, double rate, int repeat = 1) {
   MadeRun run{.varied = {{"batch", std::to_string(batch)}},
               .values = {{"examples_per_second", rate}, {"epoch_seconds", 1}},

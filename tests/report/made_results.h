@@ -1,4 +1,4 @@
-// Results of experiments that nobody ran, for tests: numbers that are easy to follow.
+// Invented results of experiments for tests, with numbers that are easy to follow.
 #pragma once
 
 #include <fmt/format.h>

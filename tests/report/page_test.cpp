@@ -17,10 +17,10 @@ using testing::made_results;
 using testing::MadeRun;
 using ::testing::SizeIs;
 
-/// Pages are too long to be printed by a matcher.
+/// Searches a page; matchers would print all of it.
 bool has(const std::string& page, const std::string& text) { return page.find(text) != std::string::npos; }
 
-/// The charts within a page.
+/// Returns the charts in a page.
 nlohmann::json charts_of(const std::string& page) {
   const std::string begin = "id=\"charts\">";
   const size_t from = page.find(begin) + begin.size();
@@ -53,7 +53,7 @@ lab::PlotSpec plot(lab::PlotKind kind, const std::string& x, std::vector<std::st
 TEST(Page, OfAnExperimentWithoutRunsIsAPage) {
   const std::string page = html(made_results({}));
   EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
-  EXPECT_TRUE(has(page, "There is nothing to run"));
+  EXPECT_TRUE(has(page, "This experiment has no runs"));
   EXPECT_THAT(charts_of(page), IsEmpty());
 }
 
@@ -65,7 +65,7 @@ TEST(Page, SaysWhatIsNotDoneAndWhyRunsFailed) {
   const std::string page = html(results);
   EXPECT_TRUE(has(page, "3 runs are planned; 1 done, 1 failed, 1 not started."));
   EXPECT_TRUE(has(page, "it ran out of &lt;memory&gt;"));
-  EXPECT_TRUE(has(page, "2 runs are not in it: 1 failed (batch 32), 1 not made yet."));
+  EXPECT_TRUE(has(page, "2 runs are missing: 1 failed (batch 32), 1 not run yet."));
 }
 
 TEST(Page, TellsRepeatsThatFailedAlikeTogetherAndWhereTheirLogsAre) {
@@ -82,7 +82,7 @@ TEST(Page, TellsRepeatsThatFailedAlikeTogetherAndWhereTheirLogsAre) {
   EXPECT_TRUE(has(page, "<li>batch 32, repeats 1, 2: <span class=\"reason\">worker:1 died</span></li>"));
   EXPECT_TRUE(has(page, "<li>batch 64, repeat 1: <span class=\"reason\">no data</span></li>"));
   EXPECT_TRUE(has(page, "<code>lab/made/logs/g--batch=32-r2.log</code>"));
-  EXPECT_TRUE(has(page, "Roles were started again 2 times."));
+  EXPECT_TRUE(has(page, "Roles were restarted 2 times."));
 }
 
 TEST(Page, SaysThatItIsTheQuickForm) {
@@ -191,7 +191,7 @@ TEST(Plot, SaysWhatItsMeansAreOver) {
   lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
   results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
   EXPECT_EQ(charts_of(html(results))[0]["text"],
-            "Means over mode by default, async; from the smallest to the largest.");
+            "Means over mode by default, async, with the range from the smallest to the largest value.");
 }
 
 TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
@@ -207,7 +207,7 @@ TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
   results.experiment.report.plots[0].kind = lab::PlotKind::bars;
   const std::string page = html(results);
   EXPECT_THAT(charts_of(page)[0]["series"], SizeIs(1));
-  EXPECT_TRUE(has(page, "Reported were 116 s to 400 s of time of an epoch: too far"));
+  EXPECT_TRUE(has(page, "The reported figures, 116 s to 400 s of time of an epoch, are too far"));
   results.experiment.reported = {{"r.csv", "batch,seconds\n8,40\n64,11\n"}};
   chart = charts_of(html(results))[0];
   EXPECT_FALSE(chart["y"].value("log", false));
@@ -288,7 +288,7 @@ TEST_F(PlotsOfFolders, CurvesHaveABandOverRepeats) {
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({100, 200}));
   EXPECT_NEAR(charts[0]["series"][0]["y"][1], 0.942, 1e-6);
   EXPECT_EQ(charts[0]["series"][0]["low"][1], 0.892);
-  EXPECT_TRUE(has(page, "The folder of g--batch=8-r1 is gone, so it is not drawn."));
+  EXPECT_TRUE(has(page, "g--batch=8-r1 is not drawn: its folder is gone."));
 }
 
 TEST_F(PlotsOfFolders, CurvesOfWorkersAreApart) {
@@ -377,7 +377,7 @@ TEST_F(PlotsOfFolders, WithManyRepeatsNotAllComeAlong) {
   }
   const std::string page = page_of(plot(lab::PlotKind::usage, "", {"cpu_percent"}));
   EXPECT_THAT(charts_of(page)[0]["choices"], SizeIs(9));
-  EXPECT_TRUE(has(page, "Of 30 repeats 10 can be chosen here."));
+  EXPECT_TRUE(has(page, "Of 30 repeats, 10 can be shown here."));
 }
 
 TEST_F(PlotsOfFolders, AreThereWithoutBeingAskedFor) {

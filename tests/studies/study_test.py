@@ -1,4 +1,4 @@
-"""A study in its quick form: every run ends well, every finding can be judged, and what must hold on any machine holds.
+"""A study in its quick form: every run succeeds, every finding has a verdict, and those that hold on any machine hold.
 usage: study_test.py LOCKSTEP NUMBER"""
 
 import json
@@ -11,12 +11,12 @@ import tempfile
 
 PROGRAM, NUMBER = sys.argv[1], int(sys.argv[2])
 EXPERIMENT = pathlib.Path(__file__).parents[2] / "experiments" / f"study-{NUMBER}.yaml"
-# Why studies cannot have emulated nodes here; they are then processes of this machine.
+# Reason why studies cannot use emulated nodes here; they then use processes of this machine.
 WHY_LOCAL = json.loads(subprocess.run([PROGRAM, "info", "--json"], capture_output=True, check=True).stdout)["emulate"]
 LOCAL = WHY_LOCAL != "yes"
 HAS_MNIST = (pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / "mnist").is_dir()
 
-# Finding -> which of its tests must hold: those that count bytes, iterations or bits rather than time.
+# Finding -> its tests that must hold: those that count bytes, iterations or bits rather than time.
 MUST_HOLD = {
     1: {},
     2: {"accuracy of workers": [0]},
@@ -24,7 +24,7 @@ MUST_HOLD = {
     4: {"sync iterations": [0], "accuracy": [0]},
     5: {"heaviest network": [0]},
 }
-# Group -> least accuracy of its runs; real MNIST only.
+# Group -> minimum accuracy of its runs; real MNIST only.
 LEAST_ACCURACY = {2: {"workers": 0.8, "sum": 0.8}, 3: {"lr": 0.9, "lenet": 0.95}, 4: {"lr": 0.89, "lenet": 0.85}}
 
 
@@ -49,7 +49,7 @@ def check_findings(results):
     assert results["findings"]
     by_name = {finding["name"]: finding for finding in results["findings"]}
     for finding in results["findings"]:
-        assert finding["verdict"] != "cannot be said", finding
+        assert finding["verdict"] != "unknown", finding
         assert finding["sentences"] and finding["reasons"], finding
     for name, tests in MUST_HOLD[NUMBER].items():
         for test in tests if not LOCAL or NUMBER != 5 else []:  # without nodes of their own layouts do not differ
@@ -63,7 +63,7 @@ def check_report(path, results):
     assert "http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page
     for run in results["runs"]:
         assert run["key"] in page, run["key"]
-    assert "No run of this experiment is meant for it" not in page
+    assert "This experiment has no run for it" not in page
     charts = json.loads(re.search(r'<script[^>]*id="charts"[^>]*>(.*?)</script>', page, re.S).group(1))
     assert charts
     for chart in charts:

@@ -38,7 +38,7 @@ display::Over read_over(const std::string& text) {
   return static_cast<display::Over>(found - names.begin());
 }
 
-/// A quantity of each run; those that no run knows are left out.
+/// A quantity of each run. Rows without any known value are left out.
 struct ComparedRow {
   std::string what;
   std::vector<std::string> values;
@@ -52,7 +52,7 @@ void add_row(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs,
   if (std::any_of(row.values.begin(), row.values.end(), filled)) rows.push_back(std::move(row));
 }
 
-/// Settings that are not the same in all. Those that an older run does not know are passed over, and where it lies.
+/// Returns the settings that differ between runs. Skips the run's folder, and settings unknown to an older run.
 std::vector<ComparedRow> different_settings(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys{"model", "dataset"};
   for (const RunRecord& run : runs) {
@@ -86,7 +86,7 @@ std::vector<ComparedRow> different_settings(const std::vector<RunRecord>& runs) 
 
 std::string text_or_empty(double value, std::string (*text)(double)) { return known(value) ? text(value) : ""; }
 
-/// The largest, or the sum, of a column over the roles of a run.
+/// Returns the largest value, or the sum, of a column over the roles of a run.
 double over_roles(const RunRecord& run, const char* column, double records::ResourceUse::*of, bool sum) {
   double result = records::kUnknown;
   for (const records::RoleRecord& role : run.roles) {
@@ -162,7 +162,7 @@ void add_resources(std::vector<ComparedRow>& rows, const std::vector<RunRecord>&
   }
 }
 
-/// As many runs side by side as fit, the first one always.
+/// Places as many runs side by side as fit; the first one always comes first.
 std::string runs_side_by_side(const terminal::Terminal& terminal, const std::vector<RunRecord>& runs,
                               const std::vector<ComparedRow>& rows, size_t width) {
   std::vector<terminal::Table::Column> columns{{""}};
@@ -180,7 +180,7 @@ int run_compare(const CompareArguments& arguments) {
   const display::Over over = read_over(arguments.over);
   std::vector<RunRecord> runs;
   for (const std::string& run : arguments.runs) runs.push_back(choose_run(run, arguments.runs_dir));
-  if (runs.size() < 2) throw UsageError("compare: takes two runs or more");
+  if (runs.size() < 2) throw UsageError("compare: takes two or more runs");
   const terminal::Terminal terminal = terminal::Terminal::detect();
   const size_t width = std::max<size_t>(terminal::Terminal::width(), 60);
   for (const RunRecord& run : runs) terminal::print("{}", run_headline(terminal, run, width));
@@ -201,12 +201,11 @@ int run_compare(const CompareArguments& arguments) {
 }  // namespace
 
 void add_compare(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("compare", "Runs side by side");
+  const Command app = program.add_command("compare", "Compare runs: results, settings and curves");
   const auto arguments = std::make_shared<CompareArguments>();
-  app.add_option("RUN", arguments->runs, "Folders or names of two runs or more; the first is the measure").required();
-  app.add_option("--over", arguments->over, "What curves are drawn over: steps, seconds or epochs [steps]")
-      .type_name("NAME");
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_option("RUN", arguments->runs, "Folders or names of two or more runs; the first is the baseline").required();
+  app.add_option("--over", arguments->over, "The x axis of curves: steps, seconds or epochs [steps]").type_name("NAME");
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.footer(
       "Examples:\n"
       "  lockstep compare lenet-1 lenet-2\n"

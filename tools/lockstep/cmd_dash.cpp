@@ -55,7 +55,7 @@ int run_dash(const DashArguments& arguments) {
     terminal::print("runs in {}, experiments in {}\n{}\nCtrl-C ends it\n", options.runs_dir, options.lab_dir, url);
     terminal::flush_out();
   });
-  signalfd_siginfo taken{};  // or it would end the process once it is let through again
+  signalfd_siginfo taken{};  // taken out of the queue, or the signal would end the process once it is unblocked
   while (::read(signals.fd(), &taken, sizeof taken) == sizeof taken) {
   }
   return 0;
@@ -64,15 +64,15 @@ int run_dash(const DashArguments& arguments) {
 }  // namespace
 
 void add_dash(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("dash", "A web page over runs and experiments, live while they train");
+  const Command app = program.add_command("dash", "Serve a web page over runs and experiments, live while they train");
   const auto arguments = std::make_shared<DashArguments>();
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
-  app.add_option("--lab-dir", arguments->lab_dir, "Where experiments are kept [lab]").type_name("DIR");
-  app.add_option("--host", arguments->host, "Where to listen; beyond this machine a token is asked for [127.0.0.1]")
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
+  app.add_option("--lab-dir", arguments->lab_dir, "Folder of the lab's experiments [lab]").type_name("DIR");
+  app.add_option("--host", arguments->host, "Address to listen on; any other than loopback needs a token [127.0.0.1]")
       .type_name("HOST");
-  app.add_number("--port", arguments->port, "0: any free one [6007]");
+  app.add_number("--port", arguments->port, "Port to listen on; 0: any free one [6007]");
   app.add_option("--token", arguments->token,
-                 "What every request must carry [none on this machine, else a new one, which is printed]")
+                 "Token that requests must carry [none on loopback, otherwise a new one, which is printed]")
       .type_name("TEXT");
   app.footer(
       "Examples:\n"

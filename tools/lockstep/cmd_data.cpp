@@ -1,4 +1,4 @@
-// lockstep data: which data sets are here, and getting them.
+// lockstep data: lists and fetches data sets.
 #include <memory>
 #include <string>
 
@@ -19,7 +19,7 @@ struct DataArguments {
 
 int list_data(const DataArguments& arguments) {
   const terminal::Terminal terminal = terminal::Terminal::detect();
-  terminal::Table table({{"data set"}, {"here"}, {"where, or how to get it"}, {"what it is"}});
+  terminal::Table table({{"data set"}, {"here"}, {"where, or how to get it"}, {"content"}});
   for (const data::CatalogEntry& entry : data::list(data::SourceOptions::from_environment(arguments.data))) {
     table.add({entry.name, entry.available ? terminal.green("yes") : "no",
                entry.folder.empty() ? entry.how : entry.folder, entry.description});
@@ -41,23 +41,24 @@ int get_data(const DataArguments& arguments) {
 }
 
 void add_data_option(const Command& app, DataArguments& arguments) {
-  app.add_option("--data", arguments.data, "Folder to look in first; then $LOCKSTEP_DATA, the cache, the system's")
+  app.add_option("--data", arguments.data,
+                 "Folder to search first; then $LOCKSTEP_DATA, the cache and the system's folders")
       .type_name("DIR");
 }
 
 }  // namespace
 
 void add_data(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("data", "Data sets: list them, get them");
+  const Command app = program.add_command("data", "List and fetch data sets");
   app.footer("Examples:\n  lockstep data list\n  lockstep data get mnist");
   const auto arguments = std::make_shared<DataArguments>();
 
-  const Command list = app.add_command("list", "The data sets known, and where they are");
+  const Command list = app.add_command("list", "List the known data sets and where they are");
   add_data_option(list, *arguments);
   list.callback([arguments, &invocation] { invocation.run = [arguments] { return list_data(*arguments); }; });
 
-  const Command get = app.add_command("get", "Make sure that a data set is on this machine");
-  get.add_option("NAME", arguments->name, "Which: `lockstep data list` lists them").required();
+  const Command get = app.add_command("get", "Fetch a data set, unless it is on this machine");
+  get.add_option("NAME", arguments->name, "A name from `lockstep data list`").required();
   add_data_option(get, *arguments);
   get.footer("Example:\n  lockstep data get mnist");
   get.callback([arguments, &invocation] { invocation.run = [arguments] { return get_data(*arguments); }; });

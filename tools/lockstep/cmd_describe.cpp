@@ -1,4 +1,4 @@
-// lockstep describe: a model from outside.
+// lockstep describe: a model's layers and costs.
 #include <fmt/ranges.h>
 
 #include <filesystem>
@@ -82,7 +82,7 @@ void print_kernels(const terminal::Terminal& terminal, const inspect::ModelDescr
   terminal::print("\n{}", table.text(terminal));
 }
 
-/// A model, or the one of a run as it was trained.
+/// Returns the request for a model, or for a run's model as it was trained.
 inspect::DescribeRequest request_for(const std::string& name, settings::Configuration& configuration) {
   inspect::DescribeRequest request;
   std::error_code ignored;
@@ -106,7 +106,7 @@ int run_describe(const DescribeArguments& arguments, std::span<const nn::ModelDe
   const settings::SettingDef& options = *settings::find_setting("options");
   if (!arguments.options.empty()) settings::assign(settings, options, arguments.options, "--options");
   settings::assign(settings, *settings::find_setting("precision"), arguments.precision, "--precision");
-  settings::Configuration configuration(models);  // owns the model where it is a file
+  settings::Configuration configuration(models);  // owns the model if it is a file
   inspect::DescribeRequest request = request_for(arguments.model, configuration);
   for (const auto& [option, value] : settings.options) request.options[option] = value;
   if (arguments.batch > 0) request.batch = arguments.batch;
@@ -127,19 +127,20 @@ int run_describe(const DescribeArguments& arguments, std::span<const nn::ModelDe
 }  // namespace
 
 void add_describe(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("describe", "A model's layers, shapes, parameters, arithmetic and memory");
+  const Command app =
+      program.add_command("describe", "Show a model's layers, shapes, parameters, arithmetic and memory");
   const auto arguments = std::make_shared<DescribeArguments>();
-  app.add_option("MODEL", arguments->model, "Which: `lockstep models` lists them; or a model file, or a run's folder")
-      .required();
+  app.add_option("MODEL", arguments->model, "A name from `lockstep models`, a model file or a run's folder").required();
   app.add_number("--batch", arguments->batch, "Examples per batch [the model's]", 1);
-  app.add_option("--options", arguments->options, "Options of the model, commas between several")
-      .type_name("KEY=VALUE");
-  app.add_option("--optimizer", arguments->optimizer, "Whose state is counted [the model's]").type_name("NAME");
-  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app.add_option("--precision", arguments->precision, "Of wide convolutions and large products: f32 or bf16 [f32]")
+  app.add_option("--options", arguments->options, "Options of the model, separated by commas").type_name("KEY=VALUE");
+  app.add_option("--optimizer", arguments->optimizer, "Optimizer whose state is counted [the model's]")
+      .type_name("NAME");
+  app.add_number("--threads", arguments->threads, "Computing threads [0: one per core]");
+  app.add_option("--precision", arguments->precision,
+                 "Precision of wide convolutions and large products: f32 or bf16 [f32]")
       .type_name("NAME");
   app.add_flag("--exact-conv", arguments->exact_conv, std::string(settings::find_setting("exact-conv")->help));
-  app.add_flag("--kernels", arguments->kernels, "Show which implementation computes each node");
+  app.add_flag("--kernels", arguments->kernels, "Show the implementation of each node");
   app.footer(
       "Examples:\n"
       "  lockstep describe lenet --batch 64\n"

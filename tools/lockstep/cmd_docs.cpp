@@ -1,4 +1,5 @@
-// lockstep docs (hidden): the parts of docs/ that come from tables in the code; a test compares them with the files.
+// lockstep docs (hidden): prints the parts of docs/ that tables in the code generate; a test compares them with the
+// files.
 #include <fmt/ranges.h>
 
 #include <memory>
@@ -19,7 +20,7 @@
 namespace lockstep::tools {
 namespace {
 
-/// Markdown's table cells end at a bar.
+/// Escapes a bar, which would end a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -69,7 +70,7 @@ void print_settings() {
   }
 }
 
-/// "`units`: a whole number; `bias`: start values (zeros)".
+/// Returns "`units`: a whole number; `bias`: start values (zeros)".
 std::string keys_text(const interchange::LayerKind& kind) {
   std::string text;
   for (const interchange::LayerKey& key : kind.keys) {

@@ -58,21 +58,22 @@ int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> model
 }  // namespace
 
 void add_eval(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("eval", "Accuracy and loss of a trained model");
+  const Command app = program.add_command("eval", "Evaluate a trained model: accuracy and loss");
   const auto arguments = std::make_shared<EvalArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
       .type_name("NAME");
-  app.add_option("--split", arguments->request.split, "test, validation or train [test]").type_name("NAME");
-  app.add_option("--dataset", arguments->request.dataset, "Another data set than the run's").type_name("NAME");
+  app.add_option("--split", arguments->request.split, "Data to evaluate on: test, validation or train [test]")
+      .type_name("NAME");
+  app.add_option("--dataset", arguments->request.dataset, "Data set [the run's]").type_name("NAME");
   app.add_option("--label-column", arguments->request.label_column,
-                 "Labels of a CSV file: a column's name or number, or none [the run's]")
+                 "Label column of a CSV file: a name or a number, or none [the run's]")
       .type_name("NAME|N");
-  app.add_option("--data", arguments->request.data, "Folder to look for the data set in first").type_name("DIR");
-  app.add_number("--limit", arguments->request.limit, "Only the first N examples [0: all]");
+  app.add_option("--data", arguments->request.data, "Folder to search first for the data set").type_name("DIR");
+  app.add_number("--limit", arguments->request.limit, "Use only the first N examples [0: all]");
   app.add_number("--batch", arguments->request.batch, "Examples per batch [500]", 1);
-  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_number("--threads", arguments->threads, "Computing threads [0: one per core]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
       "Examples:\n"

@@ -22,7 +22,7 @@ struct ExportArguments {
   int64_t batch = 0;
 };
 
-/// What a reader of the file wants to know of the training; keys as in config.yaml.
+/// Returns the facts about the training that a reader of the file needs; keys as in config.yaml.
 std::vector<std::pair<std::string, std::string>> metadata(const checkpoint::CheckpointHeader& header) {
   std::vector<std::pair<std::string, std::string>> entries{{"model", header.model},
                                                            {"step", std::to_string(header.state.step)}};
@@ -63,17 +63,17 @@ int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> m
 }  // namespace
 
 void add_export(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("export", "A trained model as an ONNX file");
+  const Command app = program.add_command("export", "Export a trained model as an ONNX file");
   const auto arguments = std::make_shared<ExportArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("FILE", arguments->file, "The file to write; it ends in .onnx").required();
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+  app.add_option("FILE", arguments->file, "File to write; its name ends in .onnx").required();
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
       .type_name("NAME");
-  app.add_number("--batch", arguments->batch, "Fix the number of images [0: any]");
-  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_number("--batch", arguments->batch, "Fixed number of images [0: any number]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.footer(
-      "The file takes `images` as they were trained on and gives a classifier's `scores` and `probabilities`, or\n"
-      "`output`. docs/onnx.md says more.\n\n"
+      "The exported model takes `images` as in training and returns a classifier's `scores` and `probabilities`, or\n"
+      "`output`. See docs/onnx.md.\n\n"
       "Examples:\n"
       "  lockstep export runs/lenet-1 lenet.onnx\n"
       "  lockstep export lenet-1 lenet.onnx --checkpoint newest --batch 1");

@@ -1,4 +1,4 @@
-// lockstep info: the machine and what the program is made of.
+// lockstep info: the machine, its permissions, and the program's libraries.
 #include <dnnl.h>
 #include <sys/sysinfo.h>
 
@@ -88,7 +88,7 @@ int run_info(bool json) {
 }  // namespace
 
 void add_info(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("info", "The machine, what it allows, the backends and the versions");
+  const Command app = program.add_command("info", "Show the machine, its permissions, the backends and the versions");
   const auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Print JSON");
   app.footer("Examples:\n  lockstep info\n  LOCKSTEP_MAX_ISA=avx2 lockstep info    with fewer instruction sets");

@@ -1,4 +1,4 @@
-// lockstep keys: the certificates with which the machines of a cluster know each other.
+// lockstep keys: makes and shows the certificates by which the machines of a cluster authenticate each other.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// "worker:1,ps:0"
+/// Parses "worker:1,ps:0".
 std::vector<cluster::Task> parse_roles(const std::string& text) {
   std::vector<cluster::Task> tasks;
   for (size_t at = 0; at <= text.size();) {
@@ -48,7 +48,8 @@ std::vector<cluster::MadeKeys> make(const KeysArguments& given) {
   const int ways = (given.cluster.empty() ? 0 : 1) + (given.node.empty() ? 0 : 1) + (given.shared ? 1 : 0);
   if (ways != 1) {
     throw UsageError(
-        "keys new: give one of --cluster FILE (keys for each machine of a cluster), --node NAME --roles LIST (for one "
+        "keys new: give one of --cluster FILE (keys for each machine of a cluster), --node NAME --roles LIST (keys for "
+        "one "
         "machine) and --shared (one key with which any machine may act as any role)");
   }
   if (given.node.empty() != given.roles.empty()) {
@@ -62,8 +63,8 @@ std::vector<cluster::MadeKeys> make(const KeysArguments& given) {
 int new_keys(const KeysArguments& arguments) {
   for (const cluster::MadeKeys& made : make(arguments)) {
     if (made.host.empty()) {
-      terminal::print("{}: {}, {}, {} for every machine. Whoever has them may act as any role.\n", made.folder,
-                      cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
+      terminal::print("{}: {}, {}, {} for every machine. Anyone who has these files can act as any role.\n",
+                      made.folder, cluster::kAuthorityFile, cluster::kNodeFile, cluster::kNodeKeyFile);
     } else {
       terminal::print("{}: for machine {} ({})\n", made.folder, made.host, joined(made.roles));
     }
@@ -73,8 +74,8 @@ int new_keys(const KeysArguments& arguments) {
   } else {
     terminal::print("Copy each folder to the same place on its machine");
   }
-  terminal::print(" and give --tls {} there. {}/{} signs new keys: keep it here.\n", arguments.dir, arguments.dir,
-                  cluster::kAuthorityKeyFile);
+  terminal::print(" and give --tls {} there. {}/{} signs new keys: keep it on this machine.\n", arguments.dir,
+                  arguments.dir, cluster::kAuthorityKeyFile);
   return 0;
 }
 
@@ -96,17 +97,17 @@ int show_keys(const KeysArguments& arguments) {
 }
 
 void add_new_keys(const Command& keys, const std::shared_ptr<KeysArguments>& arguments, Invocation& invocation) {
-  const Command app = keys.add_command("new", "Make an authority and node keys; existing ones stay");
-  app.add_option("DIR", arguments->dir, "Folder for them; it is made where there is none").required();
-  app.add_option("--cluster", arguments->cluster, "A folder DIR/HOST for each machine of a cluster file")
+  const Command app = keys.add_command("new", "Make an authority and node keys; existing keys stay");
+  app.add_option("DIR", arguments->dir, "Folder for the keys; created if missing").required();
+  app.add_option("--cluster", arguments->cluster, "Make a folder DIR/HOST for each machine of a cluster file")
       .type_name("FILE");
-  app.add_option("--node", arguments->node, "A folder DIR/NAME for one machine, now or later").type_name("NAME");
-  app.add_option("--roles", arguments->roles, "Roles that --node may act as: worker:1,ps:0").type_name("LIST");
-  app.add_flag("--shared", arguments->shared, "One key for all machines, for any role");
+  app.add_option("--node", arguments->node, "Make a folder DIR/NAME for one machine").type_name("NAME");
+  app.add_option("--roles", arguments->roles, "Roles of --node, for example worker:1,ps:0").type_name("LIST");
+  app.add_flag("--shared", arguments->shared, "Make one key for all machines and all roles");
   app.footer(
       "Examples:\n"
       "  lockstep keys new keys --cluster cluster.yaml            a folder for each machine: keys/n1, keys/n2\n"
-      "  lockstep keys new keys --node n3 --roles worker:2        one more, later\n"
+      "  lockstep keys new keys --node n3 --roles worker:2        one more machine\n"
       "  lockstep keys new keys --shared                          one key for all");
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return new_keys(*arguments); }; });
 }
@@ -114,7 +115,7 @@ void add_new_keys(const Command& keys, const std::shared_ptr<KeysArguments>& arg
 }  // namespace
 
 void add_keys(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("keys", "Keys for encrypted connections: make them, show them");
+  const Command app = program.add_command("keys", "Make and show keys for encrypted connections");
   app.footer(
       "Examples:\n"
       "  lockstep keys new keys --cluster cluster.yaml\n"
@@ -123,8 +124,9 @@ void add_keys(const Command& program, Invocation& invocation) {
   const auto arguments = std::make_shared<KeysArguments>();
   add_new_keys(app, arguments, invocation);
 
-  const Command show = app.add_command("show", "Subject, validity and fingerprint of the certificates in a folder");
-  show.add_option("DIR", arguments->dir, "Folder that `lockstep keys new` made, or one copied from it").required();
+  const Command show =
+      app.add_command("show", "Show subject, validity and fingerprint of the certificates in a folder");
+  show.add_option("DIR", arguments->dir, "Folder made by `lockstep keys new`, or a copy of it").required();
   show.footer("Example:\n  lockstep keys show keys");
   show.callback([arguments, &invocation] { invocation.run = [arguments] { return show_keys(*arguments); }; });
 

@@ -1,4 +1,4 @@
-// lockstep launch: the roles of a cluster file over ssh. And, hidden, what runs on the far side.
+// lockstep launch: starts the roles of a cluster file over ssh. Also the hidden command that runs on the other hosts.
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -47,13 +47,13 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-/// What stands after `--`, as `train` would read it.
+/// Parses the words after `--` as `train` would.
 TrainArguments parse_train(const std::vector<std::string>& words) {
   if (words.empty() || words[0] != "train") {
-    throw UsageError("launch: after -- comes what to run on the hosts: train MODEL and its settings");
+    throw UsageError("launch: give the command for the hosts after --: train MODEL and its settings");
   }
   const auto arguments = std::make_shared<TrainArguments>();
-  CommandLine line("lockstep train", "Train a model, or go on with a run");
+  CommandLine line("lockstep train", "Train a model, or resume a run");
   add_train_arguments(line.root(), arguments);
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
@@ -66,14 +66,13 @@ std::string random_id() {
   return fmt::format("{:08x}", device());
 }
 
-/// The name of the run's folder on the hosts: another launcher's run of the same name is another folder there.
+/// Returns the name of the run's folder on the hosts: runs of the same name from other launchers get other folders.
 std::string remote_folder(const std::string& run_dir, bool resume) {
   const std::string path = run_dir + "/launch-id";
   if (resume) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) {
-      throw UsageError(
-          fmt::format("run {} was not started by launch; `lockstep train --resume` goes on with it", run_dir));
+      throw UsageError(fmt::format("run {} was not started by launch; `lockstep train --resume` resumes it", run_dir));
     }
     const std::vector<uint8_t> bytes = base::read_file(path, 1000);
     const std::string text(bytes.begin(), bytes.end());
@@ -94,7 +93,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const settings::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
   for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate", "faults"}) {
     if (!configuration.given(name)) continue;
-    throw UsageError(fmt::format("--{}: the cluster file says who runs where; leave it out", name));
+    throw UsageError(fmt::format("--{}: the cluster file already assigns the roles to hosts; leave it out", name));
   }
   launch::SshJob job;
   job.cluster = cluster::load_cluster_file(arguments.file);
@@ -117,13 +116,13 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   job.run_dir = remote_folder(directory.path(), job.resume);
   if (!job.resume) base::write_whole_file(directory.config_file(), to_yaml(settings));
   if (!settings.quiet) {
-    terminal::print("{} on {}: {} on {}\nkept in {}\n\n", settings.model, settings.dataset,
+    terminal::print("{} on {}: {} on {}\nrun folder: {}\n\n", settings.model, settings.dataset,
                     terminal::counted(job.cluster.spec.tasks().size(), "role"),
                     terminal::counted(job.cluster.nodes.size(), "host"), directory.path());
     terminal::flush_out();
   }
 
-  // A launcher that only sleeps would be taken for gone by the hosts.
+  // The hosts would take a suspended launcher for dead.
   std::signal(SIGTSTP, SIG_IGN);
   launch::ClusterRun run;
   run.settings = &settings;
@@ -159,13 +158,13 @@ void add_launch(const Command& program, Invocation& invocation) {
   add_under_launcher(program, invocation);
   const Command app = program.add_command("launch", "Train on the hosts of a cluster file, over ssh");
   const auto arguments = std::make_shared<LaunchArguments>();
-  app.add_option("FILE", arguments->file, "The cluster: its hosts and which roles they run (docs/cluster-spec.md)")
+  app.add_option("FILE", arguments->file, "Cluster file with the hosts and their roles (docs/cluster-spec.md)")
       .required();
-  app.add_option("COMMAND", arguments->words, "After --: train MODEL and its settings").required();
-  app.add_option("--ssh", arguments->ssh, "The ssh command, with options of its own [ssh]").type_name("COMMAND");
-  app.add_option("--program", arguments->program, "The program on the hosts: a name or a path [this one's name]")
+  app.add_option("COMMAND", arguments->words, "Command after --: train MODEL and its settings").required();
+  app.add_option("--ssh", arguments->ssh, "The ssh command, with its options [ssh]").type_name("COMMAND");
+  app.add_option("--program", arguments->program, "Name or path of the program on the hosts [this program's name]")
       .type_name("PATH");
-  app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files are here");
+  app.add_flag("--remove", arguments->remove, "Remove the run's folders on the hosts once their files are collected");
   app.footer(kLaunchExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_launch(*arguments, invocation); };

@@ -1,4 +1,4 @@
-// lockstep models: what can be trained.
+// lockstep models: the models that can be trained.
 #include <algorithm>
 #include <string>
 
@@ -23,7 +23,7 @@ void add_row(terminal::Table& table, const nn::ModelDef& model) {
 int run_models(const Invocation& invocation) {
   const terminal::Terminal terminal = terminal::Terminal::detect();
   terminal::Table table(
-      {{"model"}, {"parameters", terminal::Table::Align::right}, {"image"}, {"trains with"}, {"what it is"}});
+      {{"model"}, {"parameters", terminal::Table::Align::right}, {"image"}, {"trains with"}, {"description"}});
   for (const nn::ModelDef& model : nn::zoo()) {
     const auto same = [&](const nn::ModelDef& own) { return own.name == model.name; };
     if (std::none_of(invocation.models.begin(), invocation.models.end(), same)) add_row(table, model);
@@ -37,7 +37,7 @@ int run_models(const Invocation& invocation) {
 }  // namespace
 
 void add_models(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("models", "The models that can be trained");
+  const Command app = program.add_command("models", "List the models that can be trained");
   app.footer("Examples:\n  lockstep models\n  lockstep describe lenet    one of them in detail");
   app.callback([&invocation] { invocation.run = [&invocation] { return run_models(invocation); }; });
 }

@@ -1,4 +1,4 @@
-// lockstep monitor: any program, and what it and this machine use while it runs.
+// lockstep monitor: runs any program and records what it and this machine use.
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -52,14 +52,14 @@ double parse_every(const std::string& text) {
   return seconds;
 }
 
-/// What stands after `--`, as it was typed.
+/// Returns the words after `--`, as typed.
 std::vector<std::string> command_words(char** argv) {
   while (*argv != nullptr && std::strcmp(*argv, "--") != 0) ++argv;
   std::vector<std::string> words;
   if (*argv != nullptr) {
     while (*++argv != nullptr) words.emplace_back(*argv);
   }
-  if (words.empty()) throw UsageError("monitor: after -- comes the command to run: `lockstep monitor -- COMMAND`");
+  if (words.empty()) throw UsageError("monitor: give the command to run after --: `lockstep monitor -- COMMAND`");
   return words;
 }
 
@@ -67,7 +67,7 @@ std::string csv_file(const std::string& given, const std::string& program) {
   if (!given.empty()) {
     std::error_code ignored;
     if (!std::filesystem::exists(given, ignored)) return given;
-    throw UsageError(fmt::format("--csv: '{}' is there already; a new file is needed", given));
+    throw UsageError(fmt::format("--csv: '{}' already exists; give the name of a new file", given));
   }
   const std::string name = std::filesystem::path(program).filename().string();
   for (int number = 1;; ++number) {
@@ -76,7 +76,7 @@ std::string csv_file(const std::string& given, const std::string& program) {
   }
 }
 
-/// A signal to this process alone is the program's as well; a key of the terminal's has reached it already.
+/// Passes a signal to the program if it was sent to this process alone; a key of the terminal signals both.
 void pass_on(int signals, const process::Child& child) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof info) == sizeof info) {
@@ -109,12 +109,12 @@ int run_monitor(const MonitorArguments& arguments, char** argv) {
   options.pid = child.pid();
   observe::ResourceMonitor monitor(options);
   wait_for_end(child, signals.fd());
-  monitor.stop();  // before the process is gone for good: what it used is still there to read
+  monitor.stop();  // before the process is reaped: its usage can still be read
   const std::optional<process::Ending> ending = child.reap();
   const double seconds = monitor.latest().seconds;
   std::error_code ignored;
   const bool kept = std::filesystem::exists(options.csv_file, ignored);
-  // Standard output is the program's.
+  // Standard output belongs to the program.
   const terminal::Terminal terminal = isatty(STDERR_FILENO) != 0 ? terminal::Terminal::detect() : terminal::Terminal{};
   std::fputs(display::monitor_report(monitor.summary(), words.front(), seconds, kept ? options.csv_file : "", terminal)
                  .c_str(),
@@ -127,9 +127,9 @@ int run_monitor(const MonitorArguments& arguments, char** argv) {
 void add_monitor(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("monitor", "Run any program and record what it and this machine use");
   const auto arguments = std::make_shared<MonitorArguments>();
-  app.add_option("COMMAND", arguments->words, "After --: the program and its arguments").required();
-  app.add_option("--every", arguments->every, "Seconds between two looks [0.5]").type_name("X");
-  app.add_option("--csv", arguments->csv, "The file to write; a new one [monitor-PROGRAM-N.csv]").type_name("FILE");
+  app.add_option("COMMAND", arguments->words, "Program and its arguments, after --").required();
+  app.add_option("--every", arguments->every, "Seconds between samples [0.5]").type_name("X");
+  app.add_option("--csv", arguments->csv, "New file to write [monitor-PROGRAM-N.csv]").type_name("FILE");
   app.footer(kMonitorExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, argv = invocation.argv] { return run_monitor(*arguments, argv); };

@@ -1,4 +1,4 @@
-// lockstep predict: what a trained model sees in images of one's own, or of its test data.
+// lockstep predict: a trained model's predictions for your own images or for test data.
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ struct PredictArguments {
   bool json = false;
 };
 
-/// Images of one file or of the test data, with what the model sees in them.
+/// Images of a file or of the test data, with the model's predictions.
 struct Seen {
   std::string name;
   data::Examples images;
@@ -144,7 +144,7 @@ void print_predictions(const terminal::Terminal& terminal, const std::vector<See
   terminal::write_out(table.text(terminal));
 }
 
-/// The picture of one test image with a line for the prediction and one for the truth.
+/// Draws a test image with one line for the prediction and one for the truth.
 std::vector<std::string> captioned(const terminal::Terminal& terminal, const Seen& seen, size_t i,
                                    const ClassNames& names) {
   std::vector<std::string> lines = terminal::picture(seen.images, static_cast<int64_t>(i), terminal.unicode);
@@ -190,8 +190,8 @@ void print_test(const terminal::Terminal& terminal, const Seen& seen, const Pred
 
 void check(const PredictArguments& arguments) {
   const bool test = arguments.test > 0 || arguments.mistakes;
-  if (arguments.files.empty() && !test) throw UsageError("predict: name image files, or --test N for test images");
-  if (!arguments.files.empty() && test) throw UsageError("predict: either image files or --test, not both");
+  if (arguments.files.empty() && !test) throw UsageError("predict: give image files, or --test N for test images");
+  if (!arguments.files.empty() && test) throw UsageError("predict: give either image files or --test, not both");
 }
 
 int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef> models) {
@@ -222,23 +222,23 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
 }  // namespace
 
 void add_predict(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("predict", "What a trained model sees in images");
+  const Command app = program.add_command("predict", "Predict the classes of images with a trained model");
   const auto arguments = std::make_shared<PredictArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("FILE", arguments->files, "Images: idx (plain or gzip), npz, npy or PNG");
-  app.add_number("--test", arguments->test, "Show N images of the run's test data, with the truth", 1);
-  app.add_flag("--mistakes", arguments->mistakes, "Of the test data, only those that the model gets wrong");
-  app.add_number("--top", arguments->top, "How many classes to name [3]", 1);
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a file of the run [best]")
+  app.add_option("FILE", arguments->files, "Image files: idx (plain or gzip), npz, npy or PNG");
+  app.add_number("--test", arguments->test, "Show N images of the run's test data, with their labels", 1);
+  app.add_flag("--mistakes", arguments->mistakes, "Show only test images that the model gets wrong");
+  app.add_number("--top", arguments->top, "Number of classes to show [3]", 1);
+  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
       .type_name("NAME");
-  app.add_option("--dataset", arguments->dataset, "Whose test data [the run's]").type_name("NAME");
-  app.add_option("--data", arguments->data, "Folder to look for the data set in first").type_name("DIR");
-  app.add_number("--threads", arguments->threads, "Threads that compute [0: one per core]");
-  app.add_option("--runs-dir", arguments->source.runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_option("--dataset", arguments->dataset, "Data set of the test data [the run's]").type_name("NAME");
+  app.add_option("--data", arguments->data, "Folder to search first for the data set").type_name("DIR");
+  app.add_number("--threads", arguments->threads, "Computing threads [0: one per core]");
+  app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
-      "A PNG must have the size of the model's images and is made grey for one-channel models; white on black, as\n"
-      "the digits of MNIST.\n\n"
+      "A PNG must have the size of the model's images. It is converted to grey for one-channel models. Digits must be\n"
+      "white on black, as in MNIST.\n\n"
       "Examples:\n"
       "  lockstep predict runs/lenet-1 digit.png\n"
       "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"

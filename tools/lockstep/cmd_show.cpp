@@ -19,7 +19,7 @@ struct ShowArguments {
   bool json = false;
 };
 
-/// A heading and its text; nothing where the text is empty.
+/// Prints a heading and its text; nothing if the text is empty.
 void print_part(const terminal::Terminal& terminal, std::string_view heading, const std::string& text) {
   if (text.empty()) return;
   terminal::print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
@@ -48,10 +48,10 @@ int run_show(const ShowArguments& arguments, const std::string& program) {
 }  // namespace
 
 void add_show(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("show", "A run at a glance: curves, roles, where the time went");
+  const Command app = program.add_command("show", "Show a run at a glance: curves, roles, phases, resources");
   const auto arguments = std::make_shared<ShowArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
       "Examples:\n"

@@ -1,4 +1,4 @@
-// lockstep tensorboard: TensorBoard over runs, where it is installed.
+// lockstep tensorboard: starts an installed TensorBoard on runs.
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,7 +43,7 @@ std::optional<std::string> in_path(const std::string& program) {
   return std::nullopt;
 }
 
-/// How TensorBoard is called here: a program, or a module of Python.
+/// Returns the command that starts TensorBoard here: a program, or a module of Python.
 std::vector<std::string> find_tensorboard() {
   if (const auto program = in_path("tensorboard")) return {*program};
   const std::string look = "python3 -c 'import importlib.util as u; exit(u.find_spec(\"tensorboard\") is None)'";
@@ -52,11 +52,11 @@ std::vector<std::string> find_tensorboard() {
   const bool module = python && std::system((look + " 2> /dev/null").c_str()) == 0;
   if (module) return {*python, "-m", "tensorboard.main"};
   throw Error(
-      "TensorBoard is not installed; to get it: python3 -m venv ~/tensorboard && ~/tensorboard/bin/pip install "
+      "TensorBoard is not installed; to install it: python3 -m venv ~/tensorboard && ~/tensorboard/bin/pip install "
       "tensorboard 'setuptools<81' && export PATH=$PATH:~/tensorboard/bin");
 }
 
-/// A run, a folder of runs, or all runs.
+/// Returns the folder of a run, of several runs, or of all runs.
 std::string folder_of(const TensorboardArguments& arguments) {
   std::error_code ignored;
   if (arguments.run.empty()) {
@@ -69,7 +69,7 @@ std::string folder_of(const TensorboardArguments& arguments) {
   return run::find_run(arguments.run, arguments.runs_dir);
 }
 
-/// Where a run has its event files: with --summary-dir in a folder of its name there.
+/// Returns the folder of a run's event files; with --summary-dir, a folder of the run's name there.
 std::string events_of(const std::string& folder) {
   std::error_code ignored;
   if (observe::has_event_files(folder) || !fs::exists(folder + "/config.yaml", ignored)) return folder;
@@ -80,7 +80,7 @@ std::string events_of(const std::string& folder) {
   if (!place.has_filename()) place = place.parent_path();
   const std::string events = (elsewhere / place.filename()).string();
   if (observe::has_event_files(events)) return events;
-  throw UsageError(fmt::format("{} has no event files, nor has {}, which its summary-dir is", folder, events));
+  throw UsageError(fmt::format("neither {} nor its summary-dir {} has event files", folder, events));
 }
 
 [[noreturn]] void replace_by(const std::vector<std::string>& command) {
@@ -89,7 +89,7 @@ std::string events_of(const std::string& folder) {
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   terminal::finish_output();
-  std::signal(SIGPIPE, SIG_DFL);  // what this program ignores, another need not
+  std::signal(SIGPIPE, SIG_DFL);  // this program ignores it; TensorBoard need not
   std::signal(SIGXFSZ, SIG_DFL);
   ::execv(argv[0], argv.data());
   throw IoError(fmt::format("cannot run {}: {}", command[0], std::generic_category().message(errno)));
@@ -102,7 +102,7 @@ int run_tensorboard(const TensorboardArguments& arguments) {
   }
   const std::string folder = events_of(folder_of(arguments));
   if (!observe::has_event_files(folder)) {
-    throw UsageError(fmt::format("{} has no event files; runs write them unless summary-every is never", folder));
+    throw UsageError(fmt::format("{} has no event files; runs write them unless --summary-every is never", folder));
   }
   std::vector<std::string> command = find_tensorboard();
   for (const std::string& word :
@@ -116,15 +116,15 @@ int run_tensorboard(const TensorboardArguments& arguments) {
 }  // namespace
 
 void add_tensorboard(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("tensorboard", "Shows runs in TensorBoard, where it is installed");
+  const Command app = program.add_command("tensorboard", "Show runs in TensorBoard, if it is installed");
   const auto arguments = std::make_shared<TensorboardArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name, or a folder of runs [all runs]");
-  app.add_number("--port", arguments->port, "Where it listens [6006]; 0: any port that is free");
-  app.add_option("--host", arguments->host, "The address it listens on [this machine alone]").type_name("HOST");
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_number("--port", arguments->port, "Port to listen on; 0: any free one [6006]");
+  app.add_option("--host", arguments->host, "Address to listen on [this machine only]").type_name("HOST");
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.footer(
       "Examples:\n"
-      "  lockstep tensorboard                   all runs, to be compared\n"
+      "  lockstep tensorboard                   all runs side by side\n"
       "  lockstep tensorboard lenet-1           one run with its roles\n"
       "  lockstep tensorboard lenet-1 --port 0");
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_tensorboard(*arguments); }; });

@@ -1,4 +1,4 @@
-// lockstep trace: the traces of a run's roles as one, and how to look at it.
+// lockstep trace: merges the traces of a run's roles.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -40,17 +40,17 @@ int run_trace(const TraceArguments& arguments) {
   } else {
     terminal::print("the trace of {} is {}\n", terminal::counted(merged.roles, "role"), merged.path);
   }
-  terminal::print("to look at it, open it in https://ui.perfetto.dev or in chrome://tracing\n");
+  terminal::print("to view it, open it in https://ui.perfetto.dev or in chrome://tracing\n");
   return 0;
 }
 
 }  // namespace
 
 void add_trace(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("trace", "Merge the traces of a run's roles, and say how to look at them");
+  const Command app = program.add_command("trace", "Merge the traces of a run's roles, and tell how to view them");
   const auto arguments = std::make_shared<TraceArguments>();
   app.add_option("RUN", arguments->run, "The run's folder, or its name").required();
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are looked for by name [runs]").type_name("DIR");
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.footer(kTraceExamples);
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_trace(*arguments); }; });
 }

@@ -41,12 +41,12 @@ constexpr const char* kTrainExamples =
     "  lockstep train lenet --workers 3 --ps 1 --async           three workers and a server: docs/launching.md\n"
     "  lockstep train lenet --workers 3 --strategy allreduce     without a server: docs/allreduce.md\n"
     "  lockstep train lenet --workers 2 --emulate cores=0.5      on nodes of half a core each: docs/emulation.md\n"
-    "  lockstep train --resume runs/lenet-1                      go on after Ctrl-C, with the same bits\n"
+    "  lockstep train --resume runs/lenet-1                      resume after Ctrl-C, with the same bits\n"
     "  lockstep train --resume runs/lenet-1 --epochs 30          train a finished run longer";
 
 bool has_ranks() { return cluster::find_ranks(cluster::process_environment()).has_value(); }
 
-/// The settings before anything is made; of a resumed run, its own with the changes.
+/// Returns the settings before anything is made; for a resumed run, its own settings with the changes.
 settings::Settings resolve_early(settings::Configuration configuration) {
   if (configuration.given("resume")) {
     const std::string runs = configuration.given_text("runs-dir");
@@ -55,16 +55,17 @@ settings::Settings resolve_early(settings::Configuration configuration) {
     if (!configuration.given("task") && !has_ranks()) launch::apply_launch_yaml(configuration, run);
   }
   settings::Settings settings = configuration.resolve();
-  // What goes wrong on purpose does so once.
+  // Scheduled faults are not repeated after a resume.
   if (configuration.given("resume") && !configuration.given("faults")) settings.faults.clear();
   return settings;
 }
 
-/// Ranks have parameter servers where they are asked for; otherwise all train, by all-reduce.
+/// Returns the number of parameter servers among ranks: the requested one; otherwise none, and all ranks train by
+/// all-reduce.
 int64_t servers_of_ranks(const settings::Settings& settings, const settings::Configuration& configuration) {
   const bool given = configuration.given("ps");
   if (given && settings.strategy == settings::Strategy::all_reduce && !configuration.given("resume")) {
-    throw UsageError(fmt::format("--ps {} is of --strategy ps, and --strategy is allreduce", settings.ps));
+    throw UsageError(fmt::format("--ps {} applies only to --strategy ps, but --strategy is allreduce", settings.ps));
   }
   return settings.strategy == settings::Strategy::parameter_servers ||
                  (given && settings.strategy == settings::Strategy::automatic)
@@ -72,7 +73,8 @@ int64_t servers_of_ranks(const settings::Settings& settings, const settings::Con
              : 0;
 }
 
-/// The cluster that this process is one of. A launcher that is asked for is none, whatever TF_CONFIG says.
+/// Returns the cluster that this process is a member of. A process told to launch a cluster is not a member, whatever
+/// TF_CONFIG says.
 std::optional<cluster::FoundCluster> find_role(const settings::Settings& settings,
                                                const settings::Configuration& configuration) {
   const bool launcher = (configuration.given("workers") || configuration.given("layout")) && !has_ranks();
@@ -80,7 +82,7 @@ std::optional<cluster::FoundCluster> find_role(const settings::Settings& setting
   cluster::ClusterRequest request;
   request.cluster = settings.cluster;
   request.task = settings.task;
-  // What a resumed run was started with says nothing about this call.
+  // Stored settings of a resumed run say nothing about the role of this process.
   if (configuration.given("layout")) request.layout = settings.layout;
   if (configuration.given("workers")) request.workers = settings.workers;
   request.ps = servers_of_ranks(settings, configuration);
@@ -117,7 +119,7 @@ int run_here(const settings::Configuration& configuration, const settings::Setti
   return outcome.reason == train::StopReason::interrupted && !outcome.already_finished ? interrupt_exit_code() : 0;
 }
 
-/// Of the settings of a cluster, those that replicas in one process heed as well.
+/// Returns whether replicas in one process use the cluster setting as well.
 bool is_of_replicas(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"replicas", "strategy", "collective",  "bucket-mb",
                                                     "autotune", "top-k",    "wire",        "reduce",
@@ -128,7 +130,7 @@ bool is_of_replicas(std::string_view name) {
 void check_replicas(const settings::Settings& settings) {
   const auto refuse = [&](std::string_view name) {
     throw UsageError(
-        fmt::format("{}: {} does not go with replicas in one process", name, settings::value_text(settings, name)));
+        fmt::format("{}: {} is not allowed with replicas in one process", name, settings::value_text(settings, name)));
   };
   if (settings.strategy == settings::Strategy::parameter_servers) refuse("strategy");
   if (settings.collective != settings::Engine::automatic && settings.collective != settings::Engine::in_process) {
@@ -140,7 +142,7 @@ void check_replicas(const settings::Settings& settings) {
   }
 }
 
-/// One process has no use for the settings of a cluster; whoever gives one means something else.
+/// Refuses cluster settings for a single process, which has no use for them: they are a mistake.
 void refuse_cluster_settings(const settings::Configuration& configuration, const settings::Settings& settings) {
   const bool replicas = settings.replicas > 1;
   if (replicas) check_replicas(settings);
@@ -152,20 +154,20 @@ void refuse_cluster_settings(const settings::Configuration& configuration, const
     if (replicas && is_of_replicas(def.name)) continue;
     if (def.name == "emulate" || (def.name == "faults" && !settings.emulate.empty())) continue;
     if (def.name == "insecure" && !settings.metrics.empty()) continue;
-    throw UsageError(fmt::format("--{} {} is of a cluster: it needs --workers N, --layout or --cluster FILE", def.name,
-                                 settings::value_text(settings, def)));
+    throw UsageError(fmt::format("--{} {} applies only to clusters; add --workers N, --layout or --cluster FILE",
+                                 def.name, settings::value_text(settings, def)));
   }
 }
 
 int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   settings::Configuration configuration = make_configuration(arguments, invocation.models);
   const settings::Settings settings = resolve_early(configuration);
-  // A role is one also where the configuration that all roles share names workers.
+  // A process is a role even if the settings shared by all roles name `workers`.
   if (const auto found = find_role(settings, configuration)) {
     if (configuration.given("emulate")) {
-      throw UsageError("--emulate makes a cluster of its own; not for a process of another one");
+      throw UsageError("--emulate makes its own cluster; it is not allowed for a role of another cluster");
     }
-    // Kept with the run, so that ranks that resume it are given the same roles.
+    // Stored with the run, so that ranks that resume it get the same roles.
     if (settings.strategy == settings::Strategy::automatic)
       configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
@@ -188,7 +190,7 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
 }  // namespace
 
 void add_train(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("train", "Train a model, or go on with a run");
+  const Command app = program.add_command("train", "Train a model, or resume a run");
   const auto arguments = std::make_shared<TrainArguments>();
   add_train_arguments(app, arguments);
   app.footer(kTrainExamples);

@@ -1,4 +1,4 @@
-// lockstep why: what limited a run, and what it cost against another.
+// lockstep why: what limited a run, and its cost against another run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct WhyArguments {
   bool json = false;
 };
 
-/// Sentences as one paragraph.
+/// Joins sentences into one paragraph.
 std::string paragraph(const std::vector<std::string>& sentences, size_t width) {
   std::string text;
   for (const std::string& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
@@ -95,17 +95,17 @@ int run_why(const WhyArguments& arguments) {
 }  // namespace
 
 void add_why(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("why", "What limited a run, in a few sentences with their numbers");
+  const Command app = program.add_command("why", "Explain what limited a run, in a few sentences with numbers");
   const auto arguments = std::make_shared<WhyArguments>();
   app.add_option("RUN", arguments->run, "A run's folder or name [the newest run]");
-  app.add_option("--against", arguments->against, "A run to compare with: speed-up, and where the lost time went")
+  app.add_option("--against", arguments->against, "Baseline run: adds speed-up and where the lost time went")
       .type_name("RUN");
-  app.add_option("--runs-dir", arguments->runs_dir, "Where runs are kept [runs]").type_name("DIR");
+  app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
       "Examples:\n"
       "  lockstep why                             the newest run\n"
-      "  lockstep why lenet-2 --against lenet-1   what distribution cost");
+      "  lockstep why lenet-2 --against lenet-1   the cost of distribution");
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_why(*arguments); }; });
 }
 

@@ -1,4 +1,4 @@
-// What `lockstep lab` does, one function per command; each gives the exit code.
+// The actions of `lockstep lab`, one function per command; each returns the exit code.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct LabRunArguments {
   bool again = false;
   bool json = false;
 };
-/// Of the commands that look at what is there; each uses some.
+/// Arguments of the commands that show results; each command uses some of them.
 struct LabLookArguments {
   std::string name;
   std::string scale;
@@ -41,14 +41,15 @@ int lab_show(const LabLookArguments& arguments);
 int lab_report(const LabLookArguments& arguments);
 int lab_export(const LabLookArguments& arguments);
 
-/// What became of the findings that the experiment states; nothing where there are none.
+/// Prints the verdicts on the experiment's findings; nothing if it states none.
 void print_findings(const lab::Results& results);
 
-/// The runs whose keys match one of the patterns, or all without any. Throws UsageError for a pattern without runs.
+/// Returns the runs whose keys match one of the patterns; all without patterns. Throws UsageError for a pattern without
+/// runs.
 std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, const std::vector<std::string>& only);
-/// "3 workers, 1 server, async; emulated: cores=0.5".
+/// Returns "3 workers, 1 server, async; emulated: cores=0.5".
 std::string cluster_text(const lab::RunPlan& plan);
-/// "20 epochs", "until loss 0.35".
+/// Returns "20 epochs", "until loss 0.35".
 std::string length_text(const lab::RunPlan& plan);
 
 }  // namespace lockstep::tools

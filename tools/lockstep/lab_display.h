@@ -1,5 +1,5 @@
-// What a person sees while an experiment runs: a line per finished run and, below it on a terminal, a bar with what is
-// under way and the time left; elsewhere plain lines.
+// Shows a running experiment: a line per finished run and, below it on a terminal, a bar with the current run and the
+// time left. Elsewhere it prints plain lines.
 #pragma once
 
 #include "lab/runner.h"
@@ -10,11 +10,11 @@ namespace lockstep::tools {
 
 class LabDisplay {
  public:
-  /// `runs`: how many were chosen.
+  /// `runs` is the number of chosen runs.
   LabDisplay(const lab::Experiment& experiment, size_t runs, const terminal::Terminal& terminal, bool quiet);
 
   void show(const lab::RunnerEvent& event);
-  /// Takes the bar away.
+  /// Removes the bar.
   void end();
 
  private:

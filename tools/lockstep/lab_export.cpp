@@ -1,4 +1,4 @@
-// Results of an experiment as CSV and JSON.
+// Exports the results of an experiment as CSV and JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-/// As a CSV cell: quoted where it must be.
+/// Formats a CSV cell, with quotes if needed.
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -35,10 +35,10 @@ void add_name(Names& names, const std::string& name) {
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
-/// The columns that some run has, apart from the fixed ones.
+/// The columns that some run has, besides the fixed ones.
 struct Columns {
   Names tags;
-  Names settings;  ///< by the names of the settings table
+  Names settings;  ///< by their names in the settings table
   Names measured;
 };
 
@@ -110,7 +110,7 @@ std::string results_csv(const lab::Results& results, bool per_role) {
       text += row_text(cells);
     };
     if (!per_role) add_row({}, run.measured.values);
-    if (per_role && run.measured.roles.empty()) add_row({"", ""}, {});  // that it failed is seen here, too
+    if (per_role && run.measured.roles.empty()) add_row({"", ""}, {});  // a row that shows its failure
     for (const lab::RoleMeasured& role : run.measured.roles) {
       if (per_role) add_row({role.role, role.node}, role.values);
     }

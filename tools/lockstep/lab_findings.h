@@ -1,4 +1,4 @@
-// The findings of an experiment in words, for a terminal, and as JSON. Free functions.
+// Formats the findings of an experiment for a terminal and as JSON. Free functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace lockstep::tools {
 
-/// A line for each with its verdict, then its sentences; empty where the experiment states none.
+/// Returns a line with the verdict for each finding, then its sentences; empty if the experiment states none.
 std::string findings_text(const terminal::Terminal& terminal, const lab::Results& results, size_t width);
 nlohmann::ordered_json findings_json(const lab::Results& results);
 

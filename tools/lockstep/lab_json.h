@@ -1,4 +1,4 @@
-// Values as JSON, for what prints it.
+// Converts values to JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -20,7 +20,7 @@ using lab::Database;
 
 std::string called(const lab::ExperimentRow& row) { return row.scale.empty() ? row.name : row.name + "-" + row.scale; }
 
-/// To a file, whole, or to standard output.
+/// Writes to a file as a whole, or to standard output.
 int give(const std::string& text, const std::string& path) {
   if (path.empty() || path == "-") {
     terminal::write_out(text);
@@ -98,7 +98,7 @@ int lab_export(const LabLookArguments& arguments) {
     throw UsageError(fmt::format("--to: '{}' is not allowed; it takes csv or json", arguments.to));
   }
   if (arguments.long_form && (arguments.workers || arguments.to == "json")) {
-    throw UsageError("--long: has every value of every role as a row of CSV; leave out --workers and --to json");
+    throw UsageError("--long: writes every value of every role as a CSV row; leave out --workers and --to json");
   }
   const Database database(arguments.lab_dir, Database::Access::read);
   const lab::Results results = database.results(database.find(arguments.name, arguments.scale).id);

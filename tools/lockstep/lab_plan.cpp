@@ -1,4 +1,4 @@
-// The plan of an experiment, as it is shown.
+// Shows the plan of an experiment.
 #include "lab_plan.h"
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Without the repeat's number.
+/// Returns the key without the repeat's number.
 std::string variation_of(const lab::RunPlan& plan) { return plan.key.substr(0, plan.key.rfind("-r")); }
 
-/// By a pattern of its key, or by its label, as `lab show` prints it.
+/// Returns whether a name matches the run: a pattern of its key, or its label, as `lab show` prints it.
 bool is_called(const lab::RunPlan& plan, const std::string& name) {
   if (fnmatch(name.c_str(), plan.key.c_str(), 0) == 0) return true;
   if (plan.label.empty()) return false;
@@ -32,7 +32,7 @@ bool is_called(const lab::RunPlan& plan, const std::string& name) {
   return name == plan.label || name == plan.label + repeat || name == in_group || name == in_group + repeat;
 }
 
-/// What there is in place of a name that no run has: the nearest, or some.
+/// Returns a hint for a name that no run has: the nearest name, or some names.
 std::string instead_text(const std::string& name, const std::vector<std::string>& names) {
   constexpr size_t kSome = 3;
   if (const std::string nearest = base::nearest(name, names); !nearest.empty()) {
@@ -68,8 +68,8 @@ std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, 
   const auto missing = std::find(matched.begin(), matched.end(), false);
   if (missing != matched.end()) {
     const std::string& pattern = only[static_cast<size_t>(missing - matched.begin())];
-    throw UsageError(fmt::format("--only: no run is called '{}'{}; `lockstep lab run {} --dry-run` lists them", pattern,
-                                 instead_text(pattern, names), experiment.file));
+    throw UsageError(fmt::format("--only: no run is called '{}'{}; `lockstep lab run {} --dry-run` lists the runs",
+                                 pattern, instead_text(pattern, names), experiment.file));
   }
   return chosen;
 }
@@ -115,7 +115,7 @@ std::string length_text(const lab::RunPlan& plan) {
     const std::string value = lab::value_of(plan.settings, name);
     if (!value.empty()) add(said + value);
   }
-  return text.empty() ? "the model's epochs" : text;
+  return text.empty() ? "default epochs" : text;
 }
 
 void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {
@@ -148,8 +148,7 @@ void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>
   terminal::write_out(table.text(terminal, terminal::Terminal::width(), 1));
   const auto left =
       static_cast<uint64_t>(std::count_if(runs.begin(), runs.end(), [](const PlannedRun& r) { return !r.done; }));
-  terminal::print("{} to make, about {} (an estimate)\n", terminal::counted(left, "run"),
-                  terminal::duration_text(total));
+  terminal::print("{} to do, estimated time {}\n", terminal::counted(left, "run"), terminal::duration_text(total));
 }
 
 std::string plan_json(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs) {

@@ -1,4 +1,4 @@
-// The plan of an experiment, as `lockstep lab run --dry-run` shows it.
+// The plan of an experiment, for `lockstep lab run --dry-run`.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace lockstep::tools {
 
 struct PlannedRun {
   const lab::RunPlan* plan = nullptr;
-  double seconds = 0;  ///< about how long
-  bool done = false;   ///< already
+  double seconds = 0;  ///< estimated
+  bool done = false;   ///< finished earlier
 };
 
 void print_plan(const lab::Experiment& experiment, const std::vector<PlannedRun>& runs);

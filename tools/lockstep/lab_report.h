@@ -1,4 +1,4 @@
-// The report of an experiment as a file.
+// Writes the report of an experiment to a file.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lockstep::tools {
 
-/// Writes the page of what the lab has of the experiment now, whole, and gives the path.
+/// Writes the page with the experiment's present results, replacing it as a whole, and returns its path.
 std::string write_report(const std::string& lab_dir, int64_t experiment, const std::string& path);
 
 }  // namespace lockstep::tools

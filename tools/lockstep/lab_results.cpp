@@ -34,9 +34,9 @@ void print_failures(const lab::Results& results, const terminal::Terminal& termi
     if (run.state != lab::RunState::failed) continue;
     terminal::print("{}{} {}: {}\n", failed++ == 0 ? "\n" : "", short_name(results, run), terminal.red("failed"),
                     run.reason);
-    if (const std::string log = log_of(results, run); !log.empty()) terminal::print("  what it printed: {}\n", log);
+    if (const std::string log = log_of(results, run); !log.empty()) terminal::print("  log: {}\n", log);
   }
-  if (failed > 0 && !results.command.empty()) terminal::print("made again by: {}\n", results.command);
+  if (failed > 0 && !results.command.empty()) terminal::print("to repeat: {}\n", results.command);
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ std::string result_text(const lab::Measured& values) {
 void print_results(const lab::Results& results) {
   const terminal::Terminal terminal = terminal::Terminal::detect();
   const lab::Experiment& experiment = results.experiment;
-  terminal::print("{}{}\nkept in {}\n\n", terminal.bold(experiment.title),
+  terminal::print("{}{}\nfolder: {}\n\n", terminal.bold(experiment.title),
                   experiment.scale.empty() ? "" : " (" + experiment.scale + ")", results.folder);
   constexpr auto kRight = terminal::Table::Align::right;
   terminal::Table table({{"run"},
@@ -111,7 +111,7 @@ void print_results(const lab::Results& results) {
   terminal::write_out(table.text(terminal, terminal::Terminal::width(), 1));
   print_failures(results, terminal);
   if (gone > 0)
-    terminal::print("{} gone: their curves are lost, what was measured is kept\n",
+    terminal::print("{} gone: the curves are lost, the measured values are kept\n",
                     terminal::counted(gone, "run folder"));
 }
 

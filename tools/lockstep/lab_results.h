@@ -1,4 +1,4 @@
-// Results of an experiment in words and tables. Free functions.
+// Formats results of an experiment as text and tables. Free functions.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace lockstep::tools {
 
-/// "accuracy 91.2 %, loss 0.31".
+/// Returns "accuracy 91.2 %, loss 0.31".
 std::string result_text(const lab::Measured& values);
-/// A measured value with its unit, or "" where it is not known.
+/// Returns a measured value with its unit, or "" if it is unknown.
 std::string field_text(const lab::Measured& values, std::string_view field);
 void print_results(const lab::Results& results);
 
-/// One row per run, or per role of each: what was set, tags, what was measured.
+/// Returns one row per run, or per role of each run: settings, tags, measured values.
 std::string results_csv(const lab::Results& results, bool per_role);
 std::string results_json(const lab::Results& results, bool per_role);
-/// One row per measured value: run, role, field, value.
+/// Returns one row per measured value: run, role, field, value.
 std::string long_csv(const lab::Results& results);
 
 }  // namespace lockstep::tools

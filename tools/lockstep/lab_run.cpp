@@ -25,9 +25,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kOpenFiles = 24;  ///< database, locks, pipes of a run
+constexpr uint64_t kOpenFiles = 24;  ///< for the database, locks and a run's pipes
 
-/// What runs would each find missing, or fetch, is found or fetched once, before the first.
+/// Finds or fetches the data of all runs before the first run, so that missing data is reported once.
 void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& folder, bool quiet) {
   std::set<std::pair<std::string, std::string>> wanted;
   for (const lab::RunPlan* plan : runs) {
@@ -42,14 +42,14 @@ void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& 
   }
 }
 
-/// For a shell, in quotes where it needs them.
+/// Quotes a word for a shell if needed.
 std::string word(const std::string& text) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
   const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos;
   return plain ? text : "'" + terminal::replaced(text, "'", "'\\''") + "'";
 }
 
-/// How to do the same once more.
+/// Returns the command that runs the experiment again.
 std::string command_text(const LabRunArguments& arguments, const lab::Experiment& experiment) {
   std::string text = "lockstep lab run " + word(arguments.file);
   if (!experiment.scale.empty()) text += " --scale " + experiment.scale;
@@ -67,17 +67,18 @@ lab::Overrides overrides(const LabRunArguments& arguments) {
   for (const std::string& setting : arguments.set) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos) {
-      throw UsageError(fmt::format("--set: '{}' has no '='; it is NAME=VALUE, as dataset=fashion-mnist", setting));
+      throw UsageError(
+          fmt::format("--set: '{}' has no '='; it takes NAME=VALUE, such as dataset=fashion-mnist", setting));
     }
     result.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
   return result;
 }
 
-/// What the lab has of the experiment so far; nothing where it is new.
+/// The experiment's earlier results in the lab; nothing if it is new.
 struct Earlier {
   std::vector<lab::RunResult> runs;
-  std::set<std::string> finished;  ///< keys of those that would not be made again
+  std::set<std::string> finished;  ///< keys of runs that would not be made again
 };
 
 Earlier earlier(const std::string& lab_dir, const lab::Experiment& experiment) {
@@ -145,8 +146,8 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   display.end();
   if (outcome.signal != 0) {
     const std::string go_on = invocation.program + options.command.substr(options.command.find(' '));
-    const std::string rest = arguments.again ? fmt::format("`{} --again` makes all of them once more", go_on)
-                                             : fmt::format("`{}` goes on with the rest", go_on);
+    const std::string rest = arguments.again ? fmt::format("`{} --again` repeats all runs", go_on)
+                                             : fmt::format("`{}` runs the rest", go_on);
     terminal::print_note(terminal::Terminal::detect(), "interrupted",
                          fmt::format("{} done; {}", terminal::counted(outcome.done + outcome.before, "run"), rest));
     if (arguments.json) print_outcome(arguments, outcome, "");

@@ -27,14 +27,14 @@ namespace {
 constexpr size_t kStack = 8UL << 20;  ///< bytes of address space for a thread
 constexpr size_t kLongestWords = 1024;
 
-/// A line for people and one for the program that started this one. Made in advance: at the end there may be no memory
-/// for it.
+/// One line for people and one for the parent process. Made in advance: there may be no memory left for them at the
+/// end.
 struct Words {
   std::array<char, kLongestWords> line{};
   std::array<char, kLongestWords> json{};  ///< empty: nobody wants it
 };
 
-// Handlers can reach nothing but globals.
+// A signal handler can reach nothing but globals.
 Words no_memory;
 Words no_thread;
 std::atomic_flag spoken = ATOMIC_FLAG_INIT;
@@ -75,10 +75,10 @@ void write_file(const char* text) {
   ::close(fd);
 }
 
-/// Only calls that a signal handler may make.
+/// Makes only calls that are allowed in a signal handler.
 [[noreturn]] void end_with(const Words& words) {
   if (spoken.test_and_set()) {
-    for (;;) pause();  // another thread is about to end all
+    for (;;) pause();  // another thread is already ending the process
   }
   if (role_name[0] != 0) write_all(STDOUT_FILENO, words.json.data());
   write_file(words.json.data());
@@ -100,16 +100,16 @@ bool threads_are_out() {
   return child < 0 && errno == EAGAIN;
 }
 
-/// Libraries abort where they get no memory or no thread. Anything else is left to the signal.
+/// Reports an abort of a library that got no memory or no thread. Leaves any other abort to the signal.
 void on_abort(int number) {
   if (memory_is_out()) end_with(no_memory);
   if (threads_are_out()) end_with(no_thread);
   std::signal(number, SIG_DFL);
-  raise(number);  // also where the signal came from outside
+  raise(number);  // also ends a process that got the signal from outside
 }
 
-/// Called where memory was refused, before anything is cleaned up: threads of libraries that lack memory would keep the
-/// others from ending. A single request that was too large is an exception, as it is without a handler.
+/// Runs when memory was refused, before any cleanup: library threads without memory would keep the others from ending.
+/// A single request that was too large still throws, as it does without a handler.
 void on_refused_memory() {
   if (memory_is_out()) end_with(no_memory);
   throw std::bad_alloc();
@@ -132,8 +132,8 @@ void on_refused_memory() {
   }
 }
 
-/// Called where a thread was refused to `caller`. std::thread throws, and all is cleaned up. A library may say nothing
-/// and wait for that thread for ever when it is cleaned up, as gRPC does: then the program ends here.
+/// Runs when a thread was refused to `caller`. std::thread throws, and the process cleans up. A library such as gRPC
+/// may report nothing and wait for that thread for ever during cleanup: then the program ends here.
 [[maybe_unused]] void on_refused_thread(const void* caller) {
   Dl_info info{};
   const bool throws = dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libstdc++") != nullptr;
@@ -169,8 +169,8 @@ void write_failure(const launch::RoleFailure& failure) noexcept {
 
 }  // namespace lockstep::tools
 
-#ifndef LOCKSTEP_SANITIZED  // sanitizers have a pthread_create of their own
-/// In place of the system's, which it calls.
+#ifndef LOCKSTEP_SANITIZED  // sanitizers have their own pthread_create
+/// Replaces the system's function and calls it.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*call)(void*),
                               void* argument) {
   static const auto create = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));

@@ -1,4 +1,4 @@
-// What is told about a model in tables: by `lockstep models` and in docs/models.md.
+// Facts about a model in tables, for `lockstep models` and docs/models.md.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The command line: finds the command, runs it, and turns what it throws into one line and an exit code.
+// The command line: finds the command, runs it, and turns exceptions into one line and an exit code.
 #include "lockstep/program.h"
 
 #include <csignal>
@@ -26,7 +26,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-/// An argument before the command, not for people: what fails is left there as data.
+/// Internal argument before the command: the file to which a failure is written as data.
 constexpr std::string_view kFailureFile = "--failure-file=";
 
 int fail(const std::string& program, const std::exception& error, int code) {
@@ -48,9 +48,9 @@ constexpr auto kExamples =
     "  lockstep train lenet                       train LeNet-5 on MNIST\n"
     "  lockstep train lr --dataset fashion-mnist  softmax regression on Fashion-MNIST\n"
     "  lockstep eval runs/lenet-1                 accuracy and loss on the test images\n"
-    "  lockstep predict runs/lenet-1 digit.png    what does the model see?";
+    "  lockstep predict runs/lenet-1 digit.png    predict the class of an image";
 
-/// What `models` and `describe` rely on, whichever command it is.
+/// Checks the properties that `models` and `describe` rely on, for every command.
 void check_models(std::span<const nn::ModelDef> models) {
   std::set<std::string> names;
   for (const nn::ModelDef& model : models) {
@@ -58,10 +58,10 @@ void check_models(std::span<const nn::ModelDef> models) {
       throw UsageError("run_program: model '" + model.name + "' " + what);
     };
     if (model.name.empty()) reject("has no name");
-    if (!names.insert(model.name).second) reject("is given twice");
+    if (!names.insert(model.name).second) reject("appears twice");
     if (!model.build) reject("has no function `build`");
     if (model.image.rank() != 3) {
-      reject("is made for images " + model.image.str() + "; it takes [channels, height, width]");
+      reject("has the image shape " + model.image.str() + "; it takes [channels, height, width]");
     }
   }
 }
@@ -103,7 +103,7 @@ int guarded(int argc, char** argv, const Invocation& invocation) {
   }
 }
 
-/// What it was called as, without the folder.
+/// Returns the name under which the program was called, without the folder.
 std::string program_name(int argc, char** argv) {
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "";
   return name.empty() ? "lockstep" : name;
@@ -115,7 +115,7 @@ std::string program_name(int argc, char** argv) {
 namespace lockstep {
 
 int run_program(int argc, char** argv, std::vector<nn::ModelDef> models) {
-  // Writing that fails is an error to report, not the end of the process.
+  // A failed write is an error to report, and must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   base::raise_open_files();

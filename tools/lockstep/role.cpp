@@ -33,7 +33,7 @@ int train_as_member(const settings::Configuration& configuration, const settings
   if (settings.report != settings::ReportForm::json)
     options.fetch_progress = display::fetch_display(terminal::Terminal::detect(), settings.quiet);
   role::Session session(configuration, options);
-  // Starting it again would not help, and the launcher is told so.
+  // A restart would not help, and the launcher learns that.
   train::Outcome outcome;
   try {
     outcome = session.run();
@@ -48,7 +48,7 @@ int train_as_member(const settings::Configuration& configuration, const settings
   }
   if (settings.report != settings::ReportForm::json) display::print_result_line(session.settings(), outcome);
   if (outcome.reason != train::StopReason::interrupted) return 0;
-  // Another member's interrupt ended all: training has not come to its end here either.
+  // Another member's interrupt ended the training early here, too.
   const int code = interrupt_exit_code();
   return code != 0 ? code : 128 + SIGINT;
 }

@@ -1,4 +1,4 @@
-// A process that is one role of a cluster: finds out which, and lives its life.
+// Runs this process as one role of a cluster.
 #pragma once
 
 #include "cluster/find_cluster.h"

@@ -1,5 +1,6 @@
-// What a role says of itself: JSON lines for a launcher (--report json), or text for whoever started it by hand. Both
-// are hooks of a training and a log; status lines come at most twice a second. `log` may be called by any thread.
+// Reports of a role: JSON lines for a launcher (--report json), or text for a role started by hand. The reporter hooks
+// into the training and is also its log; it writes at most two status lines per second. `log` may be called by any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class RoleReporter final : public train::Hooks {
   void log(std::string_view level, const std::string& text);
   void server_status(const ps::Server::Progress& progress);
   void state(const std::string& state);
-  /// Why the role fails, for its launcher; whoever started it by hand sees the line on standard error.
+  /// Reports the failure to the launcher; for a role started by hand, standard error already has the line.
   void failure(launch::RoleFailure failure);
 
  private:

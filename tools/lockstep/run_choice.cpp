@@ -41,7 +41,7 @@ std::string ending(const terminal::Terminal& terminal, const records::RunRecord&
   if (run.failed()) {
     return terminal.red(fmt::format("ended at {} by {}{}", step, reason, error.empty() ? "" : ": " + error));
   }
-  return fmt::format("ended at {} ({})", step, reason.empty() ? "reason not known" : reason);
+  return fmt::format("ended at {} ({})", step, reason.empty() ? "reason unknown" : reason);
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ std::string run_headline(const terminal::Terminal& terminal, const records::RunR
 std::string warning_lines(const terminal::Terminal& terminal, const records::RunRecord& run) {
   std::string result;
   for (const std::string& warning : run.warnings) {
-    result += fmt::format("{} {}\n", terminal.red("not all could be read:"), records::printable(warning));
+    result += fmt::format("{} {}\n", terminal.red("cannot read everything:"), records::printable(warning));
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// The runs that `show`, `compare` and `why` are asked about.
+// The runs that `show`, `compare` and `why` work on.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace lockstep::tools {
 
-/// A run by its folder, or by its name under `runs_dir`; the newest there where no name is given.
+/// Returns a run by its folder, or by its name under `runs_dir`; without a name the newest one there.
 records::RunRecord choose_run(const std::string& run, const std::string& runs_dir);
 
-/// "lr on mnist, 2 workers and 1 server (ps, sync), batch 100 each".
+/// Returns "lr on mnist, 2 workers and 1 server (ps, sync), batch 100 each".
 std::string what_run(const records::RunRecord& run);
 
-/// The text in lines of at most `width` columns, or 120, or at least 60; words may be wider.
+/// Breaks the text into lines of at most `width` columns, limited to 60 to 120; words may be wider.
 std::string wrapped_text(const std::string& text, size_t width, std::string_view indent = "");
 
-/// Its name and what it is.
+/// Returns the run's name and description.
 std::string title_line(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// The same, when it was, and how it ended.
+/// Returns the title line, the times of the run, and how it ended.
 std::string run_headline(const terminal::Terminal& terminal, const records::RunRecord& run, size_t width);
 
-/// What could not be read, a line each; nothing where all could.
+/// Returns one line for each problem in reading the run; empty if there was none.
 std::string warning_lines(const terminal::Terminal& terminal, const records::RunRecord& run);
 
 }  // namespace lockstep::tools

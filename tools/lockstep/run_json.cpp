@@ -9,7 +9,7 @@ namespace {
 using nlohmann::ordered_json;
 using records::known;
 
-/// Enough for a picture; the files have all.
+/// Number of points per curve: enough for a picture; the files have all.
 constexpr size_t kPoints = 500;
 
 ordered_json number(double value) { return known(value) ? ordered_json(value) : ordered_json(nullptr); }

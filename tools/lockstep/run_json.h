@@ -1,4 +1,4 @@
-// What `show` and `why` print with --json.
+// The --json output of `show` and `why`.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 namespace lockstep::tools {
 namespace {
 
-// The only mutable globals of the program: a signal handler can reach nothing else.
+// The only mutable globals of the program besides last_words.cpp: a signal handler can reach nothing else.
 std::atomic<bool> interrupted{false};
 std::atomic<int> exit_code{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
@@ -26,7 +26,7 @@ void catch_interrupts() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action,
-            nullptr);  // what mpirun passes on to its ranks, and schedulers send some time before the end
+            nullptr);  // mpirun passes it on to its ranks, and schedulers send it some time before the end
 }
 
 const std::atomic<bool>* interrupt_flag() { return &interrupted; }

@@ -5,11 +5,11 @@
 
 namespace lockstep::tools {
 
-/// From now on the signals set the flag.
+/// Lets the signals set the flag from now on.
 void catch_interrupts();
-/// Set once a signal has come; for train::SessionOptions.
+/// Returns the flag, set once a signal has arrived; for train::SessionOptions.
 const std::atomic<bool>* interrupt_flag();
-/// 128 + the signal, as shells count; 0 while none has come.
+/// Returns 128 + the signal, as shells do; 0 while none has arrived.
 int interrupt_exit_code();
 
 }  // namespace lockstep::tools

@@ -1,5 +1,5 @@
-// lockstepChart(element, spec) draws a chart (docs/formats.md) into an element and gives {update, destroy, blob}.
-// Legend entries hide series (with Shift: show one alone), hovering or the arrow keys show values, dragging zooms, a
+// lockstepChart(element, spec) draws a chart (docs/formats.md) into an element and returns {update, destroy, blob}.
+// Legend entries hide series (with Shift: show only one). Hovering or the arrow keys show values, dragging zooms, a
 // double click or Escape resets.
 const lockstepChart = (() => {
   "use strict";
@@ -9,13 +9,13 @@ const lockstepChart = (() => {
   const draw = lockstepDraw;
   const kMarkLevels = 2;
   const kLongestCategory = 32;
-  const kBetween = 16;  // categories that are closer are written aslant
+  const kBetween = 16;  // categories closer than this are written aslant
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;
   const shorten = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
 
-  // The series as they are drawn: each with its colour, shape and place. Spans of a timeline are series by their names.
+  // The series as drawn, each with its colour, shape and position. A timeline has one series per name of its spans.
   function seriesOf(spec) {
     let list = (spec.series || []).map((series) => ({...series}));
     if (spec.kind === "timeline") {
@@ -79,7 +79,7 @@ const lockstepChart = (() => {
       this.show(this.choices.find((choice) => choice.name === this.chosen) || this.choices[0]);
     }
 
-    // Another one of the data that the chart has: a repeat of the run.
+    // Switches to other data of the chart: another repeat of the run.
     choose(name) {
       this.setZoom(null);
       this.show(this.choices.find((choice) => choice.name === name));
@@ -189,7 +189,7 @@ const lockstepChart = (() => {
         .filter(known).sort((a, b) => a - b);
     }
 
-    // Everything that drawing needs: sizes, scales, ticks.
+    // Computes what drawing needs: sizes, scales, ticks.
     layout() {
       const {spec} = this;
       const shown = this.series.filter((series) => !this.hidden.has(series.name));
@@ -223,7 +223,7 @@ const lockstepChart = (() => {
       return view;
     }
 
-    // What the first of many long categories, written aslant, needs on its left.
+    // Returns the room that long aslant categories need on the left.
     turnedRoom(width) {
       const names = categories(this.spec);
       if (!names.length) return 0;
@@ -256,7 +256,7 @@ const lockstepChart = (() => {
       if (!this.frame.clientWidth) return;
       const view = this.view = this.layout();
       const clip = `clip-${this.number}`;
-      // The element stays, so that a drag that is under way survives an update.
+      // Keeps the element, so that a drag in progress survives an update.
       const plot = this.plot ??= this.makePlot();
       plot.setAttribute("viewBox", `0 0 ${view.width} ${view.height}`);
       plot.setAttribute("aria-label", this.describe());

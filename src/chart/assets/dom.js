@@ -1,4 +1,4 @@
-// Elements of a page. Text is always set as text: names come from files and are not trusted.
+// Creates elements of a page. Text is always set as text: names come from files and are not trusted.
 const lockstepDom = (() => {
   "use strict";
   const kSvg = "http://www.w3.org/2000/svg";

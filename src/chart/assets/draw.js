@@ -1,5 +1,5 @@
-// What is inside a plot: lines with bands and markers, bars, stacks, timelines. Each function takes a view (scales,
-// size, what is shown) and gives SVG elements. Colours are CSS variables of the page.
+// Draws the inside of a plot: lines with bands and markers, bars, stacks, timelines. Each function takes a view
+// (scales, size, visible series) and returns SVG elements. Colours are CSS variables of the page.
 const lockstepDraw = (() => {
   "use strict";
   const {svg} = lockstepDom;
@@ -23,7 +23,7 @@ const lockstepDraw = (() => {
     }
   }
 
-  // The parts of a series between gaps, as places.
+  // Returns the parts of a series between gaps, as positions.
   function pieces(series, sx, sy, value) {
     const result = [];
     let piece = null;
@@ -54,7 +54,7 @@ const lockstepDraw = (() => {
     return path ? svg("path", {class: "band", d: path}) : null;
   }
 
-  // All points of a short series; a few of a long one, at places of its own, to tell it from the others.
+  // Returns all points of a short series. Of a long one, returns a few at positions of its own, to tell it from others.
   function markedPoints(points, order, alone) {
     if (points.length <= 24) return points;
     if (alone) return [];
@@ -89,7 +89,7 @@ const lockstepDraw = (() => {
     return svg("path", {class: "whisker", d: `M${at(x)} ${at(low)}V${at(high)}M${at(x - w)} ${at(low)}h${2 * w}M${at(x - w)} ${at(high)}h${2 * w}`});
   }
 
-  // Where the bars of a group lie: its left edge relative to the middle, and the width of one.
+  // Places the bars of a group: its left edge relative to the middle, and the width of a bar.
   function grouping(view, count) {
     const step = view.slot * 0.78;
     const gap = count > 1 && step / count > 6 ? 2 : 0;
@@ -149,7 +149,7 @@ const lockstepDraw = (() => {
       })));
   }
 
-  // The sample of a series in a legend or a tooltip.
+  // Draws the sample of a series for a legend or a tooltip.
   function swatch(series, kind) {
     const solid = kind === "bar" || kind === "stack" || kind === "timeline";
     return svg("svg", {class: "swatch", width: 22, height: 12, viewBox: "0 0 22 12", "aria-hidden": "true"},

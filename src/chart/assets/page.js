@@ -1,4 +1,4 @@
-// The theme of a page: what the system has, until the button with id "theme" chooses another.
+// The theme of a page: the system's, until the button with id "theme" chooses another.
 (() => {
   "use strict";
   const root = document.documentElement;

@@ -1,5 +1,5 @@
-// What pointing at a chart, dragging and keys do: the part of the chart (chart.js) that shows values and zooms. It uses the
-// chart's spec, its view of the last drawing, and its elements plot, hover, tip and frame.
+// Pointing, dragging and keys on a chart (chart.js): shows values and zooms. Uses the chart's spec, the view of its
+// last drawing, and its elements plot, hover, tip and frame.
 const lockstepPointing = (() => {
   "use strict";
   const {html, svg} = lockstepDom;
@@ -102,7 +102,7 @@ const lockstepPointing = (() => {
       return this.showTip(heading, rows.map(({series, i}) => [series, this.valueWithRange(series, i)]), x, py);
     }
 
-    // Of each series the point nearest to x, where it has one close by.
+    // Returns the point of each series nearest to x, if the series has one close by.
     valuesAt(x) {
       const {view} = this;
       const rows = [];

@@ -1,4 +1,4 @@
-// A chart as a file of its own: SVG with its styles, title and legend within, or that as PNG.
+// Saves a chart as a file: SVG with its styles, title and legend inside, or the same as PNG.
 const lockstepSave = (() => {
   "use strict";
   const {svg} = lockstepDom;
@@ -23,7 +23,7 @@ const lockstepSave = (() => {
     return context.measureText(text).width;
   }
 
-  // The legend in rows, as an SVG group with its height.
+  // Returns the legend in rows, as an SVG group and its height.
   function legend(figure, width, colors, font) {
     const group = svg("g");
     let x = 0, y = 0;

@@ -1,4 +1,4 @@
-// Numbers on axes: scales, ticks, and values as text with their units.
+// Numbers on axes: scales, ticks, and values as text with units.
 const lockstepScale = (() => {
   "use strict";
   const kPrefixes = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
@@ -8,7 +8,8 @@ const lockstepScale = (() => {
     return kPrefixes.find(([size]) => largest >= size) || [1, ""];
   }
 
-  // How numbers of a unit are written when the largest of them is this: times `factor`, followed by `suffix`.
+  // Returns how numbers of a unit are written if `largest` is the largest of them: multiplied by `factor`, followed by
+  // `suffix`.
   function unitScale(unit, largest) {
     const size = Math.abs(largest) || 0;
     switch (unit) {
@@ -39,7 +40,7 @@ const lockstepScale = (() => {
     return sign + whole.replace(/\B(?=(\d{3})+$)/g, " ") + (part ? "." + part : "");
   }
 
-  // A single value with up to four digits that count.
+  // Formats a single value with up to four significant digits.
   function valueText(value, unit) {
     if (!known(value)) return "–";
     if ((unit || "") === "" && Number.isInteger(value) && Math.abs(value) < 1e9) return grouped(value, 0);
@@ -89,7 +90,7 @@ const lockstepScale = (() => {
     return ticks;
   }
 
-  // Data values as ticks where they are few (32, 64, 128 rather than 50, 100): those that do not overlap.
+  // Uses data values as ticks if there are few (32, 64, 128 rather than 50, 100), without those that would overlap.
   function valueTicks(values, unit, place, room) {
     const ticks = [];
     let end = -Infinity;
@@ -103,7 +104,7 @@ const lockstepScale = (() => {
     return ticks;
   }
 
-  // A function from values to places, with `invert` and `domain`.
+  // Returns a function from values to positions, with `invert` and `domain`.
   function scale(domain, range, log) {
     const [from, to] = domain;
     const bend = log ? Math.log : (value) => value;
@@ -116,7 +117,7 @@ const lockstepScale = (() => {
     return place;
   }
 
-  // The smallest and largest known value; of a logarithmic axis, the positive ones.
+  // Returns the smallest and largest known value; on a logarithmic axis, of the positive ones.
   function extent(values, log) {
     let low = Infinity, high = -Infinity;
     for (const value of values) {
@@ -127,7 +128,7 @@ const lockstepScale = (() => {
     return low <= high ? [low, high] : log ? [1, 10] : [0, 1];
   }
 
-  // A domain with some air, from zero on where that costs little room.
+  // Returns a domain with some margin, starting at zero if that takes little room.
   function roomy([low, high], {log = false, zero = false, most = Infinity} = {}) {
     if (log) return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
     if (zero || (low >= 0 && low < 0.5 * high)) low = Math.min(low, 0);

@@ -1,4 +1,4 @@
-// The page: which view is shown, by the address after #, and the stream of events that keeps it up to date.
+// The page: shows the view that the address after # names, and keeps it up to date by a stream of events.
 import {el, emptyState, notice, Gone} from "./dom.js";
 import {runsView} from "./runs_view.js";
 import {runView} from "./run_view.js";
@@ -7,7 +7,8 @@ import {experimentsView} from "./experiments_view.js";
 import {experimentView} from "./experiment_view.js";
 import {clusterView} from "./cluster_view.js";
 
-// A view is made with a place and a route {id, query, change(query)}; it gives {title, load(), concerns(change), close()}.
+// Makes a view from a place and a route {id, query, change(query)}; a view is {title, load(), concerns(change),
+// close()}.
 const kViews = {
   runs: runsView, run: runView, compare: compareView, experiments: experimentsView, experiment: experimentView, cluster: clusterView,
 };
@@ -24,7 +25,7 @@ function parseHash() {
   return {name: kViews[name] ? name : "runs", id: rest.join("/"), query: new URLSearchParams(query || "")};
 }
 
-// Loads one after another: what comes meanwhile is loaded once more at the end.
+// Loads one at a time: requests during a load cause one more load at its end.
 class Shown {
   constructor(view, problems) {
     this.view = view;
@@ -50,8 +51,8 @@ class Shown {
   }
 
   say(error) {
-    const silent = error instanceof TypeError;  // fetch says so where nobody answers
-    const text = error instanceof Gone ? "It is not there (any more)." : silent ? "The server does not answer." : error.message;
+    const silent = error instanceof TypeError;  // fetch throws TypeError if no server answers
+    const text = error instanceof Gone ? "It does not exist (any more)." : silent ? "The server does not answer." : error.message;
     this.problems.replaceChildren(notice(error instanceof Gone ? "warn" : "bad", text, " ", el("a", {href: "#/runs"}, "All runs")));
   }
 

@@ -1,11 +1,11 @@
-// The nodes of what trains now, with their load and state.
+// The nodes of the runs that train now, with their load and state.
 import {badge, el, emptyState, get, keep, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {faultList} from "./run_view.js";
 
 const kSvg = "http://www.w3.org/2000/svg";
 
-// The last minute or so of a share in percent.
+// Draws about the last minute of a share in percent.
 function spark(values, label) {
   const points = values.map((value, i) => [i, value]).filter(([, value]) => value !== null);
   const picture = document.createElementNS(kSvg, "svg");
@@ -28,7 +28,7 @@ function spark(values, label) {
   return picture;
 }
 
-// `scarce`: to be full is bad.
+// `scarce`: a full bar is bad.
 function meter(label, text, value, scarce) {
   const width = format.known(value) ? Math.min(100, Math.max(0, value)) : 0;
   const kind = !scarce || width < 70 ? "" : width < 90 ? "middle" : "high";
@@ -74,12 +74,12 @@ export function clusterView(place) {
     async load() {
       const {runs} = await get("api/nodes");
       keep(content, runs, (list) => list.length ? list.map(runSection)
-        : emptyState("Nothing trains now", "While a run trains, its nodes are here: their load, and whether each role is alive.", "lockstep train lenet --workers 2 --ps 1"));
+        : emptyState("No run is training", "While a run trains, this page shows its nodes, their load, and whether each role is alive.", "lockstep train lenet --workers 2 --ps 1"));
     },
     concerns: (change) => change.runs.size > 0,
     close: () => { closed = true; clearInterval(timer); },
   };
-  // A role that falls silent writes nothing, so no event tells of it.
+  // A silent role writes nothing, so no event reports it.
   const timer = setInterval(() => { if (!closed && !document.hidden) view.load().catch(() => {}); }, 3000);
   return view;
 }

@@ -1,4 +1,4 @@
-// Several runs beside each other: curves overlaid, results, and the settings that differ.
+// Several runs side by side: overlaid curves, results, and the settings that differ.
 import {badge, choice, compareLink, el, emptyState, get, keep, kMostCompared, notice, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
@@ -33,7 +33,7 @@ function resultsTable(runs) {
 
 function settingsTable({runs, settings}) {
   if (runs.length < 2) return el("p", {class: "soft"}, "Choose another run to see what differs.");
-  if (settings.length === 0) return el("p", {class: "soft"}, "They have the same settings.");
+  if (settings.length === 0) return el("p", {class: "soft"}, "The runs have the same settings.");
   return el("div", {class: "card flush"}, el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Settings that differ"},
     el("table", {class: "data", "aria-label": "Settings that differ"}, heading(runs), el("tbody", {},
       settings.map((row) => el("tr", {"data-setting": row.name}, el("th", {scope: "row", class: "text"}, el("code", {}, row.name)),
@@ -57,7 +57,7 @@ export function compareView(place, route) {
     load();
   });
   place.append(el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "Runs"), " / "), el("h1", {}, "Compare"), chips, missing);
-  if (ids.length === 0) place.append(emptyState("Nothing is chosen", "Choose runs by the boxes in the list of runs."));
+  if (ids.length === 0) place.append(emptyState("No runs chosen", "Tick runs in the list of runs to compare them."));
   else place.append(el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), curves),
     el("section", {}, el("h2", {}, "Results"), results), el("section", {}, el("h2", {}, "Settings that differ"), settings));
   chips.append(...ids.map((id) => el("span", {class: "chip"}, el("a", {href: runLink(id)}, id),
@@ -67,13 +67,13 @@ export function compareView(place, route) {
     const all = await get("api/runs");
     add.disabled = ids.length >= kMostCompared;
     keep(add, all.runs.filter((run) => !ids.includes(run.id)).sort((a, b) => b.changed - a.changed).map((run) => run.id),
-      (others) => [el("option", {value: ""}, ids.length < kMostCompared ? "Add a run…" : `${kMostCompared} are the most`), ...others.map((id) => el("option", {value: id}, id))]);
+      (others) => [el("option", {value: ""}, ids.length < kMostCompared ? "Add a run…" : `At most ${kMostCompared} runs`), ...others.map((id) => el("option", {value: id}, id))]);
     if (ids.length === 0) return;
     const asked = over;
     const answer = await get(`api/compare?runs=${ids.map(encodeURIComponent).join(",")}&over=${asked}`);
     if (asked !== over) return;
     charts.update(answer.curves.charts, {curves});
-    keep(missing, answer.missing, (list) => list.map((id) => notice("warn", `${id} is not there (any more).`)));
+    keep(missing, answer.missing, (list) => list.map((id) => notice("warn", `${id} does not exist (any more).`)));
     keep(results, answer.table.runs, resultsTable);
     keep(settings, answer.table, settingsTable);
   }

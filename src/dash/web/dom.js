@@ -1,4 +1,4 @@
-// Elements, and what the server says. Text is always set as text: names come from files and are not trusted.
+// Elements, and requests to the server. Text is always set as text: names come from files and are not trusted.
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ export function el(tag, attributes = {}, ...children) {
 
 export class Gone extends Error {}
 
-// What the server has at an address. Throws Gone where there is nothing (any more).
+// Returns the server's answer at an address. Throws Gone if there is nothing (any more).
 export async function get(path) {
   const answer = await fetch(path, {headers: {Accept: "application/json"}});
   if (answer.ok) return answer.json();
@@ -44,8 +44,8 @@ export function emptyState(title, text, command) {
     command ? el("pre", {}, el("code", {}, command)) : null);
 }
 
-// Makes what is there like what was drawn, and leaves alone what is the same: focus, selection and an open <details> stay,
-// and a link does not go between the press of a button and its release. What listens must be outside.
+// Changes existing elements into those newly drawn and keeps the unchanged ones: focus, selection and an open <details>
+// stay, and a link does not vanish between press and release of a button. Listeners must be outside.
 export function morph(before, after) {
   if (before.nodeName !== after.nodeName) { before.replaceWith(after); return; }
   if (before.nodeType === Node.TEXT_NODE) {
@@ -63,7 +63,7 @@ export function morphChildren(element, drawn) {
   there.slice(drawn.length).forEach((child) => child.remove());
 }
 
-// A part of the page that is drawn anew when what it shows has changed.
+// Redraws a part of the page when its data has changed.
 const shown = new WeakMap();
 export function keep(element, value, draw) {
   const text = JSON.stringify(value);
@@ -72,7 +72,7 @@ export function keep(element, value, draw) {
   morphChildren(element, [draw(value)].flat().filter((child) => child));
 }
 
-// Buttons of which one is chosen.
+// A row of buttons, one of which is chosen.
 export function choice(label, options, chosen, choose) {
   const group = el("div", {class: "choice", role: "group", "aria-label": label});
   const draw = (current) => group.replaceChildren(...options.map(([value, text]) => el("button", {

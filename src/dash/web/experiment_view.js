@@ -1,4 +1,4 @@
-// One experiment: how far it is, its runs, its report.
+// One experiment: its progress, its runs, its report.
 import {badge, compareLink, el, get, keep, kMostCompared, notice, runLink} from "./dom.js";
 import {reportLink, stateBar, stateOf} from "./experiments_view.js";
 import * as format from "./format.js";

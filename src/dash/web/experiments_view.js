@@ -1,8 +1,8 @@
-// The experiments of the lab, with how far they are.
+// The experiments of the lab, with their progress.
 import {badge, el, emptyState, get, keep, notice} from "./dom.js";
 import * as format from "./format.js";
 
-// Planned, running, done and failed runs as one bar.
+// Draws planned, running, done and failed runs as one bar.
 export function stateBar(experiment) {
   const {planned, running, done, failed} = experiment;
   const all = planned + running + done + failed;
@@ -41,7 +41,7 @@ export function experimentsView(place) {
       keep(content, answer, ({experiments, notice: problem, folder}) => [
         problem ? notice("bad", `The lab cannot be read: ${problem}`) : null,
         experiments.length ? el("div", {class: "cards"}, experiments.map(card)) : problem ? null
-          : emptyState("No experiments yet", `There is no lab in ${folder} so far. This makes one, with a report at its end.`, "lockstep lab run experiments/study-3.yaml --scale quick"),
+          : emptyState("No experiments yet", `There is no lab in ${folder} yet. This command makes one and writes a report at the end.`, "lockstep lab run experiments/study-3.yaml --scale quick"),
       ]);
     },
     concerns: (change) => change.lab,

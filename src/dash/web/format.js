@@ -1,4 +1,4 @@
-// Numbers for people; a dash for what is not known.
+// Numbers for people; a dash for an unknown one.
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 const nothing = "–";
 
@@ -47,5 +47,5 @@ export function ago(time, now = Date.now() / 1000) {
 
 export const moment = (time) => known(time) && time > 0 ? new Date(time * 1000).toLocaleString() : nothing;
 
-// Names of runs differ at their ends: what is too long is shortened before that.
+// Shortens names of runs in the middle: they differ at their ends.
 export const shortened = (name, begin = 10, end = 19) => name.length <= begin + end + 1 ? name : `${name.slice(0, begin)}…${name.slice(-end)}`;

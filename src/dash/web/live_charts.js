@@ -1,10 +1,10 @@
-// Charts that stay while their data grows: what was zoomed or hidden remains so.
+// Charts that stay while their data grows, with their zoom and hidden series.
 import {el} from "./dom.js";
 
 export class LiveCharts {
   constructor() { this.charts = new Map(); }
 
-  // places: group -> element; entries as the server gives them: {group, chart}.
+  // places: group -> element; entries come from the server: {group, chart}.
   update(entries, places) {
     const seen = new Set();
     for (const {group, chart} of entries) {
@@ -36,7 +36,7 @@ export class LiveCharts {
 
   clear() { for (const [key, there] of this.charts) this.remove(key, there); }
 
-  // Those of one group, as when its axis is another.
+  // Removes the charts of one group, for instance when their axis changes.
   clearGroup(group) {
     for (const [key, there] of this.charts) if (key.startsWith(`${group}/`)) this.remove(key, there);
   }

@@ -1,4 +1,4 @@
-// One run: its figures, curves, where the time went, what limited it, its roles and settings.
+// One run: its figures, curves, phases, what limited it, its roles and settings.
 import {badge, choice, compareLink, el, get, keep, notice} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
@@ -65,12 +65,12 @@ function settings(list) {
     el("dl", {class: "facts columns"}, given.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("code", {}, value))))));
 }
 
-// How a run that broke off is taken up again. A run of the lab belongs to its experiment.
+// Tells how to resume a run that broke off. A run of the lab is made again by its experiment.
 function goOn({folder, experiment, checkpoint}) {
   const command = (text) => el("code", {}, text);
-  if (experiment) return [command("lockstep lab run"), ` with the file of ${experiment} makes it again.`];
+  if (experiment) return [command("lockstep lab run"), ` with the file of ${experiment} repeats it.`];
   const quoted = /^[\w./=~+-]+$/.test(folder) && !folder.startsWith("-") ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
-  return checkpoint ? [command(`lockstep train --resume ${quoted}`), " goes on from its newest checkpoint."] : ["It kept no checkpoint to go on from."];
+  return checkpoint ? [command(`lockstep train --resume ${quoted}`), " resumes it from its newest checkpoint."] : ["It has no checkpoint to resume from."];
 }
 
 export function runView(place, route) {
@@ -88,7 +88,7 @@ export function runView(place, route) {
   const section = (title, ...content) => el("section", {}, el("h2", {}, title), ...content);
   const time = section("Time", groups.time);
   const usage = section("What it used", groups.usage);
-  const empty = el("p", {class: "soft"}, "No points yet: the first come with the first line of the log.");
+  const empty = el("p", {class: "soft"}, "No points yet: the first appear with the first line of the log.");
   place.append(parts.head, parts.notes, parts.tiles,
     el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), empty, groups.curves),
     parts.why, time, el("section", {}, el("h2", {}, "Roles"), parts.roles, parts.faults), usage,
@@ -113,8 +113,8 @@ export function runView(place, route) {
       keep(parts.head, {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress}, headline);
       keep(parts.tiles, run.results, tiles);
       keep(parts.notes, [run.warnings, run.went_on, run.state, run.folder, run.experiment, run.checkpoint], ([warnings, wentOn, state]) => [
-        state === "broken" ? notice("bad", "It broke off: nobody is training here, and there is no summary. ", ...goOn(run)) : null,
-        wentOn ? notice("warn", "It went on after its summary was written; figures are from its logs.") : null,
+        state === "broken" ? notice("bad", "The run broke off: no process is training it, and it has no summary. ", ...goOn(run)) : null,
+        wentOn ? notice("warn", "The run was resumed after its summary was written; the figures come from its logs.") : null,
         ...warnings.map((text) => notice("warn", text)),
       ].filter((part) => part));
       keep(parts.why, run.why, why);

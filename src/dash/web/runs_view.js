@@ -1,4 +1,4 @@
-// All runs: a table to sort, filter and choose from.
+// All runs: a table to sort, to filter and to choose from.
 import {badge, compareLink, el, emptyState, get, keep, kMostCompared, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {Table} from "./table.js";
@@ -33,7 +33,7 @@ const kColumns = [
     cell: (run) => el("time", {title: format.moment(run.changed)}, format.ago(run.changed))},
 ];
 
-// Every word of the filter must stand somewhere in the row.
+// Returns whether every word of the filter occurs in the row.
 function passes(run, words, state) {
   if (state && run.state !== state) return false;
   const text = [run.name, run.experiment, run.model, run.dataset, run.how, run.stop_reason, `batch=${run.batch}`,
@@ -57,7 +57,7 @@ export function runsView(place, route) {
   };
   const compare = el("a", {class: "button", "data-action": "compare"});
   const drawCompare = () => {
-    compare.textContent = chosen.size > 0 ? `Compare ${chosen.size}${chosen.size < kMostCompared ? "" : ", the most there can be"}` : "Choose runs to compare";
+    compare.textContent = chosen.size > 0 ? `Compare ${chosen.size}${chosen.size < kMostCompared ? "" : " (the most possible)"}` : "Choose runs to compare";
     if (chosen.size > 0) { compare.setAttribute("href", compareLink([...chosen])); compare.classList.add("primary"); }
     else { compare.removeAttribute("href"); compare.classList.remove("primary"); }
     compare.setAttribute("aria-disabled", chosen.size > 0 ? "false" : "true");
@@ -87,8 +87,8 @@ export function runsView(place, route) {
     tools.hidden = runs.length === 0;
     const why = runs.length === 0 ? {empty: true, folder: answer?.folder} : {empty: false, hidden: shown.length === 0};
     keep(none, why, (value) => value.empty
-      ? emptyState("No runs yet", `Nothing has trained in ${value.folder} so far. This makes a run; the page shows it as it trains.`, "lockstep train lenet")
-      : value.hidden ? emptyState("No run fits the filter", "Take a word away, or choose all states.") : null);
+      ? emptyState("No runs yet", `No run is in ${value.folder} yet. This command starts one; the page shows it while it trains.`, "lockstep train lenet")
+      : value.hidden ? emptyState("No run matches the filter", "Remove a word, or choose all states.") : null);
   }
 
   return {

@@ -1,6 +1,6 @@
-// A table whose headings sort it, with boxes to choose rows. Rows are kept by their key. Columns:
-// {name, title, text (left), value(row) to sort by, cell(row), minor (not on phones), label, aging (says how long ago)}.
-// No more than `most` rows can be chosen.
+// A table that its headings sort, with boxes to choose rows. Rows are known by their key. Columns: {name, title, text
+// (left), value(row) to sort by, cell(row), minor (not on phones), label, aging (tells how long ago)}. At most `most`
+// rows can be chosen.
 import {el, morph} from "./dom.js";
 
 const kFirstRows = 200;
@@ -49,7 +49,7 @@ export class Table {
     const sign = this.sort.down ? -1 : 1;
     const missing = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
     return rows.map((row) => [column.value(row), row]).sort(([a, rowA], [b, rowB]) => {
-      if (missing(a) || missing(b)) return missing(a) - missing(b);  // the unknown last, whichever way
+      if (missing(a) || missing(b)) return missing(a) - missing(b);  // unknown values last, in either order
       const order = typeof a === "string" ? a.localeCompare(b, "en", {numeric: true}) : a - b;
       return sign * order || this.key(rowA).localeCompare(this.key(rowB), "en", {numeric: true});
     }).map(([, row]) => row);
@@ -72,7 +72,7 @@ export class Table {
     return element;
   }
 
-  // What says how long ago something was gets older without a change.
+  // Updates a time ago, which grows older without a change.
   age(element, row) {
     this.columns.forEach((column, i) => {
       if (column.aging) morph(element.children[i + (this.chosen ? 1 : 0)].firstChild, column.cell(row));
@@ -84,7 +84,7 @@ export class Table {
     const full = this.chosen && this.chosen.size >= this.most;
     for (const box of this.body.querySelectorAll("td.box input")) {
       box.disabled = full && !box.checked;
-      box.title = box.disabled ? `At most ${this.most} are compared` : "";
+      box.title = box.disabled ? `At most ${this.most} runs can be compared` : "";
     }
   }
 

@@ -1,4 +1,4 @@
-// Draws the charts of a report, whose data is within the page.
+// Draws the charts of a report from the data within its page.
 (() => {
   "use strict";
   if (matchMedia("(max-width: 1179px)").matches) document.querySelector(".side details").open = false;

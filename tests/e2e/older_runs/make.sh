@@ -1,6 +1,6 @@
 #!/bin/bash
 # make.sh PROGRAM ARCHIVE: makes the runs of README.md with this build of lockstep and packs them.
-# A build from before a change of formats makes the archive; the builds after it are tested with it.
+# Run it with a build from before a change of formats; later builds are tested with the archive.
 set -euo pipefail
 program=$(realpath "$1")
 archive=$(realpath -m "$2")
@@ -28,7 +28,7 @@ common="--dataset synthetic --train-limit 400 --test-limit 100 --batch 20 --thre
 "$program" train --resume one --epochs 2 --quiet
 # Two workers by all-reduce.
 "$program" train tiny.yaml $common --log-every 10 --epochs 2 --workers 2 --strategy allreduce --run-dir all-reduce
-# Two workers and a parameter server, killed after a checkpoint: its state is newer than that.
+# Two workers and a parameter server, killed after a checkpoint: the server's state is newer than the checkpoint.
 "$program" train tiny.yaml $common --log-every 100 --epochs 0 --steps 800 --steps-per-epoch 200 --checkpoint-every 100 \
   --workers 2 --ps 1 --durability machine --run-dir servers &
 launcher=$!
@@ -38,7 +38,7 @@ wait $launcher || true
 sleep 2
 test -e servers/ps-0/state
 
-# How the same build goes on with them.
+# How the same build resumes them.
 mkdir expected
 cp -r one all-reduce servers "$work/expected"
 cp tiny.yaml expected
