@@ -174,8 +174,15 @@ enum class Keep : uint8_t {
   call_only  ///< for one call: not in YAML, not in config.yaml
 };
 
+/// The help that lists a setting.
+enum class In : uint8_t {
+  help,     ///< `lockstep train --help`: about twenty flags that most people need
+  help_all  ///< only `lockstep train --help-all`
+};
+
 struct SettingDef {
-  std::string_view name;   ///< "eval-every": the flag is --eval-every, the YAML key eval_every or eval-every
+  std::string_view name;  ///< "eval-every": the flag is --eval-every, the YAML key eval_every or eval-every
+  In shown;
   std::string_view group;  ///< heading in --help and the documentation
   std::string_view value;  ///< placeholder of the value in help: "N", "DIR", "all|none|N"
   std::string_view help;

@@ -1,8 +1,13 @@
 // The command line itself: help, hints, exit codes, tables.
+#include <set>
+#include <sstream>
+
 #include "e2e/support.h"
 
 namespace lockstep::testing {
 namespace {
+
+using ::testing::IsSupersetOf;
 
 class CommandLine : public ProgramTest {};
 
@@ -15,6 +20,46 @@ TEST_F(CommandLine, HelpOfEveryCommandHasUsageAndExamples) {
     const Ended ended = succeed(words);
     EXPECT_THAT(ended.out, AllOf(HasSubstr("Usage: lockstep"), HasSubstr("Example"))) << words.front();
   }
+}
+
+/// The flags that a help text lists: the lines that begin with two spaces and dashes.
+std::set<std::string> flags_of(const std::string& help) {
+  std::set<std::string> flags;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find("--");
+    if (begin == std::string::npos || begin > 6 || !line.starts_with("  -")) continue;
+    flags.insert(line.substr(begin, line.find(' ', begin) - begin));
+  }
+  return flags;
+}
+
+TEST_F(CommandLine, HelpOfTrainShowsTwentyFlagsAndHelpAllEverySetting) {
+  const std::string help = succeed({"train", "--help"}).out;
+  const std::set<std::string> some = flags_of(help);
+  const std::set<std::string> all = flags_of(succeed({"train", "--help-all"}).out);
+  EXPECT_EQ(some.size(), 20U + 2U) << "twenty flags, --help and --help-all";
+  EXPECT_THAT(some, IsSupersetOf({"--dataset", "--epochs", "--workers", "--resume", "--config", "--help-all"}));
+  EXPECT_THAT(all, IsSupersetOf(some));
+  EXPECT_THAT(help, HasSubstr(std::to_string(all.size() - some.size()) + " more flags: `lockstep train --help-all`"));
+
+  // The page lists the settings of the table.
+  std::set<std::string> settings;
+  std::istringstream page(succeed({"docs", "settings"}).out);
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("| `--")) settings.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  EXPECT_GT(settings.size(), 80U);
+  EXPECT_THAT(all, IsSupersetOf(settings));
+}
+
+TEST_F(CommandLine, HelpAsACommandShowsTheSame) {
+  EXPECT_EQ(succeed({"help"}).out, succeed({"--help"}).out);
+  EXPECT_EQ(succeed({"help", "train"}).out, succeed({"train", "--help"}).out);
+  EXPECT_EQ(succeed({"help", "data", "get"}).out, succeed({"data", "get", "--help"}).out);
+  EXPECT_THAT(fail({"help", "tran"}, 2), HasSubstr("did you mean 'train'?"));
+  EXPECT_THAT(fail({"help", "train", "lenet"}, 2), HasSubstr("`lockstep train` has no command 'lenet'"));
+  EXPECT_THAT(succeed({"help", "launch"}).out, HasSubstr("lockstep train --help-all"));
 }
 
 TEST_F(CommandLine, WithoutArgumentsItShowsTheHelp) { EXPECT_THAT(succeed({}).out, HasSubstr("Commands:")); }
@@ -30,7 +75,8 @@ TEST_F(CommandLine, UnknownFlagSuggestsTheNearest) {
   EXPECT_THAT(fail({"train", "lr", "--epocs", "3"}, 2), HasSubstr("unknown flag '--epocs' (did you mean '--epochs'?)"));
   EXPECT_THAT(fail({"train", "--epocs=3", "lr"}, 2), HasSubstr("(did you mean '--epochs'?)"));
   EXPECT_THAT(fail({"eval", "--splt", "test"}, 2), HasSubstr("did you mean '--split'?"));
-  EXPECT_THAT(fail({"train", "lr", "--xyzzyxyzzy"}, 2), HasSubstr("`lockstep train --help` lists all"));
+  EXPECT_THAT(fail({"train", "lr", "--xyzzyxyzzy"}, 2), HasSubstr("`lockstep train --help-all` lists all"));
+  EXPECT_THAT(fail({"eval", "--xyzzyxyzzy"}, 2), HasSubstr("`lockstep eval --help` lists all"));
 }
 
 TEST_F(CommandLine, UnknownModelSuggestsTheNearest) {

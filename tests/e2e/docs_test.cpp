@@ -74,6 +74,13 @@ TEST_F(Docs, TheModelFileShownTrains) {
   (void)succeed({"describe", "my-model.yaml"});
 }
 
+/// The last command of docs/reproducibility.md that trains a cluster.
+TEST_F(Docs, TheConfigOfAClustersRunTrainsAgain) {
+  (void)succeed(quick_train("lr", {"--workers", "1", "--ps", "1", "--epochs", "1"}));
+  (void)succeed({"train", "--config", "runs/lr-1/config.yaml", "--workers", "1", "--run-dir", "runs/again"});
+  EXPECT_TRUE(std::filesystem::exists(folder / "runs/again/summary.json"));
+}
+
 TEST_F(Docs, EveryCommandIsMentioned) {
   const std::string page = source_file("docs/command-line.md");
   for (const char* command : {"train", "eval", "predict", "data list", "data get", "models", "describe", "info",

@@ -30,7 +30,9 @@ constexpr const char* kLaunchExamples =
     "Examples:\n"
     "  lockstep launch cluster.yaml -- train lenet --async\n"
     "  lockstep launch --program /opt/lockstep/bin/lockstep cluster.yaml -- train lr --insecure\n"
-    "  lockstep launch cluster.yaml -- train --resume runs/lenet-1";
+    "  lockstep launch cluster.yaml -- train --resume runs/lenet-1\n"
+    "\n"
+    "`lockstep train --help` lists the settings that most people need, `lockstep train --help-all` all of them.";
 
 struct LaunchArguments {
   std::string file;

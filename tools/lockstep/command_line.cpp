@@ -13,6 +13,7 @@ namespace lockstep::tools {
 Option Option::required() const { return Option(option_->required()); }
 Option Option::type_name(const std::string& name) const { return Option(option_->type_name(name)); }
 Option Option::group(const std::string& name) const { return Option(option_->group(name)); }
+Option Option::only_in_full_help() const { return Option(option_->configurable(false)); }
 Option Option::repeated() const { return Option(option_->expected(1)->take_all()); }
 Option Option::take_last() const { return Option(option_->take_last()); }
 
@@ -58,6 +59,7 @@ Option Command::add_flag(const std::string& name, const std::function<void(bool)
       name, [take](int64_t count) { take(count > 0); }, description));
 }
 
+void Command::add_full_help() const { app_->set_help_all_flag("--help-all", "Show all flags"); }
 void Command::hide() const { app_->group(""); }
 void Command::footer(const std::string& text) const { app_->footer(text); }
 void Command::callback(const std::function<void()>& chosen) const { app_->callback(chosen); }
@@ -79,16 +81,36 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::version(const std::string& text) { app_->set_version_flag("--version", text, "Show the version"); }
 
+void CommandLine::add_help_command() {
+  help_command_ = app_->add_subcommand("help", "Show the help of a command");
+  help_command_->add_option("COMMAND", help_words_, "The command, e.g. train or data get");
+  help_command_->footer("Examples:\n  lockstep help train\n  lockstep help data get");
+}
+
+std::string CommandLine::help_of(const std::vector<std::string>& names) const {
+  const CLI::App* command = app_.get();
+  for (const std::string& name : names) {
+    const auto found = command->get_subcommands([&](const CLI::App* next) { return next->check_name(name); });
+    if (found.empty()) reject_command(*command, name);
+    command = found.front();
+  }
+  // Not App::help(), which would show the command `help` itself: it was parsed.
+  return command->get_formatter()->make_help(command, "", CLI::AppFormatMode::Normal);
+}
+
 std::optional<std::string> CommandLine::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return innermost(*app_).help();
+  } catch (const CLI::CallForAllHelp&) {
+    return innermost(*app_).help("", CLI::AppFormatMode::All);
   } catch (const CLI::Success& version) {
     return std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
     reject(*app_, error, argc > 1 ? argv[argc - 1] : "");
   }
+  if (help_command_ != nullptr && help_command_->parsed()) return help_of(help_words_);
   return std::nullopt;
 }
 

@@ -26,6 +26,8 @@ class Option {
   Option type_name(const std::string& name) const;
   /// The heading in --help.
   Option group(const std::string& name) const;
+  /// Left out of --help; --help-all shows it. The command needs add_full_help().
+  Option only_in_full_help() const;
   /// May be given several times, with one value each.
   Option repeated() const;
   /// Given several times, the last one counts.
@@ -52,7 +54,9 @@ class Command {
   Option add_flag(const std::string& name, bool& value, const std::string& description) const;
   Option add_flag(const std::string& name, const std::function<void(bool)>& take, const std::string& description) const;
 
-  /// Leaves it out of --help.
+  /// Adds --help-all, which also shows the options marked only_in_full_help().
+  void add_full_help() const;
+  /// Leaves the command out of --help.
   void hide() const;
   void footer(const std::string& text) const;
   /// What is done when this command is the one asked for; `help` when it has commands of its own and none was named.
@@ -71,6 +75,8 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   void version(const std::string& text);
+  /// Adds the command `help`: `help train` shows the same as `train --help`. Add it after the other commands.
+  void add_help_command();
   [[nodiscard]] Command root() const { return Command(app_.get()); }
 
   /// Fills in what was added and calls the callbacks of the commands named. Gives the text to show where --help or
@@ -79,7 +85,12 @@ class CommandLine {
   [[nodiscard]] std::string help() const;
 
  private:
+  /// The help of the command with these names, each a command of the one before. Throws UsageError if there is none.
+  [[nodiscard]] std::string help_of(const std::vector<std::string>& names) const;
+
   std::unique_ptr<CLI::App> app_;
+  CLI::App* help_command_ = nullptr;
+  std::vector<std::string> help_words_;  ///< arguments of the command `help`
 };
 
 }  // namespace lockstep::tools

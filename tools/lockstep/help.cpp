@@ -53,15 +53,29 @@ std::string options_section(const std::string& title, const std::vector<const CL
   return text;
 }
 
+/// True for options marked only_in_full_help(). command_line.cpp keeps the mark as "not configurable", which CLI11 also
+/// sets for the help flags.
+bool only_in_full_help(const CLI::App& app, const CLI::Option* option) {
+  return !option->get_configurable() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
+}
+
+/// "12 more flags: lockstep train --help-all", where the command leaves some out of its --help.
+std::string more_flags(const CLI::App& app) {
+  if (app.get_help_all_ptr() == nullptr) return "";
+  const auto left_out = app.get_options([&](const CLI::Option* option) { return only_in_full_help(app, option); });
+  return fmt::format("\n{} more flags: `{} --help-all`\n", left_out.size(), full_name(app));
+}
+
 [[noreturn]] void reject_flag(const CLI::App& app, const std::string& argument) {
   const std::string flag = argument.substr(0, argument.find('='));
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
+  const char* all = app.get_help_all_ptr() == nullptr ? "--help" : "--help-all";
   const std::string nearest = base::nearest(flag, known);
   const std::string hint =
-      nearest.empty() ? fmt::format("; `{} --help` lists all", full_name(app)) : " (did you mean '" + nearest + "'?)";
+      nearest.empty() ? fmt::format("; `{} {}` lists all", full_name(app), all) : " (did you mean '" + nearest + "'?)";
   throw UsageError(fmt::format("unknown flag '{}'{}", flag, hint));
 }
 
@@ -72,25 +86,32 @@ void reject_extras(const CLI::App& app) {
     if (argument.size() > 1 && argument[0] == '-' && argument != "--") reject_flag(app, argument);
   }
   if (extras.empty()) return;
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (!command->get_group().empty()) commands.push_back(command->get_name());
-  }
-  if (!commands.empty()) {
-    throw UsageError(fmt::format("unknown command '{}'{}", extras[0], base::hint(extras[0], commands)));
-  }
+  if (!app.get_subcommands({}).empty()) reject_command(app, extras[0]);
   throw UsageError(fmt::format("unexpected argument '{}'; `{} --help` shows how", extras[0], full_name(app)));
 }
 
 }  // namespace
 
-std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode /*mode*/) const {
+void reject_command(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) commands.push_back(command->get_name());
+  }
+  if (commands.empty()) throw UsageError(fmt::format("`{}` has no command '{}'", full_name(app), name));
+  throw UsageError(fmt::format("unknown command '{}'{}", name, base::hint(name, commands)));
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode mode) const {
+  const bool all = mode == CLI::AppFormatMode::All;
   std::string text = app->get_description() + "\n\n" + usage(*app);
   text += options_section("Arguments", app->get_options([](const CLI::Option* o) { return o->get_positional(); }));
   for (const std::string& group : app->get_groups()) {
-    const auto belongs = [&](const CLI::Option* o) { return o->get_group() == group && o->nonpositional(); };
+    const auto belongs = [&](const CLI::Option* o) {
+      return o->get_group() == group && o->nonpositional() && (all || !only_in_full_help(*app, o));
+    };
     text += options_section(group, app->get_options(belongs));
   }
+  if (!all) text += more_flags(*app);
   const auto commands = app->get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
   if (!commands.empty()) text += "\nCommands:\n";
   for (const CLI::App* command : commands) text += entry(command->get_name(), command->get_description());

@@ -15,6 +15,9 @@ class HelpFormatter final : public CLI::FormatterBase {
 /// The innermost command that was named.
 const CLI::App& innermost(const CLI::App& app);
 
+/// Throws UsageError for a name that is not a command of `app`, with a hint.
+[[noreturn]] void reject_command(const CLI::App& app, const std::string& name);
+
 /// Throws UsageError with a hint for what did not fit. `last` is the last argument that was given.
 [[noreturn]] void reject(const CLI::App& program, const CLI::ParseError& error, const std::string& last);
 

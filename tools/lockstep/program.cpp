@@ -76,6 +76,7 @@ int run(int argc, char** argv, Invocation invocation) {
                          add_keys, add_info, add_docs}) {
     add(line.root(), invocation);
   }
+  line.add_help_command();
   std::vector<const char*> words(argv, argv + argc);
   if (argc > 1 && std::string_view(argv[1]).starts_with(kFailureFile)) words.erase(words.begin() + 1);
   if (const auto text = line.parse(static_cast<int>(words.size()), words.data())) {

@@ -20,22 +20,27 @@ std::string description(const SettingDef& def) {
   return text;
 }
 
+void sort_into_help(const Option& option, const SettingDef& def) {
+  if (def.shown == settings::In::help_all) (void)option.only_in_full_help();
+}
+
 void add_setting(const Command& app, const SettingDef& def, const std::shared_ptr<TrainArguments>& arguments) {
   const std::string name(def.name);
   const auto take = [arguments, name](const std::string& text) { arguments->settings.emplace_back(name, text); };
   const std::string group(def.group);
   if (is_flag(def)) {
     const auto take_flag = [take](bool on) { take(on ? "true" : "false"); };
-    app.add_flag("--" + name, take_flag, description(def)).group(group);
+    sort_into_help(app.add_flag("--" + name, take_flag, description(def)).group(group), def);
   } else {
     const auto take_all = [take](const std::vector<std::string>& texts) {
       for (const std::string& text : texts) take(text);
     };
-    app.add_option("--" + name, take_all, description(def)).type_name(std::string(def.value)).group(group);
+    const Option option = app.add_option("--" + name, take_all, description(def));
+    sort_into_help(option.type_name(std::string(def.value)).group(group), def);
   }
 }
 
-/// --sync and --async say the mode in one word.
+/// --sync and --async are short for --mode; --help shows them in its place.
 void add_modes(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
   for (const std::string mode : {"sync", "async"}) {
     const auto take = [arguments, mode](bool on) {
@@ -48,6 +53,7 @@ void add_modes(const Command& app, const std::shared_ptr<TrainArguments>& argume
 }  // namespace
 
 void add_train_arguments(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
+  app.add_full_help();
   app.add_option("MODEL", arguments->model,
                  "What to train: `lockstep models` lists them; or a model file; none with --resume");
   app.add_option("--config", arguments->config, "Settings from a YAML file, one `key: value` per line; flags win")
