@@ -55,7 +55,9 @@ std::vector<std::string> role_words(const settings::Configuration& configuration
   if (configuration.given("model")) words.push_back(configuration.given_text("model"));
   for (const SettingDef& def : settings::settings_table()) {
     if (is_launcher_only(def.name) || launch::is_launch_setting(def.name) || !configuration.given(def.name)) continue;
-    words.push_back(fmt::format("--{}={}", def.name, configuration.given_text(def.name)));
+    // A config.yaml says `stop_loss: null`; as a flag without a value it would take the next word.
+    const std::string value = configuration.given_text(def.name);
+    if (!value.empty()) words.push_back(fmt::format("--{}={}", def.name, value));
   }
   return words;
 }

@@ -305,7 +305,8 @@ TEST(YamlModelErrors, KeysAndTypes) {
   EXPECT_THAT(layer_error("  - {name: a}\n"), HasSubstr("needs an op"));
   EXPECT_THAT(error_of("image: [28, 28]\nlayers: [relu]\n"), HasSubstr("[channels, height, width]"));
   EXPECT_THAT(error_of("options: {classes: 3}\nlayers: [relu]\n"), HasSubstr("is reserved"));
-  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"), HasSubstr("not one of the allowed"));
+  EXPECT_THAT(error_of("options: {a: {default: x, allowed: [y]}}\nlayers: [relu]\n"),
+              HasSubstr("not one of the allowed"));
 }
 
 TEST(YamlModelErrors, HugeSizesAreRefusedWithTheMemoryTheyNeed) {
