@@ -200,7 +200,7 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
   inspect::ModelSource source = arguments.source;
   source.models.assign(models.begin(), models.end());
   const inspect::TrainedModel model = inspect::load_best_model(source);
-  inspect::require_classes(model);  // before data is loaded
+  inspect::require_classes(model);  // checked before data is loaded
   const ClassNames names(model.header.class_names);
   const bool test = arguments.files.empty();
   const std::vector<Seen> all =

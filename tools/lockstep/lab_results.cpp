@@ -13,7 +13,7 @@
 namespace lockstep::tools {
 namespace {
 
-/// Its label where that is enough, else its key.
+/// Returns the run's label if it is unique, otherwise its key.
 std::string short_name(const lab::Results& results, const lab::RunResult& run) {
   if (run.plan.label.empty()) return run.plan.key;
   bool groups = false;

@@ -7,7 +7,7 @@
 
 namespace lockstep::tools {
 
-/// "adam 0.001, batch 64, 20 epochs".
+/// Returns "adam 0.001, batch 64, 20 epochs".
 std::string training_text(const nn::ModelDef& model);
 
 }  // namespace lockstep::tools
