@@ -70,8 +70,9 @@ class Run:
             return json.load(file)
 
     def rows(self, name="steps.csv"):
+        """Reads the file as it is now: a reader of an open file that grows may miss its first line."""
         with open(self.file(name), encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+            return list(csv.DictReader(file.read().splitlines()))
 
     def last_step(self):
         """Returns true if the text was logged."""
