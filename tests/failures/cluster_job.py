@@ -75,7 +75,7 @@ class Run:
             return list(csv.DictReader(file.read().splitlines()))
 
     def last_step(self):
-        """Returns true if the text was logged."""
+        """Returns the last step in the log; 0 if there is none."""
         try:
             rows = self.rows()
         except OSError:
