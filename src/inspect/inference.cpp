@@ -145,7 +145,7 @@ void require_classes(const TrainedModel& model) {
   std::error_code ignored;
   const bool shows = !traits.picture.empty() && std::filesystem::is_directory(folder, ignored);
   throw UsageError(fmt::format("predict: model '{}' has no classes{}", model.header.model,
-                               shows ? "; see its pictures in" + folder.string() : ""));
+                               shows ? "; see its pictures in " + folder.string() : ""));
 }
 
 std::vector<Prediction> predict(const TrainedModel& model, const data::Examples& images, int threads,

@@ -49,8 +49,8 @@ TEST_F(Stranger, IsRefusedWithAReasonAndDisturbsNobody) {
   using elastic::header;
   using elastic::Kind;
   EXPECT_THAT(answer(header(Kind::hello), "\xff\xff\xff"), HasSubstr("damaged"));
-  EXPECT_THAT(answer(header(Kind::proposal), ""), HasSubstr("no greeting"));
-  EXPECT_THAT(answer({.kind = 1}, ""), HasSubstr("no greeting"));
+  EXPECT_THAT(answer(header(Kind::proposal), ""), HasSubstr("is not a greeting"));
+  EXPECT_THAT(answer({.kind = 1}, ""), HasSubstr("is not a greeting"));
   wire::Hello other = hello("worker:1", 1);
   other.set_protocol(77);
   EXPECT_THAT(answer(header(Kind::hello), other.SerializeAsString()), HasSubstr("protocol 77"));

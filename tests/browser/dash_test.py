@@ -321,7 +321,7 @@ class DashTest(unittest.TestCase):
         self.open("run/short-lived")
         wait_until(lambda: self.points() == 2, "its curve")
         shutil.rmtree(self.path / "runs/short-lived")
-        wait_until(lambda: "not there" in self.page.one("#view").text, "a notice")
+        wait_until(lambda: "does not exist" in self.page.one("#view").text, "a notice")
         self.leave()
 
     # ---- the lab

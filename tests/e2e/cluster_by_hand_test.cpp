@@ -186,7 +186,7 @@ TEST_F(ByHand, ARoleWithOtherSettingsIsRefusedWithAClearLine) {
   const Ended refused = running["worker:1"]->finish();
   EXPECT_EQ(refused.code, 2) << refused.out;
   EXPECT_THAT(refused.err, AllOf(HasSubstr("ps:0 at 127.0.0.1"), HasSubstr("refused worker:1"),
-                                 HasSubstr("model, data or settings differ")));
+                                 HasSubstr("differ in model, data or settings")));
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   start("worker:1");
   start("worker:0");

@@ -41,7 +41,7 @@ class UnderALauncher(ClusterTest):
                 break
             self.setUp()
         self.assertTrue(short, "no stop was short")
-        for word in ("died", "killed", "connection closed", "no heartbeat", "goes on from"):
+        for word in ("died", "killed", "connection closed", "no heartbeat", "continues from"):
             self.assertNotIn(word, self.job.output())
 
     def test_who_is_not_continued_is_killed_and_started_again(self):
@@ -100,20 +100,20 @@ class StartedByHand(ClusterTest):
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
         self.jobs[1].wait_for(f"{self.names[0]}: no heartbeat for")
         self.jobs[1].wait_for("more than half are needed, worker:1 is here")
-        self.assertNotIn("goes on from", self.jobs[1].told())
+        self.assertNotIn("continues from", self.jobs[1].told())
         os.kill(pid, signal.SIGCONT)
-        self.jobs[0].wait_for("goes on from")
+        self.jobs[0].wait_for("continues from")
         self.expect_progress()
         self.finish()
 
     def test_min_workers_lets_it_go_on(self):
         self.begin(2, "--min-workers", "1")
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
-        self.jobs[1].wait_for("of worker:1 goes on from")
+        self.jobs[1].wait_for("of worker:1 continues from")
         before = self.step()
         eventually(lambda: self.step() > before + 500, "it goes on")
         os.kill(pid, signal.SIGCONT)
-        self.jobs[0].wait_for("of worker:0, worker:1 goes on from")
+        self.jobs[0].wait_for("of worker:0, worker:1 continues from")
         self.expect_progress()
         self.finish()
 
@@ -122,7 +122,7 @@ class StartedByHand(ClusterTest):
         self.begin(2, "--min-workers", "1", "--checkpoint-every", "0", "--steps-per-epoch", "1000000000",
                    "--eval-every", "0")
         pid = self.jobs[0].signal("worker:0", signal.SIGSTOP)
-        self.jobs[1].wait_for("of worker:1 goes on from")
+        self.jobs[1].wait_for("of worker:1 continues from")
         self.expect_progress()
         return pid
 

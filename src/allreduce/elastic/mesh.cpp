@@ -26,8 +26,7 @@ int check_hello(const wire::Hello& hello, const cluster::Spec& spec, const std::
     throw DataError(fmt::format("protocol {} of {}; {} speaks {}", hello.protocol(), hello.role(), here, kProtocol));
   }
   if (hello.job() != job) {
-    throw DataError(
-        fmt::format("{} and {} train different things: model, data or settings differ", hello.role(), here));
+    throw DataError(fmt::format("{} and {} differ in model, data or settings", hello.role(), here));
   }
   const cluster::Task task = cluster::parse_task(hello.role());
   if (spec.member_index(task) != hello.member()) {
