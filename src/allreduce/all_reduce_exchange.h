@@ -116,7 +116,7 @@ class AllReduceExchange final : public exchange::Exchange {
   Standing here_;  ///< state of this member; in a group, `data` is as before the group
   data::Plan plan_;
   int64_t rounds_ = 0;                                  ///< rounds of the plan that have been applied
-  train::StopReason agreed_ = train::StopReason::none;  ///< reason for the end that all agreed on
+  train::StopReason agreed_ = train::StopReason::none;  ///< why training ends, as agreed by all members
 
   Formed group_;
   bool leads_ = false;

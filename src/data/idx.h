@@ -1,8 +1,8 @@
 // idx files, the format of MNIST and Fashion-MNIST: plain or gzip, told apart by their content.
 //
 // Every value of a header is checked before use. Memory grows only as data arrives, and gzip data is unpacked straight
-// into its final place. An invalid file is a one-line DataError that names the file, the value seen and what is
-// allowed; an unreadable one is an IoError. Free functions, any thread.
+// into its final place. An invalid file causes a DataError of one line that names the file, the value seen and what
+// is allowed. An unreadable file causes an IoError. Free functions, any thread.
 #pragma once
 
 #include <cstdint>

@@ -120,7 +120,8 @@ data::PixelScaling pixel_scaling(const TrainedModel& model, const std::string& f
 train::Metrics evaluate(const TrainedModel& model, const EvaluateRequest& request) {
   data::Dataset dataset =
       load_data(model, {request.dataset, request.data, request.fetch_progress, request.label_column});
-  // A folder given for another data set may contain that data set under the file names of the run's own.
+  // Pixels are scaled by the run's own data. A folder given for another data set is not searched for it: both data sets
+  // may use the same file names.
   const std::string folder = request.dataset.empty() ? request.data : "";
   const data::PixelScaling pixels = pixel_scaling(model, folder, request.fetch_progress);
   data::Examples& examples = pick_split(dataset, request.split);

@@ -11,7 +11,7 @@ namespace lockstep::interchange {
 namespace {
 
 constexpr int64_t kIrVersion = 8;
-// Two batches without a common factor; see TwoBuilds.
+// Two batch sizes without a common factor; see TwoBuilds.
 constexpr int64_t kFirstBatch = 2;
 constexpr int64_t kSecondBatch = 3;
 

@@ -57,7 +57,8 @@ const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::str
 
 /// Returns the elements of a float32 tensor that read_onnx has checked.
 std::vector<float> float_values(const onnx::TensorProto& tensor);
-/// Reads a small tensor of integers, or one float for all elements; otherwise sets `why_not` to the reason.
+/// Reads a small tensor of integers, or a float tensor of equal elements. Returns false for any other tensor and sets
+/// `why_not` to the reason.
 bool to_known(const onnx::TensorProto& tensor, Known& known, std::string& why_not);
 /// Returns the fault in a tensor's sizes and bytes; empty if there is none.
 std::string tensor_fault(const onnx::TensorProto& tensor);

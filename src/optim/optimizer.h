@@ -65,7 +65,8 @@ struct Block {
   operator Block<const float>() const { return {parameters, {slots[0], slots[1]}}; }
 };
 
-/// Reads `from` and writes `to`. The two may be the same but must not overlap otherwise; both ways give the same bits.
+/// Reads `from` and writes `to`. They may be the same memory but must not overlap in part. The result has the same
+/// bits in place or not.
 /// Throws UsageError if lengths differ. Does not check the settings.
 void apply_update(const OptimizerSettings& settings, const Update& update, const Block<const float>& from,
                   std::span<const float> gradients, const Block<float>& to, int threads = 1);

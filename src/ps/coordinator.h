@@ -207,7 +207,7 @@ class Coordinator {
 
   [[nodiscard]] Member& at(int member) { return members_[static_cast<size_t>(member)]; }
   [[nodiscard]] const Member& at(int member) const { return members_[static_cast<size_t>(member)]; }
-  /// Returns true if a version waits for the member.
+  /// Returns true if the member takes part in the plan and has not finished. Synchronous versions wait for it.
   [[nodiscard]] bool counts(const Member& member) const;
   [[nodiscard]] bool computes(const Member& member) const;
   [[nodiscard]] bool complete(const Member& member) const;

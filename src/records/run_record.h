@@ -26,7 +26,7 @@ struct RoleRecord {
   CsvTable evals;
   CsvTable monitor;
   CsvTable phase_log;
-  /// From the summary, or added up from phases.csv; the percentiles are then those of the means in its lines.
+  /// Phases of the summary, otherwise added up from phases.csv. A percentile is then taken over the means of its lines.
   std::vector<PhaseTotals> phases;
   std::map<std::string, ResourceUse, std::less<>> resources;  ///< from the summary, or from monitor.csv
   double samples = 0;                                         ///< number of samples behind `resources`

@@ -87,7 +87,7 @@ class Session::Impl final : exchange::RunEvents {
   std::optional<checkpoint::CheckpointStore> store_;
   std::optional<train::Setup> setup_;
   std::optional<run::RunLog> log_;
-  /// the whole run's folder, if leadership moves and the session's own folder is a role's
+  /// the run's folder, if another member may lead later; the session itself then writes to its role's subfolder
   std::optional<run::RunDirectory> run_;
   std::optional<run::LeadersLog> leaders_log_;
   std::optional<data::Dataset> replicas_data_;

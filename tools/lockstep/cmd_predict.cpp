@@ -144,7 +144,7 @@ void print_predictions(const terminal::Terminal& terminal, const std::vector<See
   terminal::write_out(table.text(terminal));
 }
 
-/// Draws a test image with one line for the prediction and one for the truth.
+/// Draws a test image with two lines below: the prediction, and the true class.
 std::vector<std::string> captioned(const terminal::Terminal& terminal, const Seen& seen, size_t i,
                                    const ClassNames& names) {
   std::vector<std::string> lines = terminal::picture(seen.images, static_cast<int64_t>(i), terminal.unicode);

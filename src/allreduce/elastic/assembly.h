@@ -161,7 +161,7 @@ class Assembly {
   [[nodiscard]] Peer& at(int member) { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const Peer& at(int member) const { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const std::string& short_name(int member) const { return rules_.names[static_cast<size_t>(member)]; }
-  /// Name and address.
+  /// Returns the name and address: "worker:1 at 127.0.0.1:4001".
   [[nodiscard]] std::string name(int member) const;
   [[nodiscard]] std::string names_of(const std::vector<int>& members) const;
   [[nodiscard]] bool alive(const Seat& seat) const;

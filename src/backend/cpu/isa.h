@@ -16,7 +16,7 @@ Isa active_isa();
 /// Returns true if AVX-512 is in use and the CPU multiplies bfloat16 (AVX512_BF16).
 bool has_avx512_bf16();
 
-/// Limits the instruction set to `isa` or less from now on.
+/// Limits the kernels to `isa` and older instruction sets from now on.
 void limit_isa(Isa isa);
 
 /// Parses "sse4", "avx2" or "avx512"; throws UsageError for any other text.

@@ -31,9 +31,8 @@ constexpr float kAtB = 1.0F / (2.0F * kB2 * (kB2 - kA2));
 HWY_INLINE V times_plus(float a, V x, V y) { return hn::MulAdd(hn::Set(Full(), a), x, y); }
 HWY_INLINE V times(float a, V x) { return hn::Mul(hn::Set(Full(), a), x); }
 
-// One axis of each transform, over vectors `step` apart; x may be y. The transforms of six pixels, of three weights,
-// back to four results, and the transposes of the last two for gradients.
-// results, and the transposes of the last two for gradients.
+// Each function transforms one axis, over vectors `step` apart; x may be y. There are transforms of six pixels, of
+// three weights, and of six points back to four results. Gradients use the transposes of the last two.
 
 HWY_INLINE void transform_pixels(const V* x, V* y, int step) {
   const V even_a = times_plus(-kB2, x[2 * step], x[4 * step]);
