@@ -37,7 +37,7 @@ constexpr size_t kPhases = 11;
 std::string_view text(Phase phase);
 /// Returns the phase's name in files: "data", "others".
 std::string_view name(Phase phase);
-/// Seconds by phase. Those of a step add up to the time since the end of the step before.
+/// Seconds by phase. The seconds of one step add up to the time since the end of the step before.
 using PhaseSeconds = std::array<double, kPhases>;
 
 /// One phase over a whole run.
@@ -45,7 +45,7 @@ struct PhaseRecord {
   Phase phase = Phase::rest;
   uint64_t count = 0;  ///< number of times
   double seconds = 0;  ///< total
-  double share = 0;    ///< of the time of all phases, 0 to 1
+  double share = 0;    ///< share of the time of all phases, 0 to 1
   double mean = 0;     ///< seconds each time, as are the quantiles below
   double p50 = 0;
   double p95 = 0;

@@ -1,4 +1,4 @@
-// Events of a training run, its outcome, and the hooks that are told of them: plain values that every room from
+// Events of a training run, its outcome, and the hooks that receive them: plain values that every room from
 // checkpoints up to the command line shares. `lockstep/train.h` includes them. Hooks are called on the training thread,
 // in the order given, and are borrowed: they must outlive the run. An exception of a hook ends the run.
 #pragma once
@@ -154,7 +154,7 @@ class Hooks {
   /// Called after the checkpoint is durable. `before_checkpoint` is called first, so that logs reach at least as far.
   virtual void before_checkpoint() {}
   virtual void on_checkpoint(const CheckpointEvent& /*event*/) {}
-  /// Called at the end of every run, after errors too.
+  /// Called when a run ends, also after an error.
   virtual void on_end(const Outcome& /*outcome*/) {}
 };
 
