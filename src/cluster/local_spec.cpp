@@ -114,8 +114,8 @@ ClusterFile local_cluster(const LocalCluster& wanted) {
   }
   const auto members = static_cast<int>(cluster.spec.members().size());
   if (!wanted.layout.empty() && wanted.workers != 0 && wanted.workers != members) {
-    throw UsageError(fmt::format("workers: {} and the layout '{}' with {} do not fit; leave one out", wanted.workers,
-                                 wanted.layout, members));
+    throw UsageError(fmt::format("workers: {} does not fit the layout '{}', which has {}; give only one of them",
+                                 wanted.workers, wanted.layout, members));
   }
   return cluster;
 }

@@ -68,7 +68,7 @@ void hold_out(Dataset& dataset, int64_t count) {
   }
   if (!dataset.validation.empty()) {
     if (count == 0) return;
-    throw UsageError(fmt::format("holdout {}: {} has a validation split of {} examples already; leave it 0", count,
+    throw UsageError(fmt::format("holdout {}: {} has a validation split of {} examples already; leave it at 0", count,
                                  dataset.name, dataset.validation.count()));
   }
   dataset.validation = split_off(dataset.train, all - count);
@@ -76,7 +76,7 @@ void hold_out(Dataset& dataset, int64_t count) {
 
 void keep_first(Examples& examples, int64_t count, const std::string& what) {
   if (count < 0 || count > examples.count()) {
-    throw UsageError(fmt::format("cannot keep {} {}: there are {} (0 keeps all)", count, what, examples.count()));
+    throw UsageError(fmt::format("cannot keep {} {}: there are only {} (0 keeps all)", count, what, examples.count()));
   }
   if (count == 0) return;
   split_off(examples, count);

@@ -178,7 +178,8 @@ void finish(Dataset& dataset, const std::string& path) {
 
 Dataset from_npz(const Npz& npz, const std::string& path, const OwnDataOptions& options) {
   if (!options.label_column.empty()) {
-    throw UsageError(fmt::format("label-column '{}': {} has no columns; it is for CSV", options.label_column, path));
+    throw UsageError(fmt::format("label-column '{}': {} has no columns; label-column applies only to CSV",
+                                 options.label_column, path));
   }
   Dataset dataset;
   dataset.origin = path;

@@ -223,7 +223,7 @@ Remainder unapplied(const Plan& plan, std::span<const int64_t> done) {
 }
 
 void check_batch(int64_t examples, int64_t batch, int workers) {
-  if (examples < 1) throw UsageError("the data set is empty: there is nothing to make batches of");
+  if (examples < 1) throw UsageError("the data set is empty: no batch can be made");
   if (batch < 1) throw UsageError(fmt::format("batch {}; at least 1 is allowed", batch));
   if (batch <= examples && batch * workers <= examples) return;
   const std::string times = workers == 1 ? "" : fmt::format(" times {} workers = {}", workers, batch * workers);

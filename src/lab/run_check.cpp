@@ -44,8 +44,8 @@ cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
   if (const auto problem = cluster::find_problem(spec)) throw UsageError(problem->text);
   const auto members = static_cast<int64_t>(spec.members().size());
   if (!settings.layout.empty() && settings.workers != 0 && settings.workers != members) {
-    throw UsageError(fmt::format("workers: {} does not fit the layout '{}' with {}; leave one out", settings.workers,
-                                 settings.layout, members));
+    throw UsageError(fmt::format("workers: {} does not fit the layout '{}', which has {}; give only one of them",
+                                 settings.workers, settings.layout, members));
   }
   return spec;
 }

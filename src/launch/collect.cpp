@@ -121,7 +121,7 @@ void check_arrived(const FileSums& arrived, const FileSums& stated) {
     if (!stated.contains(path)) count(path);
   }
   if (missing == 0) return;
-  throw DataError(fmt::format("{} of {} files are missing or not the same, '{}' first", missing,
+  throw DataError(fmt::format("{} of {} files are missing or differ, first '{}'", missing,
                               std::max(stated.size(), arrived.size()), process::printable(first)));
 }
 
@@ -169,8 +169,8 @@ void check_own(const SshJob& job, const cluster::Node& node, const FileSums& fil
   if (foreign == 0) return;
   std::vector<std::string> roles;
   for (const cluster::Task& task : node.tasks) roles.push_back(task.str());
-  throw DataError(fmt::format("{} of {} files are not taken: {} does not write them, '{}' first", foreign, files.size(),
-                              fmt::join(roles, ", "), process::printable(first)));
+  throw DataError(fmt::format("{} of {} files are not collected, because {} does not write them; the first is '{}'",
+                              foreign, files.size(), fmt::join(roles, ", "), process::printable(first)));
 }
 
 /// Collects the files that the host's roles write. Throws if there are others.

@@ -21,7 +21,7 @@ void check(const Bitmap& bitmap) {
   const size_t wanted =
       static_cast<size_t>(bitmap.width) * static_cast<size_t>(bitmap.height) * static_cast<size_t>(bitmap.channels);
   if (bitmap.pixels.size() != wanted) {
-    throw UsageError(fmt::format("a PNG of {} bytes of pixels; {} are expected", bitmap.pixels.size(), wanted));
+    throw UsageError(fmt::format("the pixels of a PNG have {} bytes; {} are expected", bitmap.pixels.size(), wanted));
   }
 }
 

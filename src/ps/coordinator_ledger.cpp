@@ -66,8 +66,9 @@ void Coordinator::load_member(Member& member, const wire::MemberState& saved) {
   member.place = saved.place();
   member.done = saved.done();
   if (member.place >= plan_.shard.count && options_.sharded)
-    throw DataError(fmt::format("ledger: place {}", member.place));
-  if (member.done < 0 || member.done > kMostRounds) throw DataError(fmt::format("ledger: {} rounds done", member.done));
+    throw DataError(fmt::format("ledger: place {} is out of range", member.place));
+  if (member.done < 0 || member.done > kMostRounds)
+    throw DataError(fmt::format("ledger: {} rounds done are out of range", member.done));
   for (const wire::PassPart& part : saved.reserved()) member.reserved.parts.push_back(from_wire(part));
   member.record = record_of(saved);
   member.rounds = std::max<int64_t>(saved.rounds(), 0);

@@ -253,7 +253,8 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
   const bool trains = session->hello.member() >= 0;
   const bool evaluates = session->hello.role().starts_with("evaluator:");
   const auto only = [&](bool allowed) {
-    if (!allowed) throw DataError(fmt::format("a frame of kind {} from {}", frame.header.kind, session->hello.role()));
+    if (!allowed)
+      throw DataError(fmt::format("frame of kind {} is not allowed from {}", frame.header.kind, session->hello.role()));
   };
   switch (kind_of(frame)) {
     case Kind::push:

@@ -42,7 +42,7 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   const bool unlisted = spec.partial && !spec.contains(task);  // only its hello says which member it is
   const bool fits = hello.member() == -1 || (trains && hello.member() >= 0 && hello.member() < members &&
                                              (unlisted || spec.member_index(task) == hello.member()));
-  if (!fits) throw DataError(fmt::format("{} is member {} of {}", hello.role(), hello.member(), members));
+  if (!fits) throw DataError(fmt::format("{} cannot be member {} of {}", hello.role(), hello.member(), members));
   const bool server_of_this =
       task.role != cluster::Role::ps || (coordinates() && task.index > 0 && spec.contains(task));
   if (!server_of_this) throw DataError(hello.role() + " is not a server that follows ps:0");

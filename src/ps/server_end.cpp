@@ -10,7 +10,7 @@ namespace lockstep::ps {
 void Server::on_leave(const SessionPtr& session, const transport::Frame& frame) {
   const auto leave = parse<wire::Leave>(frame);
   if (leave.stop() > static_cast<uint32_t>(train::StopReason::error) || leave.rounds() < 0) {
-    throw DataError(fmt::format("leaving for reason {} after {} rounds", leave.stop(), leave.rounds()));
+    throw DataError(fmt::format("invalid end of a member: reason {} after {} rounds", leave.stop(), leave.rounds()));
   }
   {
     const base::MutexLock lock(mutex_);

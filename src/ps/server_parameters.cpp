@@ -128,7 +128,8 @@ void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
   const size_t count = count_of(ranges_of(coming_->ranges()));
   const transport::Header& h = frame.header;
   if (h.offset != values.size() || h.count > count - values.size()) {
-    throw DataError(fmt::format("first parameters {}+{} of {} after {}", h.offset, h.count, count, values.size()));
+    throw DataError(fmt::format("first parameters {}+{} of {} are out of order: {} have arrived", h.offset, h.count,
+                                count, values.size()));
   }
   check_elements(frame);
   values.resize(values.size() + h.count);
@@ -139,7 +140,7 @@ void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
   check(job);
   if (job.job() != session->hello.job() || job.members() != static_cast<int>(options_.spec.members().size()) ||
       job.servers() != static_cast<int>(options_.spec.ps.size())) {
-    throw DataError(fmt::format("a job of {} members and {} servers; this cluster has {} and {}", job.members(),
+    throw DataError(fmt::format("the job has {} members and {} servers; this cluster has {} and {}", job.members(),
                                 job.servers(), options_.spec.members().size(), options_.spec.ps.size()));
   }
   const base::MutexLock lock(mutex_);

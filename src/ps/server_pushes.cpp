@@ -53,8 +53,8 @@ void Server::on_push_complete(const SessionPtr& session, const transport::Frame&
   const Push push = to_push(session->hello, frame.header, end);
   const bool whole = session->staged == session->staging.size() || push.report.examples == 0;
   if (!whole || push.rounds < 1 || push.rounds > INT64_C(1) << 20 || !std::isfinite(end.gradient_scale())) {
-    throw DataError(fmt::format("push {} of {}: {} of {} gradients for {} rounds", push.sequence, session->hello.role(),
-                                session->staged, session->staging.size(), push.rounds));
+    throw DataError(fmt::format("push {} of {} is invalid: {} of {} gradients for {} rounds", push.sequence,
+                                session->hello.role(), session->staged, session->staging.size(), push.rounds));
   }
   if (end.traced() && session->trace == nullptr) session->trace = trace_.borrow(session->hello.role());
   const bool traced = end.traced() && session->trace != nullptr;

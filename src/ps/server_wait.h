@@ -12,7 +12,7 @@ void Server::wait_until(const SessionPtr& session, Done done) {
     // Checked first: nobody may act for a connection that is gone.
     const auto found = sessions_.find(session->hello.member());
     const bool here = session == evaluator_ || (found != sessions_.end() && found->second == session);
-    if (!here || session->given_up) throw Error("this connection was given up");
+    if (!here || session->given_up) throw Error("this connection was dropped");
     if (done()) return;
     if (ended_) throw Error("the server ends");
     changed_.wait(mutex_);

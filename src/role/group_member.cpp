@@ -32,8 +32,8 @@ void check_ps_settings(const settings::Settings& settings, const cluster::Spec& 
     throw UsageError("clip-norm: the norm of a synchronous update is not known with several ps; use one ps, or async");
   }
   if (!sync && settings.aggregate > 0)
-    throw UsageError("aggregate: only for sync; async applies each gradient by itself");
-  if (sync && settings.apply == settings::Apply::lock_free) throw UsageError("apply: lock-free is for async");
+    throw UsageError("aggregate: applies only to sync; async applies each gradient alone");
+  if (sync && settings.apply == settings::Apply::lock_free) throw UsageError("apply: lock-free applies only to async");
   if (sync && settings.aggregate > 0 && settings.aggregate < workers && settings.accumulate > 1) {
     throw UsageError("accumulate: not together with backup workers (aggregate below the number of workers)");
   }

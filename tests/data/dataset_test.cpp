@@ -61,7 +61,7 @@ TEST(KeepFirst, KeepsThatMany) {
   EXPECT_THAT(examples.labels, ElementsAre(0, 1));
   EXPECT_THAT(examples.bytes, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(message_of<UsageError>([&] { keep_first(examples, 3, "test examples"); }),
-            "cannot keep 3 test examples: there are 2 (0 keeps all)");
+            "cannot keep 3 test examples: there are only 2 (0 keeps all)");
 }
 
 TEST(HoldOut, LeavesAValidationSplitThatIsThere) {
@@ -70,7 +70,7 @@ TEST(HoldOut, LeavesAValidationSplitThatIsThere) {
   hold_out(dataset, 0);
   EXPECT_EQ(dataset.validation.count(), 2);
   EXPECT_EQ(message_of<UsageError>([&] { hold_out(dataset, 1); }),
-            "holdout 1: five has a validation split of 2 examples already; leave it 0");
+            "holdout 1: five has a validation split of 2 examples already; leave it at 0");
 }
 
 TEST(Rescale, AFractionKeepsTheFirstPart) {

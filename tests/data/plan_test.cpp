@@ -282,7 +282,7 @@ TEST(Plan, RefusesWhatMakesNoSense) {
   const auto of_data = [&](Remainder data) { return error(Plan{.data = std::move(data), .examples = 50}); };
   EXPECT_EQ(error({.batch = 128, .examples = 100}), "batch 128 is larger than the data set of 100 examples");
   EXPECT_EQ(error({.batch = 0, .examples = 100}), "batch 0; at least 1 is allowed");
-  EXPECT_EQ(error({.examples = 0}), "the data set is empty: there is nothing to make batches of");
+  EXPECT_EQ(error({.examples = 0}), "the data set is empty: no batch can be made");
   EXPECT_EQ(error({.shard = {2, 2}, .examples = 100}), "shard 2 of 2: the index must be 0 to 1");
   EXPECT_THAT(error({.examples = int64_t{1} << 40}), HasSubstr("examples; at most"));
   EXPECT_THAT(error({.examples = 100, .rounds_done = -1}), HasSubstr("-1 rounds done"));

@@ -148,7 +148,7 @@ TEST_F(ClusterRules, ThreeAsyncWorkersReachTheAccuracyOfOneProcess) {
 TEST_F(ClusterRules, WhatCannotBeIsRefusedWithOneLine) {
   const Words base{"train", "lr", "--dataset", "synthetic", "--workers", "2", "--ps", "2"};
   EXPECT_THAT(fail(base + Words{"--async", "--aggregate", "1"}, 2), HasSubstr("aggregate"));
-  EXPECT_THAT(fail(base + Words{"--sync", "--apply", "lock-free"}, 2), HasSubstr("lock-free is for async"));
+  EXPECT_THAT(fail(base + Words{"--sync", "--apply", "lock-free"}, 2), HasSubstr("lock-free applies only to async"));
   EXPECT_THAT(fail(base + Words{"--sync", "--clip-norm", "1"}, 2), HasSubstr("clip-norm"));
   EXPECT_THAT(fail(base + Words{"--global-batch", "101"}, 2), HasSubstr("cannot be shared evenly among 2"));
 }

@@ -177,7 +177,7 @@ TEST_F(Launch, NothingIsRemovedThatHasNotArrived) {
 TEST_F(Launch, AnArchiveWithoutSomeFilesHasNotArrived) {
   play("exit 0\n");
   expect_kept(removing({{"b", "exec tar -C " + (folder / "b") + "/runs/lr-1-* -cf - ./worker-1"}}), {"b"},
-              "b: 1 of 2 files are missing or not the same, 'worker-0/arguments' first");
+              "b: 1 of 2 files are missing or differ, first 'worker-0/arguments'");
 }
 
 TEST_F(Launch, AFileThatChangesAfterItsArchiveStays) {
@@ -185,7 +185,7 @@ TEST_F(Launch, AFileThatChangesAfterItsArchiveStays) {
   const std::string there = (folder / "b") + "/runs/lr-1-*";
   expect_kept(removing({{"b", "tar -C " + there + " -cf - .; for file in " + there +
                                   "/worker-1/arguments; do echo more >> $file;" + " done; exit 0"}}),
-              {"b"}, "b: 1 of 2 files are missing or not the same, 'worker-1/arguments' first");
+              {"b"}, "b: 1 of 2 files are missing or differ, first 'worker-1/arguments'");
 }
 
 TEST_F(Launch, AHostCannotWriteOutsideItsFolder) {
@@ -229,8 +229,9 @@ if [ $role = ps-0 ]; then
 fi
 exit 0
 )sh");
-  expect_kept(removing({}), {"a"},
-              "a: 5 of 6 files are not taken: ps:0 does not write them, 'checkpoints/step-9.ckpt'");
+  expect_kept(
+      removing({}), {"a"},
+      "a: 5 of 6 files are not collected, because ps:0 does not write them; the first is 'checkpoints/step-9.ckpt'");
   EXPECT_TRUE(fs::exists(folder / "runs/lr-1/ps-0/arguments"));
   EXPECT_TRUE(fs::exists(folder / "runs/lr-1/worker-1/arguments"));
   for (const char* path : {"checkpoints/step-9.ckpt", "worker-1/steps.csv", "worker-7"}) {

@@ -381,8 +381,8 @@ TEST(HostilePeers, WhoIsNotOfThisJobIsToldWhy) {
   hello = hello_of("worker:0", 0);
   hello.set_protocol(99);
   EXPECT_THAT(greet(*connect(host), hello), HasSubstr("protocol 99"));
-  EXPECT_THAT(greet(*connect(host), hello_of("worker:1", 1)), HasSubstr("worker:1 is member 1 of 1"));
-  EXPECT_THAT(greet(*connect(host), hello_of("evaluator:0", 0)), HasSubstr("evaluator:0 is member 0"));
+  EXPECT_THAT(greet(*connect(host), hello_of("worker:1", 1)), HasSubstr("worker:1 cannot be member 1 of 1"));
+  EXPECT_THAT(greet(*connect(host), hello_of("evaluator:0", 0)), HasSubstr("evaluator:0 cannot be member 0"));
   EXPECT_THAT(greet(*connect(host), hello_of("worker:0", -7)), HasSubstr("member -7"));
   EXPECT_THAT(greet(*connect(host), hello_of("ps:1", -1), true), HasSubstr("is not a server that follows ps:0"));
   EXPECT_THAT(greet(*connect(host), hello_of("ps:0", -1), true), HasSubstr("is not a server that follows ps:0"));

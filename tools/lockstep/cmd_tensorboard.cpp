@@ -98,7 +98,7 @@ std::string events_of(const std::string& folder) {
 int run_tensorboard(const TensorboardArguments& arguments) {
   constexpr int64_t kLastPort = 65535;
   if (arguments.port > kLastPort) {
-    throw UsageError(fmt::format("--port {}: 0 to {} are allowed (0: any that is free)", arguments.port, kLastPort));
+    throw UsageError(fmt::format("--port {}: 0 to {} are allowed (0: any free port)", arguments.port, kLastPort));
   }
   const std::string folder = events_of(folder_of(arguments));
   if (!observe::has_event_files(folder)) {

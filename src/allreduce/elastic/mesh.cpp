@@ -164,7 +164,7 @@ std::string Mesh::connect_once(int peer) try {
     there = wire::parse<wire::Hello>(answer.value());
   }
   if (check_hello(there, options_.spec, options_.job, options_.task.str()) != peer) {
-    throw DataError(fmt::format("{} is at this address", there.role()));
+    throw DataError(fmt::format("another role has this address: {}", there.role()));
   }
   run_link(peer, there.incarnation(), stream);
   return {};
@@ -232,7 +232,8 @@ std::string Mesh::read_messages(int peer, uint64_t incarnation, transport::Strea
     const Message message =
         decode(kind_of(frame.value()), wire::message_of(frame.value()), static_cast<int>(members_.size()));
     const MemberStatus* status = std::get_if<MemberStatus>(&message);
-    if (status != nullptr && status->incarnation != incarnation) throw DataError("status of another process");
+    if (status != nullptr && status->incarnation != incarnation)
+      throw DataError("the status comes from another process of this member");
     if (!arrived && status == nullptr) throw DataError("its first message is not a status");
     if (arrived) {
       owner_.on_message(peer, message);

@@ -27,7 +27,7 @@ std::vector<Seat> take_seats(const Seats& seats, int members) {
   int last = -1;
   for (const wire::Seat& seat : seats) {
     if (seat.member() <= last || seat.member() >= members) {
-      throw DataError(fmt::format("group with member {} after {}, of {} members", seat.member(), last, members));
+      throw DataError(fmt::format("invalid group: member {} after {}, of {} members", seat.member(), last, members));
     }
     last = seat.member();
     made.push_back({seat.member(), seat.incarnation()});

@@ -165,7 +165,8 @@ void Links::FreeStage::operator()(std::byte* bytes) const {
 
 Links::Links(const std::string& host, int rank, int size, const GroupOptions& options)
     : rank_(rank), size_(size), options_(options), token_(make_token()), peers_(static_cast<size_t>(size)) {
-  if (size < 1 || rank < 0 || rank >= size) throw UsageError(fmt::format("rank {} of a group of {}", rank, size));
+  if (size < 1 || rank < 0 || rank >= size)
+    throw UsageError(fmt::format("rank {} cannot be in a group of {}", rank, size));
   try {
     device_ = tcp::CreateDevice(tcp::attr(listenable(host).c_str()));
     context_ = device_->createContext(rank, size);

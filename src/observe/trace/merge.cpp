@@ -72,13 +72,13 @@ Part open_part(const std::string& path) {
   const json head = base::parse_json_or_discard(line + "]}");
   const auto other = head.is_object() ? head.find("otherData") : head.end();
   if (!head.is_object() || other == head.end() || !other->is_object() || text(*other, "role").empty()) {
-    throw DataError("its first line does not say whose trace it is");
+    throw DataError("its first line does not name a role");
   }
   part.role = text(*other, "role");
   part.host = text(*other, "host");
   part.began = moment(*other, "began_ns");
   part.ended = moment(*other, "ended_ns");
-  if (part.began == 0 || part.ended < part.began) throw DataError("it does not say when it began and ended");
+  if (part.began == 0 || part.ended < part.began) throw DataError("its times of begin and end are missing or invalid");
   const auto clocks = other->find("clocks");
   if (clocks != other->end() && clocks->is_object()) {
     for (const auto& [name, offset] : clocks->items()) part.clocks[name] = number(*clocks, name.c_str()) * 1000;
