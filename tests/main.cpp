@@ -49,7 +49,7 @@ int main(int count, char** arguments) {
       std::fprintf(stderr, "no cases in %s\n", arguments[i]);
       return 2;
     }
-    // A filter of one's own, or that of the child of a death test, goes first.
+    // A filter given by the user or by a death test's parent process has precedence.
     if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, filter);
   }
   return RUN_ALL_TESTS();

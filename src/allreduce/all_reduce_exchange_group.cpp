@@ -174,7 +174,7 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::F
 }
 
 void AllReduceExchange::end() {
-  if (!group_.collective) return;  // it ended alone: members that train on must not hear that training is over
+  if (!group_.collective) return;  // it ended alone: other members may still train and must not stop
   membership_->end();
   end_announced_ = true;
 }

@@ -37,10 +37,10 @@ struct Formed {
   uint64_t number = 0;       ///< increases with each group
   std::vector<int> members;  ///< member numbers by rank, ascending
   std::shared_ptr<collective::Collective> collective;
-  int source = 0;         ///< rank of the member with the state that all go on from
+  int source = 0;         ///< rank of the member whose state all continue from
   bool transfer = true;   ///< some members do not have that state
   bool holds = false;     ///< this member already has that state; the transfer rewrites identical bytes
-  Standing standing;      ///< the source's
+  Standing standing;      ///< state of the source
   std::string announced;  ///< a line for the log about members that left or joined; may be empty
 };
 
@@ -60,14 +60,14 @@ class Membership {
   /// True if a new member waits to join. Cheap; rank 0 asks before each step and tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 
-  /// Ends training after all members agreed to stop, for that reason. Rank 0 returns at once and closes the run for
+  /// Ends training after all members agreed to stop for the reason `why`. Rank 0 returns at once and closes the run for
   /// all. The others wait until it has called `end`, or until they lead themselves.
   virtual base::Result<Parting> close(train::StopReason why) = 0;
   /// Lets all members leave; called by the leader when everything is written.
   virtual void end() = 0;
   /// True if training was over before this member joined: form() fails, and there is nothing to do.
   [[nodiscard]] virtual bool over() const { return false; }
-  /// True if a user interrupted another member, and so all: form() fails.
+  /// True if a user interrupted another member, which stops all members: form() fails.
   [[nodiscard]] virtual bool interrupted() const { return false; }
   /// After form() failed: true if this is the first remaining member of the latest group, and none went on without it.
   [[nodiscard]] virtual bool first_survivor() const = 0;

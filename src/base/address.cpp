@@ -69,7 +69,7 @@ bool is_host(std::string_view host) {
   if (host.find(':') != std::string_view::npos) return is_ipv6(host);
   const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
   if (!std::all_of(host.begin(), host.end(), allowed) || host.front() == '-' || host.front() == '.') return false;
-  // A name does not end in a number; such a text is meant as an IPv4 address.
+  // A text that ends in a number is an IPv4 address, not a name.
   const std::string_view last = host.substr(host.rfind('.') + 1);
   const bool number = host.find('.') != std::string_view::npos && digits_value(last) >= 0;
   return !number || is_ipv4(host);

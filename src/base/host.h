@@ -22,7 +22,7 @@ std::optional<OwnNode> own_node();
 std::string host_name();
 
 /// Returns a number that all processes of a machine share until it restarts, whatever their host names, and that two
-/// machines hardly ever share. Below 2^24, so that a float holds it exactly; 0 if the system does not say.
+/// machines rarely share. Below 2^24, so that a float holds it exactly; 0 if the system does not say.
 uint32_t machine_number();
 
 }  // namespace lockstep::base

@@ -21,7 +21,7 @@
 
 namespace lockstep::base {
 
-/// Distance from the ends of a span at which an arrow surely lies inside it, for readers of the trace.
+/// Distance that an arrow keeps from the ends of a span, so that every trace viewer finds it inside.
 constexpr std::chrono::nanoseconds kInsideSpan{100};
 
 /// The name of a kind of span, for people.

@@ -10,8 +10,8 @@
 namespace lockstep::launch {
 namespace {
 
-// Without mpirun's own error texts, which follow those of the failed rank; without other machines, network interfaces
-// or ssh. There may be more ranks than cores, and the system schedules them.
+// mpirun prints no error texts of its own, because the failed rank has printed one. It uses no other machines, network
+// interfaces or ssh. There may be more ranks than cores; the system schedules them.
 // clang-format off
 const std::vector<std::string> kMpirun{
     "mpirun", "-q", "--oversubscribe", "--bind-to", "none",

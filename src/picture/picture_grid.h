@@ -49,7 +49,7 @@ class PictureGrid {
   void draw_caption(const Caption& caption, int left, int top, Bitmap& bitmap) const;
   /// Returns the height of an image with its caption, before enlarging.
   [[nodiscard]] int cell_height() const;
-  /// Returns the pixels a side of a point of all captions: the most that the longest line allows.
+  /// Returns the width in pixels of a point of the captions' font: the largest at which the longest line fits.
   [[nodiscard]] int text_scale() const;
   /// Returns the extra gaps to the left of a column, besides one per image.
   [[nodiscard]] int64_t gaps_before(int64_t column) const;

@@ -87,7 +87,7 @@ struct WorkerHistory {
   uint64_t examples = 0;
   uint64_t updates = 0;
   uint64_t dropped = 0;
-  uint64_t joins = 0;               ///< joins of all its processes so far
+  uint64_t joins = 0;               ///< number of times that a process of this member joined
   double finished_seconds = 0;      ///< when it finished; 0: not yet
   std::vector<uint64_t> staleness;  ///< histogram; the last bin holds all larger values
   uint64_t staleness_sum = 0;

@@ -21,7 +21,7 @@ namespace {
 
 using chart::escape_html;
 
-/// The page fetches nothing; pictures are those it makes of its own charts.
+/// Lets the page fetch nothing, and show only pictures that it makes from its own charts.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
 

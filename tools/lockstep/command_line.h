@@ -22,9 +22,9 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option required() const;
-  /// What stands for the value in --help.
+  /// Sets the placeholder of the value in --help.
   Option type_name(const std::string& name) const;
-  /// The heading in --help.
+  /// Sets the heading in --help.
   Option group(const std::string& name) const;
   /// Left out of --help; --help-all shows it. The command needs add_full_help().
   Option only_in_full_help() const;
@@ -59,7 +59,8 @@ class Command {
   /// Leaves the command out of --help.
   void hide() const;
   void footer(const std::string& text) const;
-  /// What is done when this command is the one asked for; `help` when it has commands of its own and none was named.
+  /// Sets the function that runs when the user names this command; below, when a command with subcommands is named
+  /// without one: it receives the help text.
   void callback(const std::function<void()>& chosen) const;
   void callback_without_command(const std::function<void(const std::string& help)>& chosen) const;
 

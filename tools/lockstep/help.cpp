@@ -79,7 +79,7 @@ std::string more_flags(const CLI::App& app) {
   throw UsageError(fmt::format("unknown flag '{}'{}", flag, hint));
 }
 
-/// Says what is wrong with the first argument that nobody took.
+/// Throws an error about the first argument that no option or command accepted.
 void reject_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining();
   for (const std::string& argument : extras) {

@@ -1,4 +1,4 @@
-// The look of --help, and what is said about arguments that do not fit. Only command_line.cpp needs it.
+// The layout of --help, and errors about unknown arguments. Only command_line.cpp needs it.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -27,11 +27,11 @@ namespace {
 constexpr size_t kStack = 8UL << 20;  ///< bytes of address space for a thread
 constexpr size_t kLongestWords = 1024;
 
-/// One line for people and one for the parent process. Made in advance: there may be no memory left for them at the
-/// end.
+/// Two last messages: a line for people and one for the parent process. They are made in advance, because a failing
+/// process may have no memory left for them.
 struct Words {
   std::array<char, kLongestWords> line{};
-  std::array<char, kLongestWords> json{};  ///< empty: nobody wants it
+  std::array<char, kLongestWords> json{};  ///< empty: no parent process reads it
 };
 
 // A signal handler can reach nothing but globals.

@@ -9,11 +9,12 @@
 // whose state to go on from, and whether it must be sent. After a loss, a refusal or a deadline all members are forming
 // again, and the next proposal has a higher number.
 //
-// How many members are enough. At the start: all expected ones; after `start_wait`, the same number as later. Later,
-// with `min_workers`: that number. Without: more than half of the group before, not counting members confirmed dead
-// (their connection closed and a new one was refused, or a new process took their place), or exactly half including the
-// lowest of them. So only one part of a broken network goes on. If min_workers lets both parts go on and they meet
-// again, the smaller one (of equal ones, that without the lowest number) dissolves and joins the other.
+// A group needs enough members. At the start these are all expected members; after `start_wait` the later rule applies.
+// The later rule: with `min_workers`, that number is enough. Without it, more than half of the group before is enough,
+// or exactly half including its lowest member. Members confirmed dead do not count (their connection closed and a new
+// one was refused, or a new process took their place). So only one part of a broken network continues. If min_workers
+// lets both parts continue and they meet again, the smaller part dissolves and joins the other. Of equal parts, the one
+// without the lowest number dissolves.
 //
 //   assembly.cpp           messages and events received
 //   assembly_forming.cpp   choosing the members of a group: proposals
@@ -75,15 +76,15 @@ class Assembly {
   [[nodiscard]] std::string why_give_up() const;
   void connected(double now);
   void not_connected(const std::string& why, double now);
-  /// Returns why `form` has failed for good; empty: it has not.
+  /// Returns why `form` failed and cannot succeed any more; empty: it has not failed.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   /// True if training was over when this member wanted to join.
   [[nodiscard]] bool over() const { return over_; }
-  /// Leaves for good. `interrupted`: because a user interrupted it, and so all.
+  /// Leaves and does not return. `interrupted`: a user interrupted this member, so all members stop.
   void withdraw(bool interrupted = false);
   void close(double now, bool interrupted = false);
   void end(double now);
-  /// Signs were found that training ended at that step. Believed if no member knows better.
+  /// Signs were found that training ended at that step. They count unless a member shows that training continues.
   void found_ending(uint64_t step, bool interrupted, double now);
 
   // Events from other members.
@@ -91,7 +92,7 @@ class Assembly {
   void peer_lost(int peer, const std::string& why, double now);
   /// A lost member is confirmed dead.
   void peer_confirmed_dead(int peer, double now);
-  /// A process of that member is starting: it should hear of the end.
+  /// A process of that member is starting; it must be told if training ends.
   void peer_starting(int peer, double now) { at(peer).asked_at = now; }
   /// Records why there is no connection, for messages.
   void peer_unreachable(int peer, const std::string& why);
@@ -109,15 +110,16 @@ class Assembly {
   /// Returns the leader of its group, while running or closing; -1: none known.
   [[nodiscard]] int leader(double now) const;
   [[nodiscard]] bool knows_end() const { return knows_end_; }
-  /// True if every member that should hear of the end has heard of it.
+  /// True if every member that must be told of the end knows it.
   [[nodiscard]] bool may_leave(double now) const;
   /// True if a user interrupted this member or another one of its latest group.
   [[nodiscard]] bool interrupted() const { return interrupted_; }
-  /// True if all others of that group that are present know of the interrupt, or have come to its end.
+  /// True if all other present members of that group know of the interrupt, or have ended training.
   [[nodiscard]] bool all_informed() const;
   /// True if every other member of that group is present or confirmed dead.
   [[nodiscard]] bool all_accounted_for() const;
-  /// True if this is the first of that group that is present and has its state, and no member went on without it.
+  /// True if this is the first member of that group that is present and has its state, and no other continued without
+  /// it.
   [[nodiscard]] bool first_survivor() const;
   /// "group 4 of worker:0, worker:2 continues from step 120, without worker:1"
   [[nodiscard]] const std::string& announced() const { return announced_; }

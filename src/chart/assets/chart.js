@@ -9,7 +9,7 @@ const lockstepChart = (() => {
   const draw = lockstepDraw;
   const kMarkLevels = 2;
   const kLongestCategory = 32;
-  const kBetween = 16;  // categories closer than this are written aslant
+  const kBetween = 16;  // categories closer than this are written at an angle
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;

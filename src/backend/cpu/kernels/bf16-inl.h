@@ -28,7 +28,7 @@ HWY_INLINE void store_bf16(D, hn::Vec<D> v, Bf16* dst) {
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, to_even));
   const auto quiet = hn::Or(high, hn::Set(d32, 0x40U));
   const auto kept = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), quiet, rounded);
-  const hn::Rebind<int32_t, D> signed32;  // none is negative: the narrowing saturates nothing
+  const hn::Rebind<int32_t, D> signed32;  // no value is negative, so narrowing never saturates
   const hn::Rebind<uint16_t, D> d16;
   hn::StoreU(hn::DemoteTo(d16, hn::BitCast(signed32, kept)), d16, dst);
 }
