@@ -53,7 +53,7 @@ LIBRARIES = {
     "gloo": ["gloo/"],
     "${LOCKSTEP_HTTPLIB}": ["httplib.h"],
 }
-# Libraries without headers of their own that a room names: threads, and parts of a library that another part needs.
+# Libraries without their own headers that a room names: threads, and parts of a library that another part needs.
 LINKED_ONLY = {"Threads::Threads", "${CMAKE_DL_LIBS}", "OpenSSL::SSL", "lockstep_flags"}
 ALIASES = {"${gloo_library}": "gloo"}  # empty where Gloo is not installed
 KEYWORDS = {"SOURCES", "APART", "PUBLIC", "PRIVATE", "COLD"}

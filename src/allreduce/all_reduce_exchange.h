@@ -1,7 +1,7 @@
 // The exchange of a group that trains by all-reduce. Every member holds the parameters and the optimizer; gradients are
 // summed in buckets while the backward pass still runs; every member makes the same update. A step needs the whole
 // group. If it fails, the state before the step stays valid, and the next group goes on from its members' newest state.
-// Borrows the parameter store. For the training thread; operations of the group overlap on a thread of their own
+// Borrows the parameter store. For the training thread; operations of the group overlap on their own thread
 // (communicator.h).
 //
 //   all_reduce_exchange.cpp         a step

@@ -1,4 +1,4 @@
-// A CSV file that grows line by line through a buffer of its own, allocated once. Only whole lines stay on disk: if a
+// A CSV file that grows line by line through its own buffer, allocated once. Only whole lines stay on disk: if a
 // write fails (full disk), the file is cut back to its last whole line and an IoError is thrown. For one thread.
 #pragma once
 

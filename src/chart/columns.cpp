@@ -36,7 +36,7 @@ const std::map<std::string_view, ColumnText>& column_table() {
   return table;
 }
 
-/// Returns the unit by the end of the name: interfaces and GPUs have names of their own.
+/// Returns the unit by the end of the name: the names of interfaces and GPUs are not known in advance.
 std::string unit_by_end(std::string_view column) {
   if (column.ends_with("_percent")) return "percent";
   if (column.ends_with("_bytes") || column.ends_with("memory_used")) return "B";

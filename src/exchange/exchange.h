@@ -1,6 +1,6 @@
 // How gradients meet. An Exchange owns the optimizer and turns this process's gradients into updated parameters. One
 // process, all-reduce and parameter servers differ only in their exchange; the trainer does not know which one it has.
-// One training thread calls an exchange; implementations may use threads of their own.
+// One training thread calls an exchange; implementations may use their own threads.
 //
 //   join() -> { begin(step) -> ready(range) for each gradient, in the order they become final -> finish() } -> leave()
 #pragma once

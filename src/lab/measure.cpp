@@ -28,7 +28,7 @@ double get(const Measured& values, std::string_view name) {
 /// Divides; NaN if the divisor is 0.
 double over(double a, double b) { return b > 0 ? a / b : kUnknown; }
 
-/// Returns whether nodes have interfaces of their own, which count the traffic between roles.
+/// Returns whether nodes have their own interfaces, which count the traffic between roles.
 bool has_nodes(const RunRecord& run) {
   if (!run.nodes.empty()) return true;
   std::set<std::string> hosts;

@@ -62,7 +62,7 @@ void add(Layer& layer, GivenSetting given) {
   }
 }
 
-/// Adds the `options` of the model, each as a setting of its own.
+/// Adds the `options` of the model, each as its own setting.
 void add_options(const Reader& reader, const SettingDef& def, const YamlNode& value, Layer& layer) {
   if (value.is(Kind::map)) {
     for (size_t i = 0; i < value.keys.size(); ++i) {

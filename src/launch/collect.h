@@ -1,4 +1,4 @@
-// Brings the files of a run home from the hosts of a launch. Each host's folder arrives in a new folder of its own; it
+// Brings the files of a run home from the hosts of a launch. Each host's folder arrives in its own new folder; it
 // counts only if every file has the checksum that the host states afterwards, and then moves into the run's folder.
 // From each host only the files that its own roles write are taken: the folders of these roles, and the run's own files
 // from the chief's host (in an all-reduce from every worker's). Nothing of a host that fails is kept here, and nothing

@@ -1,4 +1,4 @@
-// Passes that drop dead nodes, merge common subexpressions, and give gradients a node of their own.
+// Passes that drop dead nodes, merge common subexpressions, and give each gradient its own node.
 #include <map>
 
 #include "program/rewrite.h"

@@ -1,7 +1,7 @@
 // A worker's exchange with parameter servers. Gradients are pushed in buckets while the backward pass still runs;
 // finish() sends the rest, waits for the new parameters and writes them into the parameter store. A push is kept until
 // it is answered: after a failure the same push is sent again, and the servers know whether they had it. Borrows the
-// parameter store. For the training thread; heartbeats have threads of their own (server_link.h).
+// parameter store. For the training thread; heartbeats have their own threads (server_link.h).
 #pragma once
 
 #include <atomic>

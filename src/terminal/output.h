@@ -20,7 +20,7 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write_out(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Prints a line of its own on standard error, whatever a display has drawn there: "lockstep: warning: ...". Any
+/// Prints a separate line on standard error, also while a display draws there: "lockstep: warning: ...". Any
 /// thread.
 void print_note(const Terminal& terminal, std::string_view level, std::string_view text);
 

@@ -1,5 +1,5 @@
 // Evaluates a model on one split: mean loss and accuracy over all of its examples, the short last batch included.
-// Borrows examples, backend and parameters; keeps a loader of its own, so that repeated evaluations allocate nothing.
+// Borrows examples, backend and parameters; keeps its own loader, so that repeated evaluations allocate nothing.
 // For one thread at a time.
 #pragma once
 

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kHurry{100};
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
                        size_t largest_payload)
     : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
-  // gRPC gets a handle of its own, which it closes without telling.
+  // gRPC gets its own handle, and closes it without notice.
   base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
   if (!handle.open()) base::throw_io_error("duplicate", "a connection", errno);
   grpc_call_details_init(&details_);

@@ -63,7 +63,7 @@ class Replay {
   }
 
  private:
-  /// Loads exactly those examples, through a plan of their own.
+  /// Loads exactly those examples, through a plan of only these.
   const data::Batch& load(const data::PassPart& part) {
     data::Plan plan = parts_.loader->plan();
     ++plan.id;

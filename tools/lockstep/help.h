@@ -6,7 +6,7 @@
 
 namespace lockstep::tools {
 
-/// Options in groups, descriptions wrapped in a column of their own.
+/// Options in groups, descriptions wrapped in their own column.
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
