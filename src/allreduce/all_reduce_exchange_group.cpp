@@ -72,7 +72,8 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;
   if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(here_.step, here_.examples);
-  // Its group made way for another, so its records of later steps do not count. No member has made a step since.
+  // Its group dissolved to join another one, so its records of later steps do not count. No member has made a step
+  // since.
   if (led && here_.step < had && options_.events != nullptr) options_.events->went_back(here_.step);
   info.step = here_.step;
   info.examples_total = here_.examples;
@@ -116,7 +117,7 @@ void AllReduceExchange::adopt(Formed formed) {
   rounds_ = 0;
   in_step_ = false;
   trace_.restart();
-  // All members know the same, so all cut alike.
+  // All members have the same numbers, so all cut the same buckets.
   sender_.use(*group_.collective, tuner_.begin(group_.standing.bucket_bytes));
   if (leads_ && tuner_.settled() && options_.autotune && options_.events != nullptr)
     options_.events->bucket_size_found(sender_.bucket_bytes());

@@ -18,7 +18,7 @@ constexpr double kGain = 0.01;
 }  // namespace
 
 Autotune::Autotune(size_t count_bytes, size_t default_bytes) {
-  // All sizes that hold everything make the same layout.
+  // All sizes that hold the whole buffer give the same layout.
   const auto offer = [&](size_t bytes) {
     const auto same = [&](const Candidate& other) {
       return std::min(other.bytes, count_bytes) == std::min(bytes, count_bytes);

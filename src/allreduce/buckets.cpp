@@ -36,7 +36,7 @@ size_t Buckets::announced(program::ParameterRange range) {
   if (range.count == 0) return 0;
   const size_t end = range.offset + range.count;
   const auto refuse = [&](const char* why) {
-    return UsageError(fmt::format("announced gradients {} to {} of {} {}", range.offset, end, count_, why));
+    return UsageError(fmt::format("gradients {} to {} of {} {}", range.offset, end, count_, why));
   };
   if (range.offset > count_ || range.count > count_ - range.offset) throw refuse("are out of range");
   for (size_t i = bucket_of(end - 1); i <= bucket_of(range.offset); ++i) {

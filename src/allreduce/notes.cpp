@@ -42,7 +42,7 @@ uint32_t read_machine(float from) {
   return fits ? static_cast<uint32_t>(from) : 0;
 }
 
-/// From the most important to the least.
+/// Reasons, from the most important to the least.
 constexpr std::array kBySeverity{StopReason::not_finite, StopReason::error,  StopReason::interrupted,
                                  StopReason::accuracy,   StopReason::loss,   StopReason::steps,
                                  StopReason::seconds,    StopReason::epochs, StopReason::data};

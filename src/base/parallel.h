@@ -48,8 +48,8 @@ inline Range share(int64_t count, int part, int parts, int64_t grain = 1) {
   return {std::min(begin * grain, count), std::min(end * grain, count)};
 }
 
-/// Splits `work` units for a team of `threads`: one part per `grain`, the least work that pays for a thread, and at
-/// most one part per thread.
+/// Splits `work` units for a team of `threads`: one part per `grain`, the least work for which a thread pays off, and
+/// at most one part per thread.
 inline Split split_for(int64_t work, int64_t grain, int threads) {
   return {static_cast<int>(std::clamp<int64_t>(work / std::max<int64_t>(grain, 1), 1, threads)), threads};
 }

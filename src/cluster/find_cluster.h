@@ -12,7 +12,7 @@
 
 namespace lockstep::cluster {
 
-/// The settings that matter for it.
+/// The settings that say which cluster this process belongs to.
 struct ClusterRequest {
   std::string cluster;  ///< --cluster FILE
   std::string task;     ///< --task ROLE:N

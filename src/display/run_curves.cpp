@@ -40,7 +40,7 @@ records::Curve curve(const RunRecord& run, const CsvTable& table, const char* co
   return records::downsampled(places, table.column(column), width * 4);
 }
 
-// Damaged files hold numbers that fit nowhere.
+// Numbers of damaged files may be too long for the axis.
 std::string accuracy_text(double accuracy) {
   return accuracy >= -10 && accuracy <= 10 ? fmt::format("{:.1f} %", accuracy * 100) : fmt::format("{:.2g}", accuracy);
 }

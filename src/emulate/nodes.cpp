@@ -188,7 +188,7 @@ std::vector<NodeSpec> parse_nodes(const std::string& text, size_t nodes) {
   if (whole == "on" || whole == "1" || whole == "true") return result;
   std::vector<Setting> settings;
   for (const std::string_view piece : split(whole, ',')) settings.push_back(parse_setting(trimmed(piece), nodes));
-  // Settings of a single node win, wherever they stand.
+  // Settings of a single node have precedence, also over later ones.
   for (const bool single : {false, true}) {
     for (const Setting& setting : settings) {
       for (size_t node = 0; node < nodes; ++node) {

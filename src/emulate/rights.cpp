@@ -28,7 +28,7 @@ uint64_t capabilities() {
   return 0;
 }
 
-/// Tries it in a child process that ends at once. Returns 0 or the error.
+/// Tries to make a namespace, in a child process that ends at once. Returns 0 or the error.
 int try_network_namespace() {
   const pid_t child = fork();
   if (child < 0) return errno;

@@ -93,7 +93,7 @@ struct Snapshot {
   uint64_t step = 0;
   std::span<const float> parameters;
   std::vector<optim::StateSlot> slots;
-  /// Progress of the group, where its members do not know it all themselves. Absent where the trainer knows it.
+  /// Progress of the whole group. Absent if the trainer itself knows it.
   struct Progress {
     uint64_t examples = 0;
     data::Remainder data;

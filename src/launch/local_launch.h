@@ -13,7 +13,7 @@ namespace lockstep::launch {
 /// The spec as a cluster file (cluster_file.h reads it).
 std::string cluster_yaml(const cluster::Spec& spec);
 
-/// How the cores of this machine are divided among the roles of a cluster.
+/// The division of this machine's cores among the roles of a cluster.
 struct CoreShares {
   int worker_threads = 1;  ///< threads of the chief and each worker; all other roles have one
   bool all_fit = false;    ///< each thread of each role has a core, so waiting threads may spin

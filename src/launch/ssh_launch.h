@@ -28,7 +28,7 @@ std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task)
 
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
 
-/// Commands that bring a host's files home.
+/// Commands that copy a host's files to this machine.
 struct HostCommands {
   std::string host;    ///< host name as used by ssh
   std::string folder;  ///< run folder on the host

@@ -164,7 +164,7 @@ HWY_EXPORT(adam_part);
 HWY_EXPORT(add_part);
 HWY_EXPORT(squares_part);
 
-/// Elements that pay for one more thread: for loops bound by memory, and for Adam's with its root and division.
+/// Elements for which one more thread pays off: for loops bound by memory, and for Adam's with its root and division.
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kAdamGrain = 8192;
 /// Shares start at whole cache lines.

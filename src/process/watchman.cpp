@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostGroups = 4096;
 
-/// Lets go of the launcher's terminal and files.
+/// Closes the launcher's terminal and files in this process.
 void detach(int pipe) {
   setsid();
   sigset_t all;

@@ -49,7 +49,7 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   return hello;
 }
 
-/// Gives up members that train without heartbeats.
+/// Drops members that train but send no heartbeats.
 void Server::give_up_silent() {
   const double limit = now() - kSilenceSeconds;
   const auto look = [&](Session& session) {

@@ -38,7 +38,7 @@ void Server::on_wait_end(const SessionPtr& session) {
       mutex_.assert_held();
       return coordinator_->all_done() || coordinator_->needed_again(member) || (member == 0 && server_lost_state_);
     });
-    // The chief has another duty if a server lost its state.
+    // If a server lost its state, the chief must stay to restore it.
     again = !coordinator_->all_done() || (member == 0 && server_lost_state_);
     coordinator_->save(*end.mutable_ledger(), now());
     end.set_version(coordinator_->version());

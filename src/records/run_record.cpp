@@ -141,7 +141,7 @@ std::vector<PhaseTotals> add_up(const CsvTable& log) {
     if (total <= 0) continue;
     all += total;
     phases.push_back({.name = name, .seconds = total});
-    // The log has no counts of evaluations and checkpoints; it has them for what every step does.
+    // The log has no counts of evaluations and checkpoints. All other phases occur in every step.
     if (name == "evaluation" || name == "checkpoint" || !(all_steps > 0)) continue;
     std::vector<double> each;
     for (size_t i = 0; i < std::min(seconds.size(), steps.size()); ++i) each.push_back(seconds[i] / steps[i]);

@@ -97,7 +97,7 @@ train::Together PsMember::together(MemberStart start) {
   const int64_t workers = members();
   const bool sync = is_sync(settings_);
   together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
-  // Fewer workers may be left than there are now. Then each computes more for an update that takes more.
+  // If workers are lost, each of the others computes several batches for an update of `aggregate` gradients.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
   if (settings_.shard == settings::Sharding::none)
     together.seed_of_order = static_cast<uint64_t>(process_.spec.member_index(process_.task));

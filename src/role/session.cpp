@@ -201,7 +201,7 @@ void Session::Impl::open_member_run(settings::Configuration& configuration) {
   member_->set_run(run);
   directory = run::RunDirectory::share(member_->folder(run), process.task.folder());
   if (member_->leadership_moves() && !member_->chief()) run_ = run::RunDirectory::share(run, process.task.folder());
-  // A role that was here before continues its files.
+  // A restarted role continues its files.
   resumed_ = std::filesystem::exists(directory->steps_file());
 }
 
@@ -304,7 +304,7 @@ std::optional<checkpoint::Checkpoint> Session::Impl::load_checkpoint() {
   std::string path;
   checkpoint::Checkpoint checkpoint = store_->load(settings.checkpoint, path);
   train::check_settings_match(checkpoint.header, settings, path);
-  // A best checkpoint known to an older one may have been removed since.
+  // An older checkpoint may name a best checkpoint that has been removed since.
   std::optional<checkpoint::EvalRecord>& best = checkpoint.header.state.best_checkpoint;
   if (best && !store_->has(best->step)) best.reset();
   return checkpoint;

@@ -27,7 +27,7 @@ struct ObservedRole {
   std::string folder;          ///< folder of its files
   std::string subfolder;       ///< "worker-1" if `folder` is that subfolder of the run's; empty if it is the run's
   int position = 0;            ///< position among the cluster's roles, added to the port of its metrics
-  /// The steps made before; nothing if only the first step will tell, as for a member that joins a running group.
+  /// Number of steps made before; absent until the first step, for a member that joins a running group.
   std::optional<uint64_t> first_step = {};
   const base::TrafficMeter* traffic = nullptr;  ///< borrowed
   ObserverLog log;

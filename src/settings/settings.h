@@ -167,7 +167,7 @@ using Member =
     std::variant<bool Settings::*, int64_t Settings::*, uint64_t Settings::*, double Settings::*,
                  std::optional<double> Settings::*, std::string Settings::*, Options Settings::*, EnumMember>;
 
-/// Whether a setting may change when a run is resumed, or is for the command line only.
+/// The rule for a setting when a run is resumed.
 enum class Keep : uint8_t {
   fixed,     ///< defines the run: cannot change on resume
   free,      ///< may change on resume

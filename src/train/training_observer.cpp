@@ -125,7 +125,7 @@ void TrainingObserver::on_step(const StepEvent& event) {
 }
 
 double TrainingObserver::rate(const StepEvent& event, double now) const {
-  // While one asynchronous worker is aside, the others continue.
+  // While one asynchronous worker evaluates or saves, the others continue.
   const double aside = settings_.mode == settings::Mode::async ? 0 : event.aside_seconds - summary_.aside;
   const double passed = now - summary_.seconds - aside;
   return passed > 0 ? static_cast<double>(event.examples_total - summary_.examples) / passed : 0;

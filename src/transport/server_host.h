@@ -47,7 +47,7 @@ class ServerHost {
 
   /// Breaks the connection at once.
   void cut();
-  /// Gives the peer hardly any more time to hang up.
+  /// Shortens the time that the peer has to hang up.
   void hurry() { hurried_ = true; }
 
  private:

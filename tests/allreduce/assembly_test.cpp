@@ -432,7 +432,7 @@ TEST(HealedNetwork, TheSmallerGroupMakesWay) {
     for (const int b : {2, 3, 4}) world.heal(a, b);
   }
   world.settle();
-  EXPECT_THAT(world.assembly(0).broken(), HasSubstr("makes way for group 2 of worker:2, worker:3, worker:4"));
+  EXPECT_THAT(world.assembly(0).broken(), HasSubstr("dissolves to join group 2 of worker:2, worker:3, worker:4"));
   EXPECT_EQ(world.assembly(3).broken(), "");
   form_broken(world);
   EXPECT_TRUE(world.assembly(2).wants_regroup());

@@ -361,7 +361,7 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
 
-/// A group of one that makes way for another, which then starts with this one's state.
+/// A group of one that dissolves to join another one, which then starts with this one's state.
 class Dissolved final : public Membership {
  public:
   base::Result<Formed> form(const Standing& standing) override {
@@ -415,7 +415,7 @@ TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
   exchange.begin({0, 10, 1});
   ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
   EXPECT_THAT(run.back, testing::IsEmpty());
-  group.collective->abort("it makes way");
+  group.collective->abort("it dissolves");
   exchange.begin({1, 10, 1});
   EXPECT_EQ(exchange.finish({1, 1, 10}).value_or_throw().step, 0U);
   EXPECT_THAT(run.back, ElementsAre(0U));

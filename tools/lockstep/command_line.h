@@ -26,11 +26,11 @@ class Option {
   Option type_name(const std::string& name) const;
   /// Sets the heading in --help.
   Option group(const std::string& name) const;
-  /// Left out of --help; --help-all shows it. The command needs add_full_help().
+  /// Hides the option in --help; --help-all shows it. The command needs add_full_help().
   Option only_in_full_help() const;
-  /// May be given several times, with one value each.
+  /// Allows the option several times, with one value each.
   Option repeated() const;
-  /// Given several times, the last one counts.
+  /// Allows the option several times; the last value counts.
   Option take_last() const;
 
  private:
@@ -43,13 +43,13 @@ class Command {
 
   Command add_command(const std::string& name, const std::string& description) const;
 
-  /// "--name" is a flag, "NAME" an argument. The value outlives the parsing.
+  /// Adds an option: "--name" is a flag, "NAME" an argument. `value` must outlive the parsing.
   Option add_option(const std::string& name, std::string& value, const std::string& description) const;
   Option add_option(const std::string& name, std::vector<std::string>& values, const std::string& description) const;
-  /// Gives on all that was given, one value each time.
+  /// Passes all given values to `take`; the option takes one value each time.
   Option add_option(const std::string& name, const std::function<void(const std::vector<std::string>&)>& take,
                     const std::string& description) const;
-  /// A whole number from `least` on.
+  /// Adds an option whose value is a whole number of at least `least`.
   Option add_number(const std::string& name, int64_t& value, const std::string& description, int64_t least = 0) const;
   Option add_flag(const std::string& name, bool& value, const std::string& description) const;
   Option add_flag(const std::string& name, const std::function<void(bool)>& take, const std::string& description) const;

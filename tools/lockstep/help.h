@@ -12,7 +12,7 @@ class HelpFormatter final : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
-/// The innermost command that was named.
+/// Returns the innermost command that the user named.
 const CLI::App& innermost(const CLI::App& app);
 
 /// Throws UsageError for a name that is not a command of `app`, with a hint.

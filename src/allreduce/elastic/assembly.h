@@ -219,7 +219,7 @@ class Assembly {
   bool knows_end_ = false;
   bool interrupted_ = false;
   Group group_;
-  bool dissolved_ = false;  ///< its group made way for another: its state does not count any more
+  bool dissolved_ = false;  ///< its group dissolved to join another one: its state does not count any more
   std::string broken_;
   bool wants_regroup_ = false;
   std::string announced_;

@@ -47,8 +47,8 @@ void Assembly::watch_group(double now) {
     dissolved_ = true;
     std::vector<int> others;
     for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
-    const std::string why =
-        fmt::format("group {} makes way for group {} of {}", group_.number, peer.status.group.number, names_of(others));
+    const std::string why = fmt::format("group {} dissolves to join group {} of {}", group_.number,
+                                        peer.status.group.number, names_of(others));
     log("warning", why);
     return break_group(why);
   }
@@ -61,7 +61,7 @@ bool Assembly::dissolves_for(const Group& other) const {
     if (seat.member < 0 || seat.member >= rules_.members) return false;
     const bool left = seat.member == rules_.me || confirmed_dead(seat) ||
                       (alive(seat) && at(seat.member).status.left >= other.number);
-    if (left) return false;  // its group is broken, and will know soon
+    if (left) return false;  // its group is broken, and it will notice soon
   }
   if (other.seats.size() != group_.seats.size()) return other.seats.size() > group_.seats.size();
   return other.seats.front().member < group_.seats.front().member;

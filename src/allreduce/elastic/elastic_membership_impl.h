@@ -54,7 +54,8 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   template <class Change>
   void act(const Change& change);
   void send_all() LOCKSTEP_REQUIRES(mutex_);
-  /// Work for the thread that forms a group. Empty after a while, so that it checks again. A failure ends the forming.
+  /// Work for the thread that forms a group. Without work it is empty after a while, so that the thread checks again. A
+  /// failure ends the forming.
   struct Work {
     std::optional<elastic::Preparation> preparation;
     std::optional<elastic::Decision> decision;

@@ -25,7 +25,7 @@ class PeerLink {
 
   void send(const Message& message);
   void heard();
-  /// Forgives silence while this process was stopped itself.
+  /// Ignores the peer's silence so far, because this process itself was stopped.
   void forgive() { heard(); }
   /// Cancels the stream if the peer has been silent for too long.
   void check_silence();

@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> make_kernel(Body body, size_t workspace_bytes = 0) {
   return std::make_unique<FunctionKernel<Body>>(workspace_bytes, std::move(body));
 }
 
-/// Return true if every operand of the node lies in plain order, and if all lie alike.
+/// Return true if every operand of the node is in plain order, and if all have the same layout.
 bool all_plain(const KernelRequest& request);
 bool all_alike(const KernelRequest& request);
 

@@ -14,7 +14,7 @@ namespace {
 using dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 
-/// Weights that pay for one more thread to turn them.
+/// Weights for which one more thread to turn them pays off.
 constexpr int64_t kPayingWeights = 1 << 16;
 
 /// Turns each kernel of weights [out][in][taps] by 180 degrees.

@@ -11,7 +11,7 @@ constexpr int64_t kEnoughChannels = 32;
 /// except for the gradient of the image.
 constexpr int64_t kBlock = 16;
 constexpr int64_t kPictureChannels = 3;
-/// Smallest product for which casts pay.
+/// Smallest product for which casts pay off.
 constexpr int64_t kSmallestProduct = int64_t{1} << 27;
 
 bool is_wide(const KernelRequest& request, const Shape& src, const Shape& weights) {

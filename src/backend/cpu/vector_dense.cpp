@@ -13,7 +13,7 @@ namespace {
 
 /// Largest product for our own kernels; oneDNN's packing pays above it.
 constexpr int64_t kLargestOwnProduct = 400'000'000;
-/// Fewest elements per sum for which a vector kernel pays.
+/// Fewest elements per sum for which a vector kernel pays off.
 constexpr int64_t kFewElements = 32;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Elementwise ops by the vector loops of kernels/elementwise.h. They work in any layout as long as all operands lie
-// alike; padding is computed too.
+// Elementwise ops by the vector loops of kernels/elementwise.h. They work in any layout if all operands have
+// the same one; padding is computed too.
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kernels/elementwise.h"
 

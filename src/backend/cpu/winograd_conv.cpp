@@ -50,7 +50,7 @@ std::optional<UnfoldedPlan> same_plan(const graph::Window& w, const graph::Outpu
   return plan;
 }
 
-/// Returns the job for a convolution from src to dst; nullopt if Winograd does not pay.
+/// Returns the job for a convolution from src to dst; nullopt if Winograd does not pay off.
 std::optional<Job> make_job(const graph::Window& w, const graph::Output& src, const graph::Output& dst,
                             const CpuOptions& options) {
   if (src.type.shape.elements() == 0 || dst.type.shape.elements() == 0) return std::nullopt;

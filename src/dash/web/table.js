@@ -72,7 +72,7 @@ export class Table {
     return element;
   }
 
-  // Updates a time ago, which grows older without a change.
+  // Updates cells that tell how long ago something was: they change even if the data does not.
   age(element, row) {
     this.columns.forEach((column, i) => {
       if (column.aging) morph(element.children[i + (this.chosen ? 1 : 0)].firstChild, column.cell(row));

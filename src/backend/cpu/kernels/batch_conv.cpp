@@ -210,7 +210,7 @@ namespace {
 
 HWY_EXPORT(conv_taps);
 
-/// Multiplications that pay for one more thread.
+/// Multiplications for which one more thread pays off.
 constexpr int64_t kGrain = 100'000;
 
 void run(const TapsJob& job, int threads) {

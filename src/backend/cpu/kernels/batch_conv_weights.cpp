@@ -205,7 +205,7 @@ namespace {
 
 HWY_EXPORT(conv_weights);
 
-/// Multiplications that pay for one more thread.
+/// Multiplications for which one more thread pays off.
 constexpr int64_t kGrain = 100'000;
 
 /// Bytes of src and diff_dst that may be read repeatedly.

@@ -172,7 +172,7 @@ HWY_EXPORT(to_plain_share);
 HWY_EXPORT(to_channels_share);
 HWY_EXPORT(from_channels_share);
 
-/// Elements moved that pay for one more thread.
+/// Elements moved for which one more thread pays off.
 constexpr int64_t kGrain = 16'384;
 
 }  // namespace

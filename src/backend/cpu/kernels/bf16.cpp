@@ -66,7 +66,7 @@ HWY_EXPORT(widen_range);
 HWY_EXPORT(relu_range);
 HWY_EXPORT(relu_grad_range);
 
-/// Elements that pay for one more thread.
+/// Elements for which one more thread pays off.
 constexpr int64_t kGrain = 16'384;
 /// Elements in a cache line of the narrower type.
 constexpr int64_t kLine = 32;

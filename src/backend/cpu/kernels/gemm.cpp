@@ -9,7 +9,7 @@
 namespace lockstep::backend::cpu {
 namespace {
 
-/// Multiplications that pay for one more thread.
+/// Multiplications for which one more thread pays off.
 constexpr int64_t kGrain = 100'000;
 
 int64_t vector_lanes() {

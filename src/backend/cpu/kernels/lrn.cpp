@@ -159,7 +159,7 @@ HWY_EXPORT(takes_block);
 HWY_EXPORT(lrn_share);
 HWY_EXPORT(lrn_backward_share);
 
-/// Elements that pay for one more thread.
+/// Elements for which one more thread pays off.
 constexpr int64_t kGrain = 4'096;
 
 void for_shares(const Lrn& shape, int threads, base::FunctionRef<void(base::Range, int)> body) {

@@ -226,7 +226,7 @@ HWY_EXPORT(max_backward_share);
 HWY_EXPORT(average_share);
 HWY_EXPORT(average_backward_share);
 
-/// Vectors read that pay for one more thread.
+/// Vectors read for which one more thread pays off.
 constexpr int64_t kGrain = 4'000;
 
 base::Split split_of(const Pool& pool, int threads) {

@@ -218,7 +218,7 @@ HWY_EXPORT(dropout_rows);
 HWY_EXPORT(uniform_rows);
 HWY_EXPORT(normal_rows);
 
-/// Elements that pay for one more thread.
+/// Elements for which one more thread pays off.
 constexpr int64_t kGrain = 8'192;
 
 void for_rows(const RandomRows& s, int threads, base::FunctionRef<void(base::Range)> body) {

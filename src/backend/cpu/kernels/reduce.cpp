@@ -98,7 +98,7 @@ HWY_EXPORT(column_share);
 HWY_EXPORT(row_share);
 HWY_EXPORT(sum_share);
 
-/// Elements that pay for one more thread.
+/// Elements for which one more thread pays off.
 constexpr int64_t kGrain = 16'384;
 
 /// Number of parts in which a long array is summed; independent of the threads. The parts are added in order.

@@ -260,7 +260,7 @@ HWY_EXPORT(sample_images);
 HWY_EXPORT(sample_images_backward_grid);
 HWY_EXPORT(sample_images_backward_image);
 
-/// Points that pay for one more thread.
+/// Points for which one more thread pays off.
 constexpr int64_t kGrain = 4'096;
 
 void for_images(int64_t images, int64_t work, int threads, base::FunctionRef<void(base::Range)> body) {

@@ -178,7 +178,7 @@ HWY_EXPORT(softmax_rows);
 HWY_EXPORT(cross_entropy_backward_rows);
 HWY_EXPORT(softmax_backward_rows);
 
-/// Elements that pay for one more thread, and the rows that are assigned together.
+/// Elements for which one more thread pays off, and the rows that are assigned together.
 constexpr int64_t kGrain = 4'096;
 constexpr int64_t kRowGrain = 16;
 
