@@ -45,7 +45,7 @@ echo "build/release/lockstep is up to date"
 lockstep=build/release/lockstep
 
 step "data"
-# Gives public mirrors half a minute; a machine without internet goes on at once.
+# Gives public mirrors half a minute; a machine without internet continues at once.
 if timeout 30 "$lockstep" data get mnist "${data[@]}" 2> /dev/null; then
   dataset=mnist
 else

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs lockstep in a terminal of its own and keeps what it shows as SVG pictures in docs/pictures, and pages as Chromium
+"""Runs lockstep in its own terminal and keeps what it shows as SVG pictures in docs/pictures, and pages as Chromium
 shows them as PNG.
 
 usage: docs/make_pictures.py [PROGRAM]        (default build/release/lockstep)

@@ -97,7 +97,7 @@ def folders(root, base=""):
 
 
 def read_rooms(root):
-    """Reads all rooms, in the order of the CMake lists. A folder without a room of its own belongs to the one above it."""
+    """Reads all rooms, in the order of the CMake lists. A folder that is not a room belongs to the one above it."""
     rooms = {}
     texts = {folder: (root / folder / "CMakeLists.txt").read_text() for folder in folders(root)}
     for folder, text in texts.items():

@@ -45,7 +45,7 @@ class Work:
 WORK = {
     "lr": Work("lr", 100, "sgd", 0.01, 100, 2.0, 10.0),
     "lenet": Work("lenet", 64, "adam", 0.001, 10, 10.0, 2.3),
-    # Images made at the start, of which few are evaluated at the end.
+    # Images are made at the start; few of them are evaluated at the end.
     "alexnet": Work("alexnet", 32, "sgd", 0.01, 1, 1700.0, 1.35, steps=6, options=(
         "--dataset", "images", "--generate", "once", "--train-size", "256", "--test-size", "8", "--eval-batch", "8")),
 }
@@ -88,7 +88,7 @@ class Ours:
 
 
 def run(command, environ, limit=300):
-    """Returns the number of cores that other processes used meanwhile."""
+    """Returns the number of cores that other processes used during the runs."""
     watch = Foreign()
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=limit, check=False)

@@ -175,7 +175,7 @@ class Trainee {
 
 class Cluster : public ::testing::Test {
  protected:
-  /// With an evaluator, the end waits for it for a while.
+  /// Makes the members. With `evaluator`, the end of training waits some time for one.
   void make(int count, bool evaluator = false) {
     spec = cluster::local_spec({.workers = count, .ps = 0, .evaluator = evaluator, .layout = ""});
     for (const std::string& address : spec.workers) ports.emplace_back(base::parse_address(address).port);

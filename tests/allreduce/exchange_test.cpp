@@ -451,7 +451,7 @@ class Ended final : public Membership {
   bool formed_ = false;
 };
 
-/// True if it writes for all in the end; the run has a state of step `kept`.
+/// Returns true if the member writes the final results for all; the run has a state of step `kept`.
 bool writes_in_the_end(bool over, bool first_survivor, uint64_t kept) {
   AllReduceOptions options = make_options(1);
   KeptRun run(kept);

@@ -251,7 +251,7 @@ TEST_P(GlooIntruders, MakeTheGroupFailAndNothingElse) {
       joinings[static_cast<size_t>(rank)] = join_over_gloo("127.0.0.1", rank, 2, options);
     }
     const std::vector<std::string> addresses{joinings[0]->address(), joinings[1]->address()};
-    std::array<base::FileHandle, 2> intruders;  // either may be the one that a member connects to
+    std::array<base::FileHandle, 2> intruders;  // a member may connect to either of them
     for (int rank = 0; rank < 2; ++rank) {
       const auto i = static_cast<size_t>(rank);
       intruders[i] = intrude(addresses[i], rank, GetParam());

@@ -225,7 +225,7 @@ TEST_F(RealData, FashionMnistIsRead) {
   expect_sixty_thousand(load("fashion-mnist", options_));
 }
 
-/// The two data sets have files of the same names; only a folder's name or its content tells them apart.
+/// The two data sets have files of the same names; only a folder's name or its content shows which one it is.
 TEST_F(RealData, OneDataSetIsNotTakenForTheOther) {
   options_.source.data_dir = root_ + "/mnist";
   expect_sixty_thousand(load("mnist", options_));

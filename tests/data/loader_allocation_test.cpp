@@ -1,4 +1,4 @@
-// A program of its own, because it counts every allocation of the process.
+// A separate program, because it counts every allocation of the process.
 #include <gtest/gtest.h>
 
 #include <atomic>

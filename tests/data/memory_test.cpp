@@ -1,4 +1,4 @@
-// A program of its own, because it reads the peak memory of the process.
+// A separate program, because it reads the peak memory of the process.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -97,7 +97,7 @@ TEST_F(ClusterRules, TheEvaluatorEvaluatesEveryCheckpoint) {
   const std::string evals = get_file(folder / "run/evaluator-0/evals.csv");
   EXPECT_EQ(std::count(evals.begin(), evals.end(), '\n'), 1 + 3) << evals;
   EXPECT_THAT(evals, AllOf(HasSubstr("\n4,"), HasSubstr("\n8,"), HasSubstr("\n12,")));
-  // The result is that of the last update.
+  // The result comes from the last update.
   EXPECT_EQ(result.summary["test_step"], 12);
 }
 

@@ -224,7 +224,7 @@ TEST_F(Emulate, NothingIsLeftAfterKillOnceTheNextHasBegun) {
   (void)process.finish();
   ASSERT_GE(here.size(), 7U) << "a switch, three nodes and their groups";
   (void)succeed(train("lr", {"--epochs", "1", "--emulate", "cores=0.5", "--quiet"}));
-  // Other tests' clusters come and go meanwhile; those of the dead launcher are known by its number.
+  // Other tests make and remove clusters at the same time; names with the dead launcher's number belong to it.
   std::string prefix;
   for (const std::string& path : here) {
     const std::string name = fs::path(path).filename();

@@ -177,8 +177,7 @@ TEST_F(RecordsTest, ARunThatWasResumedAndKilledIsShownAsFarAsItGot) {
   EXPECT_THAT(reason("lr-1")["sentences"].dump(), HasSubstr("no summary since it was resumed"));
 }
 
-// The cause that limits the following runs is known, whatever else the machine does; the machine's load is not
-// examined.
+// The cause that limits the following runs is known, also on a busy machine: its load is not examined.
 
 TEST_F(RecordsTest, EvaluationsAfterEveryStepLimitARun) {
   (void)succeed(quick_train(

@@ -1,4 +1,4 @@
-"""All-reduce over a network that is lost and heals: a worker in a network namespace of its own, behind a link that goes
+"""All-reduce over a network that is lost and heals: a worker in its own network namespace, behind a link that goes
 down for longer than the deadline. Only the side with more than half continues, and all join again."""
 
 import contextlib

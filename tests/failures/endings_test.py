@@ -10,7 +10,7 @@ EXAMPLES = 3000
 
 
 def train(*more):
-    """A run without a stop rule of its own."""
+    """A run without its own stop rule."""
     return ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
             "1", "--epochs", "1000000", "--batch", "10", "--log-every", "1", "--lr", "0.01", *more]
 

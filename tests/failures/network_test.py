@@ -1,4 +1,4 @@
-"""A network that is lost and heals: a worker in a network namespace of its own, behind a link that goes down for longer
+"""A network that is lost and heals: a worker in its own network namespace, behind a link that goes down for longer
 than the deadline. The others continue without it; when the link is up again it rejoins."""
 
 import json

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
 
-/// Gives up root while it lives.
+/// Runs without the rights of root during its life.
 class Unprivileged {
  public:
   Unprivileged() : before_(geteuid()) {

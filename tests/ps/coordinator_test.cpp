@@ -509,7 +509,7 @@ TEST(BoundedStaleness, WhoIsHeldBackWhileThePlanChangesGetsTheNewOne) {
   EXPECT_EQ(play.player(0).plan.shard.count, 2);
   run_in_turn(play);
   expect_exactly_once(play.books, 1, 41);
-  // Nothing was reserved for it that it would not compute, so no worker had to join again.
+  // It computes everything that was reserved for it, so no worker had to join again.
   EXPECT_EQ(play.coordinator->record(0).joins + play.coordinator->record(2).joins, 2U);
 }
 

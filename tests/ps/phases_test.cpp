@@ -1,4 +1,5 @@
-// Times of pushes: at the workers, and at the server, which tells them how long it waited for others.
+// Times of pushes at the workers and at the server. The server reports to each worker how long its push waited for
+// others.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // ps:0 in this process, which a test can kill and restart with its folder, and peers that a test plays frame by frame.
-// The server is not run(): nobody is given up for silence, so a test may take its time.
+// The server is not run(): no silent peer is dropped, so a test may take its time.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ constexpr double kRounding = 1e-6;
 double all(const PhaseSeconds& phases) { return std::accumulate(phases.begin(), phases.end(), 0.0); }
 double of(const StepEvent& step, Phase phase) { return step.phases[static_cast<size_t>(phase)]; }
 
-/// Records when it is told of steps, and can be slow.
+/// Records when it is called for a step, and can be slow.
 class Watch : public Hooks {
  public:
   void on_step(const StepEvent& event) override {
@@ -72,7 +72,7 @@ TEST(Phases, AddUpToTheTimeBetweenTheEndsOfSteps) {
     watched.run();
     const auto& [steps, told] = std::pair(watched.watch.steps, watched.watch.told);
     ASSERT_GT(steps.size(), 8U);
-    // A step ends before hooks are told of it, and after they were told of the previous one.
+    // A step ends before its hooks are called, and after the hooks of the previous step.
     double since_first = 0;
     double since_second = 0;
     for (size_t i = 1; i < steps.size(); ++i) {

@@ -300,7 +300,7 @@ TEST(Session, EvaluationsAndCheckpointsDoNotCountAsTimeOfSteps) {
   EXPECT_LE(std::stod(line.substr(line.rfind(',') + 1)), passed - 2 * kPause + 1e-3);
 
   wanted.settings = {{"resume", outcome.run_dir}, {"epochs", "3"}};
-  // The checkpoint it resumes from does not contain the time of its own writing.
+  // The checkpoint it resumes from does not contain the time that writing it took.
   EXPECT_GE(train(wanted).aside_seconds, 5 * kPause) << "three before and two since";
 }
 
