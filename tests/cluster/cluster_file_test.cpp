@@ -173,7 +173,7 @@ TEST(LocalSpec, NodesWithANetworkOfTheirOwnHaveItsAddresses) {
 TEST(LocalSpec, WhatDoesNotFitIsRefused) {
   const auto said = [](const LocalCluster& wanted) { return message_of<UsageError>([&] { local_spec(wanted); }); };
   EXPECT_THAT(said({.workers = 3, .ps = 1, .evaluator = false, .layout = "PW-W"}),
-              HasSubstr("workers: 3 and the layout"));
+              HasSubstr("workers: 3 does not fit the layout"));
   EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = "P"}), HasSubstr("layout: no member trains"));
   EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = "pw"}), HasSubstr("layout: 'pw'"));
   EXPECT_THAT(said({.workers = 0, .ps = 1, .evaluator = false, .layout = ""}), HasSubstr("workers: no member trains"));
