@@ -159,12 +159,15 @@ bool is_own(const SshJob& job, const cluster::Node& node, const std::string& pat
           std::any_of(node.tasks.begin(), node.tasks.end(), [](const cluster::Task& task) { return task.trains(); }));
 }
 
-/// Throws naming the first file that no role of the host writes.
-void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files) {
+/// Throws naming the first file that no role of the host writes, unless it is the one `taken` from the host that writes
+/// it: hosts may share a folder.
+void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files, const FileSums& taken) {
   size_t foreign = 0;
   std::string first;
   for (const auto& [path, sum] : files) {
-    if (!is_own(job, node, path) && foreign++ == 0) first = path;
+    const auto same = taken.find(path);
+    if (is_own(job, node, path) || (same != taken.end() && same->second == sum)) continue;
+    if (foreign++ == 0) first = path;
   }
   if (foreign == 0) return;
   std::vector<std::string> roles;
@@ -173,8 +176,9 @@ void check_own(const SshJob& job, const cluster::Node& node, const FileSums& fil
                               foreign, files.size(), fmt::join(roles, ", "), process::printable(first)));
 }
 
-/// Collects the files that the host's roles write. Throws if there are others.
-Manifest collect_host(const SshJob& job, const HostCommands& host, const std::string& folder, const TarLimits& limits) {
+/// Collects the files that the host's roles write, and adds them to `taken`. Returns the list of all its files.
+Manifest collect_host(const SshJob& job, const HostCommands& host, const std::string& folder, const TarLimits& limits,
+                      FileSums& taken) {
   NewFolder arriving(folder);
   TarReader reader(arriving, limits);
   run_command(host.archive, [&](std::string_view bytes) { reader.feed(bytes); });
@@ -182,8 +186,11 @@ Manifest collect_host(const SshJob& job, const HostCommands& host, const std::st
   refuse_own_files(arriving.files());
   Manifest manifest = read_manifest(host.manifest);
   check_arrived(arriving.files(), manifest.files);
-  arriving.move_out([&](const std::string& path) { return is_own(job, host.node, path); });
-  check_own(job, host.node, arriving.files());
+  const auto own = [&](const std::string& path) { return is_own(job, host.node, path); };
+  arriving.move_out(own);
+  for (const auto& [path, sum] : manifest.files) {
+    if (own(path)) taken[path] = sum;
+  }
   return manifest;
 }
 
@@ -194,17 +201,23 @@ std::string collect(const SshJob& job, const std::string& folder, bool remove, c
   const auto attempt = [&](const HostCommands& host, const std::function<void()>& step) {
     try {
       step();
+      return true;
     } catch (const Error& error) {
       problems += fmt::format("{}{}: {}; its files stay there in {}", problems.empty() ? "" : "; ", host.host,
                               error.what(), host.folder);
     }
+    return false;
   };
   NewFolder::remove_leftovers(folder);
+  FileSums taken;
   std::vector<std::pair<const HostCommands*, Manifest>> arrived;
   const std::vector<HostCommands> hosts = ssh_collections(job);
   for (const HostCommands& host : hosts) {
-    attempt(host, [&] { arrived.emplace_back(&host, collect_host(job, host, folder, limits)); });
+    attempt(host, [&] { arrived.emplace_back(&host, collect_host(job, host, folder, limits, taken)); });
   }
+  std::erase_if(arrived, [&](const auto& one) {
+    return !attempt(*one.first, [&] { check_own(job, one.first->node, one.second.files, taken); });
+  });
   if (!remove) return problems;
   // Hosts may share a folder, so remove none before all have been collected.
   for (const auto& [host, manifest] : arrived) {

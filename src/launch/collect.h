@@ -1,8 +1,9 @@
-// Copies the files of a run from the hosts of a launch to this machine. Each host's folder arrives in its own new
-// folder; it counts only if every file has the checksum that the host states afterwards, and then moves into the run's
-// folder. From each host only the files that its own roles write are taken: the folders of these roles, and the run's
-// own files from the chief's host (in an all-reduce from every worker's). Nothing of a host that fails is kept here,
-// and nothing is removed there. Runs on the caller's thread.
+// Copies the files of a run from the hosts of a launch. Each host's folder arrives in its own new folder; it
+// counts only if every file has the checksum that the host states afterwards, and then moves into the run's folder.
+// From each host only the files that its own roles write are taken: the folders of these roles, and the run's own files
+// from the chief's host (in an all-reduce from every worker's). Other files are a problem unless they are those that
+// another host has sent: hosts may share a folder. Nothing of a host whose files do not arrive as stated is kept here,
+// and nothing is removed on a host with a problem. Runs on the caller's thread.
 #pragma once
 
 #include <string>

@@ -111,9 +111,11 @@ bool RunDirectory::discard_if_unused() {
   return remove_folder(path_);
 }
 
-bool RunDirectory::discard_if_unused(const std::string& path) {
+bool RunDirectory::discard_if_unused(const std::string& path) try {
   const std::optional<base::LockFile> lock = base::LockFile::try_lock(path + "/.lock");
   return lock && is_unused(path) && remove_folder(path);
+} catch (const IoError&) {
+  return false;
 }
 
 std::string RunDirectory::reserve(const std::string& runs_dir, const std::string& name) {

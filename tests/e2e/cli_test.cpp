@@ -64,7 +64,10 @@ TEST_F(CommandLine, HelpAsACommandShowsTheSame) {
 
 TEST_F(CommandLine, WithoutArgumentsItShowsTheHelp) { EXPECT_THAT(succeed({}).out, HasSubstr("Commands:")); }
 
-TEST_F(CommandLine, Version) { EXPECT_THAT(succeed({"--version"}).out, StartsWith("lockstep 0.")); }
+TEST_F(CommandLine, Version) {
+  EXPECT_THAT(succeed({"--version"}).out, StartsWith("lockstep 0."));
+  EXPECT_THAT(succeed({"--help"}).out, HasSubstr("--version"));
+}
 
 TEST_F(CommandLine, UnknownCommandSuggestsTheNearest) {
   EXPECT_THAT(fail({"tran", "lr"}, 2), HasSubstr("unknown command 'tran' (did you mean 'train'?)"));

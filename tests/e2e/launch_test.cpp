@@ -242,6 +242,19 @@ exit 0
   EXPECT_TRUE(fs::is_empty(folder / "b/runs")) << "what b sent is all its own";
 }
 
+TEST_F(Launch, HostsMayShareAFolder) {
+  const std::string dir = folder / "a";
+  write_text(folder / "cluster.yaml", "nodes:\n  - {host: 127.0.0.1, ssh: a, dir: " + dir + ", roles: [ps]}\n" +
+                                          "  - {host: 127.0.0.2, ssh: b, dir: " + dir + ", roles: [worker, worker]}\n");
+  play("cd \"$run\"; [ $role = worker-0 ] && echo '{\"steps\": 9}' > summary.json; exit 0\n");
+  const Ended ended = run(removing({}));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+    EXPECT_TRUE(fs::exists(folder / ("runs/lr-1/" + std::string(role) + "/arguments"))) << role;
+  }
+  EXPECT_TRUE(fs::is_empty(folder / "a/runs")) << "removed once all is here";
+}
+
 TEST_F(Launch, AnyWorkerOfAnAllReduceMayHaveLed) {
   write_text(folder / "cluster.yaml",
              "nodes:\n  - {host: 127.0.0.1, ssh: a, dir: " + (folder / "a") + ", roles: [worker]}\n" +

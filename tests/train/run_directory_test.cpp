@@ -36,6 +36,11 @@ TEST(RunDirectory, CountsUpAndNeverReusesAFolder) {
   EXPECT_EQ(run::RunDirectory::create(dir / "runs", "lr").path(), dir / "runs/lr-18");
 }
 
+TEST(RunDirectory, AFolderThatIsGoneCannotBeDiscarded) {
+  const TempDir dir;
+  EXPECT_FALSE(run::RunDirectory::discard_if_unused(dir / "gone"));
+}
+
 TEST(RunDirectory, ThoseWhoStartTogetherGetFoldersOfTheirOwn) {
   const TempDir dir;
   constexpr size_t kThreads = 8;

@@ -54,9 +54,10 @@ std::string options_section(const std::string& title, const std::vector<const CL
 }
 
 /// True for options marked only_in_full_help(). command_line.cpp keeps the mark as "not configurable", which CLI11 also
-/// sets for the help flags.
+/// sets for its own flags: help and version.
 bool only_in_full_help(const CLI::App& app, const CLI::Option* option) {
-  return !option->get_configurable() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
+  return !option->get_configurable() && option != app.get_help_ptr() && option != app.get_help_all_ptr() &&
+         option != app.get_version_ptr();
 }
 
 /// "12 more flags: lockstep train --help-all", where the command leaves some out of its --help.
