@@ -44,17 +44,16 @@ TEST_F(Bundle, RunsWithAnEmptyEnvironmentAndStartsItselfForRoles) {
 TEST_F(Bundle, RunsWithoutTheLibrariesOfThisMachine) {
   if (bash("unshare -m true").code != 0) GTEST_SKIP() << "a mount namespace needs CAP_SYS_ADMIN";
   unpack("root");
-  const Ended ended = bash(R"(
+  const Ended ended = bash(R"bash(
     for file in /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*'); do mkdir -p "root${file%/*}"; cp -L "$file" "root$file"; done
     mkdir -p root/proc root/dev root/tmp
     unshare -m bash -euc '
       mount --make-rprivate /
       mount --rbind /proc root/proc
       mount --rbind /dev root/dev
-      exec env -i "$(command -v chroot)" root /
-                               lockstep -
-                           bundle / bin / lockstep '"$1"' --threads 2 --runs - dir / tmp / runs
-    ')", {kTrain});
+      exec env -i "$(command -v chroot)" root /lockstep-bundle/bin/lockstep '"$1"' --threads 2 --runs-dir /tmp/runs
+    ')bash",
+                           {kTrain});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("/tmp/runs/lr-1"));
   EXPECT_EQ(nlohmann::json::parse(get_file(folder / "root/tmp/runs/lr-1/summary.json"))["stop_reason"], "epochs");
