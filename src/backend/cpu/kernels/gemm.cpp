@@ -37,8 +37,9 @@ bool is_skinny(int64_t n, int64_t lanes) {
   return n <= kMaxFlatColumns && 5 * n < 4 * padded;
 }
 
-/// Rows of a wide B lie a page or more apart. A panel read from all of them, once for every few rows of A, falls out of
-/// the caches; packed, it lies in one piece. The sums are the same.
+/// Returns true if B's rows lie half a page or more apart. A panel read from all of them once for every few rows of A
+/// falls out of the caches; packed, it lies in one piece. The sums are the same. Winograd's products, which come
+/// without scratch, have panels of at most 64 columns.
 bool reads_far_rows(const Gemm& s) {
   constexpr int64_t kFarFloats = 512;
   constexpr int64_t kLargeFloats = 1 << 18;
