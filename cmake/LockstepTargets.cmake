@@ -102,13 +102,12 @@ function(lockstep_always_optimize)
 endfunction()
 
 # Highway compiles vector code once per instruction set, which is most of its compile time, and chooses at run time;
-# SSE4 is the minimum. A sanitizer build leaves out AVX-512 if it does not test kernels. It keeps AVX2: Highway's masked
-# loads for SSE4 read whole vectors, which the address sanitizer reports.
+# SSE4 is the minimum. A sanitizer build has SSE4 alone if it does not test kernels.
 option(LOCKSTEP_SANITIZE_VECTORS "With sanitizers, compile vector code for all instruction sets" ON)
 function(lockstep_vector_code target)
   set(disabled "HWY_SCALAR|HWY_EMU128|HWY_SSSE3")
   if(LOCKSTEP_SANITIZE AND NOT LOCKSTEP_SANITIZE_VECTORS)
-    string(APPEND disabled "|HWY_AVX3|HWY_AVX3_DL")
+    string(APPEND disabled "|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL")
   endif()
   target_compile_definitions(${target} PRIVATE HWY_WANT_SSE4=1 "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/own_program.h"
+
 namespace lockstep::base {
 namespace {
 
@@ -24,7 +26,7 @@ void ensure_wait_policy(WaitPolicy policy, bool forced, char** argv) {
   if (user_chose && !forced) return;
   if (forced) unsetenv(brief ? kPolicy : kSpins);  // NOLINT(concurrency-mt-unsafe)
   // The new process finds the variable set, so this happens once. If it fails, the work is only slower.
-  if (setenv(variable, wanted, 1) == 0) execv("/proc/self/exe", argv);  // NOLINT(concurrency-mt-unsafe)
+  if (setenv(variable, wanted, 1) == 0) execv(own_program().c_str(), argv);  // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace lockstep::base

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/own_program.h"
 #include "emulate/claims.h"
 #include "emulate/rights.h"
 #include "lab/run_check.h"
@@ -33,7 +34,6 @@ using process::Stream;
 
 constexpr int kTickMilliseconds = 200;
 constexpr double kGraceSeconds = 40;  ///< longer than the 30 s that a launcher gives its roles
-constexpr const char* kProgram = "/proc/self/exe";
 constexpr const char* kNew = ".new";  ///< suffix of the folder of a run that is made again
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
@@ -229,7 +229,7 @@ Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm
   std::ofstream log;
   if (!warm) log.open(log_of(run_dir), std::ios::trunc);
   process::Command command;
-  command.program = kProgram;
+  command.program = base::own_program();
   const std::string failure_file = log_of(run_dir, ".failure.json");
   fs::remove(failure_file);
   command.argv = {options_.program, "--failure-file=" + failure_file};

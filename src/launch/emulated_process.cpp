@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/own_program.h"
 #include "launch/emulated_nodes.h"
 #include "launch/fault_maker.h"
 #include "launch/local_cluster.h"
@@ -36,7 +37,7 @@ std::string find_folder(const settings::Configuration& configuration, const sett
 process::Command make_command(const settings::Settings& settings, const Launcher& launcher, const std::string& folder,
                               const EmulatedNodes& nodes) {
   process::Command command;
-  command.program = "/proc/self/exe";
+  command.program = base::own_program();
   for (char** word = launcher.argv; *word != nullptr; ++word) command.argv.emplace_back(*word);
   if (settings.resume.empty() && settings.run_dir.empty()) command.argv.push_back("--run-dir=" + folder);
   if (settings.threads == 0) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/own_program.h"
 #include "base/parallel.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
@@ -174,7 +175,7 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
                           const cluster::ClusterFile& cluster, Places& places, const std::string& run_dir) {
   launch::LocalJob job;
   job.spec = cluster.spec;
-  job.program = "/proc/self/exe";
+  job.program = base::own_program();
   job.words = role_words(configuration);
   job.words.push_back(place(settings, run_dir));
   if (places.nodes() != nullptr) job.words.emplace_back("--insecure");
@@ -230,7 +231,7 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
   run.tick = launcher.tick;
   run.tasks = spec.tasks();
   if (mpi) {
-    job.program = std::filesystem::read_symlink(job.program);
+    job.program = std::filesystem::canonical(job.program);
     run.roles = {launch::mpi_job(job, cluster::process_environment())};
   } else {
     run.roles = launch::local_roles(job);

@@ -11,17 +11,17 @@ namespace lockstep::settings {
 namespace {
 
 using base::YamlNode;
-using Kind = YamlNode::Kind;
+using NodeKind = YamlNode::Kind;
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 20;
 
 /// Returns a value of the model's options: a scalar, or a list with commas between its items.
 std::string option_value(const YamlNode& node, const std::string& where) {
-  if (node.is(Kind::scalar)) return node.text;
+  if (node.is(NodeKind::scalar)) return node.text;
   std::string text;
-  if (!node.is(Kind::list)) throw UsageError(where + ": must be one value or a list");
+  if (!node.is(NodeKind::list)) throw UsageError(where + ": must be one value or a list");
   for (const YamlNode& item : node.items) {
-    if (!item.is(Kind::scalar)) throw UsageError(where + ": must be one value or a list of plain values");
+    if (!item.is(NodeKind::scalar)) throw UsageError(where + ": must be one value or a list of plain values");
     text.append(text.empty() ? "" : ",").append(item.text);
   }
   return text;
@@ -37,12 +37,13 @@ std::string options_from(const YamlNode& map, const std::string& where) {
 }
 
 std::string value_of(const SettingDef& def, const YamlNode& node, const std::string& where) {
-  if (node.is(Kind::map) && std::holds_alternative<Options Settings::*>(def.member)) return options_from(node, where);
-  if (node.is(Kind::scalar)) return node.text;
-  if (node.is(Kind::null) && std::holds_alternative<std::optional<double> Settings::*>(def.member)) return "";
-  if (node.is(Kind::null)) throw UsageError(fmt::format("{}: has no value; it takes {}", where, allowed_text(def)));
+  if (node.is(NodeKind::map) && std::holds_alternative<Options Settings::*>(def.member))
+    return options_from(node, where);
+  if (node.is(NodeKind::scalar)) return node.text;
+  if (node.is(NodeKind::null) && std::holds_alternative<std::optional<double> Settings::*>(def.member)) return "";
+  if (node.is(NodeKind::null)) throw UsageError(fmt::format("{}: has no value; it takes {}", where, allowed_text(def)));
   throw UsageError(
-      fmt::format("{}: is a {}; it takes {}", where, node.is(Kind::map) ? "map" : "list", allowed_text(def)));
+      fmt::format("{}: is a {}; it takes {}", where, node.is(NodeKind::map) ? "map" : "list", allowed_text(def)));
 }
 
 const SettingDef& setting_of(const YamlNode& key, const std::string& file) {
@@ -57,8 +58,8 @@ const SettingDef& setting_of(const YamlNode& key, const std::string& file) {
 Configuration::Layer Configuration::read_yaml(const std::string& text, const std::string& file, bool of_run) {
   const YamlNode root = base::parse_yaml(text, file);
   Layer layer;
-  if (root.is(Kind::null)) return layer;
-  if (!root.is(Kind::map)) base::reject(file, root, "must hold settings, one 'key: value' per line");
+  if (root.is(NodeKind::null)) return layer;
+  if (!root.is(NodeKind::map)) base::reject(file, root, "must hold settings, one 'key: value' per line");
   for (size_t i = 0; i < root.items.size(); ++i) {
     const YamlNode& key = root.keys[i];
     const SettingDef& def = setting_of(key, file);

@@ -33,7 +33,8 @@ dnnl::cpu_isa dnnl_isa(Isa isa) {
 }
 
 Isa detect() {
-  const int64_t targets = hwy::SupportedTargets();
+  // A build may leave instruction sets out (LOCKSTEP_SANITIZE_VECTORS): layouts follow the kernels that were compiled.
+  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   // Calling this makes Highway 1.0 dispatch to the machine's best target, disabled or not, until Update.
   hwy::GetChosenTarget().Update(targets);
   if ((targets & kAvx512Targets) != 0) return Isa::avx512;

@@ -173,7 +173,7 @@ HWY_EXPORT(to_channels_share);
 HWY_EXPORT(from_channels_share);
 
 /// Elements moved for which one more thread pays off.
-constexpr int64_t kGrain = 16'384;
+constexpr int64_t kGrain = 4'096;
 
 }  // namespace
 

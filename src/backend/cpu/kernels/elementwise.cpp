@@ -161,7 +161,7 @@ HWY_EXPORT(binary_left_share);
 HWY_EXPORT(max_share);
 
 /// Elements for which one more thread pays off, and the run of them that is never split.
-constexpr int64_t kGrain = 16'384;
+constexpr int64_t kGrain = 4'096;
 constexpr int64_t kTranscendentalGrain = 4'096;
 constexpr int64_t kRun = 64;
 

@@ -37,6 +37,16 @@ bool is_skinny(int64_t n, int64_t lanes) {
   return n <= kMaxFlatColumns && 5 * n < 4 * padded;
 }
 
+/// Returns true if B's rows lie half a page or more apart. A panel read from all of them once for every few rows of A
+/// falls out of the caches; packed, it lies in one piece. The sums are the same. Winograd's products, which come
+/// without scratch, have panels of at most 64 columns.
+bool reads_far_rows(const Gemm& s) {
+  constexpr int64_t kFarFloats = 512;
+  constexpr int64_t kLargeFloats = 1 << 18;
+  constexpr int64_t kPayingRows = 24;  // of A: packing reads B once more
+  return !s.transpose_b && s.m >= kPayingRows && s.n >= kFarFloats && s.k * s.ldb >= kLargeFloats;
+}
+
 GemmPlan choose(const Gemm& s) {
   const int64_t lanes = vector_lanes();
   const bool skinny = is_skinny(s.n, lanes);
@@ -51,7 +61,7 @@ GemmPlan choose(const Gemm& s) {
     if (skinny && !s.transpose_b) return GemmPlan::packed_dots;
   }
   if (skinny && s.transpose_a && !s.transpose_b && s.m >= 2 * lanes) return GemmPlan::columns;
-  return s.transpose_b || needs_mask ? GemmPlan::packed_panels : GemmPlan::panels;
+  return s.transpose_b || needs_mask || reads_far_rows(s) ? GemmPlan::packed_panels : GemmPlan::panels;
 }
 
 GemmJob make_job(const Gemm& shape) {

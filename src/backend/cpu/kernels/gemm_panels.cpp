@@ -40,10 +40,16 @@ template <int Rows, int Vectors, bool Tail>
 void panel_tile(const Tile& tile) {
   const Full d;
   using V = hn::Vec<Full>;
-  const auto mask = hn::FirstN(d, static_cast<size_t>(tile.last));
+#if HWY_TARGET <= HWY_AVX2
+  const auto load_last = [&, mask = hn::FirstN(d, static_cast<size_t>(tile.last))](const float* p)
+                             HWY_ATTR { return hn::MaskedLoad(mask, d, p); };
+#else
+  // A masked load for SSE4 would read the whole vector, past the end of B's last row.
+  const auto load_last = [&](const float* p) HWY_ATTR { return load_some(d, p, tile.last); };
+#endif
   const auto load = [&](const float* p, int v) HWY_ATTR {
-    if constexpr (Tail && HWY_TARGET <= HWY_AVX2) {
-      if (v == Vectors - 1) return hn::MaskedLoad(mask, d, p + v * kLanes);
+    if constexpr (Tail) {
+      if (v == Vectors - 1) return load_last(p + v * kLanes);
     }
     return hn::LoadU(d, p + v * kLanes);
   };

@@ -30,14 +30,6 @@ base::Range window_columns(const Pool& pool, int64_t x) {
   return clip(x, pool.window.stride_width, pool.window.pad_left, pool.window.kernel_width, pool.in_width);
 }
 
-/// Returns true if every pixel belongs to exactly one window: no padding, no overlap, no rest.
-bool tiles_exactly(const Pool& pool, int64_t kernel) {
-  const Window2d& w = pool.window;
-  return w.kernel_height == kernel && w.kernel_width == kernel && w.stride_height == kernel &&
-         w.stride_width == kernel && w.pad_top == 0 && w.pad_left == 0 &&
-         pool.in_height == pool.out_height() * kernel && pool.in_width == pool.out_width() * kernel;
-}
-
 /// Calls fn(rows, columns, output index) for each window of a plane.
 template <class Fn>
 HWY_INLINE void for_windows(const Pool& pool, Fn fn) {
@@ -73,7 +65,7 @@ HWY_INLINE void max_row2(D d, const float* HWY_RESTRICT top, const float* HWY_RE
 
 template <class D>
 void max_plane(D d, const Pool& pool, const float* src, float* dst) {
-  if (tiles_exactly(pool, 2)) {
+  if (pool.tiles_exactly(2)) {
     const int64_t row = pool.in_width * pool.lanes;
     for (int64_t y = 0; y < pool.out_height(); ++y) {
       max_row2(d, src + 2 * y * row, src + (2 * y + 1) * row, dst + y * pool.out_width() * pool.lanes,
@@ -119,7 +111,7 @@ HWY_INLINE void max_row2_backward(D d, const float* HWY_RESTRICT src, const floa
 template <class D>
 void max_plane_backward(D d, const Pool& pool, const float* src, const float* diff_dst, float* diff_src,
                         bool through_relu) {
-  if (tiles_exactly(pool, 2)) {
+  if (pool.tiles_exactly(2)) {
     const int64_t row = pool.in_width * pool.lanes;
     for (int64_t y = 0; y < pool.out_height(); ++y) {
       max_row2_backward(d, src + 2 * y * row, diff_dst + y * pool.out_width() * pool.lanes, diff_src + 2 * y * row,
@@ -226,8 +218,17 @@ HWY_EXPORT(max_backward_share);
 HWY_EXPORT(average_share);
 HWY_EXPORT(average_backward_share);
 
-/// Vectors read for which one more thread pays off.
-constexpr int64_t kGrain = 4'000;
+/// Vectors read for which one more thread pays off: a few microseconds, as a parallel region of 16 threads costs.
+constexpr int64_t kGrain = 1'000;
+
+/// Exact tiles cut into planes of one row of windows, which threads share more evenly.
+Pool by_rows(Pool pool) {
+  if (pool.tiles_exactly(2)) {
+    pool.planes *= pool.out_height();
+    pool.in_height = 2;
+  }
+  return pool;
+}
 
 base::Split split_of(const Pool& pool, int threads) {
   const int64_t reads = pool.out_height() * pool.out_width() * pool.window.kernel_height * pool.window.kernel_width;
@@ -236,14 +237,16 @@ base::Split split_of(const Pool& pool, int threads) {
 
 }  // namespace
 
-void max_pool(const Pool& pool, const float* src, float* dst, int threads) {
+void max_pool(const Pool& planes, const float* src, float* dst, int threads) {
+  const Pool pool = by_rows(planes);
   base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(max_share)(pool, src, dst, thread, count);
   });
 }
 
-void max_pool_backward(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
+void max_pool_backward(const Pool& planes, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
                        int threads) {
+  const Pool pool = by_rows(planes);
   base::parallel(split_of(pool, threads), [&](int thread, int count) {
     HWY_DYNAMIC_DISPATCH(max_backward_share)(pool, src, diff_dst, diff_src, through_relu, thread, count);
   });

@@ -20,6 +20,12 @@ struct Pool {
 
   [[nodiscard]] int64_t out_height() const { return window.out_height(in_height); }
   [[nodiscard]] int64_t out_width() const { return window.out_width(in_width); }
+  /// Returns true if every pixel belongs to exactly one window of kernel x kernel: no padding, no overlap, no rest.
+  [[nodiscard]] bool tiles_exactly(int64_t kernel) const {
+    return window.kernel_height == kernel && window.kernel_width == kernel && window.stride_height == kernel &&
+           window.stride_width == kernel && window.pad_top == 0 && window.pad_left == 0 &&
+           in_height == out_height() * kernel && in_width == out_width() * kernel;
+  }
 };
 
 void max_pool(const Pool& pool, const float* src, float* dst, int threads);

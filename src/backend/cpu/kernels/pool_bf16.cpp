@@ -200,8 +200,8 @@ HWY_EXPORT(average_range);
 HWY_EXPORT(max_backward_range);
 HWY_EXPORT(average_backward_range);
 
-/// Vectors read for which one more thread pays off.
-constexpr int64_t kGrain = 4'000;
+/// Vectors read that pay for one more thread.
+constexpr int64_t kGrain = 1'000;
 
 int64_t scratch_each(const Pool& pool) { return pool.window.kernel_height * pool.in_width * kBf16PoolLanes; }
 
