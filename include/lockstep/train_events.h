@@ -53,11 +53,12 @@ struct StartEvent {
 
 /// One update of the parameters. Cheap to make: every step makes one.
 struct StepEvent {
-  uint64_t step = 0;    ///< updates made so far, this one included
-  int64_t epoch = 0;    ///< the epoch the step belongs to, from 1
-  float loss = 0;       ///< mean over the step's examples
-  int64_t correct = 0;  ///< right answers among the step's examples; 0 for models without accuracy
-  int64_t examples = 0;
+  uint64_t step = 0;            ///< updates made so far, this one included
+  int64_t epoch = 0;            ///< the epoch the step belongs to, from 1
+  float loss = 0;               ///< mean over the step's examples
+  int64_t correct = 0;          ///< right answers among the step's examples; 0 for models without accuracy
+  int64_t examples = 0;         ///< in the update, of all workers whose gradients it takes
+  int64_t own_examples = 0;     ///< examples of this process in the update
   uint64_t examples_total = 0;  ///< since the start of training
   float learning_rate = 0;
   float gradient_norm = 0;  ///< NaN unless clipping computes it
