@@ -53,8 +53,12 @@ std::optional<Report> parse_report(const std::string& line) {
   report.epoch = reported_number(object, "epoch");
   report.epochs = reported_number(object, "epochs");
   report.examples_per_s = reported_number(object, "examples_per_s");
+  report.seconds = reported_number(object, "seconds");
+  report.examples = reported_number(object, "examples");
   report.loss = reported_number(object, "loss");
   report.accuracy = reported_number(object, "accuracy");
+  report.train_loss = reported_number(object, "train_loss");
+  report.train_accuracy = reported_number(object, "train_accuracy");
   report.staleness = reported_number(object, "staleness");
   report.wait_share = reported_number(object, "wait_share");
   if (const auto phases = object.find("phases"); phases != object.end() && phases->is_object()) {
