@@ -137,7 +137,9 @@ struct Outcome {
   std::optional<EvalEvent> last_eval;
   std::optional<EvalEvent> best_eval;
   size_t parameters = 0;
+  /// Peak memory of this process; of the training where there was nothing left to do. 0: not known.
   uint64_t peak_memory_bytes = 0;
+  std::string role;                   ///< role of this process: "worker:0"; empty: it trains alone
   std::vector<WorkerRecord> workers;  ///< workers of a cluster, as its chief reports them
   std::vector<PhaseRecord> phases;    ///< phases of this process that took time
   CommunicationRecord communication;
