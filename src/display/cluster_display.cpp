@@ -134,6 +134,8 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
   } else if (report->event == Report::Event::eval) {
     // The final evaluations of other workers are in the closing table.
     if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(row, *report);
+  } else if (report->event == Report::Event::resumed) {
+    if (row.task == chief_) on_resumed(*report);
   } else if (report->event == Report::Event::end) {
     row.state = "done";
     take_larger(row.status.step, report->step);
@@ -145,6 +147,14 @@ void ClusterDisplay::on_status(Row& row, const Report& report) {
   row.state = report.state.empty() ? "running" : report.state;
   if (row.task.trains()) since_eval_.add(report);
   if (row.task == chief_ && known(report.seconds)) chief_ahead_ = report.seconds - seconds();
+}
+
+void ClusterDisplay::on_resumed(const Report& report) {
+  if (quiet_ || std::exchange(resume_told_, true)) return;
+  clear();
+  terminal::print("resuming after step {}\n", count_text(report.step));
+  if (terminal_.interactive) draw();
+  terminal::flush_out();
 }
 
 void ClusterDisplay::Trained::add(const Report& status) {

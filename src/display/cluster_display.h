@@ -62,6 +62,8 @@ class ClusterDisplay {
   void on_group_event(const launch::RoleEvent& event);
   void on_line(Row& row, const std::string& line);
   void on_status(Row& row, const Report& report);
+  /// Says once from which step the cluster trains on; a chief that is restarted reports it again.
+  void on_resumed(const Report& report);
   void on_eval(const Row& row, const Report& report);
   void say(const std::string& who, const std::string& text, bool bad);
   void draw_when_due();
@@ -88,6 +90,7 @@ class ClusterDisplay {
   double first_seconds_ = 0;
   size_t lines_drawn_ = 0;
   bool header_printed_ = false;
+  bool resume_told_ = false;
   Trained since_eval_;
   double chief_ahead_ = 0;  ///< the chief's training time less the time here
 };

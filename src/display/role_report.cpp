@@ -26,7 +26,8 @@ std::string text(const PlainJson& object, const char* key) {
 }
 
 Report::Event event_of(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kNames{"status", "log", "eval", "end"};  // in the order of the enum
+  constexpr std::array<std::string_view, 5> kNames{"status", "log", "eval", "end",
+                                                   "resumed"};  // in the order of the enum
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   return static_cast<Report::Event>(found - kNames.begin());
 }

@@ -15,7 +15,7 @@ namespace lockstep::display {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct Report {
-  enum class Event : uint8_t { status, log, eval, end, other };
+  enum class Event : uint8_t { status, log, eval, end, resumed, other };
   Event event = Event::other;
   std::string role;  ///< name of the role, as it reports it
   std::string state;

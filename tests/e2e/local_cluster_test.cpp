@@ -141,6 +141,25 @@ TEST_F(LocalCluster, AKilledLauncherLeavesNobodyAndItsRunCanBeResumed) {
   EXPECT_THAT(words_of("worker:1"), AllOf(HasSubstr("--resume=runs/lr-1"), Not(HasSubstr("--run-dir"))));
 }
 
+TEST_F(LocalCluster, ARunOfOneProcessSharesTheCoresWhenResumedByACluster) {
+  play("exit 0");
+  const auto threads = [&] {
+    const std::string words = words_of("worker:1");
+    const size_t at = words.find("--threads=");
+    return words.substr(at, words.find(' ', at) - at);
+  };
+  (void)launch(train());
+  const std::string share = threads();
+  (void)launch(train({"--name", "other", "--threads", "9"}));
+  EXPECT_EQ(threads(), "--threads=9");
+  // The same workers keep their threads; those of a single process, for which there is no launch.yaml, are too many.
+  const Ended same = launch({"train", "--resume", "other-1"});
+  EXPECT_EQ(threads(), "--threads=9") << same.out << same.err;
+  fs::remove(folder / "runs/other-1/launch.yaml");
+  const Ended shared = launch({"train", "--resume", "other-1", "--workers", "2", "--ps", "1"});
+  EXPECT_EQ(threads(), share) << shared.out << shared.err;
+}
+
 TEST_F(LocalCluster, ALayoutSaysWhoThereIs) {
   play("exit 0");
   const Ended ended = launch({"train", "lr", "--dataset", "synthetic", "--layout", "PW-PW"});

@@ -162,6 +162,12 @@ TEST_F(Display, AnEvaluatorsLineShowsTheMeanOverTheExamplesOfAllWorkers) {
   EXPECT_THAT(lines[2], AllOf(HasSubstr("0.3000"), HasSubstr("80.00 %"))) << "since the line before";
 }
 
+TEST_F(Display, AResumedRunSaysOnceFromWhichStepItGoesOn) {
+  const std::string resumed = R"({"event":"resumed","step":1158})";
+  EXPECT_EQ(shown({says(kSecond, resumed), says(kFirst, resumed), says(kFirst, resumed)}, false),
+            "resuming after step 1,158\n");
+}
+
 TEST_F(Display, WithoutAccuracyThereAreNoColumnsForIt) {
   const std::string text = shown({says(kFirst, R"({"event":"eval","step":9,"loss":0.25,"train_loss":0.5})")}, false);
   EXPECT_THAT(text, AllOf(HasSubstr("0.5000"), Not(HasSubstr("acc")), Not(HasSubstr("%"))));

@@ -1,5 +1,6 @@
 #include "role_reporter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -26,6 +27,7 @@ RoleReporter::RoleReporter(const cluster::Task& task, const settings::Settings& 
     : role_(task.str()),
       json_(settings.report == settings::ReportForm::json),
       quiet_(settings.quiet),
+      resumes_(!settings.resume.empty()),
       epochs_(settings.epochs),
       ticker_(json_ ? kJsonInterval : kTextInterval) {}
 
@@ -69,7 +71,15 @@ void RoleReporter::on_start(const train::StartEvent& event) {
   state("training");
 }
 
+void RoleReporter::resumed(uint64_t step) {
+  if (step == 0) return;
+  if (json_) return write(line({{"event", "resumed"}, {"role", role_}, {"step", step}}));
+  if (!quiet_) write(fmt::format("{}: resuming after step {}\n", role_, terminal::grouped(step)));
+}
+
 void RoleReporter::on_step(const train::StepEvent& event) {
+  // The group knows the step, and the first update tells it.
+  if (std::exchange(resumes_, false)) resumed(event.step - 1 - std::min(event.staleness, event.step - 1));
   since_status_.add(event);
   if (event.epoch != std::exchange(epoch_, event.epoch)) since_eval_ = {};
   since_eval_.add(event);

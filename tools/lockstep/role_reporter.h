@@ -36,12 +36,14 @@ class RoleReporter final : public train::Hooks {
 
  private:
   void write(const std::string& line);
+  void resumed(uint64_t step);
   /// Returns null for models without accuracy.
   [[nodiscard]] nlohmann::ordered_json train_accuracy(const display::StepMeans& means) const;
 
   std::string role_;
   bool json_;
   bool quiet_;
+  bool resumes_;  ///< a run, and its first step is not reported yet
   int64_t epochs_;
   std::mutex mutex_;
   train::StartEvent start_;
