@@ -53,11 +53,12 @@ struct StartEvent {
 
 /// One update of the parameters. Cheap to make: every step makes one.
 struct StepEvent {
-  uint64_t step = 0;    ///< updates made so far, this one included
-  int64_t epoch = 0;    ///< the epoch the step belongs to, from 1
-  float loss = 0;       ///< mean over the step's examples
-  int64_t correct = 0;  ///< right answers among the step's examples; 0 for models without accuracy
-  int64_t examples = 0;
+  uint64_t step = 0;            ///< updates made so far, this one included
+  int64_t epoch = 0;            ///< the epoch the step belongs to, from 1
+  float loss = 0;               ///< mean over the step's examples
+  int64_t correct = 0;          ///< right answers among the step's examples; 0 for models without accuracy
+  int64_t examples = 0;         ///< in the update, of all workers whose gradients it takes
+  int64_t own_examples = 0;     ///< examples of this process in the update
   uint64_t examples_total = 0;  ///< since the start of training
   float learning_rate = 0;
   float gradient_norm = 0;  ///< NaN unless clipping computes it
@@ -136,7 +137,9 @@ struct Outcome {
   std::optional<EvalEvent> last_eval;
   std::optional<EvalEvent> best_eval;
   size_t parameters = 0;
+  /// Peak memory of this process; of the training where there was nothing left to do. 0: not known.
   uint64_t peak_memory_bytes = 0;
+  std::string role;                   ///< role of this process: "worker:0"; empty: it trains alone
   std::vector<WorkerRecord> workers;  ///< workers of a cluster, as its chief reports them
   std::vector<PhaseRecord> phases;    ///< phases of this process that took time
   CommunicationRecord communication;

@@ -10,6 +10,7 @@
 #include "display/role_report.h"
 #include "display/train_messages.h"
 #include "lockstep/error.h"
+#include "process/line_reader.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 #include "terminal/text.h"
@@ -99,6 +100,8 @@ std::optional<Outcome> read_outcome(const std::string& summary_text, const std::
   outcome.last_eval = evaluation(summary, "test");
   outcome.best_eval = evaluation(summary, "best");
   outcome.peak_memory_bytes = count(summary, "peak_memory_bytes");
+  const auto role = summary.find("role");
+  if (role != summary.end() && role->is_string()) outcome.role = process::printable(role->get<std::string>());
   read_communication(summary, outcome);
   return outcome;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "display/phase_shares.h"
 #include "records/statistics.h"
@@ -127,18 +128,46 @@ void ClusterDisplay::on_line(Row& row, const std::string& line) {
     return;
   }
   if (report->event == Report::Event::status) {
-    row.status = *report;
-    loss_is_new_ = loss_is_new_ || known(report->loss);
-    row.state = report->state.empty() ? "running" : report->state;
+    on_status(row, *report);
   } else if (report->event == Report::Event::log) {
     say(row.task.str() + ":", report->text, report->level == "error" || report->level == "warning");
   } else if (report->event == Report::Event::eval) {
     // The final evaluations of other workers are in the closing table.
-    if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(*report);
+    if (row.task == chief_ || row.task.role == cluster::Role::evaluator) on_eval(row, *report);
+  } else if (report->event == Report::Event::resumed) {
+    if (row.task == chief_) on_resumed(*report);
   } else if (report->event == Report::Event::end) {
     row.state = "done";
     take_larger(row.status.step, report->step);
   }
+}
+
+void ClusterDisplay::on_status(Row& row, const Report& report) {
+  row.status = report;
+  row.state = report.state.empty() ? "running" : report.state;
+  if (row.task.trains()) since_eval_.add(report);
+  if (row.task == chief_ && known(report.seconds)) chief_ahead_ = report.seconds - seconds();
+}
+
+void ClusterDisplay::on_resumed(const Report& report) {
+  if (quiet_ || std::exchange(resume_told_, true)) return;
+  clear();
+  terminal::print("resuming after step {}\n", count_text(report.step));
+  if (terminal_.interactive) draw();
+  terminal::flush_out();
+}
+
+void ClusterDisplay::Trained::add(const Report& status) {
+  if (!known(status.loss)) return;
+  const double count = known(status.examples) ? status.examples : 1;
+  examples += count;
+  loss_sum += count * status.loss;
+  correct += count * status.accuracy;
+}
+
+double ClusterDisplay::training_seconds(const Row& row, const Report& evaluation) const {
+  const bool knows = row.task.role != cluster::Role::evaluator && known(evaluation.seconds);
+  return knows ? evaluation.seconds : std::max(seconds() + chief_ahead_, 0.0);
 }
 
 void ClusterDisplay::faults(const std::vector<std::string>& lines) {
@@ -156,24 +185,29 @@ void ClusterDisplay::say(const std::string& who, const std::string& text, bool b
   terminal::flush_out();
 }
 
-void ClusterDisplay::on_eval(const Report& report) {
+void ClusterDisplay::on_eval(const Row& row, const Report& report) {
+  const Trained trained = std::exchange(since_eval_, {});
   if (quiet_) return;
   clear();
   const bool accuracy = known(report.accuracy);
+  const auto accuracy_cell = [&](const std::string& text) { return accuracy ? fmt::format("  {:>9}", text) : ""; };
   if (!header_printed_) {
-    terminal::print(
-        "{}\n", terminal_.bold(fmt::format("{:>7}  {:>9}  {:>10}  {:>10}  {:>9}  {:>9}", "epoch", "step", "train loss",
-                                           split_ + " loss", accuracy ? split_ + " acc" : "", "time")));
+    const std::string titles =
+        fmt::format("{:>7}  {:>9}  {:>10}{}  {:>10}{}  {:>9}", "epoch", "step", "train loss",
+                    accuracy_cell("train acc"), split_ + " loss", accuracy_cell(split_ + " acc"), "time");
+    terminal::print("{}\n", terminal_.bold(titles));
     header_printed_ = true;
   }
-  const Overall whole = overall();
   const auto loss = [](double value) { return known(value) ? terminal::loss_text(value) : std::string(); };
-  const std::string shown = fmt::format("{:>9}", accuracy ? terminal::percent(report.accuracy) : "");
-  terminal::print("{:>7}  {:>9}  {:>10}  {:>10}  {}  {:>9}\n",
-                  report.epoch > 0 ? of_text(report.epoch, whole.epochs) : "", count_text(report.step),
-                  loss_is_new_ ? loss(whole.loss) : "", loss(report.loss), report.best ? terminal_.green(shown) : shown,
-                  terminal::duration_text(seconds()));
-  loss_is_new_ = false;
+  const auto percent = [](double value) { return known(value) ? terminal::percent(value) : std::string(); };
+  // A sum over all updates is exact; statuses are all there is where another process evaluates.
+  const bool exact = known(report.train_loss);
+  const std::string shown = accuracy_cell(percent(report.accuracy));
+  terminal::print("{:>7}  {:>9}  {:>10}{}  {:>10}{}  {:>9}\n",
+                  report.epoch > 0 ? of_text(report.epoch, overall().epochs) : "", count_text(report.step),
+                  loss(exact ? report.train_loss : trained.loss()),
+                  accuracy_cell(percent(exact ? report.train_accuracy : trained.accuracy())), loss(report.loss),
+                  report.best ? terminal_.green(shown) : shown, terminal::duration_text(training_seconds(row, report)));
   if (terminal_.interactive) draw();
   terminal::flush_out();
 }

@@ -47,10 +47,24 @@ class ClusterDisplay {
     double fraction = kUnknown;
   };
 
+  /// Training of all workers, from their statuses since the last evaluation shown.
+  struct Trained {
+    double examples = 0;
+    double loss_sum = 0;
+    double correct = 0;  ///< not a number for models without accuracy
+
+    void add(const Report& status);
+    [[nodiscard]] double loss() const { return examples > 0 ? loss_sum / examples : kUnknown; }
+    [[nodiscard]] double accuracy() const { return examples > 0 ? correct / examples : kUnknown; }
+  };
+
   /// Handles an event of a process that started all roles.
   void on_group_event(const launch::RoleEvent& event);
   void on_line(Row& row, const std::string& line);
-  void on_eval(const Report& report);
+  void on_status(Row& row, const Report& report);
+  /// Says once from which step the cluster trains on; a chief that is restarted reports it again.
+  void on_resumed(const Report& report);
+  void on_eval(const Row& row, const Report& report);
   void say(const std::string& who, const std::string& text, bool bad);
   void draw_when_due();
   void draw();
@@ -62,6 +76,8 @@ class ClusterDisplay {
   [[nodiscard]] std::vector<std::string> role_lines(size_t width, size_t most) const;
   [[nodiscard]] Row* find(const cluster::Task& task);
   [[nodiscard]] double seconds() const;
+  /// Returns the training time of an evaluation. An evaluator does not know it and counts from its own start.
+  [[nodiscard]] double training_seconds(const Row& row, const Report& evaluation) const;
 
   terminal::Terminal terminal_;
   std::vector<Row> rows_;
@@ -74,7 +90,9 @@ class ClusterDisplay {
   double first_seconds_ = 0;
   size_t lines_drawn_ = 0;
   bool header_printed_ = false;
-  bool loss_is_new_ = false;  ///< a loss arrived after the last evaluation
+  bool resume_told_ = false;
+  Trained since_eval_;
+  double chief_ahead_ = 0;  ///< the chief's training time less the time here
 };
 
 }  // namespace lockstep::display

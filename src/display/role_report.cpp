@@ -26,7 +26,8 @@ std::string text(const PlainJson& object, const char* key) {
 }
 
 Report::Event event_of(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kNames{"status", "log", "eval", "end"};  // in the order of the enum
+  constexpr std::array<std::string_view, 5> kNames{"status", "log", "eval", "end",
+                                                   "resumed"};  // in the order of the enum
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   return static_cast<Report::Event>(found - kNames.begin());
 }
@@ -53,8 +54,12 @@ std::optional<Report> parse_report(const std::string& line) {
   report.epoch = reported_number(object, "epoch");
   report.epochs = reported_number(object, "epochs");
   report.examples_per_s = reported_number(object, "examples_per_s");
+  report.seconds = reported_number(object, "seconds");
+  report.examples = reported_number(object, "examples");
   report.loss = reported_number(object, "loss");
   report.accuracy = reported_number(object, "accuracy");
+  report.train_loss = reported_number(object, "train_loss");
+  report.train_accuracy = reported_number(object, "train_accuracy");
   report.staleness = reported_number(object, "staleness");
   report.wait_share = reported_number(object, "wait_share");
   if (const auto phases = object.find("phases"); phases != object.end() && phases->is_object()) {

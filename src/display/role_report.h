@@ -15,7 +15,7 @@ namespace lockstep::display {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct Report {
-  enum class Event : uint8_t { status, log, eval, end, other };
+  enum class Event : uint8_t { status, log, eval, end, resumed, other };
   Event event = Event::other;
   std::string role;  ///< name of the role, as it reports it
   std::string state;
@@ -25,9 +25,13 @@ struct Report {
   double steps = kUnknown;  ///< steps of the whole training
   double epoch = kUnknown;
   double epochs = kUnknown;
+  double seconds = kUnknown;  ///< training time of the role
   double examples_per_s = kUnknown;
-  double loss = kUnknown;
+  double examples = kUnknown;  ///< status: examples behind its loss and accuracy
+  double loss = kUnknown;      ///< status: of the training since the status before; eval: of the evaluation
   double accuracy = kUnknown;
+  double train_loss = kUnknown;  ///< eval: of the training since the evaluation before
+  double train_accuracy = kUnknown;
   double staleness = kUnknown;
   double wait_share = kUnknown;
   train::PhaseSeconds phases = {};  ///< shares of the role's time

@@ -123,7 +123,10 @@ void print_closing(const terminal::Terminal& terminal, const settings::Settings&
   row(terminal, "time",
       fmt::format("{}, {} examples/s, {:.3g} s/batch", terminal::duration_text(outcome.seconds),
                   terminal::rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
-  row(terminal, "peak memory", terminal::bytes_text(outcome.peak_memory_bytes));
+  if (outcome.peak_memory_bytes > 0) {
+    row(terminal, "peak memory",
+        terminal::bytes_text(outcome.peak_memory_bytes) + (outcome.role.empty() ? "" : " in " + outcome.role));
+  }
   print_communication(terminal, outcome);
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
   if (!outcome.pictures.empty()) row(terminal, "pictures", outcome.pictures);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
 namespace lockstep::launch {
 namespace {
@@ -19,6 +20,16 @@ bool is_launcher_only(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"model",  "run-dir", "runs-dir", "name",    "resume",     "quiet",
                                                     "report", "cluster", "task",     "threads", "wait-policy"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+/// Returns nothing for a run that no launcher started.
+std::optional<settings::Configuration> read_launch_yaml(const std::string& run_dir) {
+  const std::string path = run_dir + "/launch.yaml";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  settings::Configuration kept;
+  kept.load_yaml(path);
+  return kept;
 }
 
 }  // namespace
@@ -38,14 +49,18 @@ std::string launch_yaml(const settings::Settings& settings) {
   return yaml;
 }
 
+bool same_workers(const settings::Settings& settings, const std::string& run_dir) {
+  const std::optional<settings::Configuration> kept = read_launch_yaml(run_dir);
+  if (!kept) return false;
+  const auto same = [&](const char* name) { return kept->given_text(name) == settings::value_text(settings, name); };
+  return same("workers") && same("layout");
+}
+
 void apply_launch_yaml(settings::Configuration& configuration, const std::string& run_dir) {
-  const std::string path = run_dir + "/launch.yaml";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  settings::Configuration kept;
-  kept.load_yaml(path);
+  const std::optional<settings::Configuration> kept = read_launch_yaml(run_dir);
+  if (!kept) return;
   for (const std::string_view name : kLaunchSettings) {
-    const std::string value = kept.given_text(name);
+    const std::string value = kept->given_text(name);
     if (!value.empty() && !configuration.given(name) && name != "faults") configuration.set(name, value);
   }
 }

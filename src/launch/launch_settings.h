@@ -13,6 +13,9 @@ namespace lockstep::launch {
 std::string launch_yaml(const settings::Settings& settings);
 /// True if only a launcher needs the setting.
 bool is_launch_setting(std::string_view name);
+/// Returns whether the run's launch.yaml names as many workers as the settings, in the same layout.
+bool same_workers(const settings::Settings& settings, const std::string& run_dir);
+
 /// On resuming: sets what the run's launch.yaml says and the user does not, if that file exists.
 void apply_launch_yaml(settings::Configuration& configuration, const std::string& run_dir);
 /// Returns the arguments of `train` for a role: the model and the settings from flags and file, without the launcher's

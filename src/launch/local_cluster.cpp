@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -171,6 +172,16 @@ void check(const settings::Settings& settings, const cluster::Spec& spec) {
   }
 }
 
+/// Returns the threads of each worker; 0: a share of the cores. The setting of a resumed run stands only for as many
+/// workers as before: one process may have used all cores.
+int64_t threads_wanted(const settings::Configuration& configuration, const settings::Settings& settings,
+                       const cluster::Spec& spec, const std::string& run_dir) {
+  const bool stands = settings.resume.empty() || configuration.given("threads") || same_workers(settings, run_dir);
+  if (stands) return settings.threads;
+  if (!settings.emulate.empty()) return 0;
+  return std::min<int64_t>(settings.threads, share_cores(base::available_cores(), spec, 0).worker_threads);
+}
+
 launch::LocalJob make_job(const settings::Configuration& configuration, const settings::Settings& settings,
                           const cluster::ClusterFile& cluster, Places& places, const std::string& run_dir) {
   launch::LocalJob job;
@@ -180,9 +191,10 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
   job.words.push_back(place(settings, run_dir));
   if (places.nodes() != nullptr) job.words.emplace_back("--insecure");
   job.cluster_file = run_dir + "/cluster.yaml";
-  job.shares = launch::share_cores(base::available_cores(), cluster.spec, static_cast<int>(settings.threads));
+  const int64_t threads = threads_wanted(configuration, settings, cluster.spec, run_dir);
+  job.shares = launch::share_cores(base::available_cores(), cluster.spec, static_cast<int>(threads));
   if (places.limited()) job.shares.all_fit = false;  // spinning would use up the quota
-  if (places.nodes() != nullptr && settings.threads == 0) {
+  if (places.nodes() != nullptr && threads == 0) {
     job.threads = threads_on(*places.nodes(), cluster);
     job.shares.worker_threads = job.threads.at(cluster.spec.chief_task().str());
   }

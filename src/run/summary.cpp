@@ -8,8 +8,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/host.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "lockstep/error.h"
 #include "settings/machine.h"
 
 namespace lockstep::run {
@@ -154,6 +157,19 @@ train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopRea
     if (*eval) (*eval)->accuracy = outcome.train_accuracy;
   }
   return outcome;
+}
+
+uint64_t recorded_peak_memory(const std::string& summary_file) {
+  constexpr uint64_t kLargestSummary = 64'000'000;
+  try {
+    const std::vector<uint8_t> bytes = base::read_file(summary_file, kLargestSummary);
+    const auto summary = base::parse_json_or_discard<ordered_json>(std::string(bytes.begin(), bytes.end()));
+    if (!summary.is_object()) return 0;
+    const auto found = summary.find("peak_memory_bytes");
+    return found != summary.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 std::string to_json(const Summary& summary) {

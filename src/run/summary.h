@@ -41,6 +41,9 @@ std::string to_json(const RoleSummary& summary);
 /// Returns the outcome of a training in this state, without the parts that only its session knows.
 train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopReason reason, bool has_accuracy);
 
+/// Returns the peak memory in a summary.json; 0 if the file or the number cannot be read.
+uint64_t recorded_peak_memory(const std::string& summary_file);
+
 /// Returns the JSON text. Unknown numbers (no evaluation yet, not finite) are null.
 std::string to_json(const Summary& summary);
 

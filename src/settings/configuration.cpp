@@ -65,6 +65,11 @@ void Configuration::set(std::string_view name, std::string_view text, std::strin
   assign(scratch, def, text, where);
   Given& given = flags_[std::string(def.name)];
   const bool adds_up = std::holds_alternative<Options Settings::*>(def.member) && !given.text.empty();
+  if (!adds_up && !given.where.empty() && given.where != where && given.text != text) {
+    const bool by_name = given.where == fmt::format("--{}", def.name);
+    throw UsageError(
+        fmt::format("{}: contradicts {}{}; give one of them", where, given.where, by_name ? " " + given.text : ""));
+  }
   given = {adds_up ? given.text + "," + std::string(text) : std::string(text), where};
 }
 

@@ -21,7 +21,7 @@ class Configuration {
 
   /// Sets a flag or its equivalent in a program; `name` has no dashes. Throws UsageError for an unknown name or bad
   /// value. A later value overrides an earlier one; `options` (key=value, commas between) add up. Errors call the
-  /// source `where`; if empty, the flag.
+  /// source `where`; if empty, the flag. Throws UsageError where another source gave another value: --sync and --async.
   void set(std::string_view name, std::string_view text, std::string where = "");
 
   /// Adds settings from a YAML file, one `key: value` per line. Throws IoError if it cannot be read, and UsageError

@@ -291,6 +291,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
   event.loss = static_cast<float>(group.loss_sum / static_cast<double>(group.examples));
   event.correct = static_cast<int64_t>(group.correct);
   event.examples = static_cast<int64_t>(group.examples);
+  event.own_examples = result.examples;
   event.examples_total = state_.examples;
   event.learning_rate = result.info.learning_rate;
   event.gradient_norm = result.info.gradient_norm;

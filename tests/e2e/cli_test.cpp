@@ -96,6 +96,8 @@ TEST_F(CommandLine, BadValuesNameFlagAndWhatIsAllowed) {
   EXPECT_THAT(fail({"train", "lr", "--dataset", "mnst"}, 2), HasSubstr("did you mean 'mnist'?"));
   EXPECT_THAT(fail({"train", "lenet", "--options", "pool=average"}, 2), HasSubstr("pool"));
   EXPECT_THAT(fail({"describe", "lr", "--batch", "x"}, 2), HasSubstr("--batch: 'x'"));
+  EXPECT_THAT(fail({"train", "lr", "--async", "--sync"}, 2), HasSubstr("contradicts --"));
+  EXPECT_THAT(fail({"train", "lr", "--async", "--mode", "sync"}, 2), HasSubstr("--async: contradicts --mode sync"));
   EXPECT_THAT(fail({"train", "lr", "extra"}, 2), HasSubstr("unexpected argument 'extra'"));
 }
 

@@ -1,5 +1,6 @@
 // Stopping and resuming: Ctrl-C, --resume, checkpoints that are damaged or of another model.
 #include <csignal>
+#include <fstream>
 
 #include "checkpoint/checkpoint_store.h"
 #include "e2e/support.h"
@@ -68,6 +69,11 @@ TEST_F(Interrupt, AFinishedRunSaysSoAndExitsWithZero) {
   const auto before = std::filesystem::last_write_time(folder / "runs/lr-1/summary.json");
   EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("has already ended"));
   EXPECT_EQ(std::filesystem::last_write_time(folder / "runs/lr-1/summary.json"), before);
+  // The memory is that of the training, not of this look at it.
+  std::ofstream(folder / "runs/lr-1/summary.json") << R"({"peak_memory_bytes": 123400000000})";
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("peak memory     123 GB\n"));
+  std::filesystem::remove(folder / "runs/lr-1/summary.json");
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, Not(HasSubstr("peak memory")));
 }
 
 TEST_F(Interrupt, AFinishedRunCanBeTrainedLonger) {

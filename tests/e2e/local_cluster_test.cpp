@@ -92,12 +92,14 @@ TEST_F(LocalCluster, ShowsHowItEndedWithALinePerWorker) {
   play(R"sh(if [ $task = worker:0 ]; then
 echo '{"event":"eval","step":9,"epoch":1,"loss":0.5,"accuracy":0.875,"best":true}'
 echo '{"steps":9,"seconds":2,"stop_reason":"steps","test_loss":0.5,"test_accuracy":0.875,"test_step":9,
+"role":"worker:0","peak_memory_bytes":50000000,
 "workers":[{"role":"worker:0","iterations":5,"wait_share":0.25},{"role":"worker:1","iterations":4}]}' > $run/summary.json
 fi)sh");
   const Ended ended = launch(train());
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, AllOf(HasSubstr("2 workers of"), HasSubstr("trained 9 steps"), HasSubstr("87.50 %"),
                                HasSubstr("worker    iterations  waited  restarts"), HasSubstr("25.0 %"),
+                               HasSubstr("peak memory     50.0 MB in worker:0\n"),
                                HasSubstr("next:  cluster_program eval runs/lr-1")));
 }
 
@@ -137,6 +139,25 @@ TEST_F(LocalCluster, AKilledLauncherLeavesNobodyAndItsRunCanBeResumed) {
   const Ended resumed = launch({"train", "--resume", "lr-1"});
   EXPECT_EQ(resumed.code, 0) << resumed.out << resumed.err;
   EXPECT_THAT(words_of("worker:1"), AllOf(HasSubstr("--resume=runs/lr-1"), Not(HasSubstr("--run-dir"))));
+}
+
+TEST_F(LocalCluster, ARunOfOneProcessSharesTheCoresWhenResumedByACluster) {
+  play("exit 0");
+  const auto threads = [&] {
+    const std::string words = words_of("worker:1");
+    const size_t at = words.find("--threads=");
+    return words.substr(at, words.find(' ', at) - at);
+  };
+  (void)launch(train());
+  const std::string share = threads();
+  (void)launch(train({"--name", "other", "--threads", "9"}));
+  EXPECT_EQ(threads(), "--threads=9");
+  // The same workers keep their threads; those of a single process, for which there is no launch.yaml, are too many.
+  const Ended same = launch({"train", "--resume", "other-1"});
+  EXPECT_EQ(threads(), "--threads=9") << same.out << same.err;
+  fs::remove(folder / "runs/other-1/launch.yaml");
+  const Ended shared = launch({"train", "--resume", "other-1", "--workers", "2", "--ps", "1"});
+  EXPECT_EQ(threads(), share) << shared.out << shared.err;
 }
 
 TEST_F(LocalCluster, ALayoutSaysWhoThereIs) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ using ::testing::StartsWith;
 const Task kServer{Role::ps, 0};
 const Task kFirst{Role::worker, 0};
 const Task kSecond{Role::worker, 1};
+const Task kEvaluator{Role::evaluator, 0};
 
 /// Returns the lines that a terminal shows after a text; knows the control codes of the display.
 std::vector<std::string> screen(const std::string& text) {
@@ -55,14 +57,20 @@ std::vector<std::string> screen(const std::string& text) {
   return lines;
 }
 
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 class Display : public ::testing::Test {
  protected:
   /// Returns the output for these events.
-  static std::string shown(const std::vector<RoleEvent>& events, bool interactive, bool finish = false) {
+  static std::string shown(const std::vector<RoleEvent>& events, bool interactive, bool finish = false,
+                           const std::vector<Task>& tasks = {kServer, kFirst, kSecond}) {
     ::testing::internal::CaptureStdout();
     terminal::Terminal terminal;
     terminal.interactive = interactive;
-    display::ClusterDisplay display(terminal, {kServer, kFirst, kSecond}, "test", false);
+    display::ClusterDisplay display(terminal, tasks, "test", false);
     for (const RoleEvent& event : events) display.on_event(event);
     if (finish) display.finish();
     std::fflush(stdout);
@@ -125,6 +133,44 @@ TEST_F(Display, OnlyTheChiefsAndTheEvaluatorsEvaluationsAreLines) {
   const std::string eval = R"({"event":"eval","step":1,"epoch":1,"loss":0.25,"accuracy":0.5})";
   EXPECT_EQ(shown({says(kSecond, eval)}, false), "");
   EXPECT_THAT(shown({says(kFirst, eval)}, false), HasSubstr("50.00 %"));
+}
+
+TEST_F(Display, AnEvaluationShowsTheTrainingItsRoleReportsNotTheLatestStatuses) {
+  const std::vector<std::string> lines =
+      screen(shown({says(kFirst, R"({"event":"status","step":9,"epochs":2,"examples":128,"loss":0.1,"accuracy":0.25})"),
+                    says(kSecond, R"({"event":"status","step":8,"examples":128,"loss":0.3,"accuracy":0.25})"),
+                    says(kFirst, R"({"event":"eval","step":9,"epoch":1,"loss":0.25,"accuracy":0.5,"train_loss":0.625,)"
+                                 R"("train_accuracy":0.75,"seconds":4})")},
+                   false));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(words(lines[0]),
+              ElementsAre("epoch", "step", "train", "loss", "train", "acc", "test", "loss", "test", "acc", "time"));
+  EXPECT_THAT(words(lines[1]), ElementsAre("1/2", "9", "0.6250", "75.00", "%", "0.2500", "50.00", "%", "4.0", "s"));
+}
+
+TEST_F(Display, AnEvaluatorsLineShowsTheMeanOverTheExamplesOfAllWorkers) {
+  const std::string status = R"({"event":"status","step":5,)";
+  const std::vector<std::string> lines =
+      screen(shown({says(kFirst, status + R"("seconds":36000,"examples":300,"loss":0.1,"accuracy":0.5})"),
+                    says(kSecond, status + R"("examples":100,"loss":0.5,"accuracy":0.9})"),
+                    says(kEvaluator, R"({"event":"eval","step":4,"loss":0.25,"accuracy":0.5,"seconds":1})"),
+                    says(kSecond, status + R"("examples":100,"loss":0.3,"accuracy":0.8})"),
+                    says(kEvaluator, R"({"event":"eval","step":5,"loss":0.25,"accuracy":0.5,"seconds":2})")},
+                   false, false, {kFirst, kSecond, kEvaluator}));
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("0.2000"), HasSubstr("60.00 %"), HasSubstr("10:0"))) << "the chief's time";
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("0.3000"), HasSubstr("80.00 %"))) << "since the line before";
+}
+
+TEST_F(Display, AResumedRunSaysOnceFromWhichStepItGoesOn) {
+  const std::string resumed = R"({"event":"resumed","step":1158})";
+  EXPECT_EQ(shown({says(kSecond, resumed), says(kFirst, resumed), says(kFirst, resumed)}, false),
+            "resuming after step 1,158\n");
+}
+
+TEST_F(Display, WithoutAccuracyThereAreNoColumnsForIt) {
+  const std::string text = shown({says(kFirst, R"({"event":"eval","step":9,"loss":0.25,"train_loss":0.5})")}, false);
+  EXPECT_THAT(text, AllOf(HasSubstr("0.5000"), Not(HasSubstr("acc")), Not(HasSubstr("%"))));
 }
 
 TEST_F(Display, AFileGetsPlainLines) {

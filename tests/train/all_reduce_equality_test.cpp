@@ -26,6 +26,7 @@ Flags operator+(Flags flags, const Flags& more) {
 struct Trained {
   std::vector<float> losses;
   std::vector<int64_t> examples;  ///< examples of each step
+  int64_t own_examples = 0;       ///< of all steps together, in the first replica
   std::vector<float> values;      ///< parameters and optimizer state at the end
   std::vector<EvalEvent> evals;
   Outcome outcome;
@@ -39,7 +40,10 @@ Trained train_on(const data::Dataset& dataset, const Flags& flags) {
   trained.outcome = testing::train_session(
       Flags{{"threads", "1"}, {"runs-dir", dir / "runs"}, {"eval-batch", "20"}} + flags, recorder, models, dataset);
   trained.losses = recorder.losses();
-  for (const StepEvent& step : recorder.steps) trained.examples.push_back(step.examples);
+  for (const StepEvent& step : recorder.steps) {
+    trained.examples.push_back(step.examples);
+    trained.own_examples += step.own_examples;
+  }
   trained.values = checkpoint::read_checkpoint(recorder.checkpoints.back().file).values;
   trained.evals = recorder.evals;
   return trained;
@@ -190,6 +194,7 @@ TEST(Replicas, WithoutShardsEachGoThroughAllTheData) {
   EXPECT_EQ(together.outcome.examples, 600U);
   EXPECT_EQ(together.outcome.steps, 10U);
   for (const int64_t examples : together.examples) EXPECT_EQ(examples, 60);
+  EXPECT_EQ(together.own_examples, 200);
 }
 
 TEST(Replicas, ShareAGlobalBatch) {

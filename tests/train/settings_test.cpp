@@ -241,6 +241,22 @@ TEST(Choices, AreWhatTheirNamesSay) {
   EXPECT_EQ(set("report", "json").report, settings::ReportForm::json);
 }
 
+TEST(Configuration, FlagsThatContradictEachOtherAreAnError) {
+  settings::Configuration flags;
+  flags.parse_yaml("model: lr\nmode: sync", "my.yaml");
+  flags.set("mode", "async", "--async");  // a flag over the file is no contradiction
+  EXPECT_NO_THROW(flags.set("mode", "async"));
+  EXPECT_EQ(flags.resolve().mode, settings::Mode::async);
+  EXPECT_EQ(message_of<UsageError>([&] { flags.set("mode", "sync", "--sync"); }),
+            "--sync: contradicts --mode async; give one of them");
+  settings::Configuration other;
+  other.set("mode", "sync", "--sync");
+  EXPECT_EQ(message_of<UsageError>([&] { other.set("mode", "async", "--async"); }),
+            "--async: contradicts --sync; give one of them");
+  other.set("lr", "0.1");
+  EXPECT_NO_THROW(other.set("lr", "0.2")) << "the same flag again: the later wins";
+}
+
 TEST(LoadYaml, NamesAFileThatCannotBeRead) {
   const TempDir dir;
   EXPECT_THAT(message_of<IoError>([&] { settings::Configuration().load_yaml(dir / "none.yaml"); }),

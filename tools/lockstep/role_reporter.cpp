@@ -1,7 +1,8 @@
 #include "role_reporter.h"
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "terminal/output.h"
 #include "terminal/text.h"
@@ -26,6 +27,7 @@ RoleReporter::RoleReporter(const cluster::Task& task, const settings::Settings& 
     : role_(task.str()),
       json_(settings.report == settings::ReportForm::json),
       quiet_(settings.quiet),
+      resumes_(!settings.resume.empty()),
       epochs_(settings.epochs),
       ticker_(json_ ? kJsonInterval : kTextInterval) {}
 
@@ -58,37 +60,41 @@ void RoleReporter::server_status(const ps::Server::Progress& progress) {
   write(line(status));
 }
 
+ordered_json RoleReporter::train_accuracy(const display::StepMeans& means) const {
+  return start_.has_accuracy ? finite_number(means.accuracy()) : ordered_json(nullptr);
+}
+
 void RoleReporter::on_start(const train::StartEvent& event) {
   start_ = event;
-  told_at_ = event.clock->seconds_here();
-  told_examples_ = own_examples_ = 0;
+  since_status_.start(event.clock->seconds_here());
+  since_eval_ = {};
   state("training");
 }
 
+void RoleReporter::resumed(uint64_t step) {
+  if (step == 0) return;
+  if (json_) return write(line({{"event", "resumed"}, {"role", role_}, {"step", step}}));
+  if (!quiet_) write(fmt::format("{}: resuming after step {}\n", role_, terminal::grouped(step)));
+}
+
 void RoleReporter::on_step(const train::StepEvent& event) {
-  own_examples_ += static_cast<uint64_t>(event.examples);
-  waited_ += event.wait_seconds;
-  staleness_ += static_cast<double>(event.staleness);
-  phases_.add(event.phases);
-  ++steps_;
+  // The group knows the step, and the first update tells it.
+  if (std::exchange(resumes_, false)) resumed(event.step - 1 - std::min(event.staleness, event.step - 1));
+  since_status_.add(event);
+  if (event.epoch != std::exchange(epoch_, event.epoch)) since_eval_ = {};
+  since_eval_.add(event);
   if (!ticker_.due() || (quiet_ && !json_)) return;
-  const double now = event.clock->seconds_here();
-  const double span = std::max(now - told_at_, 1e-9);
-  const double rate = static_cast<double>(own_examples_ - told_examples_) / span;
-  const double share = std::min(waited_ / span, 1.0);
-  const double stale = staleness_ / static_cast<double>(steps_);
-  told_at_ = now;
-  told_examples_ = own_examples_;
-  waited_ = staleness_ = 0;
-  steps_ = 0;
-  const train::PhaseSeconds phases = phases_.take();
+  const display::StatusFigures figures = since_status_.take(event.clock->seconds_here());
   if (!json_) {
     return write(fmt::format("{}: step {}, epoch {}, loss {}, {:.0f} examples/s, waiting {:.0f} % ({})\n", role_,
-                             terminal::grouped(event.step), event.epoch, terminal::loss_text(event.loss), rate,
-                             100 * share, display::largest_phases(phases)));
+                             terminal::grouped(event.step), event.epoch, terminal::loss_text(figures.means.loss()),
+                             figures.examples_per_s, 100 * figures.wait_share,
+                             display::largest_phases(figures.phases)));
   }
   ordered_json shares;
-  for (size_t i = 0; i < phases.size(); ++i) shares[std::string(name(static_cast<train::Phase>(i)))] = phases[i];
+  for (size_t i = 0; i < figures.phases.size(); ++i) {
+    shares[std::string(name(static_cast<train::Phase>(i)))] = figures.phases[i];
+  }
   write(line({{"event", "status"},
               {"role", role_},
               {"state", "training"},
@@ -96,14 +102,18 @@ void RoleReporter::on_step(const train::StepEvent& event) {
               {"steps", start_.total_steps},
               {"epoch", event.epoch},
               {"epochs", epochs_},
-              {"examples_per_s", finite_number(rate)},
-              {"loss", finite_number(event.loss)},
-              {"staleness", finite_number(stale)},
-              {"wait_share", finite_number(share)},
+              {"seconds", finite_number(event.clock->seconds())},
+              {"examples_per_s", finite_number(figures.examples_per_s)},
+              {"examples", figures.means.examples},
+              {"loss", finite_number(figures.means.loss())},
+              {"accuracy", train_accuracy(figures.means)},
+              {"staleness", finite_number(figures.staleness)},
+              {"wait_share", finite_number(figures.wait_share)},
               {"phases", shares}}));
 }
 
 void RoleReporter::on_eval(const train::EvalEvent& event) {
+  const display::StepMeans trained = std::exchange(since_eval_, {});
   if (json_) {
     return write(line({{"event", "eval"},
                        {"role", role_},
@@ -111,6 +121,8 @@ void RoleReporter::on_eval(const train::EvalEvent& event) {
                        {"epoch", event.epoch},
                        {"loss", finite_number(event.loss)},
                        {"accuracy", finite_number(event.accuracy)},
+                       {"train_loss", finite_number(trained.loss())},
+                       {"train_accuracy", train_accuracy(trained)},
                        {"seconds", finite_number(event.seconds)},
                        {"best", event.best}}));
   }

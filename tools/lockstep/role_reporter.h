@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cluster/spec.h"
-#include "display/phase_shares.h"
+#include "display/status_figures.h"
+#include "display/step_means.h"
 #include "launch/role_failure.h"
 #include "lockstep/train_events.h"
 #include "ps/server.h"
@@ -34,22 +36,21 @@ class RoleReporter final : public train::Hooks {
 
  private:
   void write(const std::string& line);
+  void resumed(uint64_t step);
+  /// Returns null for models without accuracy.
+  [[nodiscard]] nlohmann::ordered_json train_accuracy(const display::StepMeans& means) const;
 
   std::string role_;
   bool json_;
   bool quiet_;
+  bool resumes_;  ///< a run, and its first step is not reported yet
   int64_t epochs_;
   std::mutex mutex_;
   train::StartEvent start_;
   terminal::Ticker ticker_;
-  double told_at_ = 0;
-  uint64_t told_examples_ = 0;
-  double waited_ = 0;
-  display::PhaseShares phases_;
-  double staleness_ = 0;
-  uint64_t steps_ = 0;
-  uint64_t own_examples_ = 0;
-  uint64_t server_version_ = 0;
+  display::StatusSteps since_status_;
+  display::StepMeans since_eval_;  ///< since the last evaluation here, or the start of the epoch
+  int64_t epoch_ = 0;              ///< of the latest step
 };
 
 }  // namespace lockstep::tools

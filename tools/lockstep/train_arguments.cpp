@@ -26,7 +26,7 @@ void sort_into_help(const Option& option, const SettingDef& def) {
 
 void add_setting(const Command& app, const SettingDef& def, const std::shared_ptr<TrainArguments>& arguments) {
   const std::string name(def.name);
-  const auto take = [arguments, name](const std::string& text) { arguments->settings.emplace_back(name, text); };
+  const auto take = [arguments, name](const std::string& text) { arguments->settings.push_back({name, text, ""}); };
   const std::string group(def.group);
   if (is_flag(def)) {
     const auto take_flag = [take](bool on) { take(on ? "true" : "false"); };
@@ -44,7 +44,7 @@ void add_setting(const Command& app, const SettingDef& def, const std::shared_pt
 void add_modes(const Command& app, const std::shared_ptr<TrainArguments>& arguments) {
   for (const std::string mode : {"sync", "async"}) {
     const auto take = [arguments, mode](bool on) {
-      if (on) arguments->settings.emplace_back("mode", mode);
+      if (on) arguments->settings.push_back({"mode", mode, "--" + mode});
     };
     app.add_flag("--" + mode, take, "the same as --mode " + mode).group("Cluster");
   }
@@ -69,7 +69,7 @@ settings::Configuration make_configuration(const TrainArguments& arguments, std:
   settings::Configuration configuration(models);
   if (!arguments.config.empty()) configuration.load_yaml(arguments.config);
   if (!arguments.model.empty()) configuration.set("model", arguments.model);
-  for (const auto& [name, text] : arguments.settings) configuration.set(name, text);
+  for (const auto& [name, text, flag] : arguments.settings) configuration.set(name, text, flag);
   return configuration;
 }
 

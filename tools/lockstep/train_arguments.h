@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "command_line.h"
@@ -15,7 +14,12 @@ namespace lockstep::tools {
 struct TrainArguments {
   std::string model;
   std::string config;
-  std::vector<std::pair<std::string, std::string>> settings;  ///< in the order given
+  struct Setting {
+    std::string name;
+    std::string text;
+    std::string flag;  ///< the flag that gave it: "--async" for mode; empty: the setting's own
+  };
+  std::vector<Setting> settings;
 };
 
 /// Lets the command take the model and all settings; what is given goes into `arguments`.
