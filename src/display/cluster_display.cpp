@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "display/bar_line.h"
 #include "display/phase_shares.h"
 #include "records/statistics.h"
 #include "terminal/output.h"
@@ -23,17 +24,6 @@ std::string count_text(double value) {
 
 void take_larger(double& value, double other) {
   if (known(other) && !(value >= other)) value = other;
-}
-
-/// Joins as many parts as fit, with spaces between.
-std::string joined(const std::vector<std::string>& parts, size_t width) {
-  std::string text;
-  for (const std::string& part : parts) {
-    if (part.empty()) continue;
-    if (terminal::display_width(text) + terminal::display_width(part) + 3 > width) break;
-    text += (text.empty() ? "" : "  ") + part;
-  }
-  return text;
 }
 
 std::string of_text(double value, double all) {
@@ -215,17 +205,12 @@ std::string ClusterDisplay::time_left(double fraction) {
 }
 
 std::string ClusterDisplay::overall_line(const Overall& whole, size_t width) {
-  const std::string text =
-      joined({known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
-              known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
-              known(whole.loss) ? "loss " + terminal::loss_text(whole.loss) : "",
-              whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
-             width);
-  constexpr size_t kLeastBar = 8;
-  const size_t used = terminal::display_width(text) + 11;
-  if (!known(whole.fraction) || used + kLeastBar >= width) return text;
-  const double done = std::clamp(whole.fraction, 0.0, 1.0);
-  return fmt::format("{} {:>4.0f} %  {}", terminal_.bar(done, std::min<size_t>(width - used, 30)), done * 100, text);
+  return bar_line(terminal_, whole.fraction,
+                  {known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
+                   known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
+                   known(whole.loss) ? "loss " + terminal::loss_text(whole.loss) : "",
+                   whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
+                  width);
 }
 
 std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) const {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
 
@@ -78,7 +79,7 @@ void print_communication(const terminal::Terminal& terminal, const Outcome& outc
   row(terminal, "exchange",
       fmt::format("{}, {} sent per step in {}, {} of {} behind computing", record.engine,
                   terminal::scaled(record.bytes_per_step, "B"), terminal::counted(record.buckets, "bucket"),
-                  terminal::percent(record.overlapped, 0), terminal::duration_text(record.transfer_seconds)));
+                  terminal::percent(record.overlapped, 0), records::time_text(record.transfer_seconds)));
   if (record.groups > 1) row(terminal, "groups", fmt::format("{}, one after the other", record.groups));
   for (const std::string& line : outcome.stragglers) row(terminal, "slow", line);
 }
@@ -121,8 +122,9 @@ void print_closing(const terminal::Terminal& terminal, const settings::Settings&
   print_evaluation(terminal, settings, outcome);
   if (outcome.steps > 0) row(terminal, "training loss", terminal::loss_text(outcome.train_loss));
   row(terminal, "time",
-      fmt::format("{}, {} examples/s, {:.3g} s/batch", terminal::duration_text(outcome.seconds),
-                  terminal::rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
+      fmt::format("{}, {} examples/s, {} per batch", terminal::duration_text(outcome.seconds),
+                  terminal::rate_text(outcome.examples_per_second),
+                  records::time_text(seconds_per_batch(settings, outcome))));
   row(terminal, "peak memory", terminal::bytes_text(outcome.peak_memory_bytes));
   print_communication(terminal, outcome);
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);
