@@ -26,8 +26,9 @@ void take_larger(double& value, double other) {
   if (known(other) && !(value >= other)) value = other;
 }
 
+/// Returns "3/10". A total already passed is left out: a smaller group makes more steps of an epoch.
 std::string of_text(double value, double all) {
-  return known(all) && all > 0 ? count_text(value) + "/" + count_text(all) : count_text(value);
+  return known(all) && all > 0 && value <= all ? count_text(value) + "/" + count_text(all) : count_text(value);
 }
 
 }  // namespace
@@ -185,7 +186,7 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
     ++losses;
   }
   if (losses > 0) whole.loss = loss_sum / losses;
-  if (known(whole.step) && whole.steps > 0) {
+  if (known(whole.step) && whole.steps > 0 && whole.step <= whole.steps) {
     whole.fraction = whole.step / whole.steps;
   } else if (known(whole.epoch) && whole.epochs > 0) {
     whole.fraction = (whole.epoch - 1) / whole.epochs;

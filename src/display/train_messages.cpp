@@ -1,8 +1,12 @@
 #include "display/train_messages.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
+#include "launch/ssh_launch.h"
 #include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
@@ -25,6 +29,9 @@ std::string why(const Outcome& outcome) {
       return "the loss goal was reached";
     case StopReason::accuracy:
       return "the accuracy goal was reached";
+    case StopReason::error:
+      return outcome.steps > 0 ? fmt::format("failed after step {}", terminal::grouped(outcome.steps))
+                               : "failed before the first step";
     case StopReason::interrupted:
       return fmt::format("interrupted after step {}", terminal::grouped(outcome.steps));
     default:
@@ -56,14 +63,24 @@ void print_evaluation(const terminal::Terminal& terminal, const settings::Settin
   row(terminal, settings::value_text(settings, "eval-split") + " loss", loss);
 }
 
+/// Returns whether the run has a checkpoint that a command could load.
+bool has_checkpoint(const std::string& run_dir) {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator files(run_dir + "/checkpoints", ignored);
+  return std::any_of(begin(files), end(files), [](const auto& file) { return file.path().extension() == ".ckpt"; });
+}
+
 void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, const std::string& program) {
   if (outcome.run_dir.empty()) return;
-  if (outcome.reason == StopReason::interrupted) {
-    terminal::print("\nto resume:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
+  const std::string run = launch::shell_word(outcome.run_dir);
+  const bool failed = outcome.reason == StopReason::error;
+  if (failed && !has_checkpoint(outcome.run_dir)) return;
+  if (failed || outcome.reason == StopReason::interrupted) {
+    terminal::print("\nto resume:  {}\n", terminal.bold(program + " train --resume " + run));
     return;
   }
-  terminal::print("\nnext:  {} eval {}\n", program, outcome.run_dir);
-  if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, outcome.run_dir);
+  terminal::print("\nnext:  {} eval {}\n", program, run);
+  if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, run);
 }
 
 /// Returns the mean time of a batch without evaluations and checkpoints; full batches only.

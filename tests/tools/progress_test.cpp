@@ -6,10 +6,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/temp_dir.h"
 #include "display/bar_line.h"
+#include "display/cluster_closing.h"
 #include "display/train_messages.h"
 #include "terminal/text.h"
 
@@ -82,6 +85,40 @@ TEST(Closing, TimesHaveOneForm) {
   outcome.seconds = 7.2;
   outcome.examples_per_second = 64 / 0.000717;
   EXPECT_THAT(closing(outcome), AllOf(HasSubstr("0.72 ms per batch"), Not(HasSubstr("s/batch"))));
+}
+
+TEST(Closing, CommandsCanBeCopied) {
+  train::Outcome outcome;
+  outcome.steps = 1;
+  outcome.run_dir = "my runs/it's-1";
+  EXPECT_THAT(closing(outcome), HasSubstr("lockstep eval 'my runs/it'\\''s-1'\n"));
+  outcome.reason = train::StopReason::interrupted;
+  EXPECT_THAT(closing(outcome), HasSubstr("lockstep train --resume 'my runs/"));
+  outcome.run_dir = "runs/lr-1";
+  EXPECT_THAT(closing(outcome), HasSubstr("lockstep train --resume runs/lr-1\n"));
+}
+
+TEST(Closing, AFailureSuggestsNothingThatWouldFail) {
+  const testing::TempDir dir;
+  train::Outcome outcome;
+  outcome.reason = train::StopReason::error;
+  outcome.run_dir = dir.path();
+  EXPECT_THAT(closing(outcome), AllOf(HasSubstr("failed before the first step"), Not(HasSubstr("lockstep "))));
+  std::filesystem::create_directories(dir / "checkpoints");
+  testing::put_file(dir / "checkpoints/step-000000010.ckpt", {});
+  outcome.steps = 12;
+  EXPECT_THAT(closing(outcome), AllOf(HasSubstr("failed after step 12"), HasSubstr("lockstep train --resume "),
+                                      Not(HasSubstr("lockstep eval"))));
+}
+
+TEST(Closing, RestartsAreThoseOfTheSummary) {
+  const testing::TempDir dir;
+  const std::string text = R"({"stop_reason":"epochs","steps":10,"workers":[{"role":"worker:0","restarts":7}]})";
+  testing::put_file(dir / "summary.json", {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  ::testing::internal::CaptureStdout();
+  display::print_cluster_closing({}, {}, dir.path(), "lockstep", [](const std::string&) { return 3; });
+  std::fflush(stdout);
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), ::testing::ContainsRegex("worker:0 +7\n"));
 }
 
 }  // namespace
