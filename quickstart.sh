@@ -55,53 +55,73 @@ else
   data=()
 fi
 
-step "lockstep train lenet --dataset $dataset --epochs $epochs"
-"$lockstep" train lenet --dataset "$dataset" --epochs "$epochs" --name quickstart "${data[@]}"
-run="runs/$(ls -t runs | grep '^quickstart-' | head -n 1)"
+# Prints a heading and a command as it can be typed, then runs it.
+shown() {
+  step "$1"
+  shift
+  echo "\$ $(typed "$@")"
+  "$@"
+}
+typed() {
+  local words
+  printf -v words ' %q' "$@"
+  echo "${words:1}"
+}
+newest() { ls -td "runs/$1"-* | head -n 1; }
+# Runs a command and shows the first lines of its output.
+first_lines() {
+  step "$2"
+  local most="$1" text
+  shift 2
+  echo "\$ $(typed "$@")"
+  text="$("$@")"
+  head -n "$most" <<< "$text"
+  echo "... all $(wc -l <<< "$text") lines: $(typed "$@")"
+}
 
-step "lockstep eval $run"
-"$lockstep" eval "$run"
+shown "train LeNet-5" "$lockstep" train lenet --dataset "$dataset" --epochs "$epochs" --name quickstart "${data[@]}"
+run="$(newest quickstart)"
+shown "evaluate it" "$lockstep" eval "$run"
+shown "some predictions" "$lockstep" predict "$run" --test 6
+shown "some that it gets wrong" "$lockstep" predict "$run" --test 3 --mistakes
 
-step "lockstep predict $run --test 6"
-"$lockstep" predict "$run" --test 6
+shown "the same on a cluster of processes" \
+  "$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --sync --epochs 1 --name cluster "${data[@]}"
+cluster="$(newest cluster)"
+first_lines 10 "what that cost, and why" "$lockstep" why "$cluster" --against "$run"
 
-step "and some that it gets wrong: lockstep predict $run --test 3 --mistakes"
-"$lockstep" predict "$run" --test 3 --mistakes
+shown "an experiment: LR and LeNet, one worker and three, sync and async" \
+  "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
 
-step "the same on a cluster of processes: lockstep train lenet --workers 2 --ps 1 --sync"
-"$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --sync --epochs 1 --name cluster "${data[@]}"
+train="$(typed "$lockstep" train)"
+of_data="$(typed --dataset "$dataset" "${data[@]}")"
 
-step "what that cost, and why: lockstep why cluster --against $run"
-cluster="runs/$(ls -t runs | grep '^cluster-' | head -n 1)"
-"$lockstep" show "$cluster"
-"$lockstep" why "$cluster" --against "$run"
-
-step "an experiment: LR and LeNet, one worker and three, sync and async (lockstep lab run)"
-"$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
-
-# Emulated machines need rights that ordinary users, or root in a container, do not have.
-study="build/release/lockstep lab run experiments/study-3.yaml --scale quick${data[*]:+ ${data[*]}}"
-[[ "$dataset" == mnist ]] || study+=" --set dataset=$dataset"
-allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
-if [[ "$allowed" == yes ]]; then
-  study_line="a published study, emulated machines   $study"
-else
-  study_line="a published study, as processes        $study --local
+# The studies need MNIST. Emulated machines need rights that ordinary users, or root in a container, do not have.
+study_line=""
+if [[ "$dataset" == mnist ]]; then
+  study="$(typed "$lockstep" lab run experiments/study-3.yaml --scale quick "${data[@]}")"
+  allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
+  if [[ "$allowed" == yes ]]; then
+    study_line="  a published study, emulated machines   $study"
+  else
+    study_line="  a published study, as processes        $study --local
                                          # emulated machines: $allowed"
+  fi
+  study_line+=$'\n'
 fi
 
 cat <<TEXT
 
 What to try next:
-  train all the way (99 % on MNIST)      build/release/lockstep train lenet --dataset $dataset ${data[*]}
-  softmax regression, in a second        build/release/lockstep train lr --dataset $dataset ${data[*]}
-  layers, arithmetic, memory             build/release/lockstep describe lenet
-  three workers, one is killed           build/release/lockstep train lenet --dataset $dataset ${data[*]} --workers 3 &
-                                         pkill -9 -f task=worker:1    # training continues, worker:1 restarts
-  two runs side by side                  build/release/lockstep compare $run $cluster
-  runs and experiments in a browser      build/release/lockstep dash
-  $study_line
-  curves, histograms, pictures, graph    build/release/lockstep tensorboard
-  an image of your own                   build/release/lockstep predict $run digit.png
-  everything else                        build/release/lockstep --help
+  all of its 20 epochs                   $train lenet $of_data
+  softmax regression, in a second        $train lr $of_data
+  layers, arithmetic, memory             $lockstep describe lenet
+  three workers, one is killed           $train lenet $of_data --workers 3 &
+                                         kill -9 \$(pgrep -P \$! -f task=worker:1)   # training continues, worker:1 restarts
+  a run's curves, roles and phases       $lockstep show $cluster
+  two runs side by side                  $lockstep compare $run $cluster
+  runs and experiments in a browser      $lockstep dash
+${study_line}  curves, histograms, pictures, graph    $lockstep tensorboard
+  an image of your own                   $lockstep predict $run digit.png
+  everything else                        $lockstep --help
 TEXT

@@ -36,10 +36,11 @@ uint32_t checksum(uint32_t before, const void* data, size_t size) {
   throw DataError("checkpoint " + name + ": " + why);
 }
 
-std::string printable(std::span<const char> bytes) {
-  std::string text;
-  for (const char c : bytes) text += c >= 0x20 && c < 0x7F ? std::string(1, c) : fmt::format("\\x{:02x}", c & 0xFF);
-  return text;
+/// Returns "starts with 'text'", or words for bytes that are no text.
+std::string start_of(std::span<const char> bytes) {
+  const auto is_text = [](char c) { return c >= 0x20 && c < 0x7F; };
+  if (!std::all_of(bytes.begin(), bytes.end(), is_text)) return "starts with other bytes";
+  return fmt::format("starts with '{}'", std::string_view(bytes.data(), bytes.size()));
 }
 
 /// Returns the prefix after checking it against the file's length.
@@ -50,8 +51,8 @@ Prefix read_prefix(std::span<const uint8_t> file, const std::string& name) {
   const size_t seen = std::min(file.size(), kCheckpointMagic.size());
   if (!std::equal(prefix.magic.begin(), prefix.magic.begin() + static_cast<std::ptrdiff_t>(seen),
                   kCheckpointMagic.begin())) {
-    reject(name, fmt::format("is not a checkpoint: starts with '{}', expected '{}'",
-                             printable(std::span(prefix.magic).first(seen)), kCheckpointMagic));
+    reject(name, fmt::format("is not a checkpoint: {}, expected '{}'", start_of(std::span(prefix.magic).first(seen)),
+                             kCheckpointMagic));
   }
   if (file.size() < kPrefixBytes + kTrailerBytes) {
     reject(name,

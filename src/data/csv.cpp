@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kBlock = size_t{1} << 20;  ///< floats allocated together
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 constexpr size_t kMostTextClasses = 10000;
+constexpr size_t kMostNumberClasses = 100;  ///< numbers such as 0.5 as names of classes; more are a quantity
 constexpr double kMostClasses = 1e6;
 
 using Fields = std::vector<std::string>;
@@ -92,11 +93,15 @@ class Labels {
       const auto [found, fresh] = numbers_.try_emplace(last_, static_cast<int32_t>(numbers_.size()));
       last_number_ = found->second;
       whole_ = whole_ && (!fresh || to_label(text).has_value());
+      numbers_only_ = numbers_only_ && (!fresh || to_number(text).has_value());
     }
     rows_.push_back(last_number_);
   }
 
   [[nodiscard]] bool too_many() const { return !whole_ && numbers_.size() > kMostTextClasses; }
+
+  /// Returns true if the labels are measured values rather than classes.
+  [[nodiscard]] bool quantity() const { return !whole_ && numbers_only_ && numbers_.size() > kMostNumberClasses; }
 
   void finish(CsvTable& table) {
     std::vector<int32_t> meaning(numbers_.size());
@@ -117,6 +122,7 @@ class Labels {
   std::unordered_map<std::string, int32_t> numbers_;  ///< in order of first appearance
   std::vector<int32_t> rows_;
   bool whole_ = true;
+  bool numbers_only_ = true;
   std::string last_;
   int32_t last_number_ = 0;
 };
@@ -210,6 +216,13 @@ class Reader {
   void add_label(std::string_view field) {
     if (field.empty()) throw DataError(fmt::format("{}: {}: no label", place(), column(label_)));
     labels_.add(field);
+    if (labels_.quantity()) {
+      throw DataError(
+          fmt::format("{}: {}: its labels are more than {} different numbers that are not whole, here '{}'; a model "
+                      "learns classes: "
+                      "whole numbers from 0, or texts (label-column says which column it is)",
+                      place(), column(label_), kMostNumberClasses, shown(field)));
+    }
     if (!labels_.too_many()) return;
     throw DataError(
         fmt::format("{}: {}: '{}' is one distinct label too many; whole numbers from 0, or up to {} different texts "

@@ -106,6 +106,11 @@ std::optional<Outcome> read_outcome(const std::string& summary_text, const std::
   return outcome;
 }
 
+/// Returns the restarts as the summary counts them, so that all tables of a run agree.
+std::string restarts_text(const WorkerResult& worker, const Restarts& restarts) {
+  return std::isnan(worker.restarts) ? std::to_string(restarts(worker.role)) : fmt::format("{:.0f}", worker.restarts);
+}
+
 /// Returns the table of workers, without columns in which no worker has a value.
 std::string workers_table(const terminal::Terminal& terminal, const std::vector<WorkerResult>& workers,
                           const Restarts& restarts) {
@@ -118,14 +123,13 @@ std::string workers_table(const terminal::Terminal& terminal, const std::vector<
       return std::isnan(value) ? std::string() : format(value);
     };
     const auto whole = [](double value) { return terminal::grouped(static_cast<uint64_t>(std::max(value, 0.0))); };
-    rows.push_back({w.role, if_known(w.iterations, whole), if_known(w.examples, whole),
-                    if_known(w.finished_seconds, terminal::duration_text),
-                    if_known(w.staleness_mean, [](double value) { return fmt::format("{:.2f}", value); }),
-                    if_known(w.staleness_max, whole),
-                    if_known(w.wait_share, [](double value) { return terminal::percent(value, 1); }),
-                    if_known(w.dropped, whole),
-                    if_known(w.accuracy, [](double value) { return terminal::percent(value); }),
-                    std::to_string(restarts(w.role))});
+    rows.push_back(
+        {w.role, if_known(w.iterations, whole), if_known(w.examples, whole),
+         if_known(w.finished_seconds, terminal::duration_text),
+         if_known(w.staleness_mean, [](double value) { return fmt::format("{:.2f}", value); }),
+         if_known(w.staleness_max, whole),
+         if_known(w.wait_share, [](double value) { return terminal::percent(value, 1); }), if_known(w.dropped, whole),
+         if_known(w.accuracy, [](double value) { return terminal::percent(value); }), restarts_text(w, restarts)});
   }
   std::vector<size_t> shown;
   std::vector<terminal::Table::Column> columns;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "display/bar_line.h"
 #include "display/phase_shares.h"
 #include "records/statistics.h"
 #include "terminal/output.h"
@@ -26,19 +27,9 @@ void take_larger(double& value, double other) {
   if (known(other) && !(value >= other)) value = other;
 }
 
-/// Joins as many parts as fit, with spaces between.
-std::string joined(const std::vector<std::string>& parts, size_t width) {
-  std::string text;
-  for (const std::string& part : parts) {
-    if (part.empty()) continue;
-    if (terminal::display_width(text) + terminal::display_width(part) + 3 > width) break;
-    text += (text.empty() ? "" : "  ") + part;
-  }
-  return text;
-}
-
+/// Returns "3/10". A total already passed is left out: a smaller group makes more steps of an epoch.
 std::string of_text(double value, double all) {
-  return known(all) && all > 0 ? count_text(value) + "/" + count_text(all) : count_text(value);
+  return known(all) && all > 0 && value <= all ? count_text(value) + "/" + count_text(all) : count_text(value);
 }
 
 }  // namespace
@@ -229,7 +220,7 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
     ++losses;
   }
   if (losses > 0) whole.loss = loss_sum / losses;
-  if (known(whole.step) && whole.steps > 0) {
+  if (known(whole.step) && whole.steps > 0 && whole.step <= whole.steps) {
     whole.fraction = whole.step / whole.steps;
   } else if (known(whole.epoch) && whole.epochs > 0) {
     whole.fraction = (whole.epoch - 1) / whole.epochs;
@@ -249,17 +240,12 @@ std::string ClusterDisplay::time_left(double fraction) {
 }
 
 std::string ClusterDisplay::overall_line(const Overall& whole, size_t width) {
-  const std::string text =
-      joined({known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
-              known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
-              known(whole.loss) ? "loss " + terminal::loss_text(whole.loss) : "",
-              whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
-             width);
-  constexpr size_t kLeastBar = 8;
-  const size_t used = terminal::display_width(text) + 11;
-  if (!known(whole.fraction) || used + kLeastBar >= width) return text;
-  const double done = std::clamp(whole.fraction, 0.0, 1.0);
-  return fmt::format("{} {:>4.0f} %  {}", terminal_.bar(done, std::min<size_t>(width - used, 30)), done * 100, text);
+  return bar_line(terminal_, whole.fraction,
+                  {known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
+                   known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
+                   known(whole.loss) ? "loss " + terminal::loss_text(whole.loss) : "",
+                   whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
+                  width);
 }
 
 std::vector<std::string> ClusterDisplay::role_lines(size_t width, size_t most) const {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "display/bar_line.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
 
 namespace lockstep::display {
 
-Progress::Progress(const terminal::Terminal& terminal, const std::string& split)
-    : terminal_(terminal), split_(split.substr(0, 5)), ticker_(terminal.redraw_every()) {}
+Progress::Progress(const terminal::Terminal& terminal, const std::string& split, std::chrono::milliseconds redraw_every)
+    : terminal_(terminal), split_(split.substr(0, 5)), ticker_(redraw_every) {}
 
 void Progress::on_start(const train::StartEvent& event) {
   start_ = event;
@@ -64,7 +65,6 @@ void Progress::draw(const train::StepEvent& event) {
 }
 
 void Progress::draw_bar(const train::StepEvent& event) {
-  const size_t width = terminal::Terminal::width();
   std::vector<std::string> parts{
       fmt::format("epoch {}", epoch_text(event.epoch)),
       fmt::format("step {}", terminal::grouped(event.step)),
@@ -74,24 +74,13 @@ void Progress::draw_bar(const train::StepEvent& event) {
   parts.push_back(fmt::format("{} examples/s", terminal::rate_text(rate_)));
   if (const std::string left = time_left(event); !left.empty()) parts.push_back(left);
   if (const std::string where = largest_phases(phases_.take()); !where.empty()) parts.push_back(where);
-  std::string text;
-  for (const std::string& part : parts) {
-    if (terminal::display_width(text) + terminal::display_width(part) + 3 > width) break;
-    text += (text.empty() ? "" : "  ") + part;
-  }
-  constexpr size_t kLeastBar = 8;
-  const size_t used = terminal::display_width(text) + 11;
-  std::string bar;
-  if (used + kLeastBar < width) {
-    const double done = std::clamp(fraction(event), 0.0, 1.0);
-    bar = fmt::format("{} {:>4.0f} %  ", terminal_.bar(done, std::min<size_t>(width - used, 30)), done * 100);
-  }
-  terminal::print("\r{}{}\x1b[K", bar, text);
+  terminal::print("\r{}\x1b[K", bar_line(terminal_, fraction(event), parts, terminal::Terminal::width()));
   terminal::flush_out();
   bar_visible_ = true;
 }
 
-void Progress::print_line(const train::StepEvent& event) const {
+void Progress::print_line(const train::StepEvent& event) {
+  print_header();
   const std::string left = time_left(event);
   const std::string accuracy =
       start_.has_accuracy ? fmt::format(", accuracy {}", terminal::percent(since_drawn_.accuracy(), 1)) : "";

@@ -2,6 +2,7 @@
 // a second. Elsewhere it prints a plain line every ten seconds.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -16,7 +17,10 @@ namespace lockstep::display {
 class Progress final : public train::Hooks {
  public:
   /// `split` names the data of the evaluations: "test" or "validation".
-  Progress(const terminal::Terminal& terminal, const std::string& split);
+  Progress(const terminal::Terminal& terminal, const std::string& split)
+      : Progress(terminal, split, terminal.redraw_every()) {}
+  /// Shows the progress at another pace.
+  Progress(const terminal::Terminal& terminal, const std::string& split, std::chrono::milliseconds redraw_every);
 
   void on_start(const train::StartEvent& event) override;
   void on_step(const train::StepEvent& event) override {
@@ -31,7 +35,7 @@ class Progress final : public train::Hooks {
  private:
   void draw(const train::StepEvent& event);
   void draw_bar(const train::StepEvent& event);
-  void print_line(const train::StepEvent& event) const;
+  void print_line(const train::StepEvent& event);
   void clear_bar();
   void print_header();
   [[nodiscard]] std::string epoch_text(int64_t epoch) const;

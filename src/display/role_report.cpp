@@ -83,7 +83,8 @@ std::vector<WorkerResult> parse_workers(const std::string& summary_json) {
     results.push_back({text(worker, "role"), reported_number(worker, "iterations"), reported_number(worker, "examples"),
                        reported_number(worker, "finished_seconds"), reported_number(worker, "staleness_mean"),
                        reported_number(worker, "staleness_max"), reported_number(worker, "wait_share"),
-                       reported_number(worker, "dropped"), reported_number(worker, "accuracy")});
+                       reported_number(worker, "dropped"), reported_number(worker, "accuracy"),
+                       reported_number(worker, "restarts")});
   }
   return results;
 }

@@ -52,6 +52,7 @@ struct WorkerResult {
   double wait_share = kUnknown;
   double dropped = kUnknown;
   double accuracy = kUnknown;
+  double restarts = kUnknown;
 };
 std::vector<WorkerResult> parse_workers(const std::string& summary_json);
 

@@ -1,8 +1,13 @@
 #include "display/train_messages.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
+#include "launch/ssh_launch.h"
+#include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
 
@@ -24,6 +29,9 @@ std::string why(const Outcome& outcome) {
       return "the loss goal was reached";
     case StopReason::accuracy:
       return "the accuracy goal was reached";
+    case StopReason::error:
+      return outcome.steps > 0 ? fmt::format("failed after step {}", terminal::grouped(outcome.steps))
+                               : "failed before the first step";
     case StopReason::interrupted:
       return fmt::format("interrupted after step {}", terminal::grouped(outcome.steps));
     default:
@@ -55,14 +63,24 @@ void print_evaluation(const terminal::Terminal& terminal, const settings::Settin
   row(terminal, settings::value_text(settings, "eval-split") + " loss", loss);
 }
 
+/// Returns whether the run has a checkpoint that a command could load.
+bool has_checkpoint(const std::string& run_dir) {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator files(run_dir + "/checkpoints", ignored);
+  return std::any_of(begin(files), end(files), [](const auto& file) { return file.path().extension() == ".ckpt"; });
+}
+
 void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, const std::string& program) {
   if (outcome.run_dir.empty()) return;
-  if (outcome.reason == StopReason::interrupted) {
-    terminal::print("\nto resume:  {}\n", terminal.bold(program + " train --resume " + outcome.run_dir));
+  const std::string run = launch::shell_word(outcome.run_dir);
+  const bool failed = outcome.reason == StopReason::error;
+  if (failed && !has_checkpoint(outcome.run_dir)) return;
+  if (failed || outcome.reason == StopReason::interrupted) {
+    terminal::print("\nto resume:  {}\n", terminal.bold(program + " train --resume " + run));
     return;
   }
-  terminal::print("\nnext:  {} eval {}\n", program, outcome.run_dir);
-  if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, outcome.run_dir);
+  terminal::print("\nnext:  {} eval {}\n", program, run);
+  if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, run);
 }
 
 /// Returns the mean time of a batch without evaluations and checkpoints; full batches only.
@@ -78,7 +96,7 @@ void print_communication(const terminal::Terminal& terminal, const Outcome& outc
   row(terminal, "exchange",
       fmt::format("{}, {} sent per step in {}, {} of {} behind computing", record.engine,
                   terminal::scaled(record.bytes_per_step, "B"), terminal::counted(record.buckets, "bucket"),
-                  terminal::percent(record.overlapped, 0), terminal::duration_text(record.transfer_seconds)));
+                  terminal::percent(record.overlapped, 0), records::time_text(record.transfer_seconds)));
   if (record.groups > 1) row(terminal, "groups", fmt::format("{}, one after the other", record.groups));
   for (const std::string& line : outcome.stragglers) row(terminal, "slow", line);
 }
@@ -121,8 +139,9 @@ void print_closing(const terminal::Terminal& terminal, const settings::Settings&
   print_evaluation(terminal, settings, outcome);
   if (outcome.steps > 0) row(terminal, "training loss", terminal::loss_text(outcome.train_loss));
   row(terminal, "time",
-      fmt::format("{}, {} examples/s, {:.3g} s/batch", terminal::duration_text(outcome.seconds),
-                  terminal::rate_text(outcome.examples_per_second), seconds_per_batch(settings, outcome)));
+      fmt::format("{}, {} examples/s, {} per batch", terminal::duration_text(outcome.seconds),
+                  terminal::rate_text(outcome.examples_per_second),
+                  records::time_text(seconds_per_batch(settings, outcome))));
   if (outcome.peak_memory_bytes > 0) {
     row(terminal, "peak memory",
         terminal::bytes_text(outcome.peak_memory_bytes) + (outcome.role.empty() ? "" : " in " + outcome.role));

@@ -58,6 +58,12 @@ TrainedModel load_model(const ModelSource& source) {
   TrainedModel model;
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(source.run, ignored);
+  if (is_file && interchange::is_model_file(source.run)) {
+    throw UsageError(
+        fmt::format("{} is a model file; a run or a checkpoint file is allowed. `lockstep describe {}` shows "
+                    "its layers, `lockstep train {}` trains it",
+                    source.run, source.run, source.run));
+  }
   if (is_file) model.file = source.run;
   checkpoint::Checkpoint checkpoint =
       is_file ? checkpoint::read_checkpoint(source.run) : load_from_run(source, model.file);

@@ -62,10 +62,7 @@ std::string resume_command(const cluster::Environment& environment, const std::s
     const std::string pmix = slurm && !value("PMIX_RANK").empty() ? " --mpi=pmix" : "";
     start = fmt::format("{}{} -n {} ", slurm ? "srun" : "mpirun", pmix, ranks->size);
   }
-  const bool plain = run_dir.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+") ==
-                     std::string::npos;
-  return fmt::format("{}{} train --resume {}{}", start, program, plain ? run_dir : shell_quoted(run_dir),
-                     more.empty() ? "" : " " + more);
+  return fmt::format("{}{} train --resume {}{}", start, program, shell_word(run_dir), more.empty() ? "" : " " + more);
 }
 
 }  // namespace lockstep::launch

@@ -52,7 +52,7 @@ std::string name_of(const std::string& path) { return path.substr(path.rfind('/'
 
 NewFolder::NewFolder(const std::string& parent) : parent_path_(parent), path_(parent + "/" + kArriving + "XXXXXX") {
   parent_ = open_root(parent);
-  if (::mkdtemp(path_.data()) == nullptr) base::throw_io_error("make", path_, errno);
+  if (::mkdtemp(path_.data()) == nullptr) base::throw_io_error("create a folder in", parent, errno);
   root_ = open_root(path_);
 }
 

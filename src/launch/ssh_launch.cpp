@@ -67,6 +67,12 @@ std::string shell_quoted(const std::string& text) {
   return result + "'";
 }
 
+std::string shell_word(const std::string& text) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:@%,";
+  const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos;
+  return plain ? text : shell_quoted(text);
+}
+
 std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task) {
   nlohmann::ordered_json cluster;
   for (const cluster::Role role :

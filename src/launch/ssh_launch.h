@@ -22,6 +22,8 @@ struct SshJob {
 
 /// Returns the text in single quotes for a shell.
 std::string shell_quoted(const std::string& text);
+/// Returns the text as one word of a command that people copy: in quotes only if a shell needs them.
+std::string shell_word(const std::string& text);
 
 /// Returns the TF_CONFIG of a role: it describes the cluster without a file.
 std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task);

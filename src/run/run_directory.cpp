@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <utility>
+#include <vector>
 
+#include "base/suggest.h"
 #include "lockstep/error.h"
 
 namespace lockstep::run {
@@ -80,6 +82,35 @@ bool remove_folder(const std::string& path) {
 bool is_run(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path + "/config.yaml", ignored);
+}
+
+/// Returns the names of the runs in a folder, the newest first.
+std::vector<std::string> runs_in(const std::string& runs_dir) {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs_dir, ignored)) {
+    const std::string path = entry.path().string();
+    if (is_run(path)) found.emplace_back(fs::last_write_time(path + "/config.yaml", ignored), entry.path().filename());
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> names;
+  for (auto& [time, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+/// Returns " (did you mean 'lr-1'?)" or the newest runs of the folder; empty if it has none.
+std::string run_hint(const std::string& run, const std::string& runs_dir) {
+  constexpr size_t kShown = 5;
+  const std::vector<std::string> runs = runs_in(runs_dir);
+  if (runs.empty()) return "";
+  if (const std::string nearest = base::nearest(run, runs); !nearest.empty()) {
+    return fmt::format(" (did you mean '{}'?)", nearest);
+  }
+  const size_t shown = std::min(runs.size(), kShown);
+  std::string names;
+  for (size_t i = 0; i < shown; ++i) names += (i == 0 ? "" : ", ") + runs[i];
+  if (runs.size() > shown) names += fmt::format(" and {} more", runs.size() - shown);
+  return fmt::format("; {} has {}", runs_dir, names);
 }
 
 }  // namespace
@@ -165,8 +196,9 @@ std::string find_run(const std::string& run, const std::string& runs_dir) {
   std::error_code ignored;
   const bool folder = fs::is_directory(run, ignored);
   throw UsageError(
-      fmt::format("no run '{}': {}", run,
-                  folder ? "the folder has no config.yaml" : "neither that folder nor " + named + " exists"));
+      fmt::format("no run '{}': {}{}", run,
+                  folder ? "the folder has no config.yaml" : "neither that folder nor " + named + " exists",
+                  run_hint(run, runs_dir)));
 }
 
 RunDirectory RunDirectory::share(const std::string& path, const std::string& role) {

@@ -166,7 +166,8 @@ TEST_F(Cluster, AMemberOfAnotherJobIsRefusedAndToldWhy) {
   change = [](ElasticOptions& o) { o.job = "another job"; };
   start(1);
   at(1).wait();
-  EXPECT_THAT(at(1).failure(), HasSubstr(name(0) + " refused worker:1: worker:1 and worker:0 differ in model, data or settings"));
+  EXPECT_THAT(at(1).failure(),
+              HasSubstr(name(0) + " refused worker:1: worker:1 and worker:0 differ in model, data or settings"));
   EXPECT_TRUE(eventually([&] { return at(0).lines.has("worker:1 and worker:0 differ in model, data or settings"); }));
 }
 

@@ -117,6 +117,8 @@ TEST(Sequence, BelowIsUniform) {
 TEST(Suggest, NamesTheNearestOrAll) {
   const std::vector<std::string> allowed{"mnist", "fashion-mnist"};
   EXPECT_EQ(hint("mnits", allowed), " (did you mean 'mnist'?)");
+  EXPECT_EQ(nearest("modle", std::vector<std::string>{"mode", "model"}), "model") << "two letters swapped";
+  EXPECT_EQ(nearest("abcdef", std::vector<std::string>{"uvwdef", "badcxe"}), "") << "three changes or more are too far";
   EXPECT_EQ(hint("imagenet-1k", allowed), " (allowed: mnist, fashion-mnist)");
 }
 

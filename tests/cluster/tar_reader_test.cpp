@@ -144,5 +144,10 @@ TEST_F(Tar, AFolderThatIsALinkHereIsNotFollowed) {
   EXPECT_TRUE(fs::is_empty(dir / "outside"));
 }
 
+TEST(NewFolder, NamesTheFolderThatCannotTakeOne) {
+  const std::string message = message_of<IoError>([] { const launch::NewFolder folder("/proc"); });
+  EXPECT_THAT(message, ::testing::StartsWith("cannot create a folder in /proc: ")) << "no name of its own making";
+}
+
 }  // namespace
 }  // namespace lockstep::cluster

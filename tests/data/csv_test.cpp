@@ -1,5 +1,6 @@
 #include "data/csv.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@ using lockstep::testing::gzip;
 using lockstep::testing::message_of;
 using lockstep::testing::put_file;
 using lockstep::testing::TempDir;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -95,8 +97,20 @@ TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
 
 TEST(Csv, ManyDifferentTextsAreNotLabels) {
   std::string text;
-  for (int i = 0; i < 10002; ++i) text += "1,0." + std::to_string(i) + "5\n";
-  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: '0.100005' is one distinct label too many"));
+  for (int i = 0; i < 10002; ++i) text += "1,a" + std::to_string(i) + "\n";
+  EXPECT_THAT(error_of(text), HasSubstr("t.csv:10001: column 2: 'a10000' is one distinct label too many"));
+}
+
+TEST(Csv, AMeasuredQuantityIsNotALabel) {
+  std::string text = "price,size\n";
+  for (int i = 0; i < 101; ++i) text += fmt::format("{}.25,7\n", i);
+  EXPECT_THAT(error_of(text, "price"), AllOf(HasSubstr("t.csv:102: column 'price'"), HasSubstr("'100.25'"),
+                                             HasSubstr("more than 100 different numbers")));
+  const std::string few = text.substr(0, text.rfind("100.25"));
+  EXPECT_EQ(parse(few, "price").class_names.size(), 100U) << "few numbers may name classes";
+  std::string whole = "price,size\n";
+  for (int i = 0; i < 500; ++i) whole += fmt::format("{},7\n", i);
+  EXPECT_EQ(parse(whole, "price").labels.back(), 499);
 }
 
 TEST(Csv, ReadsFilesPlainAndPacked) {

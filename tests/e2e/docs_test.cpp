@@ -1,4 +1,5 @@
 // The generated parts of docs/ match the code.
+#include <csignal>
 #include <tuple>
 
 #include "e2e/support.h"
@@ -87,6 +88,23 @@ TEST_F(Docs, EveryCommandIsMentioned) {
                               "keys new", "keys show", "lab run"}) {
     EXPECT_THAT(page, HasSubstr("lockstep " + std::string(command)));
   }
+}
+
+TEST_F(Docs, ExitCodesOfSignalsAreListed) {
+  const std::string page = source_file("docs/errors.md");
+  const std::string table = page.substr(0, page.find("## What to do"));
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) EXPECT_THAT(table, HasSubstr(std::to_string(128 + signal)));
+}
+
+/// Without MNIST its studies cannot run, and other people's processes are not its own.
+TEST_F(Docs, TheQuickstartSuggestsNothingThatFailsOrHarms) {
+  const std::string script = source_file("quickstart.sh");
+  EXPECT_THAT(script, Not(HasSubstr("pkill")));
+  EXPECT_THAT(script, Not(HasSubstr("99 %")));
+  const size_t study = script.find("experiments/study-");
+  const size_t condition = script.rfind("if [[ \"$dataset\" == mnist ]]", study);
+  ASSERT_NE(condition, std::string::npos);
+  EXPECT_THAT(script.substr(condition, study - condition), Not(HasSubstr("\nfi\n")));
 }
 
 }  // namespace

@@ -196,6 +196,15 @@ TEST_F(Display, OddLinesAreShownAsTheyAre) {
   }
 }
 
+TEST_F(Display, ATotalThatIsPassedIsNotShown) {
+  const std::string status =
+      R"({"event":"status","step":5499,"steps":2820,"epoch":4,"epochs":6,"loss":0.5,"state":"training"})";
+  const std::string eval = R"({"event":"eval","step":5499,"epoch":4,"loss":0.25,"accuracy":0.5})";
+  const std::vector<std::string> lines = screen(shown({says(kFirst, status), says(kFirst, eval)}, true));
+  ASSERT_GT(lines.size(), 2U);
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("50 %"), HasSubstr("step 5,499  "), Not(HasSubstr("2,820"))));
+}
+
 TEST_F(Display, ATextCannotCommandTheTerminal) {
   const std::string text = shown({says(kServer, R"({"event":"log","text":"a\u001b[2Jb\nc"})")}, false);
   EXPECT_EQ(text, "ps:0: a?[2Jb?c\n");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "inspect/describe.h"
@@ -16,6 +17,7 @@ using ::testing::AllOf;
 using testing::Flags;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 using testing::TempDir;
 
 Outcome trained(const TempDir& dir, const Flags& more = {}) {
@@ -97,6 +99,21 @@ TEST(LoadModel, FindsRunsByNameAndCheckpointsByFileNewestOrBest) {
   EXPECT_EQ(inspect::load_model({outcome.run_dir, "step-000000010.ckpt", "runs", {}}).header.state.step, 10U);
   EXPECT_THROW(inspect::load_model({"lr-9", "", dir / "runs", {}}), UsageError);
   EXPECT_THROW(inspect::load_model({outcome.run_dir, "nope", "runs", {}}), UsageError);
+}
+
+TEST(LoadModel, NeedsARunOrACheckpointAndNotAModelFile) {
+  const TempDir dir;
+  constexpr std::array<uint8_t, 3> kBytes{8, 7, 18};
+  put_file(dir / "lenet.onnx", kBytes);
+  EXPECT_THAT(message_of<UsageError>([&] {
+                inspect::load_model({dir / "lenet.onnx", "", "runs", {}});
+              }),
+              AllOf(HasSubstr("lenet.onnx is a model file"), HasSubstr("`lockstep describe")));
+  put_file(dir / "other.bin", kBytes);
+  EXPECT_THAT(message_of<DataError>([&] {
+                inspect::load_model({dir / "other.bin", "", "runs", {}});
+              }),
+              AllOf(HasSubstr("is not a checkpoint"), Not(HasSubstr("\\x"))));
 }
 
 TEST(Predict, GivesProbabilitiesThatAgreeWithTheAccuracy) {

@@ -113,7 +113,9 @@ TEST(RunDirectory, IsFoundByPathOrName) {
   EXPECT_EQ(run::RunDirectory::open(path, "runs").path(), path);
   EXPECT_EQ(run::RunDirectory::open("lr-1", dir / "runs").path(), path);
   EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::open("lr-9", dir / "runs"); }),
-              AllOf(HasSubstr("no run 'lr-9'"), HasSubstr(dir / "runs/lr-9")));
+              AllOf(HasSubstr("no run 'lr-9'"), HasSubstr(dir / "runs/lr-9"), HasSubstr("did you mean 'lr-1'?")));
+  EXPECT_THAT(message_of<UsageError>([&] { run::RunDirectory::open("my-long-study", dir / "runs"); }),
+              HasSubstr(dir / "runs has lr-1"));
 }
 
 TEST(RunDirectory, IsNotSharedByTwo) {

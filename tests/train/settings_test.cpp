@@ -105,6 +105,7 @@ TEST(Flags, SuggestTheNearestNameForAnUnknownOne) {
 
 TEST(Yaml, UnknownKeysNameFileLineAndTheNearestKey) {
   EXPECT_EQ(yaml_error("model: lr\nepoch: 3\n"), "my.yaml:2:1: unknown key 'epoch' (did you mean 'epochs'?)");
+  EXPECT_EQ(yaml_error("modle: lr\n"), "my.yaml:1:1: unknown key 'modle' (did you mean 'model'?)");
   EXPECT_THAT(yaml_error("model: lr\n\n\n  eval_evry: 3\n"), StartsWith("my.yaml:"));
 }
 

@@ -6,6 +6,7 @@
 #include "command_line.h"
 #include "display/run_curves.h"
 #include "display/run_tables.h"
+#include "launch/ssh_launch.h"
 #include "run_choice.h"
 #include "run_json.h"
 #include "terminal/output.h"
@@ -41,7 +42,7 @@ int run_show(const ShowArguments& arguments, const std::string& program) {
   print_part(terminal, "", display::peak_table(terminal, run, width));
   print_part(terminal, "", warning_lines(terminal, run));
   terminal::print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program,
-                  run.path);
+                  launch::shell_word(run.path));
   return 0;
 }
 
