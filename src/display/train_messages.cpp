@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "launch/ssh_launch.h"
+#include "process/line_reader.h"
 #include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
@@ -144,7 +145,8 @@ void print_closing(const terminal::Terminal& terminal, const settings::Settings&
                   records::time_text(seconds_per_batch(settings, outcome))));
   if (outcome.peak_memory_bytes > 0) {
     row(terminal, "peak memory",
-        terminal::bytes_text(outcome.peak_memory_bytes) + (outcome.role.empty() ? "" : " in " + outcome.role));
+        terminal::bytes_text(outcome.peak_memory_bytes) +
+            (outcome.role.empty() ? "" : " in " + process::printable(outcome.role)));
   }
   print_communication(terminal, outcome);
   if (!outcome.run_dir.empty()) row(terminal, "run", outcome.run_dir);

@@ -343,9 +343,9 @@ train::Outcome Session::Impl::outcome(const checkpoint::TrainingState& state, tr
   outcome.run_dir = directory->path();
   outcome.already_finished = finished != train::StopReason::none;
   outcome.parameters = parameters_;
-  outcome.peak_memory_bytes =
-      outcome.already_finished ? run::recorded_peak_memory(directory->summary_file()) : settings::peak_memory_bytes();
+  outcome.peak_memory_bytes = settings::peak_memory_bytes();
   if (member_) outcome.role = member_->task().str();
+  if (outcome.already_finished) run::take_recorded_memory(directory->summary_file(), outcome);
   if (observer_) outcome.phases = observer_->phases();
   std::error_code ignored;
   if (std::filesystem::is_directory(directory->pictures(), ignored)) outcome.pictures = directory->pictures();

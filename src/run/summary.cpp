@@ -159,16 +159,19 @@ train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopRea
   return outcome;
 }
 
-uint64_t recorded_peak_memory(const std::string& summary_file) {
+void take_recorded_memory(const std::string& summary_file, train::Outcome& outcome) {
   constexpr uint64_t kLargestSummary = 64'000'000;
+  outcome.peak_memory_bytes = 0;
   try {
     const std::vector<uint8_t> bytes = base::read_file(summary_file, kLargestSummary);
     const auto summary = base::parse_json_or_discard<ordered_json>(std::string(bytes.begin(), bytes.end()));
-    if (!summary.is_object()) return 0;
-    const auto found = summary.find("peak_memory_bytes");
-    return found != summary.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+    if (!summary.is_object()) return;
+    const auto peak = summary.find("peak_memory_bytes");
+    if (peak != summary.end() && peak->is_number_unsigned()) outcome.peak_memory_bytes = peak->get<uint64_t>();
+    const auto role = summary.find("role");
+    if (role != summary.end() && role->is_string()) outcome.role = role->get<std::string>();
   } catch (const Error&) {
-    return 0;
+    return;  // the memory stays unknown
   }
 }
 

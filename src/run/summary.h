@@ -41,8 +41,8 @@ std::string to_json(const RoleSummary& summary);
 /// Returns the outcome of a training in this state, without the parts that only its session knows.
 train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopReason reason, bool has_accuracy);
 
-/// Returns the peak memory in a summary.json; 0 if the file or the number cannot be read.
-uint64_t recorded_peak_memory(const std::string& summary_file);
+/// Sets the peak memory, and the role that had it, to those of a summary.json; to 0 if they cannot be read.
+void take_recorded_memory(const std::string& summary_file, train::Outcome& outcome);
 
 /// Returns the JSON text. Unknown numbers (no evaluation yet, not finite) are null.
 std::string to_json(const Summary& summary);

@@ -70,8 +70,8 @@ TEST_F(Interrupt, AFinishedRunSaysSoAndExitsWithZero) {
   EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("has already ended"));
   EXPECT_EQ(std::filesystem::last_write_time(folder / "runs/lr-1/summary.json"), before);
   // The memory is that of the training, not of this look at it.
-  std::ofstream(folder / "runs/lr-1/summary.json") << R"({"peak_memory_bytes": 123400000000})";
-  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("peak memory     123 GB\n"));
+  std::ofstream(folder / "runs/lr-1/summary.json") << R"({"role": "worker:0", "peak_memory_bytes": 123400000000})";
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, HasSubstr("peak memory     123 GB in worker:0\n"));
   std::filesystem::remove(folder / "runs/lr-1/summary.json");
   EXPECT_THAT(succeed({"train", "--resume", "lr-1"}).out, Not(HasSubstr("peak memory")));
 }
