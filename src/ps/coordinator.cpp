@@ -35,6 +35,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, uint64_t version, da
   plan_.batch = options.batch;
   plan_.examples = options.examples;
   plan_.shard = {0, 1};
+  reached_.assign(static_cast<size_t>(options.servers), version);
   replan();
   check_limit();
 }
@@ -158,7 +159,6 @@ Verdict Coordinator::offer(const Push& push) {
     return Verdict::dropped;
   }
   if (!is_due(push)) return Verdict::rejoin;
-  if (!options_.sync) return Verdict::accepted;
   member.pending = push;
   received(0, push.member, push.incarnation, push.sequence);
   return Verdict::accepted;
@@ -186,7 +186,8 @@ bool Coordinator::complete(const Member& member) const {
 }
 
 std::optional<Decision> Coordinator::decide() const {
-  if (!options_.sync || stop_ != train::StopReason::none) return std::nullopt;
+  if (stop_ != train::StopReason::none) return std::nullopt;
+  if (!options_.sync) return decide_on_one();
   int64_t with_data = 0;  // gradients received or still possible
   int64_t without = 0;    // members without data: at the end of a pass some have none
   Decision decision{version_ + 1, {}, 1};
@@ -245,19 +246,37 @@ void Coordinator::count_applied(Member& member, const Push& push, uint64_t stale
   latest_.examples += push.report.examples;
 }
 
-void Coordinator::applied(const Push& push) {
-  latest_ = {};
-  contributions_.clear();
-  count_applied(at(push.member), push, version_ - std::min(version_, push.base));
-  ++version_;
-  check_limit();
+std::optional<Decision> Coordinator::decide_on_one() const {
+  for (int i = 0; i < options_.members; ++i) {
+    const Member& member = at(i);
+    if (!computes(member) || !complete(member)) continue;
+    return Decision{version_ + 1, {{i, member.incarnation, member.pending->sequence, 1}}, 1};
+  }
+  return std::nullopt;
 }
 
 void Coordinator::committed(const Decision& decision) {
   latest_ = {};
   contributions_.clear();
+  if (options_.servers > 1) announced_.push_back(decision);
+  if (options_.sync) {
+    commit_round(decision);
+  } else {
+    commit_one(at(decision.contributors.front().member));
+  }
+  check_limit();
+  if (options_.sync && (plan_is_old_ || shares_differ())) replan();
+}
+
+void Coordinator::commit_one(Member& member) {
+  const Push push = *member.pending;
+  member.pending.reset();
+  count_applied(member, push, version_ - std::min(version_, push.base));
+  ++version_;
+}
+
+void Coordinator::commit_round(const Decision& decision) {
   version_ = decision.version;
-  decision_ = decision;
   for (Member& member : members_) {
     if (!member.pending) continue;
     const auto number = static_cast<int>(&member - members_.data());
@@ -271,8 +290,6 @@ void Coordinator::committed(const Decision& decision) {
     }
     member.pending.reset();
   }
-  check_limit();
-  if (plan_is_old_ || shares_differ()) replan();
 }
 
 std::vector<int> Coordinator::awaited() const {

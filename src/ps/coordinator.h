@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,8 +61,15 @@ struct Push {
   exchange::BatchReport report;
 };
 
+/// A push by name; each process of a member counts its own.
+struct PushName {
+  uint64_t incarnation = 0;
+  uint64_t sequence = 0;
+  bool operator==(const PushName&) const = default;
+};
+
 enum class Verdict : uint8_t {
-  accepted,  ///< async: apply it now; sync: it waits for the other gradients
+  accepted,  ///< it waits for a decision
   repeated,  ///< already applied; only answer
   dropped,   ///< stale: answer with the newest parameters
   rejoin,    ///< the sender is no longer a member
@@ -75,6 +83,7 @@ struct Contributor {
   uint64_t sequence = 0;
   float weight = 1;  ///< weight relative to the first gradient
 };
+inline PushName name_of(const Contributor& contributor) { return {contributor.incarnation, contributor.sequence}; }
 struct Decision {
   uint64_t version = 0;  ///< version this decision makes
   std::vector<Contributor> contributors;
@@ -141,14 +150,17 @@ class Coordinator {
 
   // Updates.
   Verdict offer(const Push& push);
-  /// Async: records that an accepted push has been applied.
-  void applied(const Push& push);
-  /// Sync with several servers: records that a server has the whole push; `forget` records that it has lost all pushes.
+  /// Several servers: records that a server has the whole push; `forget` records that it has lost all pushes.
   void received(int server, int member, uint64_t incarnation, uint64_t sequence);
   void forget(int server);
-  /// Sync: returns the gradients of the next version once there are enough.
+  /// Returns the gradients of the next version, once every server has them. Async: a single one; sync: enough of them.
   [[nodiscard]] std::optional<Decision> decide() const;
+  /// Counts the decision, whose gradients are in the parameters, or will be whatever happens.
   void committed(const Decision& decision);
+  /// Several servers: one of them holds `version`.
+  void reached(int server, uint64_t version);
+  /// Returns the decisions after `version`, for a server that was away; nothing if they are not kept, or not made.
+  [[nodiscard]] std::optional<std::vector<Decision>> missed(uint64_t version) const;
   /// Members that the current version waits for (sync), or that hold back the fast ones (bounded staleness).
   [[nodiscard]] std::vector<int> awaited() const;
   /// Returns true if the member's latest push is in a version.
@@ -166,7 +178,6 @@ class Coordinator {
   [[nodiscard]] const exchange::BatchReport& latest() const { return latest_; }  ///< report on the latest version
   [[nodiscard]] uint64_t examples() const { return examples_; }
   void set_examples(uint64_t examples) { examples_ = examples; }  ///< examples seen before this job
-  [[nodiscard]] const std::optional<Decision>& last_decision() const { return decision_; }
   [[nodiscard]] WorkerHistory& record(int member) { return at(member).record; }
   [[nodiscard]] uint64_t latest_staleness(int member) const { return at(member).latest_staleness; }
   [[nodiscard]] uint64_t applied_sequence(int member) const { return at(member).applied; }
@@ -217,6 +228,9 @@ class Coordinator {
   void weigh(Decision& decision) const;
   void load_member(Member& member, const wire::MemberState& saved);
   void save_member(const Member& member, wire::MemberState& saved) const;
+  [[nodiscard]] std::optional<Decision> decide_on_one() const;
+  void commit_one(Member& member);
+  void commit_round(const Decision& decision);
   void count_applied(Member& member, const Push& push, uint64_t staleness);
   void note_contribution(const Member& member, const Push& push);
   [[nodiscard]] int64_t own_rounds() const;
@@ -237,7 +251,8 @@ class Coordinator {
   data::Plan plan_;
   int sharing_ = 0;  ///< number of members with a place in the plan
   bool plan_is_old_ = false;
-  std::optional<Decision> decision_;
+  std::deque<Decision> announced_;  ///< several servers: decisions that some of them may not have applied
+  std::vector<uint64_t> reached_;   ///< versions that the servers hold, at least
   exchange::BatchReport latest_;
   std::vector<Contributed> contributions_;
   uint64_t examples_ = 0;

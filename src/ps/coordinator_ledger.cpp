@@ -48,7 +48,10 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const wire::Ledger& 
   plan_.examples = options.examples;
   plan_.shard = {0, options.sharded ? std::clamp(ledger.plan_count(), 1, options.members) : 1};
   latest_ = {ledger.loss_sum(), ledger.correct(), ledger.latest_examples()};
-  if (ledger.has_commit()) decision_ = from_wire(ledger.commit());
+  for (const wire::Commit& commit : ledger.announced()) announced_.push_back(from_wire(commit));
+  if (ledger.has_commit() && options.servers > 1) announced_.push_back(from_wire(ledger.commit()));
+  const uint64_t reached = announced_.empty() ? version_ : announced_.front().version - 1;
+  reached_.assign(static_cast<size_t>(options.servers), reached);
   const int known = std::min(options.members, ledger.members_size());
   for (int i = 0; i < known; ++i) load_member(at(i), ledger.members(i));
   for (int i = known; i < options.members; ++i) at(i).presence = Presence::gone;
@@ -113,8 +116,21 @@ void Coordinator::save(wire::Ledger& ledger, double now) const {
   ledger.set_loss_sum(latest_.loss_sum);
   ledger.set_correct(latest_.correct);
   ledger.set_latest_examples(latest_.examples);
-  if (decision_) to_wire(*decision_, *ledger.mutable_commit());
+  for (const Decision& decision : announced_) to_wire(decision, *ledger.add_announced());
   for (const Member& member : members_) save_member(member, *ledger.add_members());
+}
+
+void Coordinator::reached(int server, uint64_t version) {
+  uint64_t& known = reached_[static_cast<size_t>(server)];
+  known = std::max(known, std::min(version, version_));
+  const uint64_t all = *std::min_element(reached_.begin() + 1, reached_.end());
+  while (!announced_.empty() && announced_.front().version <= all) announced_.pop_front();
+}
+
+std::optional<std::vector<Decision>> Coordinator::missed(uint64_t version) const {
+  const uint64_t before = announced_.empty() ? version_ : announced_.front().version - 1;
+  if (version < before || version > version_) return std::nullopt;
+  return std::vector<Decision>(announced_.begin() + static_cast<ptrdiff_t>(version - before), announced_.end());
 }
 
 }  // namespace lockstep::ps

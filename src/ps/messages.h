@@ -19,30 +19,29 @@
 
 namespace lockstep::ps {
 
-constexpr uint32_t kProtocol = 1;
+constexpr uint32_t kProtocol = 2;
+constexpr uint32_t kSameVersions = 2;  ///< since this one all servers hold the same updates, in async too
 
 /// Kinds of frames. The payload is `count` elements, then a message of proto/cluster.proto where the kind has one.
 enum class Kind : uint16_t {
-  hello = 1,   ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
-  welcome,     ///< Welcome
-  refuse,      ///< text: the reason; the stream ends
-  heartbeat,   ///< control, both ways
-  notice,      ///< control: Notice
-  received,    ///< control: a server has a whole push: offset is the member, extra its incarnation
-  commit,      ///< control: Commit, to the other servers
-  init_begin,  ///< JobConfig
-  init,        ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` in the shard
-  init_end,    ///< Ledger, for the coordinator; version; answered by ok
-  join,        ///< asks to join; answered by parameters
-  pull,        ///< asks for parameters of `version` or newer; answered by parameters
-  push,        ///< elements of a gradient at `offset` in the shard; flag kLast: with PushEnd
-  parameters,  ///< elements at `offset` in the shard; flag kLast: with Reply
-  leave,       ///< Leave; answered by ok at once, or by parameters if work is left
-  wait_end,    ///< answered by snapshot_end (Snapshot) when all have finished, or by parameters if work is left
-  hold,        ///< stops changes until release; answered by snapshot_end with the Ledger of the applied pushes
-  /// asks for all state of `version` or newer that includes the pushes in the Ledger; answered by state frames, then
-  /// snapshot_end
-  snapshot,
+  hello = 1,     ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
+  welcome,       ///< Welcome
+  refuse,        ///< text: the reason; the stream ends
+  heartbeat,     ///< control, both ways
+  notice,        ///< control: Notice
+  received,      ///< control: Received, from another server
+  commit,        ///< control: Commit, to the other servers
+  init_begin,    ///< JobConfig
+  init,          ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` in the shard
+  init_end,      ///< Ledger, for the coordinator; version; answered by ok
+  join,          ///< asks to join; answered by parameters
+  pull,          ///< asks for parameters of `version` or newer; answered by parameters
+  push,          ///< elements of a gradient at `offset` in the shard; flag kLast: with PushEnd
+  parameters,    ///< elements at `offset` in the shard; flag kLast: with Reply
+  leave,         ///< Leave; answered by ok at once, or by parameters if work is left
+  wait_end,      ///< answered by snapshot_end (Snapshot) when all have finished, or by parameters if work is left
+  hold,          ///< ps:0 makes no version until release; answered by snapshot_end
+  snapshot,      ///< asks for all state of `version` or newer; answered by state frames, then snapshot_end
   release,       ///< ends a hold
   state,         ///< elements of the parameters (extra 0) or of slot extra - 1, at `offset` in the shard
   snapshot_end,  ///< Snapshot; version

@@ -68,7 +68,7 @@ class ParameterShard::Impl {
   View apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
              std::span<const std::byte> ledger);
   double sum_of_squares(std::span<const Contribution> contributions, float mean_scale);
-  uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
+  void apply_in_place(std::span<const float> gradient, const optim::Update& update);
 
   VersionedBuffers& buffers() { return *buffers_; }
   void check_ledger(std::span<const std::byte> ledger) const;
@@ -212,7 +212,7 @@ double ParameterShard::Impl::sum_of_squares(std::span<const Contribution> contri
   return optim::sum_of_squares(sum, options_.threads);
 }
 
-uint64_t ParameterShard::Impl::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+void ParameterShard::Impl::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
   const Contribution one{gradient};
   check({&one, 1});
   const auto hold = buffers_->current();
@@ -220,9 +220,7 @@ uint64_t ParameterShard::Impl::apply_in_place(std::span<const float> gradient, c
     const size_t count = std::min(kBlock, layout_.count() - first);
     update_in_place(options_.optimizer, update, block(hold->memory(), first, count), gradient.subspan(first, count));
   }
-  const uint64_t version = buffers_->count_in_place(*hold);
   buffers_->sync_current();
-  return version;
 }
 
 optim::Block<float> ParameterShard::Impl::block(std::byte* memory, size_t first, size_t count) const {
@@ -282,8 +280,14 @@ double ParameterShard::sum_of_squares(std::span<const Contribution> contribution
   return impl_->sum_of_squares(contributions, mean_scale);
 }
 
-uint64_t ParameterShard::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
-  return impl_->apply_in_place(gradient, update);
+void ParameterShard::apply_in_place(std::span<const float> gradient, const optim::Update& update) {
+  impl_->apply_in_place(gradient, update);
+}
+
+void ParameterShard::commit_in_place(uint64_t version, std::span<const std::byte> ledger) {
+  impl_->require_version();
+  impl_->check_ledger(ledger);
+  impl_->buffers().commit_in_place(version, ledger);
 }
 
 void ParameterShard::commit_ledger(std::span<const std::byte> ledger) {

@@ -10,8 +10,8 @@
 // the last reboot is refused: nothing tells which of its pages had reached the disk.
 //
 // Threads: one thread at a time (the caller's lock) calls `initialise`, `sum_of_squares` and `apply`, and not while
-// others are in `apply_in_place` or `commit_ledger`. Any thread calls `current`, `version`, `staging` and uses Views.
-// Views may outlive the ParameterShard.
+// others are in `apply_in_place`, `commit_in_place` or `commit_ledger`. Any thread calls `current`, `version`,
+// `staging` and uses Views. Views may outlive the ParameterShard.
 #pragma once
 
 #include <cstddef>
@@ -92,13 +92,13 @@ class ParameterShard {
   /// Returns the sum of squares of the aggregated gradient, for clipping. A following `apply` with the same
   /// contributions uses the sum made here, so their memory must not change in between.
   double sum_of_squares(std::span<const Contribution> contributions, float mean_scale);
+  /// Lock-free: commits `version` with the current values, which `apply_in_place` changes next. Any thread.
+  void commit_in_place(uint64_t version, std::span<const std::byte> ledger);
   /// Lock-free: changes the current version in place, including Views of it. Several threads may call it at once and
-  /// may overwrite each other's changes of single elements. Counts as a version; returns its number. A process killed
-  /// in the middle leaves part of this update uncounted; if the update is sent again, that part is applied twice.
-  /// Counted updates are kept.
-  uint64_t apply_in_place(std::span<const float> gradient, const optim::Update& update);
-  /// Commits another ledger with the current version: for `apply_in_place`, and for changes that no version follows.
-  /// Any thread.
+  /// may overwrite each other's changes of single elements. A process killed in the middle keeps part of the update,
+  /// which counts.
+  void apply_in_place(std::span<const float> gradient, const optim::Update& update);
+  /// Commits another ledger with the current version, for changes that no version follows. Any thread.
   void commit_ledger(std::span<const std::byte> ledger);
 
   /// Seconds that making the latest version of `apply` durable took; for the thread that called it.

@@ -58,7 +58,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
     link.interrupt = options_.interrupt;
     link.meter = options_.meter;
     link.look_for_ending = [this] { return look_for_ending(); };
-    if (i > 0 && options_.coordination.sync) {
+    if (i > 0) {
       link.on_lost = [this, name = server.str()] {
         if (waits_for_all_) parts_.front()->link->lose(name + " is gone");
       };
@@ -168,7 +168,7 @@ base::Status PsExchange::push_rest(ServerPart& part) {
 }
 
 base::Status PsExchange::push_to_others() {
-  waits_for_all_ = options_.coordination.sync;
+  waits_for_all_ = true;
   for (size_t i = 1; i < parts_.size(); ++i) {
     ServerPart& part = *parts_[i];
     while (waits_for_all_ && !(part.sent && part.link->intact() && part.pushed_on == part.link->connections())) {
@@ -188,10 +188,8 @@ base::Result<wire::Reply> PsExchange::complete(ServerPart& part) {
     base::Result<wire::Reply> reply = pushed ? read_parameters(part) : pushed.failure();
     if (first) waits_for_all_ = false;
     if (reply) {
-      // In sync the other servers wait for ps:0, which knows the missing members.
-      if (first || !options_.coordination.sync) {
-        spent_.others = std::max(spent_.others, reply.value().waited_seconds());
-      }
+      // The other servers wait for ps:0, which knows the missing members.
+      if (first) spent_.others = std::max(spent_.others, reply.value().waited_seconds());
       if (traced_) trace_answer(part, reply.value());
       return reply;
     }
@@ -276,7 +274,7 @@ base::Result<StepInfo> PsExchange::await_answers() {
   if (anew && !reply.value().applied()) return rejoin(reply.value());
   const bool stopped = reply.value().stop() != 0 && !reply.value().applied();
   for (size_t i = 1; i < parts_.size(); ++i) {
-    if (stopped && options_.coordination.sync) {
+    if (stopped) {
       // The version that the other answers wait for will not be made.
       parts_[i]->link->drop("training stops");
       continue;

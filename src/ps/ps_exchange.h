@@ -118,8 +118,7 @@ class PsExchange final : public exchange::Exchange {
   exchange::StepInfo end_after_others();
   void clip();
   void note(const base::Failure& failure);
-  base::Result<wire::Ledger> hold();
-  base::Result<wire::Snapshot> ask_hold(ServerPart& part);
+  base::Status hold();
   void release();
   base::Result<exchange::Snapshot> try_snapshot();
   base::Status read_state(ServerPart& part, transport::Stream& stream, wire::Snapshot& end);
@@ -152,6 +151,7 @@ class PsExchange final : public exchange::Exchange {
   exchange::Spent spent_;     ///< time spent on it so far
   Clock::time_point pushed_;  ///< when it was fully sent and the wait for answers began
   bool rejoined_ = false;     ///< joined again instead of getting an answer
+  uint64_t held_on_ = 0;      ///< connection that holds ps:0 for a snapshot
   bool traced_ = false;
 
   Clock::time_point left_finish_;

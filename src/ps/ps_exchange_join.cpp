@@ -57,6 +57,7 @@ base::Status PsExchange::send_initial(ServerPart& part, const Initial& initial, 
   job.set_parameters(parameters_.count());
   job.set_generation(generation);
   job.set_job(options_.job);
+  job.set_protocol(kProtocol);
   job.set_wire(static_cast<uint32_t>(options_.wire));
   for (const program::ParameterRange& range : part.ranges) {
     wire::Range& added = *job.add_ranges();
@@ -135,7 +136,7 @@ base::Result<StepInfo> PsExchange::try_to_join() {
   }
   generation_ = reply.value().generation();
   for (size_t i = 1; i < parts_.size(); ++i) {
-    fine = pull(*parts_[i], options_.coordination.sync ? coordinator.version : 0);
+    fine = pull(*parts_[i], coordinator.version);
     if (!fine) return fine.failure();
   }
   if (options_.coordination.sync) fine = level();

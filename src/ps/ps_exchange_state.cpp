@@ -54,7 +54,7 @@ base::Result<std::optional<StepInfo>> PsExchange::leave(const exchange::Farewell
     }
     rounds_ = 0;
     for (const auto& part : parts_) {
-      base::Status pulled = pull(*part, 0);
+      base::Status pulled = pull(*part, part == parts_.front() ? 0 : parts_.front()->version);
       if (!pulled && !ended()) return pulled.failure();
     }
     return std::optional<StepInfo>();
@@ -89,29 +89,9 @@ base::Result<exchange::Snapshot> PsExchange::snapshot() {
   }
 }
 
-/// Keeps servers from changing until `release`, so that their parts belong to one snapshot: only ps:0 in synchronous
-/// mode, because it makes the versions; all of them in asynchronous mode. Returns the pushes that any of them has
-/// applied.
-base::Result<wire::Ledger> PsExchange::hold() {
-  wire::Ledger pushes;
-  const size_t held = options_.coordination.sync ? 1 : parts_.size();
-  for (size_t i = 0; i < held; ++i) {
-    base::Result<wire::Snapshot> answer = ask_hold(*parts_[i]);
-    if (!answer) return answer.failure();
-    const wire::Ledger& applied = answer.value().ledger();
-    for (int m = 0; m < applied.members_size() && !options_.coordination.sync; ++m) {
-      while (pushes.members_size() <= m) pushes.add_members();
-      wire::MemberState& newest = *pushes.mutable_members(m);
-      const bool first = newest.incarnation() == 0;
-      const bool newer =
-          newest.incarnation() == applied.members(m).incarnation() && newest.applied() < applied.members(m).applied();
-      if (first || newer) newest = applied.members(m);
-    }
-  }
-  return pushes;
-}
-
-base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
+/// Keeps ps:0, and with it all servers, from making versions until `release`, so that their parts are of one version.
+base::Status PsExchange::hold() {
+  ServerPart& part = *parts_.front();
   base::Result<transport::Stream*> stream = part.link->stream("a snapshot");
   if (!stream) {
     given_up_ = true;
@@ -120,8 +100,8 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
   base::Status asked = stream.value()->write(header(Kind::hold));
   base::Result<transport::Frame> answer = asked ? stream.value()->read() : asked.failure();
   if (answer && kind_of(answer.value()) == Kind::snapshot_end) {
-    part.held_on = part.link->connections();
-    return parse<wire::Snapshot>(answer.value());
+    held_on_ = part.link->connections();
+    return {};
   }
   const base::Failure failure = answer ? unexpected(*part.link, answer.value()) : answer.failure();
   part.link->drop(failure.message());
@@ -129,19 +109,16 @@ base::Result<wire::Snapshot> PsExchange::ask_hold(ServerPart& part) {
 }
 
 void PsExchange::release() {
-  for (const auto& part : parts_) {
-    part->held_on = 0;
-    base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
-    if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
-  }
+  base::Result<transport::Stream*> stream = parts_.front()->link->stream("a snapshot");
+  if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
 }
 
 base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
   state_.resize(slot_names().size() + 1);
   for (std::vector<float>& array : state_) array.resize(parameters_.count());
   const bool several = parts_.size() > 1;
-  base::Result<wire::Ledger> pushes = several ? hold() : base::Result<wire::Ledger>(wire::Ledger());
-  if (!pushes) return pushes.failure();
+  base::Status held = several ? hold() : base::Status();
+  if (!held) return held.failure();
   wire::Snapshot first;
   for (const auto& part : parts_) {
     base::Result<transport::Stream*> stream = part->link->stream("a snapshot");
@@ -150,19 +127,19 @@ base::Result<exchange::Snapshot> PsExchange::try_snapshot() {
       return stream.failure();
     }
     transport::Header ask = header(Kind::snapshot);
-    ask.version = options_.coordination.sync ? first.version() : 0;
+    ask.version = first.version();
     ask.sequence = first.version();  // id that all servers' parts share
     wire::Snapshot end;
-    base::Status sent = send(*stream.value(), ask, pushes.value());
+    base::Status sent = stream.value()->write(ask);
     base::Status came = sent ? read_state(*part, *stream.value(), end) : sent;
     if (!came) {
       part->link->drop(came.failure().message());
       return came.failure();
     }
     if (part == parts_.front()) first = end;
-    // After a reconnection the server no longer holds anything.
-    const bool torn = several && (part->link->connections() != part->held_on && part->held_on != 0);
-    if (torn || (options_.coordination.sync && end.version() != first.version())) {
+    // After a reconnection ps:0 is no longer held.
+    const bool torn = several && parts_.front()->link->connections() != held_on_;
+    if (torn || end.version() != first.version()) {
       release();
       return base::Failure{base::FailureKind::other, "the servers' parts are not of one snapshot"};
     }

@@ -48,7 +48,7 @@ Server::~Server() {
   }
   if (listener_) listener_->shutdown();
   if (monitor_.joinable()) monitor_.join();
-  if (follower_.joinable()) follower_.join();
+  if (follow_thread_.joinable()) follow_thread_.join();
 }
 
 double Server::now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -66,7 +66,7 @@ std::string Server::member_name(int member) const {
 
 void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
-  if (!coordinates()) follower_ = std::thread([this] { follow_coordinator(); });
+  if (!coordinates()) follow_thread_ = std::thread([this] { follow_coordinator(); });
   std::exception_ptr error;
   bool trained = false;
   {
@@ -106,7 +106,7 @@ Server::Progress Server::progress() const {
     return progress;
   }
   progress.bytes_copied = bytes_staged_ + shard_->bytes_copied();
-  progress.version = coordinator_ ? coordinator_->version() : shard_->current().version;
+  progress.version = coordinator_ ? coordinator_->version() : follower_->version();
   progress.active = coordinator_ ? coordinator_->active() : static_cast<int>(sessions_.size());
   progress.state = finishing_ ? "done" : "serving";
   return progress;
@@ -138,7 +138,7 @@ wire::Welcome Server::welcome() const {
   welcome.set_generation(generation_);
   welcome.set_incarnation(incarnation_);
   welcome.set_initialised(initialised_);
-  if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : shard_->current().version);
+  if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : follower_->version());
   for (const program::ParameterRange& range : ranges_) {
     wire::Range& added = *welcome.add_ranges();
     added.set_offset(range.offset);
@@ -153,8 +153,14 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
   {
     // Under the lock, so that no commit falls between the ones it missed and the ones sent to it as a peer.
     const base::MutexLock lock(mutex_);
+    const std::vector<Decision> missed = server && coordinator_ ? missed_by(hello) : std::vector<Decision>();
     if (!send(stream, header(Kind::welcome), welcome())) return;
-    if (server && coordinator_ && !welcome_server(stream, hello)) return;
+    for (const Decision& decision : missed) {
+      wire::Commit commit;
+      to_wire(decision, commit);
+      commit.set_generation(generation_);
+      if (!send(stream, header(Kind::commit), commit)) return;
+    }
     if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now();
     entry.emplace(control_streams_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
   }
@@ -167,30 +173,35 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
       const base::MutexLock lock(mutex_);
       know_end_.insert(hello.member());
     }
-    if (kind_of(frame.value()) != Kind::received || !server) continue;
-    const transport::Header& h = frame.value().header;
-    const base::MutexLock lock(mutex_);
-    if (!coordinator_ || h.offset >= static_cast<uint64_t>(coordinator_->options().members)) continue;
-    coordinator_->received(cluster::parse_task(hello.role()).index, static_cast<int>(h.offset), h.extra, h.sequence);
-    commit_if_ready();
+    if (kind_of(frame.value()) == Kind::received && server) on_received(hello, parse<wire::Received>(frame.value()));
   }
   const std::string why = entry->why();
   entry.reset();
   departed(hello, why.empty() ? "its connection closed" : why);
 }
 
-/// Sends another server of the job the commits that it missed while it was away.
-bool Server::welcome_server(transport::Stream& stream, const wire::Hello& hello) {
+void Server::on_received(const wire::Hello& hello, const wire::Received& received) {
+  const base::MutexLock lock(mutex_);
+  const bool fits = coordinator_ && received.generation() == generation_ && received.member() >= 0 &&
+                    received.member() < coordinator_->options().members;
+  if (!fits) return;
+  const int server = cluster::parse_task(hello.role()).index;
+  coordinator_->reached(server, received.version());
+  coordinator_->received(server, received.member(), received.incarnation(), received.sequence());
+  commit_if_ready();
+}
+
+std::vector<Decision> Server::missed_by(const wire::Hello& hello) {
   coordinator_->forget(cluster::parse_task(hello.role()).index);
   if (!hello.initialised()) {
     server_lost_state_ = initialised_;
     changed_.notify_all();
   }
-  const std::optional<Decision>& latest = coordinator_->last_decision();
-  if (!latest || !hello.initialised() || hello.version() >= latest->version) return true;
-  wire::Commit commit;
-  to_wire(*latest, commit);
-  return send(stream, header(Kind::commit), commit).ok();
+  if (!hello.initialised() || hello.generation() != generation_) return {};
+  std::optional<std::vector<Decision>> missed = coordinator_->missed(hello.version());
+  if (missed) return std::move(*missed);
+  throw DataError(fmt::format("its state is of step {}, which does not fit ps:0's of step {}; resume from a checkpoint",
+                              hello.version(), coordinator_->version()));
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
@@ -278,7 +289,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       only(trains && coordinates());
       return on_wait_end(session);
     case Kind::hold:
-      only(session->hello.member() == 0);
+      only(session->hello.member() == 0 && coordinates());
       return on_hold(session);
     case Kind::snapshot:
       only(session->hello.member() == 0);
@@ -324,6 +335,7 @@ void Server::dismiss(const SessionPtr& session) {
   {
     const base::MutexLock lock(mutex_);
     release(session);
+    apply_booked(session);
     const auto found = sessions_.find(session->hello.member());
     if (found != sessions_.end() && found->second == session) {
       sessions_.erase(found);

@@ -33,6 +33,7 @@
 #include "cluster/spec.h"
 #include "ps/control_streams.h"
 #include "ps/coordinator.h"
+#include "ps/follower.h"
 #include "ps/messages.h"
 #include "ps/parameter_shard.h"
 #include "ps/server_link.h"
@@ -94,20 +95,26 @@ class Server {
     explicit Session(transport::Stream& s) : stream(s) {}
     transport::Stream& stream;
     wire::Hello hello;
-    std::vector<float> staging;  ///< gradient being received
-    size_t staged = 0;           ///< elements of it received so far
-    uint64_t coming = 0;         ///< sequence number of the push being received
+    std::shared_ptr<std::vector<float>> staging;  ///< gradient being received; null before the first
+    size_t staged = 0;                            ///< elements of it received so far
+    uint64_t coming = 0;                          ///< sequence number of the push being received
     double coming_since = 0;
     double received = 0;                ///< when it was complete
     base::TraceTrack* trace = nullptr;  ///< from its first traced push on; used by its handler
     bool traced = false;                ///< trace the complete push (the server's mutex)
-    uint64_t sequence = 0;         ///< sequence number of the complete push in `staging`; 0: none (the server's mutex)
-    bool given_up = false;         ///< the same mutex
-    bool holds = false;            ///< keeps all state unchanged for a snapshot
-    uint64_t told_generation = 0;  ///< generation of its parameters; 0: it waits for the first ones
-    double heard = now();          ///< when its process last had a control stream here (the server's mutex)
+    bool given_up = false;              ///< the same mutex
+    bool holds = false;                 ///< keeps all state unchanged for a snapshot
+    uint64_t told_generation = 0;       ///< generation of its parameters; 0: it waits for the first ones
+    double heard = now();               ///< when its process last had a control stream here (the server's mutex)
   };
   using SessionPtr = std::shared_ptr<Session>;
+  /// A member's latest push that is here whole. It outlives its session, because it may have been counted.
+  struct Gradient {
+    PushName push;
+    std::shared_ptr<std::vector<float>> values;
+    float scale = 1;
+    std::optional<optim::Update> booked;  ///< lock-free: the update is counted, and its handler applies it next
+  };
 
   [[nodiscard]] bool coordinates() const { return options_.index == 0; }
   void log(std::string_view level, const std::string& text) const;
@@ -125,7 +132,9 @@ class Server {
   [[nodiscard]] wire::Welcome welcome() const LOCKSTEP_REQUIRES(mutex_);
   void admit(const SessionPtr& session);
   void dismiss(const SessionPtr& session);
-  bool welcome_server(transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
+  /// Returns what another server missed while it was away. Throws DataError if its state does not fit.
+  [[nodiscard]] std::vector<Decision> missed_by(const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
+  void on_received(const wire::Hello& hello, const wire::Received& received);
   /// Handles the end of a stream of this process. Removes the process if it has no control stream any more.
   void departed(const wire::Hello& hello, const std::string& why);
   /// Returns, by member, the push that each member delaying the next version should send.
@@ -136,8 +145,8 @@ class Server {
   void follow_until_the_end();
   void serve_coordinator(transport::Stream& stream);
   void listen_to_coordinator(transport::Stream& stream);
-  void tell_received(const Session& session) LOCKSTEP_REQUIRES(mutex_);
-  void tell_received_again() LOCKSTEP_REQUIRES(mutex_);
+  void tell_received(int member, const PushName& push) LOCKSTEP_REQUIRES(mutex_);
+  void on_commit(const wire::Commit& commit);
 
   // Updates.
   void on_push(const SessionPtr& session, const transport::Frame& frame);
@@ -150,13 +159,28 @@ class Server {
                                                 View& view);
   [[nodiscard]] wire::Reply push_as_follower(const SessionPtr& session, const Push& push, const wire::PushEnd& end,
                                              View& view);
-  /// Hogwild: applies the gradient with the lock released. Does nothing if updates are locked.
-  void apply_in_place(const SessionPtr& session, float scale) LOCKSTEP_REQUIRES(mutex_);
-  void apply_one(const SessionPtr& session, const Push& push, float scale) LOCKSTEP_REQUIRES(mutex_);
+  /// Keeps the whole push in the session until the member's next one.
+  void keep(const SessionPtr& session, const Push& push, float scale) LOCKSTEP_REQUIRES(mutex_);
+  /// The session's memory is needed for the next push.
+  void overwrite(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
   void commit_if_ready() LOCKSTEP_REQUIRES(mutex_);
-  /// Returns false if a contributor's gradient is not here.
-  bool apply_decision(const Decision& decision, bool without_missing) LOCKSTEP_REQUIRES(mutex_);
-  void apply_orders(bool without_missing) LOCKSTEP_REQUIRES(mutex_);
+  void announce(const Decision& decision) LOCKSTEP_REQUIRES(mutex_);
+  /// Makes the version of a decision, without the gradients that are lost. Lock-free: counts it first, so that what
+  /// becomes of its worker meanwhile changes nothing; apply_booked follows.
+  void apply_decision(const Decision& decision) LOCKSTEP_REQUIRES(mutex_);
+  void apply_announced() LOCKSTEP_REQUIRES(mutex_);
+  void book_in_place(const Decision& decision, const optim::Update& update, bool is_here) LOCKSTEP_REQUIRES(mutex_);
+  /// Lock-free: applies the session's counted gradient with the lock released. Returns the seconds it took.
+  double apply_booked(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
+  /// Returns the gradients of a decision that are here.
+  [[nodiscard]] std::vector<Contribution> contributions_to(const Decision& decision) LOCKSTEP_REQUIRES(mutex_);
+  /// Returns how the optimizer applies these gradients; sync: with the norm of their sum for clipping.
+  [[nodiscard]] optim::Update update_of(const Decision& decision, const std::vector<Contribution>& contributions)
+      LOCKSTEP_REQUIRES(mutex_);
+  /// Returns true if one of the pushes is traced.
+  bool trace_contributions(const Decision& decision, double began) LOCKSTEP_REQUIRES(mutex_);
+  /// Whether the session's handler applies what is counted of it.
+  [[nodiscard]] bool has_handler(int member, const Gradient& gradient) const LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string ledger_bytes() LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] std::string checked_ledger() LOCKSTEP_REQUIRES(mutex_);
   void record_contributions() LOCKSTEP_REQUIRES(mutex_);
@@ -185,10 +209,8 @@ class Server {
   void send_state(const SessionPtr& session, const View& view, const wire::Snapshot& end);
   void keep_for_evaluator(uint64_t id, const View& view) LOCKSTEP_REQUIRES(mutex_);
   void release(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
-  /// During a hold: returns true if the push belongs to the current snapshot, because another server has it.
-  [[nodiscard]] bool may_apply(const Push& push) const LOCKSTEP_REQUIRES(mutex_);
-  /// Returns each member's latest push applied here: (incarnation, sequence).
-  [[nodiscard]] std::map<int, std::pair<uint64_t, uint64_t>> applied_here() LOCKSTEP_REQUIRES(mutex_);
+  /// Lock-free with several servers: returns true if no counted update is still being applied.
+  [[nodiscard]] bool is_quiet() const LOCKSTEP_REQUIRES(mutex_);
   [[nodiscard]] CoordinatorOptions rules_of(const wire::JobConfig& job) const;
   void adopt(const wire::JobConfig& job) LOCKSTEP_REQUIRES(mutex_);
   void take_over_state();
@@ -232,17 +254,15 @@ class Server {
   SessionPtr evaluator_ LOCKSTEP_GUARDED_BY(mutex_);
   std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< refusals already logged
   int held_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< snapshots in progress, during which nothing may change
-  std::map<int, std::pair<uint64_t, uint64_t>> wanted_ LOCKSTEP_GUARDED_BY(mutex_);  ///< pushes in these snapshots
   float gradient_norm_ LOCKSTEP_GUARDED_BY(mutex_) = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< seconds that making the latest version took
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double version_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  /// Other servers than ps:0: pushes applied, and commits waiting for a gradient.
-  std::map<int, std::pair<uint64_t, uint64_t>> applied_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::deque<Decision> orders_ LOCKSTEP_GUARDED_BY(mutex_);
-  double order_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  std::map<int, Gradient> gradients_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
+  int applying_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                   ///< lock-free updates under way
+  std::optional<Follower> follower_ LOCKSTEP_GUARDED_BY(mutex_);   ///< other servers than ps:0
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
   /// Snapshots that the evaluator has not had yet.
   struct Kept {
@@ -267,7 +287,7 @@ class Server {
 
   std::unique_ptr<transport::Server> listener_;
   std::thread monitor_;
-  std::thread follower_;
+  std::thread follow_thread_;
 };
 
 /// Returns true if the folder seems to hold a server's state, without opening it.

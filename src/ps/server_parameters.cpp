@@ -88,6 +88,11 @@ void Server::take_over_state() {
     throw UsageError(
         fmt::format("{}: the state in it belongs to other settings; give another --run-dir", options_.folder));
   }
+  if (job.protocol() < kSameVersions && !job.sync() && job.servers() > 1) {
+    const std::string why = "it was written by an earlier version of lockstep, whose servers could differ";
+    if (options_.resumed) return drop_state(why);
+    throw UsageError(fmt::format("{}: cannot resume from the state in it: {}; give --resume", options_.folder, why));
+  }
   try {
     adopt(job);
   } catch (const DataError& error) {
@@ -109,9 +114,11 @@ void Server::take_over_state() {
     ledger.set_version(view.version);
     coordinator_ = std::make_unique<Coordinator>(rules_of(job), ledger, now());
   } else {
+    std::map<int, PushName> applied;
     for (int i = 0; i < ledger.members_size(); ++i) {
-      applied_[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
+      applied[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
     }
+    follower_.emplace(view.version, std::move(applied));
   }
   initialised_ = true;
   version_since_ = now();
@@ -177,8 +184,9 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
   std::filesystem::remove(state_file(), ignored);
   base::write_whole_file(job_file(), job.SerializeAsString());
   adopt(job);
-  applied_.clear();
-  orders_.clear();
+  gradients_.clear();
+  follower_.reset();
+  if (!coordinates()) follower_.emplace(frame.header.version, std::map<int, PushName>());
   for (const auto& [member, other] : sessions_) {
     if (other == session || other->told_generation == 0) {  // it waits for these first parameters
       other->told_generation = generation_;

@@ -22,7 +22,6 @@ struct PsExchange::ServerPart {
   uint64_t version = 0;          ///< version of the parameters received last
   uint64_t pushed_on = 0;        ///< connection that the push in flight went to; 0: broken
   bool sent = false;             ///< the whole push was sent
-  uint64_t held_on = 0;          ///< connection that holds the server for a snapshot; 0: none
   std::vector<float> scattered;  ///< parameters being received for several ranges
   int index = 0;                 ///< index i of ps:i
   Clock::time_point began_last;  ///< when it began to send the last frame of the push in flight

@@ -7,7 +7,6 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kPushWait = 5;  ///< seconds to wait for a push that another server has
 // Limits of the snapshots kept for an evaluator that is slower than the checkpoints.
 constexpr size_t kMostSnapshots = 64;
 constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
@@ -17,24 +16,9 @@ constexpr size_t kMostSnapshotBytes = size_t{1} << 30;
 void Server::release(const SessionPtr& session) {
   if (!session->holds) return;
   session->holds = false;
-  if (--held_ == 0) wanted_.clear();
+  --held_;
   commit_if_ready();
-  apply_orders(false);
   changed_.notify_all();
-}
-
-std::map<int, std::pair<uint64_t, uint64_t>> Server::applied_here() {
-  if (!coordinator_) return applied_;
-  std::map<int, std::pair<uint64_t, uint64_t>> applied;
-  for (int i = 0; i < coordinator_->options().members; ++i) {
-    applied[i] = {coordinator_->incarnation(i), coordinator_->applied_sequence(i)};
-  }
-  return applied;
-}
-
-bool Server::may_apply(const Push& push) const {
-  const auto wanted = wanted_.find(push.member);
-  return wanted != wanted_.end() && wanted->second.first == push.incarnation && push.sequence <= wanted->second.second;
 }
 
 void Server::on_hold(const SessionPtr& session) {
@@ -44,45 +28,23 @@ void Server::on_hold(const SessionPtr& session) {
     wait_for_parameters(session, "a snapshot");
     if (!session->holds) ++held_;
     session->holds = true;
-    for (const auto& [member, applied] : applied_here()) {
-      while (held.ledger().members_size() <= member) held.mutable_ledger()->add_members();
-      held.mutable_ledger()->mutable_members(member)->set_incarnation(applied.first);
-      held.mutable_ledger()->mutable_members(member)->set_applied(applied.second);
-    }
-    held.set_version(shard_->version());
+    held.set_version(coordinator_->version());
   }
   static_cast<void>(send(session->stream, header(Kind::snapshot_end), held));
 }
 
 void Server::on_snapshot(const SessionPtr& session, const transport::Frame& frame) {
-  const auto wanted = parse<wire::Ledger>(frame);
   View view;
   wire::Snapshot end;
   {
     const base::MutexLock lock(mutex_);
-    for (int i = 0; i < wanted.members_size(); ++i) {
-      wanted_[i] = {wanted.members(i).incarnation(), wanted.members(i).applied()};
-    }
-    changed_.notify_all();
-    // A push that another server has is on its way here, unless its worker has just died.
-    const bool stopped = coordinator_ && coordinator_->stopped() != train::StopReason::none;
-    const double patience = now() + (stopped ? 0 : kPushWait);  // after a stop no push is accepted
-    const auto have_all = [&] {
-      mutex_.assert_held();
-      const auto applied = applied_here();
-      return std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& push) {
-        const auto found = applied.find(push.first);
-        return found == applied.end() || found->second.first != push.second.first ||
-               found->second.second >= push.second.second;
-      });
-    };
     wait_until(session, [&] {
       mutex_.assert_held();
       return initialised_ && shard_->version() >= frame.header.version;
     });
     wait_until(session, [&] {
       mutex_.assert_held();
-      return have_all() || now() > patience;
+      return job_->servers() == 1 || is_quiet();  // with several servers ps:0 is held: no update follows
     });
     view = shard_->current();
     if (coordinator_) {

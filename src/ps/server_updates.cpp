@@ -19,10 +19,10 @@ std::string Server::ledger_bytes() {
   if (coordinator_) {
     coordinator_->save(ledger, now());
   } else {
-    for (const auto& [member, applied] : applied_) {
+    for (const auto& [member, push] : follower_->applied()) {
       while (ledger.members_size() <= member) ledger.add_members();
-      ledger.mutable_members(member)->set_incarnation(applied.first);
-      ledger.mutable_members(member)->set_applied(applied.second);
+      ledger.mutable_members(member)->set_incarnation(push.incarnation);
+      ledger.mutable_members(member)->set_applied(push.sequence);
     }
   }
   ledger.set_generation(generation_);
@@ -34,7 +34,7 @@ std::string Server::checked_ledger() {
   std::string ledger = ledger_bytes();
   if (ledger.size() <= kMostLedgerBytes) return ledger;
   throw IoError(
-      fmt::format("the ledger of the data takes {} bytes; at most {} are allowed: the shares of an epoch"
+      fmt::format("the ledger of the data takes {} bytes; at most {} are allowed: the shares of an epoch "
                   "are in too many pieces; a larger batch makes fewer",
                   ledger.size(), kMostLedgerBytes));
 }
@@ -45,28 +45,22 @@ void Server::record_contributions() {
   contributions_->add(coordinator_->version(), coordinator_->contributions());
 }
 
-void Server::apply_one(const SessionPtr& session, const Push& push, float scale) {
-  const View before = shard_->current();
-  const optim::Update update{before.version, optim::learning_rate(rules_.schedule, before.version), scale};
-  if (coordinator_) {
-    coordinator_->applied(push);
-    record_contributions();
-  } else {
-    applied_[push.member] = {push.incarnation, push.sequence};
-  }
-  ++pushes_;
-  const double began = now();
-  const std::string ledger = checked_ledger();
-  if (job_->lock_free()) {  // already applied in place
-    shard_->commit_ledger(bytes_of(ledger));
-    times_.add(Stage::store, now() - began);
-    return;
-  }
-  const double written = now() - began;
-  const Contribution contribution{session->staging, 1};
-  shard_->apply({&contribution, 1}, 1, update, bytes_of(ledger));
-  count_update(began, written + shard_->commit_seconds(), session->traced);
-  if (session->traced) trace_.contributed(session->hello, push.sequence, began);
+void Server::keep(const SessionPtr& session, const Push& push, float scale) {
+  const PushName name{push.incarnation, push.sequence};
+  gradients_[push.member] = {name, session->staging, scale, std::nullopt};
+  if (follower_) follower_->arrived(push.member, name);
+}
+
+void Server::overwrite(const SessionPtr& session) {
+  const auto kept = gradients_.find(session->hello.member());
+  if (kept == gradients_.end() || kept->second.values != session->staging) return;
+  gradients_.erase(kept);
+  if (follower_) follower_->overwritten(session->hello.member());
+}
+
+bool Server::has_handler(int member, const Gradient& gradient) const {
+  const auto session = sessions_.find(member);
+  return session != sessions_.end() && session->second->staging == gradient.values;
 }
 
 void Server::count_update(double began, double stored, bool traced) {
@@ -96,68 +90,80 @@ wire::Reply Server::reply_for(int member, uint64_t known_plan) {
   return reply;
 }
 
-void Server::tell_received(const Session& session) {
-  if (coordinator_stream_ == nullptr || session.sequence == 0) return;
-  transport::Header told = header(Kind::received);
-  told.offset = static_cast<uint64_t>(session.hello.member());
-  told.extra = session.hello.incarnation();
-  told.sequence = session.sequence;
-  static_cast<void>(coordinator_stream_->write(told));
-}
-
-void Server::tell_received_again() {
-  for (const auto& [member, session] : sessions_) tell_received(*session);
+void Server::tell_received(int member, const PushName& push) {
+  if (coordinator_stream_ == nullptr) return;
+  wire::Received received;
+  received.set_member(member);
+  received.set_incarnation(push.incarnation);
+  received.set_sequence(push.sequence);
+  received.set_version(follower_->version());
+  received.set_generation(generation_);
+  static_cast<void>(send(*coordinator_stream_, header(Kind::received), received));
 }
 
 void Server::commit_if_ready() {
   if (!coordinator_ || held_ > 0 || !initialised_) return;
   while (const std::optional<Decision> decision = coordinator_->decide()) {
-    if (!apply_decision(*decision, false)) break;
+    apply_decision(*decision);
     version_since_ = now();
     warned_ = false;
-    wire::Commit commit;
-    to_wire(*decision, commit);
-    if (coordinator_->options().servers > 1) {
-      control_streams_.send(header(Kind::commit), &commit,
-                            [](const Peer& peer) { return peer.role.starts_with("ps:"); });
-    }
+    if (coordinator_->options().servers > 1) announce(*decision);
   }
   changed_.notify_all();
 }
 
-bool Server::apply_decision(const Decision& decision, bool without_missing) {
+void Server::announce(const Decision& decision) {
+  wire::Commit commit;
+  to_wire(decision, commit);
+  commit.set_generation(generation_);
+  control_streams_.send(header(Kind::commit), &commit, [](const Peer& peer) { return peer.role.starts_with("ps:"); });
+}
+
+std::vector<Contribution> Server::contributions_to(const Decision& decision) {
   std::vector<Contribution> contributions;
   for (const Contributor& contributor : decision.contributors) {
-    const auto found = sessions_.find(contributor.member);
-    const bool here = found != sessions_.end() && found->second->sequence == contributor.sequence &&
-                      found->second->hello.incarnation() == contributor.incarnation;
-    if (here) {
-      contributions.push_back({found->second->staging, contributor.weight});
-    } else if (!without_missing) {
-      return false;
-    } else {
-      log("warning", fmt::format("step {}: the gradient of {} is lost; ps:{} goes on without it", decision.version,
-                                 member_name(contributor.member), options_.index));
-    }
+    const auto found = gradients_.find(contributor.member);
+    const bool is_here = found != gradients_.end() && found->second.push == name_of(contributor);
+    if (is_here) contributions.push_back({*found->second.values, contributor.weight});
   }
-  const double began = now();
+  return contributions;
+}
+
+optim::Update Server::update_of(const Decision& decision, const std::vector<Contribution>& contributions) {
   const uint64_t version = decision.version - 1;
   optim::Update update{version, optim::learning_rate(rules_.schedule, version), 1};
   gradient_norm_ = std::numeric_limits<float>::quiet_NaN();
-  if (rules_.clip_norm > 0 && !contributions.empty()) {
+  if (contributions.empty()) return update;
+  if (!job_->sync()) {  // clipped by its worker
+    update.gradient_scale = gradients_.at(decision.contributors.front().member).scale;
+  } else if (rules_.clip_norm > 0) {
     constexpr double kTiny = 1e-6;
     const double norm = std::sqrt(shard_->sum_of_squares(contributions, decision.mean_scale));
     gradient_norm_ = static_cast<float>(norm);
     update.gradient_scale = static_cast<float>(std::min(1.0, static_cast<double>(rules_.clip_norm) / (norm + kTiny)));
   }
+  return update;
+}
+
+void Server::apply_decision(const Decision& decision) {
+  const std::vector<Contribution> contributions = contributions_to(decision);
+  const double began = now();
+  const optim::Update update = update_of(decision, contributions);
   pushes_ += decision.contributors.size();
   if (coordinator_) {
     coordinator_->committed(decision);
     record_contributions();
+  } else {
+    follower_->committed(now());
   }
   const double before = now();
   const std::string ledger = checked_ledger();
   double stored = now() - before;
+  if (job_->lock_free()) {
+    shard_->commit_in_place(decision.version, bytes_of(ledger));
+    times_.add(Stage::store, now() - before);
+    return book_in_place(decision, update, !contributions.empty());
+  }
   if (contributions.empty()) {
     const View same = shard_->current();
     shard_->initialise(decision.version, same.parameters, same.slots, bytes_of(ledger));
@@ -165,6 +171,14 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     shard_->apply(contributions, decision.mean_scale, update, bytes_of(ledger));
     stored += shard_->commit_seconds();
   }
+  count_update(began, stored, trace_contributions(decision, began));
+  for (const Contributor& contributor : decision.contributors) {  // nobody sends their like again
+    const auto found = gradients_.find(contributor.member);
+    if (found != gradients_.end() && !has_handler(found->first, found->second)) gradients_.erase(found);
+  }
+}
+
+bool Server::trace_contributions(const Decision& decision, double began) {
   bool traced = false;
   for (const Contributor& contributor : decision.contributors) {
     const auto found = sessions_.find(contributor.member);
@@ -172,17 +186,18 @@ bool Server::apply_decision(const Decision& decision, bool without_missing) {
     trace_.contributed(found->second->hello, contributor.sequence, began);
     traced = true;
   }
-  count_update(began, stored, traced);
-  return true;
+  return traced;
 }
 
-void Server::apply_orders(bool without_missing) {
-  while (!orders_.empty() && initialised_ && held_ == 0) {
-    const uint64_t version = shard_->current().version;
-    const Decision& order = orders_.front();
-    if (order.version > version && !apply_decision(order, without_missing)) return;
-    orders_.pop_front();
-    order_since_ = now();
+void Server::apply_announced() {
+  while (follower_ && initialised_) {
+    const std::optional<Follower::Next> next = follower_->next(now());
+    if (!next) return;
+    for (const Contributor& lost : next->missing) {
+      log("warning", fmt::format("step {}: the gradient of {} is lost; ps:{} goes on without it", next->update.version,
+                                 member_name(lost.member), options_.index));
+    }
+    apply_decision(next->update);
     changed_.notify_all();
   }
 }
@@ -243,7 +258,7 @@ void Server::on_pull(const SessionPtr& session, const transport::Frame& frame) {
     wait_for_parameters(session, "a pull");
     wait_until(session, [&] {
       mutex_.assert_held();
-      return initialised_ && shard_->current().version >= frame.header.version;
+      return initialised_ && shard_->version() >= frame.header.version;
     });
     view = shard_->current();
   }

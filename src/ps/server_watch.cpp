@@ -9,10 +9,9 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr double kStraggler = 5;      ///< seconds of waiting for a straggler that are worth a line
-constexpr double kLostGradient = 10;  ///< seconds that a commit waits for the gradient of a worker that died
-constexpr double kLeaveWait = 20;     ///< seconds for the evaluator to take the last snapshot, and for others to leave
-constexpr double kRejoinWait = 10;    ///< seconds for a worker lost shortly before the end to return
+constexpr double kStraggler = 5;    ///< seconds of waiting for a straggler that are worth a line
+constexpr double kLeaveWait = 20;   ///< seconds for the evaluator to take the last snapshot, and for others to leave
+constexpr double kRejoinWait = 10;  ///< seconds for a worker lost shortly before the end to return
 constexpr double kLateEvaluatorWait = 10;  ///< seconds that the evaluator may start later than this server
 
 }  // namespace
@@ -44,7 +43,7 @@ void Server::expire_and_warn() {
       warned_ = true;
     }
   }
-  if (!orders_.empty() && now() - order_since_ > kLostGradient) apply_orders(true);
+  apply_announced();  // without what is lost by now
 }
 
 void Server::look_after() {
@@ -173,7 +172,7 @@ void Server::serve_coordinator(transport::Stream& stream) {
     const base::MutexLock lock(mutex_);
     hello.set_initialised(initialised_);
     hello.set_generation(generation_);
-    if (initialised_) hello.set_version(shard_->current().version);
+    if (initialised_) hello.set_version(follower_->version());
   }
   transport::Header first = header(Kind::hello);
   first.flags = kControl;
@@ -187,7 +186,9 @@ void Server::serve_coordinator(transport::Stream& stream) {
   {
     const base::MutexLock lock(mutex_);
     coordinator_stream_ = &stream;
-    tell_received_again();
+    if (follower_) {
+      for (const auto& [member, push] : follower_->here()) tell_received(member, push);
+    }
   }
   try {
     listen_to_coordinator(stream);
@@ -196,6 +197,13 @@ void Server::serve_coordinator(transport::Stream& stream) {
   }
   const base::MutexLock lock(mutex_);
   coordinator_stream_ = nullptr;
+}
+
+void Server::on_commit(const wire::Commit& commit) {
+  const base::MutexLock lock(mutex_);
+  if (!initialised_ || commit.generation() != generation_) return;
+  follower_->announced(from_wire(commit), now());
+  apply_announced();
 }
 
 void Server::listen_to_coordinator(transport::Stream& stream) {
@@ -208,14 +216,9 @@ void Server::listen_to_coordinator(transport::Stream& stream) {
         if (!stream.write(header(Kind::heartbeat))) return;
         break;
       }
-      case Kind::commit: {
-        const base::MutexLock lock(mutex_);
-        const Decision order = from_wire(parse<wire::Commit>(frame.value()));
-        if (orders_.empty()) order_since_ = now();
-        orders_.push_back(order);
-        apply_orders(false);
+      case Kind::commit:
+        on_commit(parse<wire::Commit>(frame.value()));
         break;
-      }
       case Kind::notice: {
         const base::MutexLock lock(mutex_);
         if (!parse<wire::Notice>(frame.value()).ended()) break;

@@ -23,7 +23,7 @@ class BufferLayout {
  public:
   BufferLayout(size_t parameters, size_t slots, size_t page);
 
-  /// Number of lock-free updates made in this buffer after it was committed.
+  /// Number of lock-free updates of this buffer beyond its commit's version. Written by Lockstep 0.1 only.
   [[nodiscard]] std::atomic<uint64_t>& updates_in_place(std::byte* buffer) const;
   [[nodiscard]] std::span<float> parameters(std::byte* buffer) const { return part(buffer, 0); }
   [[nodiscard]] std::span<float> slot(std::byte* buffer, size_t i) const { return part(buffer, i + 1); }

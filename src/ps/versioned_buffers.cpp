@@ -96,10 +96,15 @@ void VersionedBuffers::commit_ledger(std::span<const std::byte> ledger) {
   ledger_ = std::move(copy);
 }
 
-uint64_t VersionedBuffers::count_in_place(const Hold& hold) {
-  const uint64_t before = layout_.updates_in_place(hold.memory()).fetch_add(1, std::memory_order_acq_rel);
+void VersionedBuffers::commit_in_place(uint64_t version, std::span<const std::byte> ledger) {
+  const base::MutexLock commit_lock(committing_);
+  Commit commit = in_place(ledger);
+  commit.version = version - layout_.updates_in_place(memory_->buffer(commit.buffer)).load(std::memory_order_acquire);
+  memory_->commit(commit);
+  auto copy = std::make_shared<const std::vector<std::byte>>(ledger.begin(), ledger.end());
   const base::MutexLock lock(mutex_);
-  return version_ + before + 1;
+  version_ = commit.version;
+  ledger_ = std::move(copy);
 }
 
 void VersionedBuffers::sync_current() {

@@ -54,8 +54,8 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   std::shared_ptr<const Hold> commit(uint64_t version, std::span<const std::byte> ledger);
   /// Replaces the ledger of the current version.
   void commit_ledger(std::span<const std::byte> ledger);
-  /// Counts an update in place of the held version; returns the number of the version it made.
-  uint64_t count_in_place(const Hold& hold);
+  /// Makes the current buffer another version, with another ledger.
+  void commit_in_place(uint64_t version, std::span<const std::byte> ledger);
   /// Makes updates in place as durable as commits are.
   void sync_current();
 

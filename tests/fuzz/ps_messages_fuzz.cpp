@@ -30,8 +30,9 @@ void play(const wire::JobConfig& job, const data::Remainder& data) {
     if (!plan) continue;
     const data::Round round = plan->round(0);
     const ps::Push push{member, 1, 1, 0, plan->id, 1, {1, 0, static_cast<uint64_t>(round.count)}};
-    if (coordinator.offer(push) == ps::Verdict::accepted && !options.sync) coordinator.applied(push);
+    static_cast<void>(coordinator.offer(push));
     for (int server = 0; server < options.servers; ++server) coordinator.received(server, member, 1, 1);
+    if (const auto decision = options.sync ? std::nullopt : coordinator.decide()) coordinator.committed(*decision);
   }
   if (const auto decision = coordinator.decide()) coordinator.committed(*decision);
   coordinator.depart(0, 1);

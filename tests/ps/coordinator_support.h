@@ -130,15 +130,9 @@ class Play {
     const Verdict verdict = coordinator->offer(p.push);
     switch (verdict) {
       case Verdict::accepted:
-        if (!options().sync) {
-          coordinator->applied(p.push);
-          enter(books, p.batch);
-          p.state = Player::State::held;
-        } else {
-          p.state = Player::State::waiting;
-          for (int server = 1; server < options().servers; ++server) {
-            coordinator->received(server, p.number, p.incarnation, p.push.sequence);
-          }
+        p.state = Player::State::waiting;
+        for (int server = 1; server < options().servers; ++server) {
+          coordinator->received(server, p.number, p.incarnation, p.push.sequence);
         }
         break;
       case Verdict::repeated:
@@ -185,8 +179,14 @@ class Play {
         p.rounds = 0;
         listen(p, 0);
       } else if (p.state == Player::State::waiting) {
-        answer(p);
-      } else if (p.state == Player::State::held && coordinator->may_go_on(p.number)) {
+        const bool applied = coordinator->is_applied(p.number, p.push.sequence);
+        if (!options().sync && applied) {
+          p.state = Player::State::held;
+        } else {
+          answer(p);
+        }
+      }
+      if (p.state == Player::State::held && coordinator->may_go_on(p.number)) {
         p.rounds = 0;
         listen(p, p.push.plan);
       }
@@ -218,7 +218,7 @@ class Play {
   void answer(Player& p) {
     const bool stop = coordinator->stopped() != StopReason::none;
     const bool here = coordinator->takes_part(p.number, p.incarnation);
-    if (coordinator->version() <= p.push.base && !stop && here) return;
+    if ((!options().sync || coordinator->version() <= p.push.base) && !stop && here) return;
     const bool applied = coordinator->is_applied(p.number, p.push.sequence);
     if (!stop && (!here || (!applied && p.push.rounds > 1))) {
       p.rounds = 0;

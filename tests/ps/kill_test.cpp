@@ -222,8 +222,10 @@ TEST(LockFreeKills, KeepEveryUpdateThatWasCounted) {
   if (child == 0) {
     ParameterShard shard(options_of(c, folder / "state"));
     shard.initialise(7, numbered_values(1000000, c.count), {}, {});
-    for (uint64_t i = 0; i < 20; ++i) shard.apply_in_place(numbered_values(i, c.count), numbered_update(i));
-    shard.commit_ledger(bytes_of("twenty"));
+    for (uint64_t i = 0; i < 20; ++i) {
+      shard.commit_in_place(8 + i, bytes_of(i == 19 ? "twenty" : "fewer"));
+      shard.apply_in_place(numbered_values(i, c.count), numbered_update(i));
+    }
     ::kill(::getpid(), SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
