@@ -22,7 +22,7 @@ ControlStreams::Entry::~Entry() {
 
 void ControlStreams::Entry::heard() {
   const base::MutexLock lock(streams_.mutex_);
-  heard_ = Clock::now();
+  heard_ = said_something_ = Clock::now();
 }
 
 void ControlStreams::Entry::knows_end() {
@@ -68,6 +68,20 @@ void ControlStreams::tick(const std::map<int, std::string>& awaited) {
 bool ControlStreams::any(const std::function<bool(const Peer&)>& which) const {
   const base::MutexLock lock(mutex_);
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry* entry) { return which(entry->peer_); });
+}
+
+std::optional<ControlStreams::Holder> ControlStreams::other_holder(const std::string& role, uint64_t incarnation,
+                                                                   Clock::time_point since) const {
+  const base::MutexLock lock(mutex_);
+  std::optional<Holder> holder;
+  for (const Entry* entry : entries_) {
+    const Peer& peer = entry->peer_;
+    const bool another = peer.role == role && peer.incarnation != 0 && peer.incarnation != incarnation;
+    if (!another || !entry->why_.empty()) continue;
+    holder = {peer.process, entry->said_something_ > since};
+    if (holder->alive) break;
+  }
+  return holder;
 }
 
 void ControlStreams::cancel_all(const std::string& why) {

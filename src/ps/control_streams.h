@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Peer {
   uint64_t incarnation = 0;
   std::string address;
   bool knows_end = false;  ///< confirmed that it has heard of the end
+  std::string process;     ///< for lines: host, number and folder
 };
 
 class ControlStreams {
@@ -52,6 +54,7 @@ class ControlStreams {
     Peer peer_;
     transport::Stream& stream_;
     Clock::time_point heard_ = Clock::now();
+    Clock::time_point said_something_{};  ///< like heard_, whether this process was suspended or not
     std::string why_;
   };
 
@@ -62,6 +65,13 @@ class ControlStreams {
             const std::function<bool(const Peer&)>& to);
   /// Returns true if there is such a peer.
   [[nodiscard]] bool any(const std::function<bool(const Peer&)>& which) const;
+  /// Returns the process that has the role, if it is another one. `alive`: it was heard of after `since`.
+  struct Holder {
+    std::string process;
+    bool alive = false;
+  };
+  [[nodiscard]] std::optional<Holder> other_holder(const std::string& role, uint64_t incarnation,
+                                                   Clock::time_point since) const;
   void cancel_all(const std::string& why);
 
  private:

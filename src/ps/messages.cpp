@@ -1,10 +1,13 @@
 #include "ps/messages.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include "base/host.h"
 #include "base/tracer.h"
 #include "lockstep/error.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 constexpr int32_t kMostMembers = 4096;
 constexpr uint64_t kMostParameters = uint64_t{1} << 40;
+constexpr size_t kMostName = 200;  ///< characters of a host or folder in a line
 
 }  // namespace
 
@@ -33,6 +37,21 @@ uint64_t push_flow(int member, uint64_t incarnation, uint64_t sequence, int serv
 
 uint64_t pull_flow(int member, uint64_t incarnation, uint64_t sequence, int server) {
   return base::flow_number({1, static_cast<uint64_t>(member), incarnation, sequence, static_cast<uint64_t>(server)});
+}
+
+void introduce(wire::Hello& hello) {
+  std::error_code ignored;
+  hello.set_host(base::host_name());
+  hello.set_pid(::getpid());
+  hello.set_folder(std::filesystem::current_path(ignored).string());
+}
+
+std::string process_of(const wire::Hello& hello, const std::string& address) {
+  std::string text = fmt::format("process {} on {} in {} at {}", hello.pid(), hello.host().substr(0, kMostName),
+                                 hello.folder().substr(0, kMostName), address);
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  return text;
 }
 
 void to_wire(const Decision& commit, wire::Commit& to) {

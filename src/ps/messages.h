@@ -72,6 +72,11 @@ using wire::take_elements;
 uint64_t push_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
 uint64_t pull_flow(int member, uint64_t incarnation, uint64_t sequence, int server);
 
+/// Puts host, number and working folder of this process into its hello.
+void introduce(wire::Hello& hello);
+/// Returns what a hello says of its process, for a line: "process 12 on host in /folder at ADDRESS".
+std::string process_of(const wire::Hello& hello, const std::string& address);
+
 void to_wire(const Decision& commit, wire::Commit& to);
 Decision from_wire(const wire::Commit& commit);
 

@@ -51,6 +51,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
     link.hello.set_member(member_);
     link.hello.set_incarnation(incarnation_);
     link.hello.set_job(options_.job);
+    introduce(link.hello);
     link.security = options_.security;
     link.patience = options_.patience;
     link.spin = options_.spin;

@@ -153,6 +153,7 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
   {
     // Under the lock, so that no commit falls between the ones it missed and the ones sent to it as a peer.
     const base::MutexLock lock(mutex_);
+    claim_role(stream, hello);
     const std::vector<Decision> missed = server && coordinator_ ? missed_by(hello) : std::vector<Decision>();
     if (!send(stream, header(Kind::welcome), welcome())) return;
     for (const Decision& decision : missed) {
@@ -162,12 +163,19 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
       if (!send(stream, header(Kind::commit), commit)) return;
     }
     if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now();
-    entry.emplace(control_streams_, Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer()}, stream);
+    entry.emplace(
+        control_streams_,
+        Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
+        stream);
   }
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
     entry->heard();
+    if (claims_ > 0) {
+      const base::MutexLock lock(mutex_);
+      changed_.notify_all();
+    }
     if (kind_of(frame.value()) == Kind::notice) {
       entry->knows_end();
       const base::MutexLock lock(mutex_);
@@ -206,6 +214,7 @@ std::vector<Decision> Server::missed_by(const wire::Hello& hello) {
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
   const base::MutexLock lock(mutex_);
+  changed_.notify_all();
   if (ended_ || finishing_) return;
   // The process has another control stream already: it was cut off for a while, and is back.
   const auto itself = [&](const Peer& peer) {
@@ -233,6 +242,10 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   const auto session = std::make_shared<Session>(stream);
   session->hello = hello;
+  {
+    const base::MutexLock lock(mutex_);
+    claim_role(stream, hello);
+  }
   admit(session);
   struct Dismissal {
     Server& server;

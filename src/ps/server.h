@@ -124,6 +124,8 @@ class Server {
   [[nodiscard]] wire::Hello check_hello(const transport::Stream& stream, const transport::Frame& frame);
   /// Throws DataError if the peer's certificate is not for the role it claims.
   void check_identity(const transport::Stream& stream, const std::string& role);
+  /// Waits until no other process has the role. Throws DataError if another one has it and shows that it lives.
+  void claim_role(const transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
   void give_up_silent() LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
   void serve_control(transport::Stream& stream, const wire::Hello& hello);
@@ -236,6 +238,8 @@ class Server {
   ControlStreams control_streams_;
   ServerTimes times_;
   ServerTrace trace_;
+
+  std::atomic<int> claims_ = 0;  ///< processes that wait for a role
 
   mutable base::Mutex mutex_;
   base::Condition changed_;

@@ -49,6 +49,26 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   return hello;
 }
 
+/// A process that was killed, or is cut off, frees its role as its connection closes or after the limit for silence.
+void Server::claim_role(const transport::Stream& stream, const wire::Hello& hello) {
+  const Clock::time_point came = Clock::now();
+  ++claims_;
+  std::optional<ControlStreams::Holder> holder;
+  for (;;) {
+    holder = control_streams_.other_holder(hello.role(), hello.incarnation(), came);
+    if (!holder || holder->alive || ended_) break;
+    changed_.wait(mutex_);
+  }
+  --claims_;
+  if (!holder) return;
+  const std::string line =
+      fmt::format("{} is {} already; {} is refused", hello.role(), holder->process, process_of(hello, stream.peer()));
+  const bool told = impostors_.size() >= kMostImpostors ||
+                    !impostors_.insert(fmt::format("{} {}", hello.role(), hello.incarnation())).second;
+  if (!told) log("warning", line);
+  throw DataError(line);
+}
+
 /// Drops members that train but send no heartbeats.
 void Server::give_up_silent() {
   const double limit = now() - kSilenceSeconds;

@@ -168,6 +168,7 @@ void Server::serve_coordinator(transport::Stream& stream) {
   hello.set_member(-1);
   hello.set_incarnation(incarnation_);
   hello.set_job(options_.job);
+  introduce(hello);
   {
     const base::MutexLock lock(mutex_);
     hello.set_initialised(initialised_);

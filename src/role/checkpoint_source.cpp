@@ -19,6 +19,7 @@ class ServersSnapshots final : public CheckpointSource {
                    const std::atomic<bool>* interrupt, program::ParameterStore& parameters)
       : parameters_(parameters) {
     const auto servers = static_cast<int>(process.spec.ps.size());
+    const uint64_t incarnation = wire::new_incarnation();
     for (int i = 0; i < servers; ++i) {
       ps::ServerLinkOptions link;
       const cluster::Task server{cluster::Role::ps, i};
@@ -28,6 +29,8 @@ class ServersSnapshots final : public CheckpointSource {
       link.hello.set_role(process.task.str());
       link.hello.set_member(-1);
       link.hello.set_job(job);
+      link.hello.set_incarnation(incarnation);
+      ps::introduce(link.hello);
       link.security = security_of(settings, process);
       link.patience = settings.patience;
       link.log = process.log;

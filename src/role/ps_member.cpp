@@ -40,6 +40,7 @@ std::string find_cluster_run(const settings::Settings& settings, const ClusterPr
   options.hello.set_role(process.task.str());
   options.hello.set_member(-1);
   options.hello.set_job(job);
+  ps::introduce(options.hello);
   options.security = security_of(settings, process);
   options.patience = settings.patience;
   options.log = process.log;

@@ -66,6 +66,7 @@ class Peer {
     hello.set_member(member);
     hello.set_incarnation(static_cast<uint64_t>(member) + 100);
     hello.set_job(ps.job());
+    introduce(hello);
     transport::Header first = header(Kind::hello);
     first.flags = control ? kControl : 0;
     EXPECT_TRUE(send(*stream_, first, hello).ok());

@@ -1,11 +1,19 @@
 // A server when peers reconnect, parameters are set again, or it dies at the wrong moment.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
 
 #include "server_support.h"
 
 namespace lockstep::ps {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Peer;
@@ -61,6 +69,54 @@ TEST(ControlStreams, TheLateEndOfAnOldOneDoesNotCountAProcessOut) {
   EXPECT_EQ(ps.server().progress().active, 0);
   ASSERT_EQ(ps.lines().size(), 1U);
   EXPECT_THAT(ps.lines().front(), HasSubstr("its connection closed; training goes on"));
+}
+
+/// A control stream of another process that says it is worker:1.
+std::unique_ptr<transport::Stream> another_worker_1(const Ps0& ps) {
+  std::unique_ptr<transport::Stream> stream = transport::testing::connected(ps.spec().ps.front());
+  wire::Hello hello;
+  hello.set_protocol(kProtocol);
+  hello.set_role("worker:1");
+  hello.set_member(1);
+  hello.set_incarnation(7);
+  hello.set_job(ps.job());
+  hello.set_host("far");
+  hello.set_pid(4711);
+  hello.set_folder("/elsewhere");
+  transport::Header first = header(Kind::hello);
+  first.flags = kControl;
+  EXPECT_TRUE(send(*stream, first, hello).ok());
+  return stream;
+}
+
+TEST(Roles, ASecondProcessIsRefusedWhileTheFirstLivesAndBothAreNamed) {
+  Ps0 ps(2, Durability::process);
+  Peer first(ps, "worker:1", 1, true);
+  const auto second = another_worker_1(ps);
+  std::atomic<bool> answered = false;
+  std::thread heartbeats([&] {
+    while (!answered) first.say(header(Kind::heartbeat));
+  });
+  const auto answer = second->read();
+  answered = true;
+  heartbeats.join();
+  ASSERT_TRUE(answer);
+  ASSERT_EQ(kind_of(answer.value()), Kind::refuse);
+  const std::string here = std::filesystem::current_path().string();
+  const auto names_both = AllOf(HasSubstr(fmt::format("worker:1 is process {} on", ::getpid())), HasSubstr(here),
+                                HasSubstr("process 4711 on far in /elsewhere at 127.0.0.1"), HasSubstr("is refused"));
+  EXPECT_THAT(answer.value().text(), names_both);
+  EXPECT_THAT(ps.lines(), ElementsAre(names_both)) << "the server says it, too";
+}
+
+TEST(Roles, ASecondProcessTakesThePlaceOfOneThatDies) {
+  Ps0 ps(2, Durability::process);
+  Peer first(ps, "worker:1", 1, true);
+  const auto second = another_worker_1(ps);
+  first.close();
+  const auto answer = second->read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(kind_of(answer.value()), Kind::welcome);
 }
 
 TEST(EvaluatorsStop, IsKeptByAServerThatDies) {
