@@ -240,7 +240,8 @@ base::Result<StepInfo> PsExchange::finish(const BatchReport& report) {
     before = Clock::now();
     spent_.optimizer = seconds_between(entered, before);
   }
-  for (const auto& part : parts_) part->sent = push_rest(*part).ok();
+  // ps:0 last: it counts the push as soon as it has it, if the others had it before.
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) (*part)->sent = push_rest(**part).ok();
   pushed_ = Clock::now();
   spent_.push = seconds_between(before, pushed_);
   rejoined_ = false;

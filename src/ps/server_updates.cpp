@@ -108,8 +108,8 @@ void Server::commit_if_ready() {
     version_since_ = now();
     warned_ = false;
     if (coordinator_->options().servers > 1) announce(*decision);
+    changed_.notify_all();
   }
-  changed_.notify_all();
 }
 
 void Server::announce(const Decision& decision) {
