@@ -271,6 +271,8 @@ uint64_t ParameterShard::version() const {
 
 std::span<float> ParameterShard::staging(size_t key) { return impl_->staging(key); }
 
+bool ParameterShard::has_room() { return impl_->buffers().has_room(); }
+
 View ParameterShard::apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
                            std::span<const std::byte> ledger) {
   return impl_->apply(contributions, mean_scale, update, ledger);

@@ -83,10 +83,12 @@ class ParameterShard {
   /// buffer.
   std::span<float> staging(size_t key);
 
+  /// Returns false if all buffers are held by Views and no other can be made: `apply` and `initialise` would throw
+  /// IoError. For the thread that calls those.
+  [[nodiscard]] bool has_room();
   /// Sums the contributions in order as the trainer's accumulation does ((sum + weight * gradient) * scale at the last,
   /// where scale is `mean_scale`), applies the optimizer, commits version + 1 with `ledger` and returns it. A single
-  /// contribution is applied in place, without scale or weight. If no buffer is free and there is no room for another,
-  /// waits until a View ends: the caller should not keep Views of its own meanwhile.
+  /// contribution is applied in place, without scale or weight.
   View apply(std::span<const Contribution> contributions, float mean_scale, const optim::Update& update,
              std::span<const std::byte> ledger);
   /// Returns the sum of squares of the aggregated gradient, for clipping. A following `apply` with the same

@@ -171,6 +171,9 @@ class Server {
   /// becomes of its worker meanwhile changes nothing; apply_booked follows.
   void apply_decision(const Decision& decision) LOCKSTEP_REQUIRES(mutex_);
   void apply_announced() LOCKSTEP_REQUIRES(mutex_);
+  /// Returns false if Views hold all buffers of the parameters. Updates wait then, without the lock, until a worker has
+  /// read its parameters. Throws IoError after kRoomWait.
+  [[nodiscard]] bool has_room() LOCKSTEP_REQUIRES(mutex_);
   void book_in_place(const Decision& decision, const optim::Update& update, bool is_here) LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies the session's counted gradient with the lock released. Returns the seconds it took.
   double apply_booked(const SessionPtr& session) LOCKSTEP_REQUIRES(mutex_);
@@ -266,6 +269,7 @@ class Server {
   bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::map<int, Gradient> gradients_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
   int applying_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                   ///< lock-free updates under way
+  double no_room_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;           ///< 0: there is room for the next version
   std::optional<Follower> follower_ LOCKSTEP_GUARDED_BY(mutex_);   ///< other servers than ps:0
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
   /// Snapshots that the evaluator has not had yet.

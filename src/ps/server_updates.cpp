@@ -10,6 +10,8 @@
 namespace lockstep::ps {
 namespace {
 
+constexpr double kRoomWait = 60;  ///< seconds; a silent worker is given up long before
+
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
@@ -104,6 +106,7 @@ void Server::tell_received(int member, const PushName& push) {
 void Server::commit_if_ready() {
   if (!coordinator_ || held_ > 0 || !initialised_) return;
   while (const std::optional<Decision> decision = coordinator_->decide()) {
+    if (!has_room()) return;
     apply_decision(*decision);
     version_since_ = now();
     warned_ = false;
@@ -143,6 +146,23 @@ optim::Update Server::update_of(const Decision& decision, const std::vector<Cont
     update.gradient_scale = static_cast<float>(std::min(1.0, static_cast<double>(rules_.clip_norm) / (norm + kTiny)));
   }
   return update;
+}
+
+bool Server::has_room() {
+  if (job_->lock_free() || shard_->has_room()) {
+    no_room_since_ = 0;
+    return true;
+  }
+  const std::string line = fmt::format(
+      "ps:{}: no room for another copy of the parameters in {}: updates wait for "
+      "workers to read theirs",
+      options_.index, options_.folder);
+  if (no_room_since_ == 0) {
+    no_room_since_ = now();
+    log("warning", line);
+  }
+  if (now() - no_room_since_ < kRoomWait) return false;
+  throw IoError(fmt::format("{}; none has in {:.0f} s", line, kRoomWait));
 }
 
 void Server::apply_decision(const Decision& decision) {
@@ -192,7 +212,7 @@ bool Server::trace_contributions(const Decision& decision, double began) {
 void Server::apply_announced() {
   while (follower_ && initialised_) {
     const std::optional<Follower::Next> next = follower_->next(now());
-    if (!next) return;
+    if (!next || !has_room()) return;
     for (const Contributor& lost : next->missing) {
       log("warning", fmt::format("step {}: the gradient of {} is lost; ps:{} goes on without it", next->update.version,
                                  member_name(lost.member), options_.index));

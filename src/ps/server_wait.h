@@ -6,6 +6,8 @@
 
 namespace lockstep::ps {
 
+constexpr std::chrono::milliseconds kRoomPoll{10};  ///< between two looks whether a View has ended
+
 template <class Done>
 void Server::wait_until(const SessionPtr& session, Done done) {
   for (;;) {
@@ -15,7 +17,13 @@ void Server::wait_until(const SessionPtr& session, Done done) {
     if (!here || session->given_up) throw Error("this connection was dropped");
     if (done()) return;
     if (ended_) throw Error("the server ends");
-    changed_.wait(mutex_);
+    if (no_room_since_ == 0) {
+      changed_.wait(mutex_);
+      continue;
+    }
+    changed_.wait_for(mutex_, kRoomPoll);
+    commit_if_ready();
+    apply_announced();
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lockstep/error.h"
+
 namespace lockstep::ps {
 namespace {
 
@@ -61,15 +63,18 @@ size_t VersionedBuffers::find_free() const {
   return kNoBuffer;
 }
 
-std::byte* VersionedBuffers::begin() {
+bool VersionedBuffers::has_room() {
   const base::MutexLock lock(mutex_);
-  while ((writing_ = find_free()) == kNoBuffer) {
-    if (memory_->grow()) {
-      holds_.resize(memory_->buffers());
-    } else {
-      released_.wait(mutex_);
-    }
-  }
+  if (find_free() != kNoBuffer) return true;
+  if (!memory_->grow()) return false;
+  holds_.resize(memory_->buffers());
+  return true;
+}
+
+std::byte* VersionedBuffers::begin() {
+  if (!has_room()) throw IoError("no buffer is free for the next version of the parameters");
+  const base::MutexLock lock(mutex_);
+  writing_ = find_free();
   return memory_->buffer(writing_);
 }
 
@@ -124,7 +129,7 @@ Commit VersionedBuffers::in_place(std::span<const std::byte> ledger) const {
 
 void VersionedBuffers::release(size_t buffer) {
   const base::MutexLock lock(mutex_);
-  if (--holds_[buffer] == 0) released_.notify_all();
+  --holds_[buffer];
 }
 
 }  // namespace lockstep::ps

@@ -1,6 +1,6 @@
 // The versions of a ParameterShard: which buffer is current, which are held, which may be written. A buffer is free if
-// nobody holds it and it is not current. If none is free, another is made; if there is no room for one, the writer
-// waits until a hold ends.
+// nobody holds it and it is not current. If none is free, another is made. If there is no room for one, the caller
+// waits until a hold ends: nothing here does.
 //
 // Threads: `begin` and `commit` by one writer at a time, the rest from any thread. Holds keep the memory alive, even
 // after the ParameterShard is destroyed.
@@ -48,7 +48,9 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   [[nodiscard]] std::shared_ptr<const Hold> current();
   [[nodiscard]] uint64_t version() const;
 
-  /// Returns a free buffer for the next version, valid until `commit` or the next `begin`.
+  /// Returns true if a buffer is free, or another one could be made. It stays free until `begin`.
+  bool has_room();
+  /// Returns a free buffer for the next version, valid until `commit` or the next `begin`. Throws IoError without room.
   std::byte* begin();
   /// Makes the buffer written since `begin` the current version.
   std::shared_ptr<const Hold> commit(uint64_t version, std::span<const std::byte> ledger);
@@ -71,7 +73,6 @@ class VersionedBuffers : public std::enable_shared_from_this<VersionedBuffers> {
   const std::unique_ptr<StateMemory> memory_;
   base::Mutex committing_;  // taken before mutex_; held during waits for the disk, which `current` never does
   mutable base::Mutex mutex_;
-  base::Condition released_;
   std::vector<int> holds_ LOCKSTEP_GUARDED_BY(mutex_);  // holds per buffer
   size_t current_ LOCKSTEP_GUARDED_BY(mutex_);
   size_t previous_ LOCKSTEP_GUARDED_BY(mutex_);  // the previous version's buffer, kept whole if the memory wants it

@@ -119,6 +119,33 @@ TEST(Roles, ASecondProcessTakesThePlaceOfOneThatDies) {
   EXPECT_EQ(kind_of(answer.value()), Kind::welcome);
 }
 
+/// Two workers do not read their parameters, and there is no room for a fourth copy of them.
+TEST(FullDisk, AnUpdateWaitsForAWorkerToReadAndNothingElseDoes) {
+  constexpr size_t kMany = size_t{4} << 20;
+  Ps0 ps(3, Durability::process, 3 * kMany * sizeof(float) + (size_t{6} << 20));
+  if (!ps.has_disk()) GTEST_SKIP() << "cannot mount a tmpfs";
+  Peer chief(ps, "worker:0", 0);
+  chief.initialise(1, false, kMany);
+  chief.say(header(Kind::join));
+  const wire::Plan plan = chief.read_reply().plan();
+  const std::vector<float> gradient(kMany, 0.5F);
+  std::vector<std::unique_ptr<Peer>> slow;
+  for (const int member : {1, 2}) {
+    slow.push_back(std::make_unique<Peer>(ps, "worker:" + std::to_string(member), member));
+    slow.back()->say(header(Kind::pull));
+    ASSERT_TRUE(slow.back()->stream().read());  // no more than the beginning
+    chief.push(static_cast<uint64_t>(member), plan, gradient);
+    ASSERT_TRUE(chief.read_reply().applied());
+  }
+  chief.push(3, plan, gradient);
+  while (ps.lines().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(ps.server().progress().version, 2U);
+  static_cast<void>(slow.front()->read_reply());
+  EXPECT_TRUE(chief.read_reply().applied());
+  EXPECT_EQ(ps.server().progress().version, 3U);
+  EXPECT_THAT(ps.lines(), ElementsAre(HasSubstr("ps:0: no room for another copy of the parameters in")));
+}
+
 TEST(EvaluatorsStop, IsKeptByAServerThatDies) {
   Ps0 ps(1, Durability::process);
   {
