@@ -83,7 +83,7 @@ void TopK::select(size_t offset, std::span<const float> gradients, std::span<Spa
   for_each_between(errors, threshold, threshold | kLastMask,
                    [&](size_t /*i*/, uint32_t bits) { ++bins_[bits & kLastMask]; });
   threshold |= bin_of(std::span(bins_).first(kLastMask + 1), wanted);
-  size_t equal = wanted;  // of those at the threshold, the first ones are sent
+  size_t equal = wanted;  // the first ones at the threshold are sent
   SparseElement* next = to.data();
   for_each_between(errors, threshold, 0x7fffffffU, [&](size_t i, uint32_t bits) {
     if (bits == threshold) {

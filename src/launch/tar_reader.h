@@ -14,7 +14,7 @@ namespace lockstep::launch {
 
 struct TarLimits {
   uint64_t entries = 100'000;
-  uint64_t bytes = uint64_t{64} << 30;  ///< of all files together
+  uint64_t bytes = uint64_t{64} << 30;  ///< all files together
 };
 
 /// Receives the entries in their order. Paths have no ".", ".." or empty parts.

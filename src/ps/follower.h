@@ -39,7 +39,7 @@ class Follower {
   /// The next update to apply.
   struct Next {
     Decision update;                   ///< with all its pushes
-    std::vector<Contributor> missing;  ///< those that are lost
+    std::vector<Contributor> missing;  ///< lost contributors
   };
   /// Returns nothing while a push of the next update is missing; after kLostGradient it is lost.
   [[nodiscard]] std::optional<Next> next(double now) const;

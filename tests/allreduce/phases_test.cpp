@@ -1,4 +1,4 @@
-// Where the time of an all-reduce exchange goes.
+// Times of an all-reduce exchange.
 #include <gtest/gtest.h>
 
 #include <algorithm>

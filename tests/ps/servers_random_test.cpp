@@ -14,7 +14,7 @@ namespace lockstep::ps::testing {
 namespace {
 
 struct Faults {
-  int worker_dies = 0;  ///< of 1000 events
+  int worker_dies = 0;  ///< per 1000 events
   int server_dies = 0;
   int connection_dies = 0;
 };

@@ -1,4 +1,4 @@
-// What a training of one process shows: the bar's line, the lines of a file, and the closing words.
+// The output of a training in one process: the bar's line, the lines of a file, and the closing words.
 #include "display/progress.h"
 
 #include <gmock/gmock.h>

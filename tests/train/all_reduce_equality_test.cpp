@@ -26,7 +26,7 @@ Flags operator+(Flags flags, const Flags& more) {
 struct Trained {
   std::vector<float> losses;
   std::vector<int64_t> examples;  ///< examples of each step
-  int64_t own_examples = 0;       ///< of all steps together, in the first replica
+  int64_t own_examples = 0;       ///< all steps together, in the first replica
   std::vector<float> values;      ///< parameters and optimizer state at the end
   std::vector<EvalEvent> evals;
   Outcome outcome;

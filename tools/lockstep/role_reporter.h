@@ -50,7 +50,7 @@ class RoleReporter final : public train::Hooks {
   terminal::Ticker ticker_;
   display::StatusSteps since_status_;
   display::StepMeans since_eval_;  ///< since the last evaluation here, or the start of the epoch
-  int64_t epoch_ = 0;              ///< of the latest step
+  int64_t epoch_ = 0;              ///< epoch of the latest step
 };
 
 }  // namespace lockstep::tools

@@ -43,7 +43,7 @@ bool is_skinny(int64_t n, int64_t lanes) {
 bool reads_far_rows(const Gemm& s) {
   constexpr int64_t kFarFloats = 512;
   constexpr int64_t kLargeFloats = 1 << 18;
-  constexpr int64_t kPayingRows = 24;  // of A: packing reads B once more
+  constexpr int64_t kPayingRows = 24;  // rows of A from which packing pays, which reads B once more
   return !s.transpose_b && s.m >= kPayingRows && s.n >= kFarFloats && s.k * s.ldb >= kLargeFloats;
 }
 
