@@ -90,7 +90,7 @@ wire::Reply Server::push_as_coordinator(const SessionPtr& session, const Push& p
   record.wait_seconds += std::max(0.0, end.wait_seconds());
   record.busy_seconds += std::max(0.0, end.busy_seconds());
   const Verdict verdict = coordinator_->offer(push);
-  const auto is_applied = [&] {
+  const auto is_applied = [&]() LOCKSTEP_REQUIRES(mutex_) {
     return coordinator_->incarnation(push.member) == push.incarnation &&
            coordinator_->is_applied(push.member, push.sequence);
   };
