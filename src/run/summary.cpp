@@ -160,10 +160,10 @@ train::Outcome outcome_of(const checkpoint::TrainingState& state, train::StopRea
 }
 
 void take_recorded_memory(const std::string& summary_file, train::Outcome& outcome) {
-  constexpr uint64_t kLargestSummary = 64'000'000;
+  constexpr uint64_t kMostSummaryBytes = 64'000'000;
   outcome.peak_memory_bytes = 0;
   try {
-    const std::vector<uint8_t> bytes = base::read_file(summary_file, kLargestSummary);
+    const std::vector<uint8_t> bytes = base::read_file(summary_file, kMostSummaryBytes);
     const auto summary = base::parse_json_or_discard<ordered_json>(std::string(bytes.begin(), bytes.end()));
     if (!summary.is_object()) return;
     const auto peak = summary.find("peak_memory_bytes");

@@ -51,7 +51,7 @@ void play(const uint8_t* data, size_t size) {
   }
   Assembly assembly(rules);
   double now = 1;
-  for (const int peer : {0, 2, 3}) assembly.arrived(peer, MemberStatus{}, now);
+  for (const int peer : {0, 2, 3}) assembly.peer_connected(peer, MemberStatus{}, now);
   assembly.form({}, now);
   while (size >= 3) {
     const int what = data[0];
@@ -64,10 +64,10 @@ void play(const uint8_t* data, size_t size) {
     now += what / 64;
     const auto kind = static_cast<Kind>(static_cast<int>(Kind::status) + what / 4 % 6);
     try {
-      assembly.take(peer, decode(kind, bytes, kMembers), now);
+      assembly.receive(peer, decode(kind, bytes, kMembers), now);
     } catch (const lockstep::Error&) {
-      assembly.lost(peer, "nonsense", now);
-      assembly.arrived(peer, MemberStatus{}, now);
+      assembly.peer_lost(peer, "nonsense", now);
+      assembly.peer_connected(peer, MemberStatus{}, now);
     }
     work(assembly, now);
     assembly.tick(now);
@@ -75,7 +75,7 @@ void play(const uint8_t* data, size_t size) {
     for (const Send& send : assembly.take_sends()) {
       decode(kind_of(send.message), encode(send.message), kMembers);  // the other members must understand it
     }
-    assembly.take_says();
+    assembly.take_log_lines();
     check(assembly);
   }
 }
