@@ -300,9 +300,22 @@ std::vector<int> Coordinator::awaited() const {
   }
   for (int i = 0; i < options_.members; ++i) {
     if (!counts(at(i))) continue;
-    if (options_.sync ? !complete(at(i)) : at(i).clock == slowest) names.push_back(i);
+    if (options_.sync ? !at(i).pending : at(i).clock == slowest) names.push_back(i);
   }
   return names;
+}
+
+std::vector<int> Coordinator::awaited_servers() const {
+  std::vector<int> servers;
+  for (int server = 1; server < options_.servers; ++server) {
+    const bool lacks = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+      if (!member.pending || !counts(member)) return false;
+      const bool known = member.arriving == member.pending->sequence && !member.servers.empty();
+      return !known || !member.servers[static_cast<size_t>(server)];
+    });
+    if (lacks) servers.push_back(server);
+  }
+  return servers;
 }
 
 bool Coordinator::may_go_on(int number) const {

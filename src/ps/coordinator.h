@@ -163,6 +163,8 @@ class Coordinator {
   [[nodiscard]] std::optional<std::vector<Decision>> missed(uint64_t version) const;
   /// Members that the current version waits for (sync), or that hold back the fast ones (bounded staleness).
   [[nodiscard]] std::vector<int> awaited() const;
+  /// Servers that do not have all of a push that ps:0 has.
+  [[nodiscard]] std::vector<int> awaited_servers() const;
   /// Returns true if the member's latest push is in a version.
   [[nodiscard]] bool is_applied(int member, uint64_t sequence) const { return at(member).applied >= sequence; }
   /// Bounded staleness: returns true if the member may start another batch.

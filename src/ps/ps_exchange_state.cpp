@@ -65,6 +65,11 @@ void PsExchange::end() {
   base::Result<transport::Stream*> stream = parts_.front()->link->stream("the end");
   if (!stream) return;
   if (stream.value()->write(header(Kind::end))) static_cast<void>(stream.value()->read());
+  // The others hear it from ps:0 as well, unless they have lost it.
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    base::Result<transport::Stream*> other = parts_[i]->link->current();
+    if (other && other.value()->write(header(Kind::end))) static_cast<void>(other.value()->read());
+  }
 }
 
 void PsExchange::take_records(const wire::Ledger& ledger) {

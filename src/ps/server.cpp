@@ -44,7 +44,7 @@ Server::~Server() {
   {
     const base::MutexLock lock(mutex_);
     end({});
-    if (coordinator_stream_ != nullptr) coordinator_stream_->cancel("this server ends");
+    if (followed_ != nullptr) followed_->cancel("this server ends");
   }
   if (listener_) listener_->shutdown();
   if (monitor_.joinable()) monitor_.join();

@@ -39,6 +39,7 @@
 #include "ps/server_link.h"
 #include "ps/server_times.h"
 #include "ps/server_trace.h"
+#include "ps/silence.h"
 #include "transport/stream.h"
 
 namespace lockstep::ps {
@@ -149,6 +150,9 @@ class Server {
   void listen_to_coordinator(transport::Stream& stream);
   void tell_received(int member, const PushName& push) LOCKSTEP_REQUIRES(mutex_);
   void on_commit(const wire::Commit& commit);
+  void heard_of_coordinator();
+  /// Gives up a connection to ps:0 that is silent.
+  void watch_coordinator() LOCKSTEP_REQUIRES(mutex_);
 
   // Updates.
   void on_push(const SessionPtr& session, const transport::Frame& frame);
@@ -266,12 +270,16 @@ class Server {
   double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< seconds that making the latest version took
   double alone_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   double version_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
+  double servers_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< when no other server was last waited for
   bool warned_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::map<int, Gradient> gradients_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by member
   int applying_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                   ///< lock-free updates under way
   double no_room_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;           ///< 0: there is room for the next version
   std::optional<Follower> follower_ LOCKSTEP_GUARDED_BY(mutex_);   ///< other servers than ps:0
-  transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
+  transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< once it is welcomed
+  transport::Stream* followed_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;            ///< the same, before it is as well
+  Silence coordinator_silence_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool told_silence_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   /// Snapshots that the evaluator has not had yet.
   struct Kept {
     uint64_t id = 0;  ///< ps:0's version, the id shared by all servers' parts

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/error.h"
 #include "ps/server.h"
@@ -32,15 +33,23 @@ void Server::expire_and_warn() {
       log("warning", fmt::format("{} has not joined; training goes on without it", member_name(member)));
     }
     commit_if_ready();
-    const bool waits = coordinator_->options().sync && !finishing_ && now() - version_since_ > kStraggler;
+    const std::vector<int> servers = coordinator_->awaited_servers();
+    if (servers.empty()) servers_since_ = now();
+    const bool waits = !finishing_ && now() - version_since_ > kStraggler;
     if (waits && !warned_ && coordinator_->active() > 0 && held_ == 0) {
       std::string names;
-      for (const int member : coordinator_->awaited()) names += (names.empty() ? "" : ", ") + member_name(member);
+      const auto add = [&names](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+      for (const int member : coordinator_->options().sync ? coordinator_->awaited() : std::vector<int>()) {
+        add(member_name(member));
+      }
+      for (const int server : now() - servers_since_ > kStraggler ? servers : std::vector<int>()) {
+        add(fmt::format("ps:{} at {}", server, options_.spec.address({cluster::Role::ps, server})));
+      }
       if (!names.empty()) {
         log("warning", fmt::format("step {} has waited {:.0f} s for {}", coordinator_->version() + 1,
                                    now() - version_since_, names));
       }
-      warned_ = true;
+      warned_ = !names.empty();
     }
   }
   apply_announced();  // without what is lost by now
@@ -50,6 +59,7 @@ void Server::look_after() {
   changed_.notify_all();  // wakes waits whose deadline has passed
   expire_and_warn();
   give_up_silent();
+  watch_coordinator();
   if (!sessions_.empty()) alone_since_ = now();
   const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
   if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
@@ -156,8 +166,15 @@ void Server::follow_until_the_end() {
       }
       continue;
     }
+    {
+      const base::MutexLock lock(mutex_);
+      followed_ = stream.value().get();
+      coordinator_silence_.heard(now());
+    }
     serve_coordinator(*stream.value());
-    away_since = now();
+    const base::MutexLock lock(mutex_);
+    followed_ = nullptr;
+    if (!told_silence_) away_since = now();
   }
 }
 
@@ -200,6 +217,23 @@ void Server::serve_coordinator(transport::Stream& stream) {
   coordinator_stream_ = nullptr;
 }
 
+void Server::heard_of_coordinator() {
+  const base::MutexLock lock(mutex_);
+  coordinator_silence_.heard(now());
+  if (!std::exchange(told_silence_, false)) return;
+  log("info", fmt::format("ps:0 at {} is back", options_.spec.ps.front()));
+}
+
+void Server::watch_coordinator() {
+  const std::optional<double> silent = coordinator_silence_.look(now());
+  if (followed_ == nullptr || !silent) return;
+  const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
+  if (!std::exchange(told_silence_, true)) {
+    log("warning", fmt::format("ps:0 at {}: {}; ps:{} connects again", options_.spec.ps.front(), why, options_.index));
+  }
+  followed_->cancel(why);
+}
+
 void Server::on_commit(const wire::Commit& commit) {
   const base::MutexLock lock(mutex_);
   if (!initialised_ || commit.generation() != generation_) return;
@@ -211,6 +245,7 @@ void Server::listen_to_coordinator(transport::Stream& stream) {
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) return;
+    heard_of_coordinator();
     switch (kind_of(frame.value())) {
       case Kind::heartbeat: {
         const base::MutexLock lock(mutex_);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "ps/coordinator_support.h"
+#include "ps/silence.h"
 
 namespace lockstep::ps::testing {
 namespace {
@@ -484,6 +485,33 @@ TEST(BoundedStaleness, AJoinerStartsAtTheSlowestOnesClock) {
   play.step(0);
   EXPECT_EQ(play.player(0).state, State::held);
   EXPECT_THAT(play.coordinator->awaited(), ElementsAre(1, 2));
+}
+
+TEST(Silence, IsNoticedUnlessThisProcessWasPausedItself) {
+  Silence silence;
+  silence.heard(100);
+  double now = 100;
+  for (; now < 105; ++now) EXPECT_FALSE(silence.look(now)) << now;
+  EXPECT_EQ(silence.look(105), 5.0);
+  silence.heard(105.5);
+  for (now = 106; now < 110; ++now) EXPECT_FALSE(silence.look(now)) << now;
+  EXPECT_FALSE(silence.look(120)) << "it did not look for ten seconds";
+  EXPECT_FALSE(silence.look(121));
+}
+
+TEST(Awaited, IsTheServerThatLacksAPushAndNotItsWorker) {
+  CoordinatorOptions options = job(true, 2);
+  options.servers = 3;
+  Play play(options);
+  play.come_all();
+  for (const int number : {0, 1}) {
+    Player& p = play.player(number);
+    play.compute(p);
+    EXPECT_EQ(play.coordinator->offer(p.push), Verdict::accepted);
+    play.coordinator->received(1, number, p.incarnation, p.push.sequence);
+  }
+  EXPECT_THAT(play.coordinator->awaited(), IsEmpty());
+  EXPECT_THAT(play.coordinator->awaited_servers(), ElementsAre(2));
 }
 
 TEST(BoundedStaleness, TheDeadAndTheFinishedHoldNobodyUp) {
