@@ -16,6 +16,7 @@
 #include "transport/stream.h"
 #include "wire/data_messages.h"
 #include "wire/frames.h"
+#include "wire/refusal.h"
 
 namespace lockstep::ps {
 
@@ -26,7 +27,7 @@ constexpr uint32_t kSameVersions = 2;  ///< since this one all servers hold the 
 enum class Kind : uint16_t {
   hello = 1,     ///< Hello: the first frame of a stream; flag kControl: the stream is for heartbeats and orders
   welcome,       ///< Welcome
-  refuse,        ///< text: the reason; the stream ends
+  refuse,        ///< a refusal (wire/refusal.h); the stream ends
   heartbeat,     ///< control, both ways
   notice,        ///< control: Notice
   received,      ///< control: Received, from another server
@@ -63,6 +64,10 @@ inline Kind kind_of(const transport::Frame& frame) { return static_cast<Kind>(fr
 using wire::check_elements;
 using wire::kLast;
 using wire::parse;
+using wire::read_refusal;
+using wire::RefusalKind;
+using wire::RefusalReason;
+using wire::RefusedError;
 using wire::send;
 using wire::send_elements;
 using wire::send_text;

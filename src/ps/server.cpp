@@ -128,7 +128,7 @@ void Server::handle(transport::Stream& stream) {
   } catch (const std::exception& error) {
     // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
     if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
-    static_cast<void>(send_text(stream, header(Kind::refuse), base::error_text(error)));
+    static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), wire::refusal_for(error)));
   }
 }
 
@@ -208,8 +208,10 @@ std::vector<Decision> Server::missed_by(const wire::Hello& hello) {
   if (!hello.initialised() || hello.generation() != generation_) return {};
   std::optional<std::vector<Decision>> missed = coordinator_->missed(hello.version());
   if (missed) return std::move(*missed);
-  throw DataError(fmt::format("its state is of step {}, which does not fit ps:0's of step {}; resume from a checkpoint",
-                              hello.version(), coordinator_->version()));
+  throw RefusedError(
+      RefusalKind::state,
+      fmt::format("its state is of step {}, which does not fit ps:0's of step {}; resume from a checkpoint",
+                  hello.version(), coordinator_->version()));
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {

@@ -22,7 +22,7 @@ void Server::check_identity(const transport::Stream& stream, const std::string& 
     const bool told = impostors_.size() >= kMostImpostors || !impostors_.insert(host + role + why).second;
     if (!told) log("warning", fmt::format("{} says that it is {} and was refused: {}", stream.peer(), role, why));
   }
-  throw DataError(fmt::format("{} says that it is {}: {}", stream.peer(), role, why));
+  throw RefusedError(RefusalKind::identity, fmt::format("{} says that it is {}: {}", stream.peer(), role, why));
 }
 
 wire::Hello Server::check_hello(const transport::Stream& stream, const transport::Frame& frame) {
@@ -30,10 +30,12 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   auto hello = parse<wire::Hello>(frame);
   check_identity(stream, cluster::parse_task(hello.role()).str());
   if (hello.protocol() != kProtocol) {
-    throw DataError(fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(), hello.role(), kProtocol));
+    throw RefusedError(RefusalKind::protocol, fmt::format("protocol {} of {}; this server speaks {}", hello.protocol(),
+                                                          hello.role(), kProtocol));
   }
   if (hello.job() != options_.job) {
-    throw DataError(fmt::format("{} and ps:{} differ in model, data or settings", hello.role(), options_.index));
+    throw RefusedError(RefusalKind::job,
+                       fmt::format("{} and ps:{} differ in model, data or settings", hello.role(), options_.index));
   }
   const cluster::Spec& spec = options_.spec;
   const cluster::Task task = cluster::parse_task(hello.role());
@@ -42,10 +44,12 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
   const bool unlisted = spec.partial && !spec.contains(task);  // only its hello says which member it is
   const bool fits = hello.member() == -1 || (trains && hello.member() >= 0 && hello.member() < members &&
                                              (unlisted || spec.member_index(task) == hello.member()));
-  if (!fits) throw DataError(fmt::format("{} cannot be member {} of {}", hello.role(), hello.member(), members));
+  if (!fits)
+    throw RefusedError(RefusalKind::role,
+                       fmt::format("{} cannot be member {} of {}", hello.role(), hello.member(), members));
   const bool server_of_this =
       task.role != cluster::Role::ps || (coordinates() && task.index > 0 && spec.contains(task));
-  if (!server_of_this) throw DataError(hello.role() + " is not a server that follows ps:0");
+  if (!server_of_this) throw RefusedError(RefusalKind::role, hello.role() + " is not a server that follows ps:0");
   return hello;
 }
 
@@ -66,7 +70,7 @@ void Server::claim_role(const transport::Stream& stream, const wire::Hello& hell
   const bool told = impostors_.size() >= kMostImpostors ||
                     !impostors_.insert(fmt::format("{} {}", hello.role(), hello.incarnation())).second;
   if (!told) log("warning", line);
-  throw DataError(line);
+  throw RefusedError(RefusalKind::taken, line);
 }
 
 /// Drops members that train but send no heartbeats.

@@ -57,8 +57,11 @@ base::Status ServerLink::connect() {
   base::Result<transport::Frame> answer = stream->read();
   if (!answer) return answer.failure();
   if (kind_of(answer.value()) == Kind::refuse) {
-    throw UsageError(fmt::format("{} at {} refused {}: {}", options_.server, options_.address, options_.hello.role(),
-                                 answer.value().text()));
+    const RefusalReason refusal = read_refusal(answer.value());
+    // A server that fails ends; its next process may accept this one.
+    if (refusal.kind == RefusalKind::failed) return base::Failure{base::FailureKind::refused, refusal.text};
+    throw UsageError(
+        fmt::format("{} at {} refused {}: {}", options_.server, options_.address, options_.hello.role(), refusal.text));
   }
   welcome_ = parse<wire::Welcome>(answer.value());
   ++connections_;

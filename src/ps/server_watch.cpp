@@ -198,8 +198,10 @@ void Server::serve_coordinator(transport::Stream& stream) {
   base::Result<transport::Frame> greeting = stream.read();
   if (!greeting) return;
   if (kind_of(greeting.value()) != Kind::welcome) {
+    const RefusalReason refusal = read_refusal(greeting.value());
+    if (refusal.kind == RefusalKind::failed) return;  // the next process of ps:0 may accept
     const base::MutexLock lock(mutex_);
-    return end(fmt::format("ps:{}: ps:0 at {} refused: {}", options_.index, stream.peer(), greeting.value().text()));
+    return end(fmt::format("ps:{}: ps:0 at {} refused: {}", options_.index, stream.peer(), refusal.text));
   }
   {
     const base::MutexLock lock(mutex_);

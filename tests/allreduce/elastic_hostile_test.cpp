@@ -5,13 +5,21 @@
 #include "allreduce/elastic_support.h"
 #include "cluster.pb.h"
 #include "wire/frames.h"
+#include "wire/refusal.h"
 
 namespace lockstep::allreduce {
 namespace {
 
+using ::testing::AllOf;
 using testing::Cluster;
 using testing::eventually;
+using ::testing::Field;
 using ::testing::HasSubstr;
+using wire::RefusalKind;
+
+auto IsRefusal(RefusalKind kind, const std::string& text) {
+  return AllOf(Field(&wire::RefusalReason::kind, kind), Field(&wire::RefusalReason::text, HasSubstr(text)));
+}
 
 /// A peer that sends messages which no member sends.
 class Stranger : public Cluster {
@@ -29,13 +37,14 @@ class Stranger : public Cluster {
     return made;
   }
   /// Asks again if the connection ended before the question was sent, as on a slow machine.
-  std::string answer(const transport::Header& header, const std::string& bytes) {
-    std::string said;
+  wire::RefusalReason answer(const transport::Header& header, const std::string& bytes) {
+    wire::RefusalReason said;
     for (int tries = 0; tries < 5; ++tries) {
       const auto stream = connected(0);
       static_cast<void>(wire::send_text(*stream, header, bytes));
       const base::Result<transport::Frame> frame = stream->read();
-      said = frame ? frame.value().text() : frame.failure().message();
+      said = frame ? wire::read_refusal(frame.value())
+                   : wire::RefusalReason{RefusalKind::other, frame.failure().message()};
       if (frame) break;
     }
     return said;
@@ -48,16 +57,20 @@ TEST_F(Stranger, IsRefusedWithAReasonAndDisturbsNobody) {
   ASSERT_TRUE(trains({0, 1}));
   using elastic::header;
   using elastic::Kind;
-  EXPECT_THAT(answer(header(Kind::hello), "\xff\xff\xff"), HasSubstr("damaged"));
-  EXPECT_THAT(answer(header(Kind::proposal), ""), HasSubstr("is not a greeting"));
-  EXPECT_THAT(answer({.kind = 1}, ""), HasSubstr("is not a greeting"));
+  EXPECT_THAT(answer(header(Kind::hello), "\xff\xff\xff"), IsRefusal(RefusalKind::message, "damaged"));
+  EXPECT_THAT(answer(header(Kind::proposal), ""), IsRefusal(RefusalKind::message, "is not a greeting"));
+  EXPECT_THAT(answer({.kind = 1}, ""), IsRefusal(RefusalKind::message, "is not a greeting"));
   wire::Hello other = hello("worker:1", 1);
   other.set_protocol(77);
-  EXPECT_THAT(answer(header(Kind::hello), other.SerializeAsString()), HasSubstr("protocol 77"));
-  EXPECT_THAT(answer(header(Kind::hello), hello("worker:1", 0).SerializeAsString()), HasSubstr("not 0"));
-  EXPECT_THAT(answer(header(Kind::hello), hello("worker:0", 0).SerializeAsString()), HasSubstr("does not connect"));
-  EXPECT_THAT(answer(header(Kind::hello), hello("worker:7", -1).SerializeAsString()), HasSubstr("does not connect"));
-  EXPECT_THAT(answer(header(Kind::hello), hello("nobody", -1).SerializeAsString()), HasSubstr("nobody"));
+  EXPECT_THAT(answer(header(Kind::hello), other.SerializeAsString()), IsRefusal(RefusalKind::protocol, "protocol 77"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:1", 0).SerializeAsString()),
+              IsRefusal(RefusalKind::role, "not 0"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:0", 0).SerializeAsString()),
+              IsRefusal(RefusalKind::role, "does not connect"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("worker:7", -1).SerializeAsString()),
+              IsRefusal(RefusalKind::role, "does not connect"));
+  EXPECT_THAT(answer(header(Kind::hello), hello("nobody", -1).SerializeAsString()),
+              IsRefusal(RefusalKind::message, "nobody"));
   EXPECT_TRUE(advances(0));
   EXPECT_EQ(at(0).number(), 1U);
 }

@@ -17,6 +17,8 @@
 namespace lockstep::ps {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using transport::Header;
 using transport::Stream;
@@ -136,14 +138,18 @@ wire::Hello hello_of(const std::string& role, int member, uint64_t incarnation =
   return hello;
 }
 
-/// Says hello, on a control stream or a data stream, and returns the answer.
-std::string greet(Stream& stream, const wire::Hello& hello, bool control = false) {
+/// Says hello, on a control stream or a data stream, and returns the refusal; without a text if it was accepted.
+RefusalReason greet(Stream& stream, const wire::Hello& hello, bool control = false) {
   Header first = header(Kind::hello);
   first.flags = control ? kControl : 0;
-  if (!send(stream, first, hello)) return "closed";
+  if (!send(stream, first, hello)) return {RefusalKind::other, "closed"};
   base::Result<transport::Frame> answer = stream.read();
-  if (!answer) return "closed";
-  return kind_of(answer.value()) == Kind::refuse ? answer.value().text() : "";
+  if (!answer) return {RefusalKind::other, "closed"};
+  return kind_of(answer.value()) == Kind::refuse ? read_refusal(answer.value()) : RefusalReason{};
+}
+
+auto IsRefusal(RefusalKind kind, const std::string& text) {
+  return AllOf(Field(&RefusalReason::kind, kind), Field(&RefusalReason::text, HasSubstr(text)));
 }
 
 std::unique_ptr<Stream> connect(const Host& host) { return transport::testing::connected(host.address()); }
@@ -339,13 +345,14 @@ TEST(HostilePeers, TheKeyOfOneRoleGetsNothingAsAnother) {
     const auto stream = transport::testing::connected(host.address(), {.security = {keys + "/n1"}, .role = "ps:0"});
     return greet(*stream, hello_of(role, member), control);
   };
-  EXPECT_EQ(answer("worker:1", 1, false), "");
+  EXPECT_EQ(answer("worker:1", 1, false).text, "");
   for (const bool control : {false, true}) {
     EXPECT_THAT(answer("worker:0", 0, control),
-                HasSubstr("says that it is worker:0: its certificate (CN=n1 for worker:1) is not for worker:0"));
-    EXPECT_THAT(answer("worker:0", -1, control), HasSubstr("is not for worker:0"));
-    EXPECT_THAT(answer("evaluator:0", -1, control), HasSubstr("is not for evaluator:0"));
-    EXPECT_THAT(answer("ps:1", -1, control), HasSubstr("is not for ps:1"));
+                IsRefusal(RefusalKind::identity,
+                          "says that it is worker:0: its certificate (CN=n1 for worker:1) is not for worker:0"));
+    EXPECT_THAT(answer("worker:0", -1, control), IsRefusal(RefusalKind::identity, "is not for worker:0"));
+    EXPECT_THAT(answer("evaluator:0", -1, control), IsRefusal(RefusalKind::identity, "is not for evaluator:0"));
+    EXPECT_THAT(answer("ps:1", -1, control), IsRefusal(RefusalKind::identity, "is not for ps:1"));
   }
 }
 
@@ -355,7 +362,7 @@ TEST(HostilePeers, ACrowdThatSaysNothingDoesNotKeepTheWorkerOut) {
   std::vector<std::unique_ptr<Stream>> silent;
   for (int i = 0; i < 60; ++i) silent.push_back(connect(host));
   const size_t threads = transport::testing::threads_here();
-  EXPECT_EQ(greet(*connect(host), hello_of("worker:0", 0)), "");
+  EXPECT_EQ(greet(*connect(host), hello_of("worker:0", 0)).text, "");
   EXPECT_LE(transport::testing::threads_here(), threads + 4);
 }
 
@@ -373,27 +380,31 @@ TEST(HostilePeers, OneThatTakesTheWorkersPlaceNowAndThenDoesNotChangeABit) {
   for (const bool sync : {true, false}) expect_undisturbed("worker:0", 0, sync, 1);
 }
 
-TEST(HostilePeers, WhoIsNotOfThisJobIsToldWhy) {
+TEST(HostilePeers, AStrangerToTheJobIsToldWhy) {
   Host host;
   wire::Hello hello = hello_of("worker:0", 0);
   hello.set_job("other");
-  EXPECT_THAT(greet(*connect(host), hello), HasSubstr("differ in model, data or settings"));
+  EXPECT_THAT(greet(*connect(host), hello), IsRefusal(RefusalKind::job, "differ in model, data or settings"));
   hello = hello_of("worker:0", 0);
   hello.set_protocol(99);
-  EXPECT_THAT(greet(*connect(host), hello), HasSubstr("protocol 99"));
-  EXPECT_THAT(greet(*connect(host), hello_of("worker:1", 1)), HasSubstr("worker:1 cannot be member 1 of 1"));
-  EXPECT_THAT(greet(*connect(host), hello_of("evaluator:0", 0)), HasSubstr("evaluator:0 cannot be member 0"));
-  EXPECT_THAT(greet(*connect(host), hello_of("worker:0", -7)), HasSubstr("member -7"));
-  EXPECT_THAT(greet(*connect(host), hello_of("ps:1", -1), true), HasSubstr("is not a server that follows ps:0"));
-  EXPECT_THAT(greet(*connect(host), hello_of("ps:0", -1), true), HasSubstr("is not a server that follows ps:0"));
-  EXPECT_THAT(greet(*connect(host), hello_of("king", -1)), HasSubstr("'king' is not a task"));
+  EXPECT_THAT(greet(*connect(host), hello), IsRefusal(RefusalKind::protocol, "protocol 99"));
+  EXPECT_THAT(greet(*connect(host), hello_of("worker:1", 1)),
+              IsRefusal(RefusalKind::role, "worker:1 cannot be member 1 of 1"));
+  EXPECT_THAT(greet(*connect(host), hello_of("evaluator:0", 0)),
+              IsRefusal(RefusalKind::role, "evaluator:0 cannot be member 0"));
+  EXPECT_THAT(greet(*connect(host), hello_of("worker:0", -7)), IsRefusal(RefusalKind::role, "member -7"));
+  EXPECT_THAT(greet(*connect(host), hello_of("ps:1", -1), true),
+              IsRefusal(RefusalKind::role, "is not a server that follows ps:0"));
+  EXPECT_THAT(greet(*connect(host), hello_of("ps:0", -1), true),
+              IsRefusal(RefusalKind::role, "is not a server that follows ps:0"));
+  EXPECT_THAT(greet(*connect(host), hello_of("king", -1)), IsRefusal(RefusalKind::message, "'king' is not a task"));
 }
 
 TEST(HostilePeers, EachRoleMayOnlyAskWhatIsItsOwn) {
   Host host(2);
   const auto refused = [&](const std::string& role, int member, Kind kind) {
     const auto stream = connect(host);
-    EXPECT_EQ(greet(*stream, hello_of(role, member)), "");
+    EXPECT_EQ(greet(*stream, hello_of(role, member)).text, "");
     EXPECT_TRUE(stream->write(header(kind)).ok());
     base::Result<transport::Frame> answer = stream->read();
     return answer && kind_of(answer.value()) == Kind::refuse;
@@ -413,7 +424,7 @@ TEST(HostilePeers, EachRoleMayOnlyAskWhatIsItsOwn) {
 TEST(HostilePeers, AnnouncedParametersCostNoMemoryBeforeTheyCome) {
   Host host;
   const auto stream = connect(host);
-  ASSERT_EQ(greet(*stream, hello_of("worker:0", 0)), "");
+  ASSERT_EQ(greet(*stream, hello_of("worker:0", 0)).text, "");
   wire::JobConfig job;
   to_wire(CoordinatorOptions{}, job);
   to_wire(Rules{}, *job.mutable_optimizer());
@@ -445,7 +456,7 @@ TEST(HostilePeers, StrangersWhoSayNothingAreGivenUp) {
 TEST(HostilePeers, AWorkerWithoutHeartbeatsHoldsNobodyUpForLong) {
   Host host(2);
   const auto frozen = connect(host);
-  EXPECT_EQ(greet(*frozen, hello_of("worker:1", 1)), "");
+  EXPECT_EQ(greet(*frozen, hello_of("worker:1", 1)).text, "");
   EXPECT_TRUE(frozen->write(header(Kind::join)).ok());
   // It waits for worker:1's push up to the limit.
   EXPECT_EQ(train(host, true).size(), static_cast<size_t>(kParameters));

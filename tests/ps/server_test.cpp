@@ -105,6 +105,7 @@ TEST(Roles, ASecondProcessIsRefusedWhileTheFirstLivesAndBothAreNamed) {
   const std::string here = std::filesystem::current_path().string();
   const auto names_both = AllOf(HasSubstr(fmt::format("worker:1 is process {} on", ::getpid())), HasSubstr(here),
                                 HasSubstr("process 4711 on far in /elsewhere at 127.0.0.1"), HasSubstr("is refused"));
+  EXPECT_EQ(read_refusal(answer.value()).kind, RefusalKind::taken);
   EXPECT_THAT(answer.value().text(), names_both);
   EXPECT_THAT(ps.lines(), ElementsAre(names_both)) << "the server says it, too";
 }
@@ -117,6 +118,53 @@ TEST(Roles, ASecondProcessTakesThePlaceOfOneThatDies) {
   const auto answer = second->read();
   ASSERT_TRUE(answer);
   EXPECT_EQ(kind_of(answer.value()), Kind::welcome);
+}
+
+/// Refuses the first hello on a data stream, and welcomes later ones.
+class RefusesOnce {
+ public:
+  explicit RefusesOnce(RefusalKind kind)
+      : server_({}, [this, kind](transport::Stream& stream) {
+          const auto hello = stream.read();
+          if (!hello) return;
+          stream.admit();
+          const bool data = (hello.value().header.flags & kControl) == 0;
+          if (data && refusals_++ == 0) {
+            static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), {kind, "the disk is full"}));
+            return;
+          }
+          static_cast<void>(send(stream, header(Kind::welcome), wire::Welcome()));
+          while (stream.read()) {
+          }
+        }) {}
+  [[nodiscard]] std::string address() const { return transport::testing::address_of(server_); }
+
+ private:
+  std::atomic<int> refusals_ = 0;
+  transport::Server server_;
+};
+
+ServerLinkOptions link_to(const RefusesOnce& server) {
+  ServerLinkOptions options;
+  options.server = "ps:0";
+  options.address = server.address();
+  options.hello.set_member(0);
+  options.hello.set_role("worker:0");
+  options.log = [](std::string_view, const std::string&) {};
+  return options;
+}
+
+TEST(Refusals, AServerThatFailsIsAskedAgain) {
+  const RefusesOnce server(RefusalKind::failed);
+  ServerLink link(link_to(server));
+  const auto stream = link.stream("its welcome");
+  EXPECT_TRUE(stream) << stream.failure().message();
+}
+
+TEST(Refusals, AnotherReasonEndsTheWorker) {
+  const RefusesOnce server(RefusalKind::job);
+  ServerLink link(link_to(server));
+  EXPECT_THROW(static_cast<void>(link.stream("its welcome")), UsageError);
 }
 
 /// Two workers do not read their parameters, and there is no room for a fourth copy of them.

@@ -6,6 +6,7 @@
 #include "cluster.pb.h"
 #include "lockstep/error.h"
 #include "wire/frames.h"
+#include "wire/refusal.h"
 
 namespace lockstep::allreduce::elastic {
 namespace {
@@ -23,14 +24,17 @@ milliseconds retry_after(int tries) { return std::min(kFirstRetry * (1 << std::m
 
 int check_hello(const wire::Hello& hello, const cluster::Spec& spec, const std::string& job, const std::string& here) {
   if (hello.protocol() != kProtocol) {
-    throw DataError(fmt::format("protocol {} of {}; {} speaks {}", hello.protocol(), hello.role(), here, kProtocol));
+    throw wire::RefusedError(wire::RefusalKind::protocol, fmt::format("protocol {} of {}; {} speaks {}",
+                                                                      hello.protocol(), hello.role(), here, kProtocol));
   }
   if (hello.job() != job) {
-    throw DataError(fmt::format("{} and {} differ in model, data or settings", hello.role(), here));
+    throw wire::RefusedError(wire::RefusalKind::job,
+                             fmt::format("{} and {} differ in model, data or settings", hello.role(), here));
   }
   const cluster::Task task = cluster::parse_task(hello.role());
   if (spec.member_index(task) != hello.member()) {
-    throw DataError(
+    throw wire::RefusedError(
+        wire::RefusalKind::role,
         fmt::format("{} is member {} in this cluster, not {}", hello.role(), spec.member_index(task), hello.member()));
   }
   return hello.member();
@@ -157,7 +161,9 @@ std::string Mesh::connect_once(int peer) try {
     const base::Result<transport::Frame> answer = stream.read();
     if (!answer) return "no greeting: " + answer.failure().message();
     if (kind_of(answer.value()) == Kind::refuse) {
-      owner_.on_refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), answer.value().text()), true);
+      const wire::RefusalReason refusal = wire::read_refusal(answer.value());
+      if (refusal.kind == wire::RefusalKind::failed) return refusal.text;  // its next process may accept
+      owner_.on_refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), refusal.text), true);
       return "it refused this process";
     }
     if (kind_of(answer.value()) != Kind::welcome) return "it is not a member of a training by all-reduce";
@@ -180,7 +186,7 @@ void Mesh::handle(transport::Stream& stream) {
     serve(stream, first.value());
   } catch (const Error& error) {
     owner_.on_refused(fmt::format("{} was refused: {}", stream.peer(), error.what()), false);
-    static_cast<void>(wire::send_text(stream, header(Kind::refuse), error.what()));
+    static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), wire::refusal_for(error)));
   }
 }
 
@@ -192,11 +198,13 @@ void Mesh::serve(transport::Stream& stream, const transport::Frame& first) {
   const auto greeting = wire::parse<wire::Hello>(first);
   const std::string role = cluster::parse_task(greeting.role()).str();
   if (const std::string why = stream.why_not(role); !why.empty()) {
-    throw DataError(fmt::format("it claims to be {}: {}", role, why));
+    throw wire::RefusedError(wire::RefusalKind::identity, fmt::format("it claims to be {}: {}", role, why));
   }
   if (guest) return owner_.serve_guest(stream, first);
   const int peer = check_hello(greeting, options_.spec, options_.job, options_.task.str());
-  if (peer <= me_) throw DataError(fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
+  if (peer <= me_)
+    throw wire::RefusedError(wire::RefusalKind::role,
+                             fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
   stream.admit();
   if (!wire::send(stream, header(Kind::welcome), hello())) return;
   run_link(peer, greeting.incarnation(), stream);

@@ -18,7 +18,7 @@ enum class Kind : uint16_t {
   ask_run,     ///< Hello: asks for the run's name; answered by Welcome
   visit,       ///< Hello: the evaluator
   welcome,     ///< Hello of the answering member; Welcome for ask_run
-  refuse,      ///< text: the reason; the stream ends
+  refuse,      ///< a refusal (wire/refusal.h); the stream ends
   status,      ///< MemberStatus: at each change, and as a heartbeat
   proposal,    ///< Proposal
   acceptance,  ///< Acceptance

@@ -5,6 +5,7 @@
 #include "cluster.pb.h"
 #include "lockstep/error.h"
 #include "wire/frames.h"
+#include "wire/refusal.h"
 
 namespace lockstep::allreduce {
 namespace elastic {
@@ -35,8 +36,9 @@ base::Result<std::unique_ptr<transport::Stream>> visit(const ElasticOptions& opt
   watchdog.watch(nullptr);
   if (!answer) return answer.failure();
   if (kind_of(answer.value()) == Kind::refuse) {
-    throw UsageError(
-        fmt::format("{} at {} refused {}: {}", there.str(), address, options.task.str(), answer.value().text()));
+    const wire::RefusalReason refusal = wire::read_refusal(answer.value());
+    if (refusal.kind == wire::RefusalKind::failed) return base::Failure{base::FailureKind::refused, refusal.text};
+    throw UsageError(fmt::format("{} at {} refused {}: {}", there.str(), address, options.task.str(), refusal.text));
   }
   if (kind_of(answer.value()) != Kind::welcome) {
     return base::Failure{base::FailureKind::refused, "it is not a member of a training by all-reduce"};
