@@ -94,6 +94,7 @@ std::optional<Outcome> read_outcome(const std::string& summary_text, const std::
   outcome.examples = count(summary, "examples");
   const auto or_zero = [](double value) { return std::isnan(value) ? 0 : value; };
   outcome.seconds = or_zero(number(summary, "seconds"));
+  outcome.aside_seconds = or_zero(number(summary, "aside_seconds"));
   outcome.examples_per_second = or_zero(number(summary, "examples_per_second"));
   outcome.train_loss = number(summary, "train_loss");
   outcome.train_accuracy = number(summary, "train_accuracy");

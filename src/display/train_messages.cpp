@@ -84,10 +84,9 @@ void print_commands(const terminal::Terminal& terminal, const Outcome& outcome, 
   if (!std::isnan(outcome.train_accuracy)) terminal::print("       {} predict {} --test 4\n", program, run);
 }
 
-/// Returns the mean time of a batch without evaluations and checkpoints; full batches only.
-double seconds_per_batch(const settings::Settings& settings, const Outcome& outcome) {
-  if (outcome.examples_per_second <= 0) return 0;
-  return static_cast<double>(settings.batch) / outcome.examples_per_second;
+/// Returns the mean time of a step without evaluations and checkpoints, as `show` and `compare` do.
+double seconds_per_step(const Outcome& outcome) {
+  return outcome.steps == 0 ? 0 : (outcome.seconds - outcome.aside_seconds) / static_cast<double>(outcome.steps);
 }
 
 /// Prints the cost of the exchange, and who kept the others waiting.
@@ -140,9 +139,8 @@ void print_closing(const terminal::Terminal& terminal, const settings::Settings&
   print_evaluation(terminal, settings, outcome);
   if (outcome.steps > 0) row(terminal, "training loss", terminal::loss_text(outcome.train_loss));
   row(terminal, "time",
-      fmt::format("{}, {} examples/s, {} per batch", terminal::duration_text(outcome.seconds),
-                  terminal::rate_text(outcome.examples_per_second),
-                  records::time_text(seconds_per_batch(settings, outcome))));
+      fmt::format("{}, {} examples/s, {} per step", terminal::duration_text(outcome.seconds),
+                  terminal::rate_text(outcome.examples_per_second), records::time_text(seconds_per_step(outcome))));
   if (outcome.peak_memory_bytes > 0) {
     row(terminal, "peak memory",
         terminal::bytes_text(outcome.peak_memory_bytes) +

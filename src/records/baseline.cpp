@@ -66,11 +66,12 @@ Comparison compare(const RunRecord& run, const RunRecord& baseline) {
   Comparison result;
   result.speed_up = run.examples_per_second() / baseline.examples_per_second();
   result.more_workers = static_cast<double>(run.workers()) / static_cast<double>(baseline.workers());
-  result.efficiency = result.speed_up / result.more_workers;
+  result.efficiency = efficiency_of(run, baseline);
   if (known(result.speed_up)) {
-    result.headline = fmt::format("{}: {} as fast as {} ({}), an efficiency of {}.", workers_text(run.workers()),
-                                  times_text(result.speed_up), baseline.name, workers_text(baseline.workers()),
-                                  share_text(result.efficiency));
+    result.headline =
+        fmt::format("{}: {} as fast as {} ({}), an efficiency of {} per {} ({}).", workers_text(run.workers()),
+                    times_text(result.speed_up), baseline.name, workers_text(baseline.workers()),
+                    share_text(result.efficiency.value), result.efficiency.unit, units_text(result.efficiency));
     result.sentences.push_back(fmt::format("{} examples/s against {}.", count_text(run.examples_per_second()),
                                            count_text(baseline.examples_per_second())));
   } else {

@@ -285,6 +285,7 @@ void read_launched(RunRecord& run) {
   with("throttling.json", [&](Text text, Text path) { run.throttling = parse_throttling(text, path); });
   with("nodes.json", [&](Text text, Text path) { run.nodes = parse_nodes(text, path); });
   with("faults.jsonl", [&](Text text, Text) { run.faults = parse_faults(text); });
+  with("labels.json", [&](Text, Text) { run.labels = read_labels(run.path); });
 }
 
 /// Removes results of an earlier session: they do not describe the run as it is now.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "records/csv_table.h"
+#include "records/run_labels.h"
 #include "records/run_summary.h"
 
 namespace lockstep::records {
@@ -60,6 +61,7 @@ struct RunRecord {
   std::map<std::string, Throttling, std::less<>> throttling;  ///< by role; empty without quotas
   std::vector<NodeRecord> nodes;                              ///< empty without --emulate
   std::vector<FaultRecord> faults;                            ///< from --faults, by time
+  RunLabels labels;
   std::vector<std::string> warnings;
 
   [[nodiscard]] const RoleRecord& chief() const { return roles.front(); }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "records/hardware.h"
 #include "records/run_record.h"
 
 namespace lockstep::records {
@@ -36,9 +37,9 @@ struct PhaseCost {
 
 /// The cost of a run against a baseline, usually a run in one process.
 struct Comparison {
-  double speed_up = kUnknown;    ///< examples per second, relative to the baseline
-  double more_workers = 1;       ///< workers, relative to the baseline
-  double efficiency = kUnknown;  ///< speed-up per worker
+  double speed_up = kUnknown;  ///< examples per second, relative to the baseline
+  double more_workers = 1;     ///< workers, relative to the baseline
+  Efficiency efficiency;       ///< speed-up per core, or per node
   std::string headline;
   std::vector<std::string> sentences;
   std::vector<PhaseCost> phases;  ///< the largest loss first; empty if one of the runs recorded none

@@ -15,15 +15,15 @@ constexpr double kMostlyFixed = 2.0 / 3;
 /// CPU of a server at its limit, in percent of one core.
 constexpr double kBusyServer = 80;
 
-std::string per_step(const Pace& all, double part) {
-  return fmt::format("{} of {} per step", time_text(all.per_step(part)), time_text(all.step_seconds()));
+std::string per_step(const RunFacts& facts, double part) {
+  return fmt::format("{} of {} per {}", time_text(facts.all.per_step(part)), time_text(facts.step_seconds), facts.step);
 }
 
 Finding computing(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
   Finding finding{"compute", all.share(all.compute()), "Computing limited this run.",
                   fmt::format("Computing took {} of the time, {}: forward {}, backward {}, optimizer {}.",
-                              share_text(all.share(all.compute())), per_step(all, all.compute()),
+                              share_text(all.share(all.compute())), per_step(facts, all.compute()),
                               share_text(all.share(all.forward)), share_text(all.share(all.backward)),
                               share_text(all.share(all.optimizer)))};
   finding.evidence = {share_evidence("computing", finding.weight),
@@ -45,7 +45,7 @@ Finding data_wait(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
   Finding finding{"data", all.share(all.data), "Waiting for data limited this run.",
                   fmt::format("Waiting for batches took {} of the time, {}", share_text(all.share(all.data)),
-                              per_step(all, all.data))};
+                              per_step(facts, all.data))};
   finding.evidence = {share_evidence("waiting for data", finding.weight)};
   const auto most = std::max_element(facts.workers.begin(), facts.workers.end(),
                                      [](const Pace& a, const Pace& b) { return a.share(a.data) < b.share(b.data); });
@@ -122,11 +122,12 @@ void judge_server(const RunRecord& run, const RoleRecord& server, Finding& findi
   }
 }
 
-Finding server_exchange(const RunRecord& run, const Pace& all) {
+Finding server_exchange(const RunRecord& run, const RunFacts& facts) {
+  const Pace& all = facts.all;
   const double part = all.push + all.pull;
   Finding finding{"exchange", all.share(part), "Exchanging with the parameter servers limited this run.",
                   fmt::format("Exchanging with the parameter servers took {} of the time, {}: push {}, pull {}.",
-                              share_text(all.share(part)), per_step(all, part), share_text(all.share(all.push)),
+                              share_text(all.share(part)), per_step(facts, part), share_text(all.share(all.push)),
                               share_text(all.share(all.pull)))};
   finding.evidence = {share_evidence("push", all.share(all.push)), share_evidence("pull", all.share(all.pull))};
   finding.suggestions = {"Make fewer, larger exchanges: a larger --batch, or --accumulate."};
@@ -146,7 +147,7 @@ Finding all_reduce_transfer(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
   Finding finding{"network", all.share(all.transfer), "Exchanging gradients by all-reduce limited this run.",
                   fmt::format("All-reduce took {} of the time, {}, without the part hidden behind computing",
-                              share_text(all.share(all.transfer)), per_step(all, all.transfer))};
+                              share_text(all.share(all.transfer)), per_step(facts, all.transfer))};
   finding.evidence = {share_evidence("all-reduce", finding.weight)};
   const double bytes = run.summary().number("communication.bytes_per_step");
   const double overlapped = run.summary().number("communication.overlapped");
@@ -207,7 +208,7 @@ Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
   Finding finding{"others", all.share(all.others), "Waiting for other workers limited this run.",
                   fmt::format("Workers waited for each other for {} of the time, {}.",
-                              share_text(all.share(all.others)), per_step(all, all.others))};
+                              share_text(all.share(all.others)), per_step(facts, all.others))};
   for (const Pace& pace : facts.workers) {
     finding.evidence.push_back(time_evidence(pace.role + ", own time per step", pace.own_per_step()));
   }
@@ -234,12 +235,13 @@ Finding aside(const RunRecord& run, const Pace& all) {
   return finding;
 }
 
-Finding rest(const Pace& all) {
+Finding rest(const RunFacts& facts) {
+  const Pace& all = facts.all;
   return {"rest",
           all.share(all.rest),
           "Overhead around the steps limited this run.",
           fmt::format("Logs, displays and everything else around the steps took {} of the time, {}.",
-                      share_text(all.share(all.rest)), per_step(all, all.rest)),
+                      share_text(all.share(all.rest)), per_step(facts, all.rest)),
           {share_evidence("rest", all.share(all.rest))},
           {"Use a larger --batch, or write logs and summaries less often (--log-every, --summary-every)."}};
 }
@@ -256,11 +258,11 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
   const double larger = fixed / (fixed + 4 * scaling);
   const std::string batch = run.setting("batch");
   Finding finding{"batch", all.share(fixed) + 0.01, "The batch is too small for the fixed costs of each step.",
-                  fmt::format("A step takes {}, of which {} ({}) are fixed: exchanging, waiting and the rest, at any "
+                  fmt::format("A {} takes {}, of which {} ({}) are fixed: exchanging, waiting and the rest, at any "
                               "batch{}. With four times the batch the fixed part would be about {}.",
-                              time_text(all.step_seconds()), time_text(all.per_step(fixed)), share_text(share),
-                              batch.empty() ? "" : " (now " + batch + ")", share_text(larger))};
-  finding.evidence = {time_evidence("step", all.step_seconds()), share_evidence("fixed costs of a step", share),
+                              facts.step, time_text(facts.step_seconds), time_text(all.per_step(fixed)),
+                              share_text(share), batch.empty() ? "" : " (now " + batch + ")", share_text(larger))};
+  finding.evidence = {time_evidence(facts.step, facts.step_seconds), share_evidence("fixed costs of a step", share),
                       share_evidence("fixed costs with four times the batch, estimated", larger)};
   finding.suggestions = {"Use a larger --batch (with a learning rate to match), or --accumulate."};
   return finding;
@@ -270,8 +272,8 @@ std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) 
 
 std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts) {
   const Pace& all = facts.all;
-  std::vector<Finding> findings{computing(run, facts), data_wait(run, facts), aside(run, all), rest(all)};
-  if (all.push + all.pull > 0) findings.push_back(server_exchange(run, all));
+  std::vector<Finding> findings{computing(run, facts), data_wait(run, facts), aside(run, all), rest(facts)};
+  if (all.push + all.pull > 0) findings.push_back(server_exchange(run, facts));
   if (all.transfer > 0) findings.push_back(all_reduce_transfer(run, facts));
   if (all.others > 0) findings.push_back(waiting_for_others(run, facts));
   const bool at_a_limit = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {

@@ -1,6 +1,7 @@
 #include "records/why_facts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "records/format.h"
 
@@ -79,6 +80,25 @@ std::vector<OwnTime> own_times(const RunRecord& run, const RunFacts& facts) {
   return times;
 }
 
+/// A step by the phases and by the run's times differ by this share at most: the phases leave out what comes before
+/// the first step.
+constexpr double kSameStep = 0.05;
+
+void set_step(const RunRecord& run, RunFacts& facts) {
+  const double own = facts.all.step_seconds();
+  const double whole = run.seconds_per_step();
+  const bool together = in_step(run) || run.workers() == 1;
+  const bool all_steps = facts.workers.empty() || facts.workers.front().steps >= run.steps();
+  facts.step_seconds = own;
+  if (!together) {
+    facts.step = "step of a worker";
+  } else if (!all_steps) {
+    facts.step = "step since it was resumed";
+  } else if (std::fabs(whole - own) <= kSameStep * own) {
+    facts.step_seconds = whole;
+  }
+}
+
 }  // namespace
 
 bool came_too_late(const RoleRecord& role) {
@@ -93,6 +113,7 @@ RunFacts facts_of(const RunRecord& run) {
     facts.workers.push_back(pace_of(run, role));
     add(facts.all, facts.workers.back());
   }
+  set_step(run, facts);
   return facts;
 }
 

@@ -42,6 +42,10 @@ struct Pace {
 struct RunFacts {
   std::vector<Pace> workers;  ///< workers that recorded phases of steps
   Pace all;                   ///< their sums
+  /// Time of a step without evaluations and checkpoints: the run's, as `show` and the closing lines say it, where a
+  /// step of a worker is a step of the run; otherwise a worker's own.
+  double step_seconds = 0;
+  std::string step = "step";  ///< what that is the time of: "step", "step of a worker", "step since it was resumed"
 };
 
 RunFacts facts_of(const RunRecord& run);

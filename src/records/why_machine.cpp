@@ -68,7 +68,8 @@ void add_other_programs(const Host& host, std::vector<Finding>& findings) {
 }
 
 /// Reports more computing threads than the node has cores.
-void add_crowd(const Host& host, double computing, std::vector<Finding>& findings) {
+/// `said`: another sentence has said how busy the node was.
+void add_crowd(const Host& host, double computing, bool said, std::vector<Finding>& findings) {
   constexpr double kFilled = 0.7;  // below this, other programs keep the node busy
   if (host.roles.size() < 2 || (known(host.cores) && host.threads <= host.cores)) return;
   const double own = host.own / host.cores / 100;
@@ -76,8 +77,10 @@ void add_crowd(const Host& host, double computing, std::vector<Finding>& finding
   Finding finding{
       "cpu", known(own) ? std::min(own, 1.0) : computing + 0.01,
       fmt::format("The CPU of {}, shared by {} roles, limited this run.", host.name, host.roles.size()),
-      fmt::format("{} {} busy with {} roles and {} threads that compute, so roles also wait for a free core.",
-                  cores_text(host), percent_text(host.busy), host.roles.size(), count_text(host.threads))};
+      said ? fmt::format("The run's {} roles have {} threads that compute, so roles also wait for a free core.",
+                         host.roles.size(), count_text(host.threads))
+           : fmt::format("{} {} busy with {} roles and {} threads that compute, so roles also wait for a free core.",
+                         cores_text(host), percent_text(host.busy), host.roles.size(), count_text(host.threads))};
   finding.evidence.push_back({host.name + ", CPU of the node", host.busy, percent_text(host.busy)});
   for (const RoleRecord* role : host.roles) {
     const double cpu = role->resource("cpu_percent").mean;
@@ -104,8 +107,9 @@ void add_cpu(const Host& host, double computing, std::vector<Finding>& findings)
          {"Use a machine that does not share its cores; timings on this one say little about the program."}});
   }
   if (!(host.busy >= kBusy)) return;
+  const size_t before = findings.size();
   add_other_programs(host, findings);
-  add_crowd(host, computing, findings);
+  add_crowd(host, computing, findings.size() > before, findings);
 }
 
 /// Reports roles held back by --cpu-quota. The cores of an emulated node are its intended size: there the phases

@@ -49,6 +49,27 @@ base::LockFile lock_run(const std::string& path) {
   return std::move(*lock);
 }
 
+/// Takes the locks of the run and of its roles.
+std::vector<base::LockFile> lock_all(const std::string& path) {
+  std::vector<base::LockFile> locks;
+  locks.push_back(lock_run(path));
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    files.push_back(entry.path().string());
+    if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) continue;
+    for (const auto& inner : fs::directory_iterator(entry.path(), ignored)) files.push_back(inner.path().string());
+  }
+  for (const std::string& file : files) {
+    const std::string name = fs::path(file).filename().string();
+    if (!name.starts_with(".") || !name.ends_with(".lock") || name == ".lock") continue;
+    std::optional<base::LockFile> lock = base::LockFile::try_lock(file);
+    if (!lock) throw IoError("run " + path + " is in use by another process");
+    locks.push_back(std::move(*lock));
+  }
+  return locks;
+}
+
 /// Returns true for files that every start writes before there is anything to keep: settings, locks, logs without a
 /// line.
 bool comes_with_a_start(const fs::directory_entry& entry) {
@@ -212,6 +233,19 @@ RunDirectory RunDirectory::share(const std::string& path, const std::string& rol
 RunDirectory RunDirectory::open(const std::string& run, const std::string& runs_dir) {
   const std::string path = find_run(run, runs_dir);
   return {path, lock_run(path)};
+}
+
+void remove_run(const std::string& path) {
+  std::error_code error;
+  const fs::path folder = fs::absolute(path, error).lexically_normal();
+  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).string();
+  if (fs::is_symlink(name, error)) throw UsageError(path + " is a link; delete the run that it leads to");
+  const std::vector<base::LockFile> locks = lock_all(name);
+  // Without its config.yaml the folder is no run any more, even if removing the rest fails half-way.
+  fs::remove(name + "/config.yaml", error);
+  if (error) base::throw_io_error("remove", name + "/config.yaml", error.value());
+  fs::remove_all(name, error);
+  if (error) base::throw_io_error("remove", name, error.value());
 }
 
 }  // namespace lockstep::run

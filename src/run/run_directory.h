@@ -61,6 +61,10 @@ class RunDirectory {
   int exceptions_;  ///< exceptions in flight when it was made
 };
 
+/// Removes a run with all its files. Throws IoError if a process trains in it, UsageError if the folder is a link; then
+/// nothing is removed.
+void remove_run(const std::string& path);
+
 /// Returns the folder of an existing run without locking it, for reading. Throws UsageError if there is none.
 std::string find_run(const std::string& run, const std::string& runs_dir);
 

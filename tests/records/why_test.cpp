@@ -398,14 +398,52 @@ TEST(Compare, SaysWhatDistributionCost) {
   two.roles[0].summary.numbers["test_accuracy"] = 0.9;
   const Comparison cost = compare(two, one);
   EXPECT_DOUBLE_EQ(cost.speed_up, 1.5);
-  EXPECT_DOUBLE_EQ(cost.efficiency, 0.75);
-  EXPECT_EQ(cost.headline, "2 workers: 1.5 times as fast as lr-0 (1 worker), an efficiency of 75 %.");
+  EXPECT_DOUBLE_EQ(cost.efficiency.value, 0.75);
+  EXPECT_EQ(cost.headline,
+            "2 workers: 1.5 times as fast as lr-0 (1 worker), an efficiency of 75 % per core (2 cores against 1).");
   ASSERT_FALSE(cost.phases.empty());
   EXPECT_EQ(cost.phases[0].phase, "pull");
   EXPECT_DOUBLE_EQ(cost.phases[0].now, 12.0 / 100000);
   EXPECT_THAT(cost.sentences, Contains("An example costs 0.26 ms of worker time, against 0.10 ms in the baseline."));
   EXPECT_THAT(cost.sentences, Contains("The lost time went to: pull 75 % (+0.12 ms), others 25 % (+40.0 us)."));
   EXPECT_THAT(cost.sentences, Contains("Test accuracy is 90.00 % against 91.00 % (-1.00 points)."));
+}
+
+TEST(Compare, EfficiencyIsPerCoreUsedOrPerNode) {
+  RunRecord one = run_of({role("process", {})});
+  one.roles[0].summary.numbers["examples_per_second"] = 10000;
+  one.roles[0].summary.numbers["threads"] = 2;
+  RunRecord two = run_of({role("worker:0", {}), role("worker:1", {}), role("ps:0", {})});
+  two.roles[0].summary.numbers["examples_per_second"] = 9000;
+  for (RoleRecord& role : two.roles) role.summary.numbers["threads"] = 1;
+  const Efficiency same = efficiency_of(two, one);
+  EXPECT_DOUBLE_EQ(same.value, 0.9) << "two workers of a thread use the cores of one process with two threads";
+  EXPECT_EQ(same.unit, "core");
+
+  two.roles[1].host = "elsewhere";
+  const Efficiency hosts = efficiency_of(two, one);
+  EXPECT_EQ(hosts.unit, "node");
+  EXPECT_DOUBLE_EQ(hosts.value, 0.45);
+
+  two.roles[1].host.clear();
+  const auto node = [](const char* holds) {
+    NodeRecord record;
+    record.name = std::string("node of ") + holds;
+    record.cores = 0.5;
+    record.roles = {holds};
+    return record;
+  };
+  two.nodes = {node("worker:0"), node("worker:1")};
+  one.nodes = {node("process")};
+  EXPECT_EQ(efficiency_of(two, one).unit, "node");
+  one.nodes[0].cores = 1;
+  const Efficiency unequal = efficiency_of(two, one);
+  EXPECT_EQ(unequal.unit, "core") << "nodes of two sizes cannot be counted";
+  EXPECT_DOUBLE_EQ(unequal.value, 0.9);
+
+  for (RoleRecord& role : two.roles) role.summary.numbers.erase("threads");
+  two.nodes.clear();
+  EXPECT_EQ(efficiency_of(two, one).unit, "worker");
 }
 
 TEST(Compare, PhasesOfAResumedRunAreOfItsLastSession) {

@@ -83,8 +83,9 @@ TEST(Closing, TimesHaveOneForm) {
   train::Outcome outcome;
   outcome.steps = 100;
   outcome.seconds = 7.2;
-  outcome.examples_per_second = 64 / 0.000717;
-  EXPECT_THAT(closing(outcome), AllOf(HasSubstr("0.72 ms per batch"), Not(HasSubstr("s/batch"))));
+  outcome.aside_seconds = 0.03;
+  outcome.examples_per_second = 2 * 64 / 0.0717;
+  EXPECT_THAT(closing(outcome), HasSubstr("71.7 ms per step"));
 }
 
 TEST(Closing, CommandsCanBeCopied) {

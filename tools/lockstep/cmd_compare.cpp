@@ -13,8 +13,11 @@
 #include "display/run_curves.h"
 #include "display/run_tables.h"
 #include "lockstep/error.h"
+#include "records/fail_rules.h"
 #include "records/format.h"
+#include "records/hardware.h"
 #include "run_choice.h"
+#include "run_json.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 #include "terminal/text.h"
@@ -29,7 +32,12 @@ struct CompareArguments {
   std::vector<std::string> runs;
   std::string over = "steps";
   std::string runs_dir = "runs";
+  std::string fail_if;
+  bool json = false;
 };
+
+/// Exit code for a broken rule of --fail-if.
+constexpr int kRuleBroken = 3;
 
 display::Over read_over(const std::string& text) {
   const std::array<std::string, 3> names{"steps", "seconds", "epochs"};
@@ -137,12 +145,21 @@ void add_results(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& r
     const double factor = r.examples_per_second() / runs.front().examples_per_second();
     return known(factor) ? fmt::format("{:.2f}", factor) : "";
   });
+  add_row(rows, runs, "efficiency", [&](const RunRecord& r) {
+    const records::Efficiency efficiency = efficiency_of(r, runs.front());
+    return known(efficiency.value) ? fmt::format("{} per {}", records::share_text(efficiency.value), efficiency.unit)
+                                   : "";
+  });
   add_row(rows, runs, "time per step",
           [](const RunRecord& r) { return text_or_empty(r.seconds_per_step(), records::time_text); });
 }
 
 void add_resources(std::vector<ComparedRow>& rows, const std::vector<RunRecord>& runs) {
   using Use = records::ResourceUse;
+  add_row(rows, runs, "cores of workers", [](const RunRecord& r) {
+    const double cores = hardware_of(r).cores;
+    return known(cores) ? fmt::format("{:.3g}", cores) : "";
+  });
   add_row(rows, runs, "CPU of all roles", [](const RunRecord& r) {
     return text_or_empty(over_roles(r, "cpu_percent", &Use::mean, true), records::percent_text);
   });
@@ -176,11 +193,39 @@ std::string runs_side_by_side(const terminal::Terminal& terminal, const std::vec
   return rows.empty() ? "" : table.text(terminal, width, 2);
 }
 
+/// Returns a line for each rule that a run breaks.
+std::vector<std::string> broken_rules(const std::vector<records::FailRule>& rules, const std::vector<RunRecord>& runs) {
+  std::vector<std::string> lines;
+  const records::RunValues baseline = values_of(runs.front());
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const records::RunValues values = values_of(runs[i]);
+    for (const records::FailRule& rule : rules) {
+      const std::string broken = broken_rule(rule, values, baseline);
+      if (!broken.empty()) lines.push_back(fmt::format("{} against {}: {}", runs[i].name, runs.front().name, broken));
+    }
+  }
+  return lines;
+}
+
+std::vector<SettingRow> setting_rows(const std::vector<ComparedRow>& rows) {
+  std::vector<SettingRow> result;
+  for (const ComparedRow& row : rows) result.emplace_back(row.what, row.values);
+  return result;
+}
+
 int run_compare(const CompareArguments& arguments) {
   const display::Over over = read_over(arguments.over);
+  const std::vector<records::FailRule> rules =
+      arguments.fail_if.empty() ? std::vector<records::FailRule>{} : records::parse_fail_rules(arguments.fail_if);
   std::vector<RunRecord> runs;
   for (const std::string& run : arguments.runs) runs.push_back(choose_run(run, arguments.runs_dir));
   if (runs.size() < 2) throw UsageError("compare: takes two or more runs");
+  const std::vector<std::string> broken = broken_rules(rules, runs);
+  const int code = broken.empty() ? 0 : kRuleBroken;
+  if (arguments.json) {
+    terminal::write_out(compare_json(runs, setting_rows(different_settings(runs)), broken));
+    return code;
+  }
   const terminal::Terminal terminal = terminal::Terminal::detect();
   const size_t width = std::max<size_t>(terminal::Terminal::width(), 60);
   for (const RunRecord& run : runs) terminal::print("{}", run_headline(terminal, run, width));
@@ -195,7 +240,10 @@ int run_compare(const CompareArguments& arguments) {
   std::string warnings;
   for (const RunRecord& run : runs) warnings += warning_lines(terminal, run);
   if (!warnings.empty()) terminal::print("\n{}", warnings);
-  return 0;
+  if (!rules.empty()) terminal::print("\n");
+  for (const std::string& line : broken) terminal::print("{} {}\n", terminal.red("fails:"), line);
+  if (!rules.empty() && broken.empty()) terminal::print("{}\n", terminal.green("all rules are kept"));
+  return code;
 }
 
 }  // namespace
@@ -206,9 +254,17 @@ void add_compare(const Command& program, Invocation& invocation) {
   app.add_option("RUN", arguments->runs, "Folders or names of two or more runs; the first is the baseline").required();
   app.add_option("--over", arguments->over, "The x axis of curves: steps, seconds or epochs [steps]").type_name("NAME");
   app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
+  app.add_option("--fail-if", arguments->fail_if,
+                 "Exit with 3 if a run differs from the first one by more: KEY<CHANGE or KEY>CHANGE, commas between")
+      .type_name("RULES");
+  app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
+      "Keys of --fail-if: accuracy, loss, speed, seconds and the other numbers of `lockstep runs --help`. A change is "
+      "in points (pt), in % of "
+      "the first run's value, or in the key's own unit.\n\n"
       "Examples:\n"
       "  lockstep compare lenet-1 lenet-2\n"
+      "  lockstep compare main-1 branch-1 --fail-if 'accuracy<-0.5pt,speed<-5%'    for CI\n"
       "  lockstep compare lr-1 lr-2 lr-3 --over seconds");
   app.callback([arguments, &invocation] { invocation.run = [arguments] { return run_compare(*arguments); }; });
 }

@@ -24,7 +24,8 @@ void add_train(const Command& program, Invocation& invocation);
 void add_launch(const Command& program, Invocation& invocation);
 void add_eval(const Command& program, Invocation& invocation);
 void add_predict(const Command& program, Invocation& invocation);
-/// Commands about finished or running runs: at a glance, side by side, what limited one.
+/// Commands about finished or running runs: the list, at a glance, side by side, what limited one.
+void add_runs(const Command& program, Invocation& invocation);
 void add_show(const Command& program, Invocation& invocation);
 void add_compare(const Command& program, Invocation& invocation);
 void add_why(const Command& program, Invocation& invocation);

@@ -71,9 +71,9 @@ int run(int argc, char** argv, Invocation invocation) {
   CommandLine line(invocation.program, "Lockstep trains neural networks.");
   line.version(std::string("lockstep ") + kVersion);
   line.root().footer(kExamples);
-  for (const auto add : {add_train, add_launch, add_show, add_why, add_compare, add_lab, add_dash, add_tensorboard,
-                         add_trace, add_monitor, add_eval, add_predict, add_export, add_data, add_models, add_describe,
-                         add_keys, add_info, add_docs}) {
+  for (const auto add : {add_train, add_launch,      add_runs,     add_show,    add_why,  add_compare, add_lab,
+                         add_dash,  add_tensorboard, add_trace,    add_monitor, add_eval, add_predict, add_export,
+                         add_data,  add_models,      add_describe, add_keys,    add_info, add_docs}) {
     add(line.root(), invocation);
   }
   line.add_help_command();

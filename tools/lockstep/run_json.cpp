@@ -1,7 +1,11 @@
 #include "run_json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
+
+#include "records/hardware.h"
+#include "records/run_values.h"
 
 namespace lockstep::tools {
 namespace {
@@ -54,8 +58,26 @@ ordered_json role_json(const records::RunRecord& run, const records::RoleRecord&
   return json;
 }
 
-std::string state_text(records::RunState state) {
-  return state == records::RunState::ended ? "ended" : state == records::RunState::running ? "running" : "broken";
+ordered_json whole_or_number(double value) {
+  if (known(value) && std::fabs(value) < 1e15 && value == std::floor(value)) return static_cast<int64_t>(value);
+  return number(value);
+}
+
+ordered_json values_json(const std::string& folder, const records::RunValues& values) {
+  ordered_json json{{"folder", folder}};
+  for (const records::RunKey& key : records::run_keys()) {
+    const auto found = values.find(key.name);
+    if (found == values.end()) continue;
+    const std::string name(key.name);
+    if (key.kind == records::KeyKind::list) {
+      json["tags"] = found->second.words;
+    } else if (key.kind == records::KeyKind::number || key.kind == records::KeyKind::share) {
+      json[name] = whole_or_number(found->second.number);
+    } else {
+      json[name] = found->second.text;
+    }
+  }
+  return json;
 }
 
 std::string dumped(const ordered_json& json) {
@@ -67,8 +89,10 @@ std::string dumped(const ordered_json& json) {
 std::string run_json(const records::RunRecord& run) {
   ordered_json json{{"run", run.name},
                     {"folder", run.path},
-                    {"state", state_text(run.state)},
+                    {"state", records::state_text(run.state)},
                     {"stop_reason", run.summary().text("stop_reason")},
+                    {"tags", run.labels.tags},
+                    {"note", run.labels.note},
                     {"model", run.model()},
                     {"dataset", run.dataset()},
                     {"workers", run.workers()},
@@ -112,11 +136,39 @@ std::string why_json(const records::RunRecord& run, const records::Diagnosis& di
     json["against"] = {{"headline", against->headline},
                        {"speed_up", number(against->speed_up)},
                        {"more_workers", number(against->more_workers)},
-                       {"efficiency", number(against->efficiency)},
+                       {"efficiency", number(against->efficiency.value)},
+                       {"efficiency_per", against->efficiency.unit},
                        {"sentences", against->sentences},
                        {"phases", phases}};
   }
   json["warnings"] = run.warnings;
+  return dumped(json);
+}
+
+std::string runs_json(std::span<const std::string> folders, std::span<const records::RunValues> values) {
+  ordered_json list = ordered_json::array();
+  for (size_t i = 0; i < folders.size(); ++i) {
+    list.push_back(values_json(folders[i], values[i]));
+    ordered_json& settings = list.back()["settings"] = ordered_json::object();
+    for (const auto& [key, value] : values[i]) {
+      if (records::find_run_key(key) == nullptr) settings[key] = value.text;
+    }
+  }
+  return dumped(list);
+}
+
+std::string compare_json(const std::vector<records::RunRecord>& runs, const std::vector<SettingRow>& settings,
+                         const std::vector<std::string>& failed) {
+  ordered_json json{{"runs", ordered_json::array()}, {"settings", ordered_json::object()}, {"failed", failed}};
+  for (const records::RunRecord& run : runs) {
+    ordered_json row = values_json(run.path, values_of(run));
+    const records::Efficiency efficiency = efficiency_of(run, runs.front());
+    row["speed_up"] = number(run.examples_per_second() / runs.front().examples_per_second());
+    row["efficiency"] = number(efficiency.value);
+    row["efficiency_per"] = efficiency.unit;
+    json["runs"].push_back(std::move(row));
+  }
+  for (const auto& [key, values] : settings) json["settings"][key] = values;
   return dumped(json);
 }
 
