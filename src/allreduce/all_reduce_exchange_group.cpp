@@ -50,8 +50,6 @@ base::Result<std::optional<StepInfo>> AllReduceExchange::join() {
 /// Forms groups until all members of one have the same state.
 base::Result<StepInfo> AllReduceExchange::regroup() {
   StepInfo info;
-  const bool led = leads_ && here_.live;
-  const uint64_t had = here_.step;
   if (leads_ && options_.events != nullptr) options_.events->group_breaks_up();
   for (;;) {
     if (group_.collective) {
@@ -72,9 +70,6 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;
   if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(here_.step, here_.examples);
-  // Its group dissolved to join another one, so its records of later steps do not count. No member has made a step
-  // since.
-  if (led && here_.step < had && options_.events != nullptr) options_.events->went_back(here_.step);
   info.step = here_.step;
   info.examples_total = here_.examples;
   info.plan = plan_;

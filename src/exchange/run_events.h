@@ -13,8 +13,6 @@ class RunEvents {
 
   /// Tells the leader that training begins at this step. Records of later steps do not count any more.
   virtual void training_begins(uint64_t step, uint64_t examples) = 0;
-  /// Tells a former leader that its group joined another one, which continues from this step.
-  virtual void went_back(uint64_t step) = 0;
   /// Tells the leader that its group breaks up. Another member may lead the next one.
   virtual void group_breaks_up() = 0;
   /// Tells the leader the best bucket size.

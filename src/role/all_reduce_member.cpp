@@ -165,6 +165,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.expected = static_cast<int>(settings_.workers);
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
+  options.allow_split = settings_.allow_split;
   options.start_wait = settings_.start_wait;
   options.group = group_options(settings_, process_);
   const std::string host = base::parse_address(process_.spec.address(process_.task)).host;

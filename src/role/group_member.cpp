@@ -44,6 +44,27 @@ void check_ps_settings(const settings::Settings& settings, const cluster::Spec& 
   }
 }
 
+/// Refuses limits with which two groups could train at once, or none.
+void check_group_size(const settings::Settings& settings, int64_t most) {
+  const auto refuse = [&](const char* name, int64_t value, const char* why) {
+    throw UsageError(fmt::format("{}: {} is less than half of the {} workers of the cluster, {}; at least {} is needed",
+                                 name, value, most, why, (most + 1) / 2));
+  };
+  if (settings.min_workers > most) {
+    throw UsageError(
+        fmt::format("min-workers: {} is more than the {} workers of the cluster", settings.min_workers, most));
+  }
+  if (settings.max_workers > 0 && settings.max_workers < settings.min_workers) {
+    throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
+                                 settings.min_workers));
+  }
+  if (settings.allow_split) return;
+  if (settings.min_workers > 0 && 2 * settings.min_workers < most)
+    refuse("min-workers", settings.min_workers, "so two groups could train at once (see --allow-split)");
+  if (settings.max_workers > 0 && 2 * settings.max_workers < most)
+    refuse("max-workers", settings.max_workers, "which may not train without the others (see --allow-split)");
+}
+
 void check_all_reduce_settings(const settings::Settings& settings, const cluster::Spec& spec) {
   const auto refuse = [](const std::string& what) {
     throw UsageError(what + " needs parameter servers; this cluster has none and trains by all-reduce");
@@ -59,15 +80,7 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
   if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
     throw UsageError(fmt::format("top-k: cannot be combined with wire {}; choose one", value_text(settings, "wire")));
   }
-  const auto most = static_cast<int64_t>(spec.members().size());
-  if (settings.min_workers > most) {
-    throw UsageError(
-        fmt::format("min-workers: {} is more than the {} workers of the cluster", settings.min_workers, most));
-  }
-  if (settings.max_workers > 0 && settings.max_workers < settings.min_workers) {
-    throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
-                                 settings.min_workers));
-  }
+  check_group_size(settings, static_cast<int64_t>(spec.members().size()));
   // The ranks of an MPI job on one machine have addresses; on several machines they are unknown.
   const bool unknown = spec.address(spec.chief_task()).empty();
   if ((unknown || !spec.loopback_only()) && !settings.insecure) {

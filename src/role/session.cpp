@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "observe/trace/merge.h"
 #include "observe/trace/role_trace.h"
@@ -57,7 +58,6 @@ class Session::Impl final : exchange::RunEvents {
 
   // Events of an all-reduce process. Between replicas of one process only the bucket size changes.
   void training_begins(uint64_t step, uint64_t examples) override;
-  void went_back(uint64_t step) override;
   void group_breaks_up() override;
   /// Keeps the bucket size for a later resume.
   void bucket_size_found(size_t bytes) override;
@@ -157,16 +157,12 @@ std::optional<train::Together> Session::Impl::join_others(const nn::ModelDef& mo
 
 void Session::Impl::training_begins(uint64_t step, uint64_t examples) {
   if (!member_) return;
-  settings.checkpoint.clear();  // the checkpoint the user named is used once; later resumes take the newest
   store_->remove_leftovers();
-  store_->abandon_after(step);
+  // Groups go on from the newest state, so only a user goes back; the checkpoint that a user named is used once.
+  if (!std::exchange(settings.checkpoint, {}).empty()) store_->abandon_after(step);
   std::error_code ignored;
   std::filesystem::remove(whole_run().summary_file(), ignored);  // it describes the earlier part only
   if (leaders_log_) leaders_log_->go_back(step, examples);
-}
-
-void Session::Impl::went_back(uint64_t step) {
-  if (member_) store_->abandon_after(step);
 }
 
 bool Session::Impl::is_newest(uint64_t step) const { return !member_ || run::kept_step(whole_run().path()) <= step; }

@@ -130,6 +130,7 @@ struct Settings {
   double top_k = 0;
   int64_t min_workers = 0;
   int64_t max_workers = 0;
+  bool allow_split = false;
   Mode mode = Mode::sync;
   int64_t max_staleness = -1;
   int64_t aggregate = 0;

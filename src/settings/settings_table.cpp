@@ -312,11 +312,14 @@ void add_all_reduce(std::vector<SettingDef>& t) {
        "all-reduce: send only this share of the gradients, the largest; the rest is added to the next step; 0: all",
        &S::top_k, Keep::free, 0, 1});
   t.push_back({"min-workers", In::help_all, kCluster, "N",
-               "all-reduce: fewest members that continue; 0: more than half of the members not known to be dead",
-               &S::min_workers, Keep::free, 0, 1000});
+               "all-reduce: fewest members that train; without --allow-split at least half of all", &S::min_workers,
+               Keep::free, 0, 1000});
   t.push_back({"max-workers", In::help_all, kCluster, "N",
                "all-reduce: most members that train; further ones wait; 0: no limit", &S::max_workers, Keep::free, 0,
                1000});
+  t.push_back({"allow-split", In::help_all, kCluster, "",
+               "all-reduce: each part of a broken network trains on; when they meet, the one with more steps goes on",
+               &S::allow_split, Keep::free});
 }
 
 void add_cluster(std::vector<SettingDef>& t) {

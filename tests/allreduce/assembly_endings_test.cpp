@@ -109,7 +109,7 @@ TEST(Closing, TheEndDoesNotBreakAStepThatIsStillOnItsWay) {
 }
 
 TEST(Closing, OfAGroupThatWasLeftBehindEndsNobodyElse) {
-  World world = running(2, rules(1));
+  World world = running(2, split());
   world.cut(0, 1);
   world.form(1);  // the other one is stopped and knows nothing of it
   world.settle();
@@ -138,7 +138,7 @@ TEST(Closing, TheLeaderWaitsAWhileForOneThatHasNotComeYet) {
 }
 
 TEST(Interrupt, OfOneEndsAllOfItsGroup) {
-  World world = running(3, rules(1));
+  World world = running(3, split());
   world.form(1);
   world.assembly(1).withdraw(true);
   EXPECT_FALSE(world.assembly(1).all_informed()) << "nobody has heard of it";
@@ -183,7 +183,7 @@ TEST(Foremost, IsTheFirstOfTheGroupWhoIsLeft) {
 }
 
 TEST(Foremost, IsNobodyWithoutWhomTheOthersWentOn) {
-  World world = running(2, rules(1));
+  World world = running(2, split());
   world.cut(0, 1);
   world.form(1);
   world.pass(1);
@@ -198,7 +198,7 @@ TEST(Foremost, IsNobodyWithoutWhomTheOthersWentOn) {
 }
 
 TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
-  World world = running(2, rules(1));
+  World world = running(2, split());
   world.cut(0, 1);
   world.form(1);
   world.pass(1);

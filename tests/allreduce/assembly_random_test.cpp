@@ -8,7 +8,8 @@ namespace {
 
 class History {
  public:
-  explicit History(uint64_t seed) : random_(seed), world_(2 + static_cast<int>(seed % 4), rules(seed)) {
+  explicit History(uint64_t seed)
+      : random_(seed), split_(seed % 3 == 0), world_(2 + static_cast<int>(seed % 4), rules(seed)) {
     world_.on_collect = [this](int member) { look(member); };
     for (int i = 0; i < world_.count(); ++i) world_.start(i);
   }
@@ -28,7 +29,7 @@ class History {
  private:
   static AssemblyRules rules(uint64_t seed) {
     AssemblyRules rules;
-    rules.min_workers = seed % 3 == 0 ? 1 : 0;
+    rules.allow_split = seed % 3 == 0;
     rules.start_wait = 5;
     rules.patience = 1e9;
     return rules;
@@ -75,8 +76,27 @@ class History {
   }
   void work(int member) { world_.work(member); }
 
+  /// Groups all of whose members are in them, and so can make a step.
+  size_t able_groups() {
+    std::set<uint64_t> able;
+    for (int member = 0; member < world_.count(); ++member) {
+      if (!world_.at(member).assembly || world_.assembly(member).phase() != MemberPhase::running) continue;
+      const Group& group = world_.assembly(member).group();
+      const bool whole = std::all_of(group.seats.begin(), group.seats.end(), [&](const Seat& seat) {
+        const World::Member& other = world_.at(seat.member);
+        return other.assembly && other.incarnation == seat.incarnation &&
+               other.assembly->phase() == MemberPhase::running && other.assembly->group().id == group.id;
+      });
+      if (whole) able.insert(group.id);
+    }
+    return able.size();
+  }
+
   void look(int member) {
     if (!world_.at(member).assembly) return;
+    if (!split_) {
+      ASSERT_LE(able_groups(), 1U) << "two groups can train";
+    }
     const Assembly& assembly = *world_.at(member).assembly;
     if (assembly.phase() != MemberPhase::running) return;
     const Group& group = assembly.group();
@@ -129,6 +149,7 @@ class History {
   }
 
   std::mt19937_64 random_;
+  bool split_;
   World world_;
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> numbers_;
   std::map<uint64_t, Group> groups_;

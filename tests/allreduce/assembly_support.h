@@ -258,6 +258,13 @@ inline AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
   return rules;
 }
 
+/// Any part of a broken network may go on.
+inline AssemblyRules split() {
+  AssemblyRules rules;
+  rules.allow_split = true;
+  return rules;
+}
+
 /// A cluster whose members run in one group, after some steps.
 inline World running(int count, const AssemblyRules& r = {}) {
   World world(count, r);

@@ -60,13 +60,14 @@ TEST_F(Cluster, GoesOnWithoutItsLeader) {
   EXPECT_TRUE(trains({1, 2}));
 }
 
-TEST_F(Cluster, TheLastOneGoesOnAlone) {
+TEST_F(Cluster, TheLastOneWaitsForAnotherOne) {
   make(3);
   start_all();
   ASSERT_TRUE(trains({0, 1, 2}));
   at(0).vanish();
   at(1).vanish();
-  EXPECT_TRUE(trains({2}));
+  start(1);
+  EXPECT_TRUE(trains({1, 2}));
 }
 
 TEST_F(Cluster, LetsInWhoComesBack) {
@@ -135,7 +136,7 @@ TEST_F(Cluster, AnInterruptEndsTheWaitForOthers) {
 }
 
 TEST_F(Cluster, WhereOneIsEnoughAnInterruptEndsAllNevertheless) {
-  change = [](ElasticOptions& options) { options.min_workers = 1; };
+  change = [](ElasticOptions& options) { options.allow_split = true; };
   make(3);
   start_all();
   ASSERT_TRUE(trains({0, 1, 2}));
@@ -190,9 +191,9 @@ TEST_F(Cluster, NobodyToAskIsAFailureThatNamesThem) {
 }
 
 TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
-  make(2, true);
+  make(3, true);
   start_all();
-  ASSERT_TRUE(trains({0, 1}));
+  ASSERT_TRUE(trains({0, 1, 2}));
   ElasticOptions asks = options(0);
   asks.task = {cluster::Role::evaluator, 0};
   CheckpointFollower follower(asks);
@@ -204,7 +205,7 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   follower.stop(train::StopReason::accuracy);
   EXPECT_EQ(at(0).membership->evaluator_stop(), train::StopReason::accuracy);
   at(0).vanish();
-  ASSERT_TRUE(trains({1}));
+  ASSERT_TRUE(trains({1, 2}));
   uint64_t step = at(1).step;
   const std::optional<uint64_t> next = follower.next(step, parameters);
   ASSERT_TRUE(next);
@@ -213,7 +214,7 @@ TEST_F(Cluster, AnEvaluatorFollowsTheLeaderWhoeverThatIs) {
   EXPECT_EQ(at(1).membership->evaluator_stop(), train::StopReason::accuracy) << "it is said again";
   at(1).finish = true;
   while (const auto more = follower.next(step, parameters)) step = *more;
-  at(1).wait();
+  for (const int member : {1, 2}) at(member).wait();
 }
 
 TEST_F(Cluster, AnEvaluatorOfAnotherModelIsToldSo) {

@@ -361,65 +361,19 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
 
-/// A group of one that dissolves to join another one, which then starts with this one's state.
-class Dissolved final : public Membership {
- public:
-  base::Result<Formed> form(const Standing& standing) override {
-    if (!first_) first_ = standing;
-    Formed formed;
-    formed.number = ++number_;
-    formed.members = {0};
-    collective = formed.collective = std::move(collective::make_in_process_group(1).front());
-    formed.standing = *first_;
-    formed.standing.live = true;
-    formed.transfer = false;
-    return formed;
-  }
-  base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
-  void end() override {}
-  [[nodiscard]] bool first_survivor() const override { return true; }
-
-  std::shared_ptr<collective::Collective> collective;
-
- private:
-  std::optional<Standing> first_;
-  uint64_t number_ = 0;
-};
-
 /// Records its calls; the run has a state of step `kept`.
 class KeptRun final : public exchange::RunEvents {
  public:
   explicit KeptRun(uint64_t kept = 0) : kept_(kept) {}
 
   void training_begins(uint64_t /*step*/, uint64_t /*examples*/) override {}
-  void went_back(uint64_t step) override { back.push_back(step); }
   void group_breaks_up() override {}
   void bucket_size_found(size_t /*bytes*/) override {}
   [[nodiscard]] bool is_newest(uint64_t step) const override { return kept_ <= step; }
 
-  std::vector<uint64_t> back;
-
  private:
   uint64_t kept_;
 };
-
-TEST(AllReduceExchange, WhoMakesWayForAnotherGroupTakesBackWhatItKept) {
-  KeptRun run;
-  AllReduceOptions options = make_options(1);
-  options.events = &run;
-  program::ParameterStore store = make_store();
-  auto membership = std::make_unique<Dissolved>();
-  const Dissolved& group = *membership;
-  AllReduceExchange exchange(store, std::move(options), std::move(membership));
-  ASSERT_TRUE(exchange.join());
-  exchange.begin({0, 10, 1});
-  ASSERT_TRUE(exchange.finish({1, 1, 10}).value_or_throw().applied());
-  EXPECT_THAT(run.back, testing::IsEmpty());
-  group.collective->abort("it dissolves");
-  exchange.begin({1, 10, 1});
-  EXPECT_EQ(exchange.finish({1, 1, 10}).value_or_throw().step, 0U);
-  EXPECT_THAT(run.back, ElementsAre(0U));
-}
 
 /// A group of one that breaks with no next group: a user interrupted it.
 class Ended final : public Membership {

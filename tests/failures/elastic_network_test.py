@@ -44,7 +44,7 @@ class ElasticNetwork(network_test.Network):
         before = self.step(leader)
         eventually(lambda: self.step(leader) > before + 500, "the others go on")
         time.sleep(max(0.0, down + DOWN - time.monotonic()))
-        self.jobs[alone].wait_for("more than half are needed")
+        self.jobs[alone].wait_for("more than half of the")
         self.assertNotIn("continues from step", self.jobs[alone].told())
         ip("-n", self.there, "link", "set", self.link, "up")
 

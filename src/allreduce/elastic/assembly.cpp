@@ -145,7 +145,6 @@ void Assembly::tick(double now) {
 void Assembly::form(const Standing& standing, double now) {
   if (start_ < 0) start_ = now;
   standing_ = standing;
-  if (dissolved_) standing_.live = false;
   phase_ = MemberPhase::forming;
   left_ = std::max(left_, group_.number);
   forming_since_ = now;

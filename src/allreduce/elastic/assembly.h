@@ -9,15 +9,22 @@
 // whose state to go on from, and whether it must be sent. After a loss, a refusal or a deadline all members are forming
 // again, and the next proposal has a higher number.
 //
-// A group needs enough members. At the start these are all expected members; after `start_wait` the later rule applies.
-// The later rule: with `min_workers`, that number is enough. Without it, more than half of the group before is enough,
-// or exactly half including its lowest member. Members confirmed dead do not count (their connection closed and a new
-// one was refused, or a new process took their place). So only one part of a broken network continues. If min_workers
-// lets both parts continue and they meet again, the smaller part dissolves and joins the other. Of equal parts, the one
-// without the lowest number dissolves.
+// At most one group trains. A group makes a step only with all its members, so it makes none once one of them is in
+// another group. Each rule below makes every group share a member with the one before it:
+//
+//   majority   without an authority: more than half of all configured members, or half of them with member 0. The dead
+//              are never subtracted, so members that restart without memory follow the same rule.
+//   register   an authority holds the latest group. A group starts when the proposer has put it in the place of the
+//              latest one by compare-and-swap, and has a member of that one. So a single survivor may go on. A group
+//              that runs does not need the authority until its members must change.
+//   split      with `allow_split` any part of a broken network may go on. When two groups meet, both form one group.
+//
+// At the start all expected members are awaited for `start_wait`. The members of a group go on from the state with the
+// most steps; of equal ones, the state of the lower member.
 //
 //   assembly.cpp           messages and events received
 //   assembly_forming.cpp   choosing the members of a group: proposals
+//   assembly_rule.cpp      who may train: enough members, the register
 //   assembly_deciding.cpp  promises, decisions, connecting
 //   assembly_running.cpp   losses, new members, the end
 #pragma once
@@ -37,8 +44,10 @@ struct AssemblyRules {
   int members = 1;  ///< possible members
   uint64_t incarnation = 0;
   int expected = 0;     ///< members at the start; 0: all
-  int min_workers = 0;  ///< 0: more than half
+  int min_workers = 0;  ///< fewest members of a group, besides the rule
   int max_workers = 0;  ///< 0: all
+  bool allow_split = false;
+  std::string authority = {};  ///< name of the holder of the register: "etcd at 10.0.0.1:2379"; empty: majority
   double start_wait = 60;
   double patience = 600;
   std::vector<std::string> names;      ///< by member: "worker:1"
@@ -173,15 +182,15 @@ class Assembly {
   // assembly_forming.cpp, assembly_deciding.cpp
   void propose_if_ready(double now);
   [[nodiscard]] bool must_wait_for_others(double now);
+  /// True if it is this member's turn to propose; else `awaited_` says who may.
+  [[nodiscard]] bool may_propose(double now);
   [[nodiscard]] std::vector<int> candidates(double now) const;
   [[nodiscard]] bool reach_each_other(int a, int b) const;
-  /// Chooses members that all reach each other from those given in order of preference, up to max_workers.
-  [[nodiscard]] std::vector<int> choose(std::vector<int> from) const;
+  /// Chooses members that all reach each other, up to max_workers: this one, then those with the most steps. With
+  /// `by_reach` those that reach the most others come first.
+  [[nodiscard]] std::vector<int> choose(std::vector<int> from, bool by_reach = false) const;
+  [[nodiscard]] std::vector<int> take_reachable(const std::vector<int>& from) const;
   [[nodiscard]] static bool in_group(const Group& group, const Seat& seat);
-  [[nodiscard]] bool enough(const std::vector<int>& chosen, double now);
-  [[nodiscard]] bool enough_to_start(const std::vector<int>& chosen, double now) const;
-  [[nodiscard]] bool enough_to_go_on(const Group& before, const std::vector<int>& chosen) const;
-  void await_more(const std::vector<int>& chosen);
   void propose(const std::vector<int>& chosen, double now);
   void take_proposal(int peer, const Proposal& proposal, double now);
   void take_acceptance(int peer, const Acceptance& acceptance, double now);
@@ -197,6 +206,14 @@ class Assembly {
   void warn_or_give_up(double now);
   void fail(std::string why, bool over);
 
+  // assembly_rule.cpp
+  /// True if these may form the next group now.
+  [[nodiscard]] bool enough(const std::vector<int>& chosen, double now) const;
+  /// True if no other group can train beside one of these.
+  [[nodiscard]] bool may_train(const std::vector<int>& chosen) const;
+  [[nodiscard]] bool is_majority(const std::vector<int>& chosen) const;
+  void await_more(const std::vector<int>& chosen);
+
   // assembly_running.cpp
   /// True if a member knows of the end of the newest group. A group that was left behind may end on its own.
   [[nodiscard]] bool ends_all(const MemberStatus& status) const;
@@ -206,7 +223,8 @@ class Assembly {
   [[nodiscard]] bool left_behind() const;
   /// True if a member holds the state that the latest group went on from.
   [[nodiscard]] bool has_state(int member) const;
-  [[nodiscard]] bool dissolves_for(const Group& other) const;
+  /// True if that member trains in another group, and this one reaches all of that group.
+  [[nodiscard]] bool trains_apart(int member) const;
   void look_for_newcomers(double now);
   void announce(const Group& before);
 
@@ -219,7 +237,6 @@ class Assembly {
   bool knows_end_ = false;
   bool interrupted_ = false;
   Group group_;
-  bool dissolved_ = false;  ///< its group dissolved to join another one: its state does not count any more
   std::string broken_;
   bool wants_regroup_ = false;
   std::string announced_;
@@ -229,6 +246,7 @@ class Assembly {
   double forming_since_ = 0;
   double arrival_ = 0;   ///< time of the latest arrival
   double next_try_ = 0;  ///< no proposal before this time
+  double yielded_ = 0;   ///< time at which it left the next proposal to those before it
   int failures_ = 0;     ///< failures to connect, in a row
   std::string awaited_;
   double warned_ = 0;  ///< seconds of waiting at the latest warning

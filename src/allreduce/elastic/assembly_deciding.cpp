@@ -58,7 +58,7 @@ Decision Assembly::make_decision() const {
   decision.group.seats = outstanding_->proposal.seats;
   const Acceptance* source = nullptr;
   const auto better = [](const Standing& a, const Standing& b) {
-    return std::make_tuple(a.whole, a.live, a.step) > std::make_tuple(b.whole, b.live, b.step);
+    return std::make_tuple(a.whole, a.step, a.live) > std::make_tuple(b.whole, b.step, b.live);
   };
   int rank = 0;
   for (const auto& [member, acceptance] : outstanding_->accepted) {
@@ -117,7 +117,10 @@ void Assembly::take_decision_of(int peer, const Decision& decision, double now) 
 void Assembly::take_refusal(int peer, const Refusal& refusal, double now) {
   if (!promise_ || promise_->proposal.number != refusal.number) return;
   if (promise_->proposer != peer && promise_->proposer != rules_.me) return;
-  if (promise_->proposer == rules_.me) next_try_ = now + kRetry * (1 + rules_.me);
+  if (promise_->proposer == rules_.me) {
+    next_try_ = now + kRetry * (1 + rules_.me);
+    yielded_ = now;
+  }
   drop_promise();
   propose_if_ready(now);
 }
@@ -178,7 +181,6 @@ void Assembly::connected(double now) {
   const Standing standing = decision_->standing;
   announced_.clear();
   phase_ = MemberPhase::running;
-  dissolved_ = false;
   failures_ = 0;
   broken_.clear();
   for (Peer& peer : peers_) peer.left_since = -1;

@@ -1,4 +1,4 @@
-// Chooses the members of the next group and decides whether they are enough: the proposal.
+// Chooses the members of the next group: the proposal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +10,8 @@ namespace lockstep::allreduce::elastic {
 namespace {
 
 constexpr double kMesh = 3;        ///< seconds to wait for connections missing between two others
+constexpr double kTurn = 10;       ///< seconds after which the next member may propose a group
 constexpr double kWorthALine = 5;  ///< seconds of waiting before a warning; doubled each time
-
-bool contains(const std::vector<int>& members, int member) {
-  return std::find(members.begin(), members.end(), member) != members.end();
-}
 
 }  // namespace
 
@@ -48,13 +45,7 @@ bool Assembly::reach_each_other(int a, int b) const {
   return a == b || (reaches(a, b) && reaches(b, a));
 }
 
-std::vector<int> Assembly::choose(std::vector<int> from) const {
-  const auto key = [this](int member) {
-    const MemberStatus status = status_of(member);
-    const bool before = in_group(group_, {member, status.incarnation});
-    return std::make_tuple(member != rules_.me, !status.live, ~status.step, !before, member);
-  };
-  std::sort(from.begin(), from.end(), [&](int a, int b) { return key(a) < key(b); });
+std::vector<int> Assembly::take_reachable(const std::vector<int>& from) const {
   std::vector<int> chosen;
   for (const int member : from) {
     if (rules_.max_workers > 0 && static_cast<int>(chosen.size()) >= rules_.max_workers) break;
@@ -65,7 +56,23 @@ std::vector<int> Assembly::choose(std::vector<int> from) const {
   return chosen;
 }
 
-/// True if others must act first: members still in a group, or those with the right to propose.
+std::vector<int> Assembly::choose(std::vector<int> from, bool by_reach) const {
+  using Key = std::tuple<bool, int64_t, uint64_t, bool, bool, int>;
+  std::vector<Key> keys;
+  for (const int member : from) {
+    const MemberStatus status = status_of(member);
+    const bool before = in_group(group_, {member, status.incarnation});
+    int64_t reached = 0;
+    if (by_reach)
+      reached = std::count_if(from.begin(), from.end(), [&](int other) { return reach_each_other(member, other); });
+    keys.emplace_back(member != rules_.me, -reached, ~status.step, !status.live, !before, member);
+  }
+  std::sort(keys.begin(), keys.end());
+  std::transform(keys.begin(), keys.end(), from.begin(), [](const Key& key) { return std::get<int>(key); });
+  return take_reachable(from);
+}
+
+/// True if others must act first: members that are still in a group.
 bool Assembly::must_wait_for_others(double now) {
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
@@ -92,83 +99,36 @@ bool Assembly::must_wait_for_others(double now) {
     }
     return true;
   }
-  const std::vector<int> all = candidates(now);
-  const auto live = std::find_if(all.begin(), all.end(), [this](int member) { return status_of(member).live; });
-  const int proposer = live != all.end() ? *live : all.front();
-  if (proposer == rules_.me) return false;
-  awaited_ = fmt::format("{} to propose a group", name(proposer));
-  return true;
+  return false;
+}
+
+bool Assembly::may_propose(double now) {
+  std::vector<int> order = candidates(now);
+  std::stable_partition(order.begin(), order.end(), [this](int member) { return status_of(member).live; });
+  if (order.front() == rules_.me) return true;
+  // The first one may not reach enough others, so the next ones get their turn.
+  const auto mine = std::find(order.begin(), order.end(), rules_.me) - order.begin();
+  if (now - std::max({forming_since_, arrival_, yielded_}) > kTurn * static_cast<double>(mine)) return true;
+  awaited_ = fmt::format("{} to propose a group", name(order.front()));
+  return false;
 }
 
 void Assembly::propose_if_ready(double now) {
-  if (promise_ || !failure_.empty() || must_wait_for_others(now) || now < next_try_) return;
+  if (promise_ || !failure_.empty() || must_wait_for_others(now) || now < next_try_ || !may_propose(now)) return;
   const std::vector<int> all = candidates(now);
-  const std::vector<int> chosen = choose(all);
+  std::vector<int> chosen = choose(all);
   const size_t most = rules_.max_workers > 0 ? static_cast<size_t>(rules_.max_workers) : all.size();
   const bool apart = chosen.size() < std::min(all.size(), most);
   if (apart && now - std::max(forming_since_, arrival_) < kMesh) {
     awaited_ = "connections among " + names_of(all);
     return;
   }
+  if (apart && !enough(chosen, now)) chosen = choose(all, true);
   if (enough(chosen, now)) {
     propose(chosen, now);
   } else {
     await_more(chosen);
   }
-}
-
-bool Assembly::enough(const std::vector<int>& chosen, double now) {
-  Group before;
-  bool whole = false;
-  for (const int member : chosen) {
-    const MemberStatus status = status_of(member);
-    whole = whole || status.whole;
-    if (status.group.number > before.number) before = status.group;
-  }
-  if (!whole) return false;
-  if (before.number == 0) return enough_to_start(chosen, now);
-  if (rules_.min_workers > 0) return static_cast<int>(chosen.size()) >= rules_.min_workers;
-  return enough_to_go_on(before, chosen);
-}
-
-bool Assembly::enough_to_start(const std::vector<int>& chosen, double now) const {
-  int wanted = rules_.expected > 0 ? rules_.expected : rules_.members;
-  if (rules_.max_workers > 0) wanted = std::min(wanted, rules_.max_workers);
-  const int here = static_cast<int>(chosen.size());
-  if (here >= wanted) return true;
-  if (now - start_ < rules_.start_wait) return false;
-  if (rules_.min_workers > 0) return here >= rules_.min_workers;
-  const auto dead = std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.dead; });
-  const int of = std::min(wanted, rules_.members - static_cast<int>(dead));
-  return 2 * here > of || (2 * here == of && chosen.front() == 0);
-}
-
-bool Assembly::enough_to_go_on(const Group& before, const std::vector<int>& chosen) const {
-  size_t of = 0;
-  size_t here = 0;
-  bool lowest = false;
-  for (const Seat& seat : before.seats) {
-    if (confirmed_dead(seat)) continue;
-    const bool takes_part = contains(chosen, seat.member) && alive(seat);
-    if (of == 0) lowest = takes_part;
-    ++of;
-    if (takes_part) ++here;
-  }
-  return 2 * here > of || (2 * here == of && lowest);
-}
-
-void Assembly::await_more(const std::vector<int>& chosen) {
-  std::string missing;
-  for (int member = 0; member < rules_.members; ++member) {
-    if (member == rules_.me || contains(chosen, member)) continue;
-    const Peer& peer = at(member);
-    missing += fmt::format("{}{} ({})", missing.empty() ? "" : ", ", name(member),
-                           peer.here ? "it is getting ready" : peer.why);
-  }
-  const std::string enough = rules_.min_workers > 0 ? fmt::format("{} members are needed", rules_.min_workers)
-                                                    : std::string("more than half are needed");
-  awaited_ = fmt::format("{}; {}, {} here", missing, enough,
-                         chosen.size() == 1 ? names_of(chosen) + " is" : names_of(chosen) + " are");
 }
 
 void Assembly::propose(const std::vector<int>& chosen, double now) {

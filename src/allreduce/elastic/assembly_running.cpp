@@ -41,30 +41,18 @@ void Assembly::watch_group(double now) {
       return break_group(fmt::format("{} has left group {}", name(seat.member), group_.number));
     }
   }
-  for (int member = 0; member < rules_.members; ++member) {
-    const Peer& peer = at(member);
-    if (!peer.here || peer.status.phase != MemberPhase::running || !dissolves_for(peer.status.group)) continue;
-    dissolved_ = true;
-    std::vector<int> others;
-    for (const Seat& seat : peer.status.group.seats) others.push_back(seat.member);
-    const std::string why = fmt::format("group {} dissolves to join group {} of {}", group_.number,
-                                        peer.status.group.number, names_of(others));
-    log("warning", why);
-    return break_group(why);
-  }
 }
 
-/// True if another running group has precedence over this one.
-bool Assembly::dissolves_for(const Group& other) const {
-  if (other.id == group_.id || other.seats.empty()) return false;
-  for (const Seat& seat : other.seats) {
-    if (seat.member < 0 || seat.member >= rules_.members) return false;
-    const bool left = seat.member == rules_.me || confirmed_dead(seat) ||
-                      (alive(seat) && at(seat.member).status.left >= other.number);
-    if (left) return false;  // its group is broken, and it will notice soon
-  }
-  if (other.seats.size() != group_.seats.size()) return other.seats.size() > group_.seats.size();
-  return other.seats.front().member < group_.seats.front().member;
+bool Assembly::trains_apart(int member) const {
+  const Peer& peer = at(member);
+  const Group& other = peer.status.group;
+  if (!rules_.allow_split || !peer.here || peer.status.phase != MemberPhase::running || other.id == group_.id)
+    return false;
+  return std::all_of(other.seats.begin(), other.seats.end(), [&](const Seat& seat) {
+    // A group that a member has left is broken, and its others will notice soon.
+    return seat.member != rules_.me && alive(seat) && at(seat.member).status.left < other.number &&
+           reach_each_other(rules_.me, seat.member);
+  });
 }
 
 void Assembly::look_for_newcomers(double now) {
@@ -73,11 +61,18 @@ void Assembly::look_for_newcomers(double now) {
   if (!broken_.empty() || knows_end_ || group_.seats.front().member != rules_.me) return;
   std::vector<int> all;
   std::vector<int> outside;
+  std::vector<int> apart;
   for (const Seat& seat : group_.seats) all.push_back(seat.member);
   for (int member = 0; member < rules_.members; ++member) {
     const Peer& peer = at(member);
     const bool waits = peer.here && peer.status.phase == MemberPhase::forming && now >= peer.barred_until;
     if (waits && !in_group(group_, {member, peer.status.incarnation})) outside.push_back(member);
+    if (trains_apart(member)) apart.push_back(member);
+  }
+  if (!apart.empty()) {
+    wants_regroup_ = true;
+    if (!wanted) log("warning", fmt::format("{} train in another group: both form one group", names_of(apart)));
+    return;
   }
   if (outside.empty()) return;
   all.insert(all.end(), outside.begin(), outside.end());
@@ -183,7 +178,7 @@ bool Assembly::has_state(int member) const {
 }
 
 bool Assembly::first_survivor() const {
-  if (dissolved_ || left_behind()) return false;
+  if (left_behind()) return false;
   const auto first = std::find_if(group_.seats.begin(), group_.seats.end(),
                                   [this](const Seat& seat) { return alive(seat) && has_state(seat.member); });
   return first != group_.seats.end() && first->member == rules_.me;

@@ -28,6 +28,7 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.expected = options.expected;
   rules.min_workers = options.min_workers;
   rules.max_workers = options.max_workers;
+  rules.allow_split = options.allow_split;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
   for (const cluster::Task& task : members) {
