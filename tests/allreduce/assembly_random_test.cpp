@@ -94,11 +94,9 @@ class History {
 
   void look(int member) {
     if (!world_.at(member).assembly) return;
-    if (!split_) {
-      ASSERT_LE(able_groups(), 1U) << "two groups can train";
-    }
     const Assembly& assembly = *world_.at(member).assembly;
     if (assembly.phase() != MemberPhase::running) return;
+    ASSERT_TRUE(split_ || able_groups() <= 1) << "two groups can train";
     const Group& group = assembly.group();
     const Seat seat{member, world_.at(member).incarnation};
     const auto [entry, fresh] = numbers_.emplace(std::pair(seat.incarnation, group.number), group.id);

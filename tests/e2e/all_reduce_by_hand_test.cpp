@@ -162,6 +162,7 @@ TEST_F(AllReduceByHand, AWorkerWithOtherSettingsIsRefusedWithAClearLine) {
 TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
   const Words base{"train", "lr", "--dataset", "synthetic"};
   const Words two = base + Words{"--workers", "2", "--strategy", "allreduce"};
+  const Words five = base + Words{"--workers", "5", "--strategy", "allreduce"};
   const Words replicas = base + Words{"--replicas", "2"};
   const std::vector<std::pair<Words, std::string>> cases{
       {two + Words{"--async"}, "async needs parameter servers"},
@@ -174,6 +175,8 @@ TEST_F(AllReduceByHand, WhatCannotBeIsRefusedWithOneLine) {
       {two + Words{"--collective", "inprocess"}, "is for --replicas"},
       {two + Words{"--min-workers", "3"}, "more than the 2 workers"},
       {two + Words{"--min-workers", "2", "--max-workers", "1"}, "less than min-workers"},
+      {five + Words{"--min-workers", "2"}, "min-workers: 2 is less than half of the 5 workers"},
+      {five + Words{"--max-workers", "2"}, "max-workers: 2 is less than half of the 5 workers"},
       {two + Words{"--global-batch", "33"}, "cannot be shared evenly among 2 workers"},
       {two + Words{"--top-k", "1.5"}, "a number from 0 to 1"},
       {two + Words{"--bucket-mb", "0"}, "a number from 0.001"},
