@@ -60,11 +60,12 @@ endif()
 # the anonymous namespaces of a room must differ; a source whose names do not is listed under APART and compiled
 # separately.
 option(LOCKSTEP_TOGETHER "Compile several sources of a room at a time" OFF)
+set(LOCKSTEP_APART "" CACHE STRING "Rooms whose sources are compiled one by one all the same, e.g. ps;lab: quicker to change")
 set(sources_together 20)
 
 function(lockstep_compile_together target)
   cmake_parse_arguments(ROOM "" "" "APART" ${ARGN})
-  if(NOT LOCKSTEP_TOGETHER)
+  if(NOT LOCKSTEP_TOGETHER OR "${target}" MATCHES "^lockstep_(.*)$" AND CMAKE_MATCH_1 IN_LIST LOCKSTEP_APART)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources_together})

@@ -23,11 +23,11 @@ struct ElasticOptions {
   cluster::Spec spec;
   cluster::Task task;
   transport::Security security;
-  std::string job;         ///< digest of the settings that all members must share
-  std::string run;         ///< the run's name, if known; told to processes that ask
-  int expected = 0;        ///< members to wait for at the start; 0: all in the spec
-  int min_workers = 0;     ///< fewest members of a group, besides the rule (assembly.h)
-  int max_workers = 0;     ///< most members of a group, the others wait outside; 0: no limit
+  std::string job;      ///< digest of the settings that all members must share
+  std::string run;      ///< the run's name, if known; told to processes that ask
+  int expected = 0;     ///< members to wait for at the start; 0: all in the spec
+  int min_workers = 0;  ///< fewest members of a group, besides the rule (assembly.h)
+  int max_workers = 0;  ///< most members of a group, the others wait outside; 0: no limit
   bool allow_split = false;
   double start_wait = 60;  ///< seconds to wait at the start for all expected members
   double patience = 600;   ///< seconds to wait for enough members
