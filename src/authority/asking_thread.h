@@ -14,10 +14,6 @@
 
 namespace lockstep::authority {
 
-struct Swap {
-  Group expected;
-  Group next;
-};
 struct Question {
   std::optional<Swap> swap = {};  ///< none: a read
   std::chrono::steady_clock::time_point asked = {};

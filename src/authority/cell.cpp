@@ -5,9 +5,8 @@
 namespace lockstep::authority {
 
 std::string why_malformed(const Group& expected, const Group& next) {
-  if (next.number != expected.number + 1) {
-    return fmt::format("group {} cannot follow group {}; group {} must", next.number, expected.number,
-                       expected.number + 1);
+  if (next.number <= expected.number) {
+    return fmt::format("group {} cannot follow group {}: numbers rise", next.number, expected.number);
   }
   return next.id == 0 || next.seats.empty() ? fmt::format("group {} has no id or no members", next.number) : "";
 }

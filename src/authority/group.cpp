@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace lockstep::authority {
@@ -32,6 +33,12 @@ bool take_seat(std::string_view& text, Seat& seat) {
 }
 
 }  // namespace
+
+const Seat* seat_of(const Group& group, int member) {
+  const auto found = std::lower_bound(group.seats.begin(), group.seats.end(), member,
+                                      [](const Seat& seat, int number) { return seat.member < number; });
+  return found != group.seats.end() && found->member == member ? &*found : nullptr;
+}
 
 std::string text_of(const Group& group) {
   std::string text = fmt::format("{} {:x} ", group.number, group.id);

@@ -29,6 +29,9 @@ struct Group {
 /// Most members of a group, and largest number of a member plus one.
 constexpr int kMostMembers = 100'000;
 
+/// Returns the seat of that member; null if it has none.
+const Seat* seat_of(const Group& group, int member);
+
 /// Returns the group as one line: "7 3f2ab4c1d2e3f405 0:1a2b,2:99ff", with id and incarnations in hexadecimal. Equal
 /// groups have equal texts.
 std::string text_of(const Group& group);

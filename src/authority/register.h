@@ -1,7 +1,7 @@
 // The authority over who may train: one register that holds the latest group of a job. It changes by compare-and-swap
-// only, from group n to group n+1. So of several members that would start group n+1, one wins, and a single survivor
-// may go on. Who holds the register: the launcher (launcher_register.h), etcd (etcd_register.h), or this process
-// (memory_register.h, for tests).
+// only, from the latest group to one with a higher number. So of several members that would start the next group, one
+// wins, and a single survivor may go on. Who holds the register: the launcher (launcher_register.h), etcd
+// (etcd_register.h), or this process (memory_register.h, for tests).
 //
 // A Register is a client. Questions never wait: the answer comes on the client's one thread, never inside the question,
 // within kAnswerWithin. Groups without a thread or network, such as simulations, use a Cell (cell.h) in place of it.
@@ -23,6 +23,11 @@ namespace lockstep::authority {
 /// Longest time from a question to its answer.
 constexpr std::chrono::milliseconds kAnswerWithin{5000};
 
+struct Swap {
+  Group expected;
+  Group next;
+};
+
 enum class Outcome : uint8_t {
   present,     ///< of a read: `group` is the register's
   won,         ///< of a swap: the register holds the new group, which is `group`
@@ -34,7 +39,8 @@ enum class Outcome : uint8_t {
 struct Answer {
   Outcome outcome = Outcome::unanswered;
   Group group = {};
-  base::Failure failure = {};  ///< of unanswered and refused: one line that names the authority and its address
+  base::Failure failure = {};  ///< of unanswered and refused: one line that begins with the authority's name
+  bool vacant = false;         ///< the authority knows that no process of `group` lives: any group may follow it
 };
 
 class Register {
@@ -46,8 +52,8 @@ class Register {
 
   /// Reads the latest group; number 0 if there was none. Any thread.
   virtual void read(Done done) = 0;
-  /// Puts `next` in the place of `expected`, if that is the register's group. `next.number` is `expected.number` + 1
-  /// and `next.id` is not 0, else it is refused. Any thread.
+  /// Puts `next` in the place of `expected`, if that is the register's group. `next.number` is higher and
+  /// `next.id` is not 0, else it is refused. Any thread.
   virtual void swap(const Group& expected, const Group& next, Done done) = 0;
 
   /// "etcd at 10.0.0.1:2379, 10.0.0.2:2379", for lines to people. Constant; any thread.

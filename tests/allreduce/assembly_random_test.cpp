@@ -30,6 +30,7 @@ class History {
   static AssemblyRules rules(uint64_t seed) {
     AssemblyRules rules;
     rules.allow_split = seed % 3 == 0;
+    if (seed % 3 == 1) rules.authority = "the register";
     rules.start_wait = 5;
     rules.patience = 1e9;
     return rules;
@@ -57,6 +58,10 @@ class History {
       case 5:
       case 6:
         if (a != b) world_.heal(a, b);
+        break;
+      case 7:
+        world_.away = below(3) == 0;
+        world_.loses = below(3) == 0;
         break;
       default:
         train(a);
@@ -117,6 +122,7 @@ class History {
   /// The network heals and all members are present: they end up in one group.
   void calm() {
     if (::testing::Test::HasFailure()) return;
+    world_.away = world_.loses = false;
     for (int a = 0; a < world_.count(); ++a) {
       if (!world_.at(a).assembly) world_.start(a);
     }

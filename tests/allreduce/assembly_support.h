@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "allreduce/elastic/assembly.h"
+#include "authority/cell.h"
 
 namespace lockstep::allreduce::elastic::testing {
 
@@ -27,6 +28,7 @@ class World {
     uint64_t incarnation = 0;
     Standing standing;
     std::optional<Decision> connecting;
+    std::optional<Question> question;  ///< it waits for the authority
     uint64_t connecting_since = 0;
     std::vector<LogLine> log_lines;
     uint64_t forms = 0;
@@ -53,6 +55,7 @@ class World {
     at(member).assembly = std::make_unique<Assembly>(rules);
     at(member).standing = {};
     at(member).connecting.reset();
+    at(member).question.reset();
     for (int other = 0; other < count(); ++other) join(member, other);
   }
   void start_all() {
@@ -161,6 +164,12 @@ class World {
   bool work(int member) {
     if (!at(member).assembly) return false;
     Member& m = at(member);
+    if (m.question) {
+      const Question asked = *std::exchange(m.question, std::nullopt);
+      m.assembly->answered(answer(asked), now_);
+      collect(member);
+      return true;
+    }
     if (const auto wanted = m.assembly->take_preparation()) {
       m.assembly->prepared(wanted->number, "address of " + std::to_string(member), now_);
       collect(member);
@@ -203,6 +212,12 @@ class World {
   std::function<void(int)> on_collect;
   std::set<int> unconnectable;  ///< the engine fails for groups with these members
 
+  // The authority, if the rules name one.
+  authority::Cell cell;
+  bool away = false;         ///< it answers nothing
+  bool loses = false;        ///< it does what it is asked, and its answers are lost
+  std::string refuses = {};  ///< why it refuses all questions
+
  private:
   bool connect(int member) {
     Member& m = at(member);
@@ -230,8 +245,19 @@ class World {
     return true;
   }
 
+  authority::Answer answer(const Question& question) {
+    const auto failed = [this](const std::string& why) { return base::Failure{.text = rules_.authority + ": " + why}; };
+    if (!refuses.empty()) return {authority::Outcome::refused, {}, failed(refuses)};
+    if (away) return {authority::Outcome::unanswered, {}, failed("no answer")};
+    authority::Answer given{authority::Outcome::present, cell.group(), {}};
+    if (question.swap) given = cell.swap(question.swap->expected, question.swap->next);
+    if (loses) return {authority::Outcome::unanswered, {}, failed("the connection closed")};
+    return given;
+  }
+
   void collect(int member) {
     Member& m = at(member);
+    if (auto question = m.assembly->take_question()) m.question = std::move(question);
     for (LogLine& line : m.assembly->take_log_lines()) m.log_lines.push_back(std::move(line));
     for (Send& send : m.assembly->take_sends()) {
       for (int to = 0; to < count(); ++to) {
@@ -262,6 +288,13 @@ inline AssemblyRules rules(int min_workers = 0, int max_workers = 0) {
 inline AssemblyRules split() {
   AssemblyRules rules;
   rules.allow_split = true;
+  return rules;
+}
+
+/// An authority decides.
+inline AssemblyRules registered() {
+  AssemblyRules rules;
+  rules.authority = "the register";
   return rules;
 }
 

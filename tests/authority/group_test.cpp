@@ -73,10 +73,10 @@ TEST(Cell, TheSameSwapWinsAgainUntilAnotherFollows) {
 
 TEST(Cell, RefusesWhatIsNoNextGroup) {
   Cell cell;
-  EXPECT_EQ(cell.swap({}, {2, 1, {{0, 1}}}).outcome, Outcome::refused);
+  EXPECT_EQ(cell.swap({2, 1, {{0, 1}}}, {2, 3, {{0, 1}}}).outcome, Outcome::refused);
   EXPECT_EQ(cell.swap({}, {1, 0, {{0, 1}}}).outcome, Outcome::refused);
   EXPECT_EQ(cell.swap({}, {1, 1, {}}).outcome, Outcome::refused);
-  EXPECT_EQ(cell.swap({}, {2, 1, {{0, 1}}}).failure.text, "group 2 cannot follow group 0; group 1 must");
+  EXPECT_EQ(cell.swap({2, 1, {{0, 1}}}, {1, 3, {{0, 1}}}).failure.text, "group 1 cannot follow group 2: numbers rise");
   EXPECT_EQ(cell.group(), Group{});
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allreduce/membership.h"
+#include "authority/group.h"
 
 namespace lockstep::allreduce::elastic {
 
@@ -21,21 +22,9 @@ enum class MemberPhase : uint8_t {
 };
 constexpr uint32_t kMemberPhases = 6;
 
-/// One process of a member.
-struct Seat {
-  int member = 0;
-  uint64_t incarnation = 0;
-
-  friend bool operator==(const Seat&, const Seat&) = default;
-};
-
-struct Group {
-  uint64_t number = 0;  ///< 0: none
-  uint64_t id = 0;      ///< unique: two parts of a broken network may use the same number
-  std::vector<Seat> seats;
-
-  friend bool operator==(const Group&, const Group&) = default;
-};
+/// Two parts of a broken network may use the same number for their groups, never the same id.
+using authority::Group;
+using authority::Seat;
 
 struct MemberStatus {
   uint64_t incarnation = 0;

@@ -19,6 +19,8 @@
 //              that runs does not need the authority until its members must change.
 //   split      with `allow_split` any part of a broken network may go on. When two groups meet, both form one group.
 //
+// The first two count on one process per member: a process starts only after the earlier one of its name is dead.
+//
 // At the start all expected members are awaited for `start_wait`. The members of a group go on from the state with the
 // most steps; of equal ones, the state of the lower member.
 //
@@ -36,6 +38,7 @@
 #include <vector>
 
 #include "allreduce/elastic/agreement.h"
+#include "authority/register.h"
 
 namespace lockstep::allreduce::elastic {
 
@@ -47,7 +50,7 @@ struct AssemblyRules {
   int min_workers = 0;  ///< fewest members of a group, besides the rule
   int max_workers = 0;  ///< 0: all
   bool allow_split = false;
-  std::string authority = {};  ///< name of the holder of the register: "etcd at 10.0.0.1:2379"; empty: majority
+  std::string authority = {};  ///< name of the register's holder: "etcd at 10.0.0.1:2379"; empty: the majority rule
   double start_wait = 60;
   double patience = 600;
   std::vector<std::string> names;      ///< by member: "worker:1"
@@ -71,6 +74,11 @@ struct Preparation {
   int size = 1;
 };
 
+/// A question to the authority: a swap, or a read if there is none.
+struct Question {
+  std::optional<authority::Swap> swap;
+};
+
 class Assembly {
  public:
   explicit Assembly(AssemblyRules rules);
@@ -85,6 +93,9 @@ class Assembly {
   [[nodiscard]] std::string why_give_up() const;
   void connected(double now);
   void not_connected(const std::string& why, double now);
+  /// A question to the authority, returned once. The next one comes after `answered`.
+  std::optional<Question> take_question();
+  void answered(const authority::Answer& answer, double now);
   /// Returns why `form` failed and cannot succeed any more; empty: it has not failed.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   /// True if training was over when this member wanted to join.
@@ -160,6 +171,15 @@ class Assembly {
     Proposal proposal;
     double since = 0;
     std::map<int, Acceptance> accepted;
+    std::optional<Decision> decision = {};  ///< it waits for the authority
+  };
+  /// The authority's register, as of its latest answer.
+  struct Known {
+    Group group;
+    bool vacant = false;     ///< no process of that group lives
+    double read_at = -1;     ///< time of the answer; -1: none yet
+    std::string unanswered;  ///< why the latest question was not answered; empty: it was
+    double next_try = 0;     ///< no question before this time
   };
 
   // assembly.cpp
@@ -197,6 +217,8 @@ class Assembly {
   void take_refusal(int peer, const Refusal& refusal, double now);
   void take_decision_of(int peer, const Decision& decision, double now);
   void decide(double now);
+  /// Tells all members of the decided group.
+  void start_group(double now);
   [[nodiscard]] Decision make_decision() const;
   [[nodiscard]] bool fits(const std::vector<Seat>& seats) const;
   void review_promise(double now);
@@ -213,6 +235,18 @@ class Assembly {
   [[nodiscard]] bool may_train(const std::vector<int>& chosen) const;
   [[nodiscard]] bool is_majority(const std::vector<int>& chosen) const;
   void await_more(const std::vector<int>& chosen);
+  /// "more than half of the 3 members are needed"
+  [[nodiscard]] std::string needed() const;
+  /// True if the authority's latest group lets these follow it.
+  [[nodiscard]] bool follows(const std::vector<int>& chosen) const;
+  /// True if the register's group is known as of now; else asks for it.
+  bool knows_register(double now);
+  /// True if the authority answers, so that the running group may break up for a new one.
+  bool may_regroup(bool wanted, double now);
+  void ask(std::optional<authority::Swap> swap, double now);
+  /// Asks the authority to let the decided group start, again until it answers.
+  void ask_to_start(double now);
+  void take_swap(const Group& next, const authority::Answer& answer, double now);
 
   // assembly_running.cpp
   /// True if a member knows of the end of the newest group. A group that was left behind may end on its own.
@@ -256,6 +290,11 @@ class Assembly {
   std::optional<Outstanding> outstanding_;
   std::optional<Decision> decision_;
   bool decision_taken_ = false;
+
+  // With an authority.
+  Known register_ = {};
+  std::optional<Question> question_;  ///< the question under way
+  bool question_taken_ = false;
 
   std::vector<Send> sends_;
   std::vector<LogLine> log_lines_;

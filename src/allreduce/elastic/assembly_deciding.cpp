@@ -88,8 +88,14 @@ Decision Assembly::make_decision() const {
 }
 
 void Assembly::decide(double now) {
-  const Decision decision = make_decision();
-  if (!decision.standing.whole) return drop_promise();
+  outstanding_->decision = make_decision();
+  if (!outstanding_->decision->standing.whole) return drop_promise();
+  if (rules_.authority.empty()) return start_group(now);
+  ask_to_start(now);
+}
+
+void Assembly::start_group(double now) {
+  const Decision decision = std::move(*outstanding_->decision);
   outstanding_.reset();
   for (const Seat& seat : decision.group.seats) {
     if (seat.member != rules_.me) send(seat.member, decision);
@@ -151,12 +157,13 @@ void Assembly::review_promise(double now) {
     for (const Seat& seat : seats) {
       if (outstanding_ && !outstanding_->accepted.contains(seat.member)) silent.push_back(seat.member);
     }
+    std::string missing = silent.empty() ? "decision of " + name(promise_->proposer) : "answer of " + names_of(silent);
+    if (outstanding_ && outstanding_->decision) missing = "answer of " + rules_.authority;
     log("warning",
-        fmt::format("group {}: no {} within {:.0f} s; trying again", number,
-                    silent.empty() ? "decision of " + name(promise_->proposer) : "answer of " + names_of(silent),
-                    now - promise_->since));
+        fmt::format("group {}: no {} within {:.0f} s; trying again", number, missing, now - promise_->since));
   }
-  if (gone || late) drop_promise();
+  if (gone || late) return drop_promise();
+  if (outstanding_ && outstanding_->decision) ask_to_start(now);
 }
 
 std::optional<Decision> Assembly::take_decision() {

@@ -16,7 +16,8 @@ constexpr double kWorthALine = 5;  ///< seconds of waiting before a warning; dou
 }  // namespace
 
 bool Assembly::in_group(const Group& group, const Seat& seat) {
-  return std::find(group.seats.begin(), group.seats.end(), seat) != group.seats.end();
+  const Seat* const there = authority::seat_of(group, seat.member);
+  return there != nullptr && *there == seat;
 }
 
 void Assembly::fail(std::string why, bool over) {
@@ -123,6 +124,7 @@ void Assembly::propose_if_ready(double now) {
     awaited_ = "connections among " + names_of(all);
     return;
   }
+  if (!knows_register(now)) return;
   if (apart && !enough(chosen, now)) chosen = choose(all, true);
   if (enough(chosen, now)) {
     propose(chosen, now);
@@ -133,7 +135,7 @@ void Assembly::propose_if_ready(double now) {
 
 void Assembly::propose(const std::vector<int>& chosen, double now) {
   Proposal proposal;
-  proposal.number = std::max({seen_, left_, group_.number}) + 1;
+  proposal.number = std::max({seen_, left_, group_.number, register_.group.number}) + 1;
   for (const int member : chosen) proposal.seats.push_back({member, status_of(member).incarnation});
   note_seen(proposal.number);
   outstanding_ = Outstanding{proposal, now, {}};

@@ -74,7 +74,7 @@ void Assembly::look_for_newcomers(double now) {
     if (!wanted) log("warning", fmt::format("{} train in another group: both form one group", names_of(apart)));
     return;
   }
-  if (outside.empty()) return;
+  if (outside.empty() || !may_regroup(wanted, now)) return;
   all.insert(all.end(), outside.begin(), outside.end());
   const std::vector<int> chosen = choose(all);
   std::vector<int> coming;

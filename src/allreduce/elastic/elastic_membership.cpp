@@ -19,7 +19,7 @@ constexpr double kConnect = 30;                  ///< seconds for the engine to 
 constexpr double kFarewell = 20;      ///< seconds for all to hear of the end, and for the evaluator's last request
 constexpr double kShortFarewell = 2;  ///< the same for members that do not lead
 
-elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnation) {
+elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnation, const std::string& authority) {
   elastic::AssemblyRules rules;
   const std::vector<cluster::Task> members = options.spec.members();
   rules.me = options.spec.member_index(options.task);
@@ -29,6 +29,7 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.min_workers = options.min_workers;
   rules.max_workers = options.max_workers;
   rules.allow_split = options.allow_split;
+  rules.authority = authority;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
   for (const cluster::Task& task : members) {
@@ -43,7 +44,8 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
 ElasticMembership::Impl::Impl(ElasticOptions options)
     : options_(std::move(options)),
       publications_(!options_.spec.evaluator.empty()),
-      assembly_(rules_of(options_, incarnation_)) {
+      authority_(options_.authority ? options_.authority() : nullptr),
+      assembly_(rules_of(options_, incarnation_, authority_ ? authority_->name() : "")) {
   elastic::MeshOptions mesh;
   mesh.spec = options_.spec;
   mesh.task = options_.task;
@@ -63,6 +65,18 @@ ElasticMembership::Impl::~Impl() {
     mesh = std::move(mesh_);
   }
   mesh->stop();
+  authority_.reset();
+}
+
+void ElasticMembership::Impl::ask_authority(const elastic::Question& question) {
+  const auto done = [this](const authority::Answer& answer) {
+    act([&](elastic::Assembly& assembly) { assembly.answered(answer, now()); });
+  };
+  if (question.swap) {
+    authority_->swap(question.swap->expected, question.swap->next, done);
+  } else {
+    authority_->read(done);
+  }
 }
 
 void ElasticMembership::Impl::send_all() {

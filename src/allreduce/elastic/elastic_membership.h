@@ -10,6 +10,7 @@
 #include <string>
 
 #include "allreduce/membership.h"
+#include "authority/register.h"
 #include "cluster/spec.h"
 #include "exchange/exchange.h"
 #include "transport/stream.h"
@@ -29,6 +30,8 @@ struct ElasticOptions {
   int min_workers = 0;  ///< fewest members of a group, besides the rule (assembly.h)
   int max_workers = 0;  ///< most members of a group, the others wait outside; 0: no limit
   bool allow_split = false;
+  /// Makes the client of the authority over who may train; absent: the majority rule.
+  std::function<std::unique_ptr<authority::Register>()> authority = {};
   double start_wait = 60;  ///< seconds to wait at the start for all expected members
   double patience = 600;   ///< seconds to wait for enough members
   collective::GroupOptions group;

@@ -54,6 +54,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   template <class Change>
   void act(const Change& change);
   void send_all() LOCKSTEP_REQUIRES(mutex_);
+  void ask_authority(const elastic::Question& question);
   /// Work for the thread that forms a group. Without work it is empty after a while, so that the thread checks again. A
   /// failure ends the forming.
   struct Work {
@@ -75,6 +76,8 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   ElasticOptions options_;
   const uint64_t incarnation_ = wire::new_incarnation();
   elastic::Publications publications_;
+  /// Constant, but for its end after the mesh's. Its thread calls `act`.
+  std::unique_ptr<authority::Register> authority_;
   std::unique_ptr<collective::Joining> joining_;  ///< used by the training thread
   uint64_t joining_number_ = 0;
   std::atomic<bool> wants_regroup_ = false;
@@ -96,10 +99,12 @@ void ElasticMembership::Impl::act(const Change& change) {
   std::vector<elastic::LogLine> lines;
   std::shared_ptr<collective::Collective> broken;
   std::string why;
+  std::optional<elastic::Question> question;
   {
     const base::MutexLock lock(mutex_);
     change(assembly_);
     send_all();
+    question = assembly_.take_question();
     lines = assembly_.take_log_lines();
     wants_regroup_ = assembly_.wants_regroup();
     why = assembly_.broken();
@@ -107,6 +112,7 @@ void ElasticMembership::Impl::act(const Change& change) {
     wake_.notify_all();
   }
   if (broken) broken->abort(why);
+  if (question) ask_authority(*question);
   if (!options_.log) return;
   for (const elastic::LogLine& line : lines) options_.log(line.level, line.text);
 }
