@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
 #include <functional>
 #include <optional>
 
+#include "launch/host_command.h"
 #include "launch/new_folder.h"
 #include "launch/sha256.h"
 #include "lockstep/error.h"
@@ -20,52 +16,7 @@
 namespace lockstep::launch {
 namespace {
 
-using Output = std::function<void(std::string_view)>;
-
-constexpr std::chrono::minutes kLongestSilence{10};
-constexpr std::chrono::hours kLongest{6};
 constexpr size_t kLongestManifest = size_t{64} << 20;
-
-/// Reads the available bytes of a non-blocking descriptor. Returns false at its end.
-bool read_available(int fd, const Output& sink) {
-  std::array<char, 65536> buffer{};
-  while (fd >= 0) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return true;
-    if (count <= 0) return false;
-    sink({buffer.data(), static_cast<size_t>(count)});
-  }
-  return false;
-}
-
-/// Runs a command to its end and passes on its output. If it fails, throws IoError with its first line on standard
-/// error; later lines mostly follow from that one.
-void run_command(const process::Command& command, const Output& output) {
-  process::Child child(command);
-  std::string first;
-  const auto keep = [&](const std::string& line) {
-    if (first.empty()) first = line;
-  };
-  const auto deadline = std::chrono::steady_clock::now() + kLongest;
-  bool open = true;
-  std::optional<process::Ending> ending;
-  while (!(ending = child.reap())) {
-    std::array<pollfd, 3> fds{{{child.end_fd(), POLLIN, 0},
-                               {child.fd(process::Stream::err), POLLIN, 0},
-                               {open ? child.fd(process::Stream::out) : -1, POLLIN, 0}}};
-    constexpr int kSilence = std::chrono::milliseconds(kLongestSilence).count();
-    if (poll(fds.data(), fds.size(), kSilence) == 0)
-      throw IoError(fmt::format("no answer for {} minutes", kLongestSilence.count()));
-    if (std::chrono::steady_clock::now() > deadline)
-      throw IoError(fmt::format("not finished after {} hours", kLongest.count()));
-    child.read(process::Stream::err, keep);
-    open = open && read_available(child.fd(process::Stream::out), output);
-  }
-  if (open) read_available(child.fd(process::Stream::out), output);
-  child.read_rest(process::Stream::err, keep);
-  if (!ending->ok()) throw IoError(first.empty() ? ending->text() : process::printable(first));
-}
 
 struct Manifest {
   FileSums files;
@@ -93,7 +44,7 @@ struct Manifest {
 
 Manifest read_manifest(const process::Command& command) {
   std::string text;
-  run_command(command, [&](std::string_view bytes) {
+  run_host_command(command, [&](std::string_view bytes) {
     if (text.size() + bytes.size() > kLongestManifest) throw DataError("its list of files is too long");
     text += bytes;
   });
@@ -159,14 +110,21 @@ bool is_own(const SshJob& job, const cluster::Node& node, const std::string& pat
           std::any_of(node.tasks.begin(), node.tasks.end(), [](const cluster::Task& task) { return task.trains(); }));
 }
 
+/// True for a file of a resumed run that the launcher handed out, or that is left from a role that was here before.
+bool is_left_over(const SshJob& job, const std::string& path) {
+  return job.resume && (path == "config.yaml" || is_role_folder(path.substr(0, path.find('/'))));
+}
+
 /// Throws naming the first file that no role of the host writes, unless it is the one `taken` from the host that writes
-/// it: hosts may share a folder.
-void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files, const FileSums& taken) {
+/// it: hosts may share a folder. Files that may be left over are a problem only if they would be removed.
+void check_own(const SshJob& job, const cluster::Node& node, const FileSums& files, const FileSums& taken,
+               bool remove) {
   size_t foreign = 0;
   std::string first;
   for (const auto& [path, sum] : files) {
     const auto same = taken.find(path);
     if (is_own(job, node, path) || (same != taken.end() && same->second == sum)) continue;
+    if (!remove && is_left_over(job, path)) continue;
     if (foreign++ == 0) first = path;
   }
   if (foreign == 0) return;
@@ -181,7 +139,7 @@ Manifest collect_host(const SshJob& job, const HostCommands& host, const std::st
                       FileSums& taken) {
   NewFolder arriving(folder);
   TarReader reader(arriving, limits);
-  run_command(host.archive, [&](std::string_view bytes) { reader.feed(bytes); });
+  run_host_command(host.archive, [&](std::string_view bytes) { reader.feed(bytes); });
   reader.finish();
   refuse_own_files(arriving.files());
   Manifest manifest = read_manifest(host.manifest);
@@ -216,13 +174,13 @@ std::string collect(const SshJob& job, const std::string& folder, bool remove, c
     attempt(host, [&] { arrived.emplace_back(&host, collect_host(job, host, folder, limits, taken)); });
   }
   std::erase_if(arrived, [&](const auto& one) {
-    return !attempt(*one.first, [&] { check_own(job, one.first->node, one.second.files, taken); });
+    return !attempt(*one.first, [&] { check_own(job, one.first->node, one.second.files, taken, remove); });
   });
   if (!remove) return problems;
   // Hosts may share a folder, so remove none before all have been collected.
   for (const auto& [host, manifest] : arrived) {
     attempt(*host, [&, &host = host, &manifest = manifest] {
-      run_command(ssh_removal(job, *host, manifest.sum()), [](std::string_view) {});
+      run_host_command(ssh_removal(job, *host, manifest.sum()), [](std::string_view) {});
     });
   }
   return problems;

@@ -112,6 +112,19 @@ std::vector<HostCommands> ssh_collections(const SshJob& job) {
   return collections;
 }
 
+process::Command ssh_sending(const SshJob& job, const cluster::Node& node, const std::string& file,
+                             const std::string& name, bool keep) {
+  const std::string there = job.run_dir + "/" + name;
+  const std::string script = fmt::format("{}mkdir -p {} && cat > {}.new-$$ && mv {}.new-$$ {}",
+                                         keep ? fmt::format("[ -e {} ] || {{ ", shell_quoted(there)) : "",
+                                         shell_quoted(there.substr(0, there.rfind('/'))), shell_quoted(there),
+                                         shell_quoted(there), shell_quoted(there)) +
+                             (keep ? "; }" : "");
+  process::Command command = ssh_command(job, node, script);
+  command.argv.insert(command.argv.begin(), {"/bin/sh", "-c", "exec \"$@\" < \"$0\"", file});
+  return command;
+}
+
 process::Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum) {
   const std::string folder = shell_quoted(job.run_dir);
   return ssh_command(job, host.node,

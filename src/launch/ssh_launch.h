@@ -40,6 +40,9 @@ struct HostCommands {
 };
 /// Commands for every host, the chief's last. Lock files are left out.
 std::vector<HostCommands> ssh_collections(const SshJob& job);
+/// Writes a file of this machine to the run's folder on a host. `keep`: not if the host has one of that name.
+process::Command ssh_sending(const SshJob& job, const cluster::Node& node, const std::string& file,
+                             const std::string& name, bool keep);
 /// Removes the run's folder on a host if the sorted lines of its manifest still have this `sha256sum`.
 process::Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum);
 

@@ -155,6 +155,27 @@ TEST_F(Launch, AResumedRunGoesOnInItsFoldersOnTheHosts) {
   EXPECT_EQ(runs.substr(0, runs.size() / 2), runs.substr(runs.size() / 2)) << "the same folder twice";
 }
 
+TEST_F(Launch, AResumedRunGoesOnWithItsRolesOnOtherHosts) {
+  const auto train = [this](const Words& what) {
+    Words words{"launch", "--ssh", ssh(), "--program", program_path(), "cluster.yaml", "--", "train"};
+    words.insert(words.end(), what.begin(), what.end());
+    return run(words);
+  };
+  const Ended first = train({"lr", "--dataset", "synthetic", "--train-limit", "400", "--test-limit", "100", "--batch",
+                             "10", "--epochs", "0", "--steps", "40"});
+  ASSERT_EQ(first.code, 0) << first.out << first.err;
+  std::string text = get_file(folder / "cluster.yaml");
+  text.replace(text.find("[ps]"), 4, "[worker]");
+  text.replace(text.find("[worker, worker]"), 16, "[ps, worker]");
+  write_text(folder / "cluster.yaml", text);
+  fs::remove_all(folder / "b/runs");
+  const Ended second = train({"--resume", "lr-1", "--steps", "80"});
+  ASSERT_EQ(second.code, 0) << second.out << second.err;
+  EXPECT_EQ(second.err, "");
+  EXPECT_EQ(summary("lr-1")["steps"], 80);
+  EXPECT_EQ(get_file(folder / "runs/lr-1/steps.csv").find("\n1,"), std::string::npos) << "it began again";
+}
+
 TEST_F(Launch, WhatWasCollectedCanBeRemovedFromTheHosts) {
   play("exit 0\n");
   Words removing = words();

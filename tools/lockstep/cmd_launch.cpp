@@ -13,6 +13,7 @@
 #include "display/launch_display.h"
 #include "launch/cluster_run.h"
 #include "launch/collect.h"
+#include "launch/hand_out.h"
 #include "launch/launch_settings.h"
 #include "launch/open_files.h"
 #include "launch/ssh_launch.h"
@@ -124,6 +125,7 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
     terminal::flush_out();
   }
 
+  if (job.resume) launch::hand_out(job, directory.path());
   // The hosts would take a suspended launcher for dead.
   std::signal(SIGTSTP, SIG_IGN);
   launch::ClusterRun run;
