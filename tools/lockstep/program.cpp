@@ -1,6 +1,7 @@
 // The command line: finds the command, runs it, and turns exceptions into one line and an exit code.
 #include "lockstep/program.h"
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -66,16 +67,39 @@ void check_models(std::span<const nn::ModelDef> models) {
   }
 }
 
+// clang-format off
+using AddCommand = void (*)(const Command& program, Invocation& invocation);
+/// All commands, in the order of the help.
+constexpr auto kCommands = std::to_array<AddCommand>({
+  add_train,
+  add_launch,
+  add_runs,
+  add_show,
+  add_why,
+  add_compare,
+  add_lab,
+  add_dash,
+  add_tensorboard,
+  add_trace,
+  add_monitor,
+  add_eval,
+  add_predict,
+  add_export,
+  add_data,
+  add_models,
+  add_describe,
+  add_keys,
+  add_info,
+  add_docs,
+});
+// clang-format on
+
 int run(int argc, char** argv, Invocation invocation) {
   check_models(invocation.models);
   CommandLine line(invocation.program, "Lockstep trains neural networks.");
   line.version(std::string("lockstep ") + kVersion);
   line.root().footer(kExamples);
-  for (const auto add : {add_train, add_launch,      add_runs,     add_show,    add_why,  add_compare, add_lab,
-                         add_dash,  add_tensorboard, add_trace,    add_monitor, add_eval, add_predict, add_export,
-                         add_data,  add_models,      add_describe, add_keys,    add_info, add_docs}) {
-    add(line.root(), invocation);
-  }
+  for (const AddCommand add : kCommands) add(line.root(), invocation);
   line.add_help_command();
   std::vector<const char*> words(argv, argv + argc);
   if (argc > 1 && std::string_view(argv[1]).starts_with(kFailureFile)) words.erase(words.begin() + 1);
