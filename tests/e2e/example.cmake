@@ -15,6 +15,13 @@ foreach(room base train)
     message(FATAL_ERROR "only include/lockstep may be installed, but there is ${room}")
   endif()
 endforeach()
+foreach(file share/man/man1/lockstep.1 share/man/man1/lockstep-train.1 share/bash-completion/completions/lockstep
+             share/zsh/site-functions/_lockstep share/fish/vendor_completions.d/lockstep.fish
+             share/lockstep/grafana/lockstep.json)
+  if(NOT EXISTS ${WORK}/prefix/${file})
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
 foreach(name own_model own_program graph)
   run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${name} -B ${WORK}/${name} -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
       -DCMAKE_BUILD_TYPE=${TYPE} -DCMAKE_CXX_COMPILER=${COMPILER})

@@ -9,13 +9,6 @@ namespace {
 
 class MonitorProgram : public ProgramTest {};
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST_F(MonitorProgram, TheProgramsOutputAndExitCodeAreItsOwnAndATableFollows) {
   // It runs until two samples were taken.
   const std::string script =

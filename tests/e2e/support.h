@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ class ProgramTest : public ::testing::Test {
 
   TempDir folder;
 };
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
 
 /// A run of a second or less on data that needs no file.
 inline Words quick_train(const std::string& model, const Words& more = {}) {

@@ -252,7 +252,7 @@ void add_compare(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("compare", "Compare runs: results, settings and curves");
   const auto arguments = std::make_shared<CompareArguments>();
   app.add_option("RUN", arguments->runs, "Folders or names of two or more runs; the first is the baseline").required();
-  app.add_option("--over", arguments->over, "The x axis of curves: steps, seconds or epochs [steps]").type_name("NAME");
+  app.add_option("--over", arguments->over, "The x axis of curves [steps]").type_name("steps|seconds|epochs");
   app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_option("--fail-if", arguments->fail_if,
                  "Exit with 3 if a run differs from the first one by more: KEY<CHANGE or KEY>CHANGE, commas between")

@@ -58,7 +58,7 @@ void add_data(const Command& program, Invocation& invocation) {
   list.callback([arguments, &invocation] { invocation.run = [arguments] { return list_data(*arguments); }; });
 
   const Command get = app.add_command("get", "Fetch a data set, unless it is on this machine");
-  get.add_option("NAME", arguments->name, "A name from `lockstep data list`").required();
+  get.add_option("DATASET", arguments->name, "A name from `lockstep data list`").required();
   add_data_option(get, *arguments);
   get.footer("Example:\n  lockstep data get mnist");
   get.callback([arguments, &invocation] { invocation.run = [arguments] { return get_data(*arguments); }; });

@@ -134,11 +134,10 @@ void add_describe(const Command& program, Invocation& invocation) {
   app.add_number("--batch", arguments->batch, "Examples per batch [the model's]", 1);
   app.add_option("--options", arguments->options, "Options of the model, separated by commas").type_name("KEY=VALUE");
   app.add_option("--optimizer", arguments->optimizer, "Optimizer whose state is counted [the model's]")
-      .type_name("NAME");
+      .type_name("sgd|momentum|adam");
   app.add_number("--threads", arguments->threads, "Computing threads [0: one per core]");
-  app.add_option("--precision", arguments->precision,
-                 "Precision of wide convolutions and large products: f32 or bf16 [f32]")
-      .type_name("NAME");
+  app.add_option("--precision", arguments->precision, "Precision of wide convolutions and large products [f32]")
+      .type_name("f32|bf16");
   app.add_flag("--exact-conv", arguments->exact_conv, std::string(settings::find_setting("exact-conv")->help));
   app.add_flag("--kernels", arguments->kernels, "Show the implementation of each node");
   app.footer(

@@ -2,9 +2,11 @@
 // files.
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "base/file.h"
 #include "command.h"
 #include "command_line.h"
 #include "inspect/describe.h"
@@ -149,6 +151,13 @@ void print_fields() {
   }
 }
 
+int write_man_pages(const Invocation& invocation, const std::string& folder) {
+  if (folder.empty()) throw UsageError("docs: man needs a folder to write to");
+  std::filesystem::create_directories(folder);
+  for (const auto& [file, text] : invocation.man_pages()) base::write_whole_file(folder + "/" + file, text);
+  return 0;
+}
+
 int run_docs(const std::string& what) {
   if (what == "ops") {
     print_ops();
@@ -161,7 +170,7 @@ int run_docs(const std::string& what) {
   } else if (what == "fields") {
     print_fields();
   } else {
-    throw UsageError("docs: '" + what + "' is not one of ops, settings, layers, zoo, fields");
+    throw UsageError("docs: '" + what + "' is not one of ops, settings, layers, zoo, fields, man");
   }
   return 0;
 }
@@ -172,8 +181,14 @@ void add_docs(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("docs", "Generated parts of the documentation");
   app.hide();
   const auto what = std::make_shared<std::string>();
-  app.add_option("WHAT", *what, "ops, settings, layers, zoo or fields").required();
-  app.callback([what, &invocation] { invocation.run = [what] { return run_docs(*what); }; });
+  const auto folder = std::make_shared<std::string>();
+  app.add_option("WHAT", *what, "ops, settings, layers, zoo, fields or man").required();
+  app.add_option("DIR", *folder, "Folder for the manual pages of man");
+  app.callback([what, folder, &invocation] {
+    invocation.run = [what, folder, &invocation] {
+      return *what == "man" ? write_man_pages(invocation, *folder) : run_docs(*what);
+    };
+  });
 }
 
 }  // namespace lockstep::tools

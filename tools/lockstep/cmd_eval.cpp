@@ -61,11 +61,10 @@ void add_eval(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("eval", "Evaluate a trained model: accuracy and loss");
   const auto arguments = std::make_shared<EvalArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
-      .type_name("NAME");
-  app.add_option("--split", arguments->request.split, "Data to evaluate on: test, validation or train [test]")
-      .type_name("NAME");
-  app.add_option("--dataset", arguments->request.dataset, "Data set [the run's]").type_name("NAME");
+  app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
+      .type_name("best|newest|FILE");
+  app.add_option("--split", arguments->request.split, "Data to evaluate on [test]").type_name("test|validation|train");
+  app.add_option("--dataset", arguments->request.dataset, "Data set [the run's]").type_name("NAME|PATH");
   app.add_option("--label-column", arguments->request.label_column,
                  "Label column of a CSV file: a name or a number, or none [the run's]")
       .type_name("NAME|N");

@@ -67,8 +67,8 @@ void add_export(const Command& program, Invocation& invocation) {
   const auto arguments = std::make_shared<ExportArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
   app.add_option("FILE", arguments->file, "File to write; its name ends in .onnx").required();
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
-      .type_name("NAME");
+  app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
+      .type_name("best|newest|FILE");
   app.add_number("--batch", arguments->batch, "Fixed number of images [0: any number]");
   app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.footer(

@@ -58,7 +58,7 @@ Command add_look(const Command& lab, Invocation& invocation, const char* name, c
 }
 
 void add_name(const Command& app, LabLookArguments& arguments) {
-  app.add_option("NAME", arguments.name, "Name of the experiment, see `lockstep lab list`").required();
+  app.add_option("EXPERIMENT", arguments.name, "Name of the experiment, see `lockstep lab list`").required();
   app.add_option("--scale", arguments.scale, "Scale of the experiment [the last one run]").type_name("NAME");
 }
 
@@ -83,7 +83,7 @@ void add_looks(const Command& lab, Invocation& invocation) {
   const Command out =
       add_look(lab, invocation, "export", "Export the results of an experiment as CSV or JSON", lab_export, given);
   add_name(out, *given);
-  out.add_option("--to", given->to, "Format: csv or json [csv]").type_name("FORMAT");
+  out.add_option("--to", given->to, "Format [csv]").type_name("csv|json");
   out.add_flag("--workers", given->workers, "Write a row for each role of a run");
   out.add_flag("--long", given->long_form, "Write a row for each measured value (CSV)");
   out.add_option("-o,--output", given->output, "File to write [standard output]").type_name("FILE");

@@ -229,9 +229,9 @@ void add_predict(const Command& program, Invocation& invocation) {
   app.add_number("--test", arguments->test, "Show N images of the run's test data, with their labels", 1);
   app.add_flag("--mistakes", arguments->mistakes, "Show only test images that the model gets wrong");
   app.add_number("--top", arguments->top, "Number of classes to show [3]", 1);
-  app.add_option("--checkpoint", arguments->source.checkpoint, "best, newest or a checkpoint file of the run [best]")
-      .type_name("NAME");
-  app.add_option("--dataset", arguments->dataset, "Data set of the test data [the run's]").type_name("NAME");
+  app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
+      .type_name("best|newest|FILE");
+  app.add_option("--dataset", arguments->dataset, "Data set of the test data [the run's]").type_name("NAME|PATH");
   app.add_option("--data", arguments->data, "Folder to search first for the data set").type_name("DIR");
   app.add_number("--threads", arguments->threads, "Computing threads [0: one per core]");
   app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");

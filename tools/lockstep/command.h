@@ -5,6 +5,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/nn.h"
 
@@ -17,6 +19,8 @@ struct Invocation {
   char** argv = nullptr;
   std::string program = "lockstep";      ///< name of the program, for messages
   std::span<const nn::ModelDef> models;  ///< known besides the zoo's; they outlive `run`
+  /// Returns manual pages of all commands: file names and texts.
+  std::function<std::vector<std::pair<std::string, std::string>>()> man_pages;
 };
 
 void add_train(const Command& program, Invocation& invocation);
@@ -42,6 +46,7 @@ void add_models(const Command& program, Invocation& invocation);
 void add_describe(const Command& program, Invocation& invocation);
 void add_keys(const Command& program, Invocation& invocation);
 void add_info(const Command& program, Invocation& invocation);
+void add_completion(const Command& program, Invocation& invocation);
 /// Adds the hidden command that prints the generated parts of docs/.
 void add_docs(const Command& program, Invocation& invocation);
 

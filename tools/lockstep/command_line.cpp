@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "completion.h"
 #include "help.h"
 #include "lockstep/error.h"
+#include "man_pages.h"
 
 namespace lockstep::tools {
 
@@ -115,5 +117,14 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
 }
 
 std::string CommandLine::help() const { return app_->help(); }
+
+std::string CommandLine::completions(const std::vector<std::string>& words,
+                                     std::span<const nn::ModelDef> models) const {
+  return completion_text(complete(*app_, words, models));
+}
+
+std::vector<std::pair<std::string, std::string>> CommandLine::man_pages(const std::string& version) const {
+  return tools::man_pages(*app_, version);
+}
 
 }  // namespace lockstep::tools

@@ -7,8 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "lockstep/nn.h"
 
 namespace CLI {
 class App;
@@ -84,6 +88,12 @@ class CommandLine {
   /// --version asks for one. Throws UsageError with a hint for everything that does not fit.
   std::optional<std::string> parse(int argc, const char* const* argv);
   [[nodiscard]] std::string help() const;
+
+  /// Completes the last of the words that a user has typed, for a shell's script (completion.h says in which form).
+  [[nodiscard]] std::string completions(const std::vector<std::string>& words,
+                                        std::span<const nn::ModelDef> models) const;
+  /// Returns manual pages: file names and texts.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> man_pages(const std::string& version) const;
 
  private:
   /// The help of the command with these names, each a command of the one before. Throws UsageError if there is none.

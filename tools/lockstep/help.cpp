@@ -38,7 +38,9 @@ std::string usage(const CLI::App& app) {
     const std::string name = option->get_name(true) + (many ? "..." : "");
     text += option->get_required() ? " " + name : " [" + name + "]";
   }
-  return text + (app.get_subcommands({}).empty() ? "" : " COMMAND") + " [--flags]\n";
+  const bool commands = !app.get_subcommands({}).empty();
+  const bool optional = commands && !app.get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
+  return text + (optional ? " [COMMAND]" : commands ? " COMMAND" : "") + " [--flags]\n";
 }
 
 std::string options_section(const std::string& title, const std::vector<const CLI::Option*>& options) {

@@ -30,6 +30,9 @@ constexpr int kWrongUsage = 2;
 /// Internal argument before the command: the file to which a failure is written as data.
 constexpr std::string_view kFailureFile = "--failure-file=";
 
+/// First argument of the scripts of `completion`: the other words are those that the user has typed.
+constexpr std::string_view kComplete = "--complete";
+
 int fail(const std::string& program, const std::exception& error, int code) {
   std::string message = base::error_text(error);
   message = terminal::replaced(std::move(message), "`lockstep ", "`" + program + " ");
@@ -90,6 +93,7 @@ constexpr auto kCommands = std::to_array<AddCommand>({
   add_describe,
   add_keys,
   add_info,
+  add_completion,
   add_docs,
 });
 // clang-format on
@@ -101,6 +105,11 @@ int run(int argc, char** argv, Invocation invocation) {
   line.root().footer(kExamples);
   for (const AddCommand add : kCommands) add(line.root(), invocation);
   line.add_help_command();
+  if (argc > 1 && argv[1] == kComplete) {
+    terminal::write_out(line.completions({argv + 2, argv + argc}, invocation.models));
+    return 0;
+  }
+  invocation.man_pages = [&line] { return line.man_pages(kVersion); };
   std::vector<const char*> words(argv, argv + argc);
   if (argc > 1 && std::string_view(argv[1]).starts_with(kFailureFile)) words.erase(words.begin() + 1);
   if (const auto text = line.parse(static_cast<int>(words.size()), words.data())) {
@@ -149,7 +158,7 @@ int run_program(int argc, char** argv, std::vector<nn::ModelDef> models) {
   if (first.starts_with(tools::kFailureFile)) {
     tools::report_failures_in(std::string(first.substr(tools::kFailureFile.size())));
   }
-  return tools::guarded(argc, argv, {nullptr, argv, tools::program_name(argc, argv), models});
+  return tools::guarded(argc, argv, {nullptr, argv, tools::program_name(argc, argv), models, {}});
 }
 
 }  // namespace lockstep
