@@ -7,10 +7,17 @@
 #include <utility>
 
 #include "lockstep/error.h"
+#include "observe/monitor/sampler.h"
 #include "settings/metrics_address.h"
 
 namespace lockstep::run {
 namespace {
+
+/// Returns the folder of the run that the role belongs to.
+std::filesystem::path run_folder(const ObservedRole& role) {
+  const std::filesystem::path folder = std::filesystem::absolute(role.folder).lexically_normal();
+  return role.subfolder.empty() ? folder : folder.parent_path();
+}
 
 constexpr double kMeansSeconds = 5;  ///< between two points of the monitor in the event file, to limit its size
 
@@ -41,6 +48,10 @@ Observation::Observation(const settings::Settings& settings, ObservedRole role) 
     means_.resize(tags_.size());
     looking_.store(true, std::memory_order_release);
   }
+  labels_ = {{"role", role_.name},
+             {"run", run_folder(role_).filename().string()},
+             {"model", std::filesystem::path(settings.model).filename().string()},
+             {"dataset", std::filesystem::path(settings.dataset).filename().string()}};
   serve(settings::metrics_address(settings, role_.position));
 }
 
@@ -99,19 +110,17 @@ std::vector<observe::Metric> Observation::figures() const {
     const observe::Sample latest = monitor_->latest();
     for (size_t i = 0; i < latest.values.size(); ++i) {
       if (std::isnan(latest.values[i])) continue;
-      all.push_back(
-          {monitor_->columns()[i], observe::Metric::Kind::gauge, "see docs/monitor.md", {}, latest.values[i]});
+      const std::string& column = monitor_->columns()[i];
+      all.push_back({column, observe::Metric::Kind::gauge, observe::column_help(column), {}, latest.values[i]});
     }
   }
-  for (observe::Metric& metric : all) metric.labels.emplace_back("role", role_.name);
+  for (observe::Metric& metric : all) metric.labels.insert(metric.labels.end(), labels_.begin(), labels_.end());
   return all;
 }
 
 std::string events_folder(const settings::Settings& settings, const ObservedRole& role) {
   if (settings.summary_dir.empty()) return role.folder;
-  std::filesystem::path run = std::filesystem::absolute(role.folder).lexically_normal();
-  if (!role.subfolder.empty()) run = run.parent_path();
-  return (settings.summary_dir / run.filename() / role.subfolder).string();
+  return (settings.summary_dir / run_folder(role).filename() / role.subfolder).string();
 }
 
 }  // namespace lockstep::run

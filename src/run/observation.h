@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/traffic_meter.h"
@@ -66,8 +67,9 @@ class Observation {
     double sum = 0;
     uint64_t count = 0;
   };
-  std::vector<Mean> means_;    ///< means of the columns; used by the monitor's thread
-  double means_written_ = -1;  ///< seconds of the sample at the last write
+  std::vector<Mean> means_;                                  ///< means of the columns; used by the monitor's thread
+  std::vector<std::pair<std::string, std::string>> labels_;  ///< of every figure that is served
+  double means_written_ = -1;                                ///< seconds of the sample at the last write
   std::optional<observe::ResourceMonitor> monitor_;
   std::optional<observe::MetricsServer> metrics_;
 };

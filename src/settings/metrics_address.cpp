@@ -8,9 +8,11 @@
 namespace lockstep::settings {
 namespace {
 
+/// A port alone is one of this machine.
 base::Address metrics_place(const std::string& text) {
+  const bool port_alone = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   try {
-    return base::parse_address(text);
+    return base::parse_address(port_alone ? "127.0.0.1:" + text : text);
   } catch (const UsageError& error) {
     throw UsageError(std::string("metrics: ") + error.what());
   }

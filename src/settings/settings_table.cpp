@@ -219,8 +219,9 @@ void add_observation(std::vector<SettingDef>& t) {
   t.push_back({"trace-steps", In::help_all, group, "N", "number of steps to trace, after the first 10; 0: all",
                &S::trace_steps, Keep::free, 0, kMany});
   t.push_back(
-      {"metrics", In::help_all, group, "HOST:PORT",
-       "serve metrics for Prometheus at http://HOST:PORT/metrics; the roles of a launched cluster use PORT, PORT+1 ...",
+      {"metrics", In::help_all, group, "[HOST:]PORT",
+       "serve metrics for Prometheus at http://HOST:PORT/metrics, without a host on 127.0.0.1; the roles of a launched "
+       "cluster use PORT, PORT+1 ...",
        &S::metrics, Keep::free});
 }
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <map>
 #include <numeric>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -215,31 +216,84 @@ TEST_F(Observe, AllReduceTellsTransferAndWire) {
   EXPECT_LT(sent, 1.3 * bytes);
 }
 
+/// Checks what promtool and readers ask for: each metric has a help text of its own, counters and they alone end in
+/// _total, and every sample has these labels. Adds the names to `served`.
+void expect_documented(const std::string& page, const std::string& labels, std::set<std::string>& served) {
+  std::set<std::string> texts;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string mark;
+    std::string kind;
+    std::string name;
+    if (!line.starts_with('#')) {
+      EXPECT_THAT(line, HasSubstr(labels));
+      continue;
+    }
+    std::string rest;
+    words >> mark >> kind >> name >> std::ws;
+    std::getline(words, rest);
+    served.insert(name);
+    if (kind == "TYPE") {
+      EXPECT_EQ(rest == "counter", name.ends_with("_total")) << line;
+    }
+    if (kind == "HELP") {
+      EXPECT_GT(rest.size(), 8U) << line;
+      EXPECT_TRUE(texts.insert(rest).second) << line;
+    }
+  }
+  EXPECT_GT(texts.size(), 20U);
+}
+
+/// Returns the names that the queries of the Grafana dashboard use.
+std::set<std::string> metrics_of_dashboard() {
+  const char* root = std::getenv("LOCKSTEP_SOURCE");  // NOLINT(concurrency-mt-unsafe)
+  const auto dashboard = nlohmann::json::parse(get_file(std::string(root) + "/tools/grafana/lockstep.json"));
+  std::string queries;
+  for (const auto& panel : dashboard["panels"]) {
+    for (const auto& target : panel["targets"]) queries += target["expr"].get<std::string>() + " ";
+  }
+  for (const auto& variable : dashboard["templating"]["list"]) queries += variable.value("definition", "") + " ";
+  std::set<std::string> names;
+  static const std::regex kName("lockstep_[a-z_]+");
+  for (std::sregex_iterator found(queries.begin(), queries.end(), kName), none; found != none; ++found) {
+    names.insert(found->str());
+  }
+  EXPECT_GT(names.size(), 10U);
+  return names;
+}
+
 TEST_F(Observe, MetricsOfEveryRoleCanBeReadWhileItTrains) {
   const int port = free_ports(3);
-  const std::string address = "127.0.0.1:" + std::to_string(port);
   Process process(
       program_path(),
-      Words{"train", "lr", "--workers", "2", "--ps", "1", "--epochs", "100000", "--metrics", address} + data(2000),
+      Words{"train", "lr", "--workers", "2", "--ps", "1", "--epochs", "100000", "--metrics", std::to_string(port)} +
+          data(2000),
       options());
   std::map<std::string, double> steps;
   for (int attempt = 0; attempt < 1200 && steps.size() < 3; ++attempt) {
     for (int i = 0; i < 3; ++i) {
       const std::string answer = get(port + i, "/metrics");
       for (const char* role : {"ps:0", "worker:0", "worker:1"}) {
-        const double step = figure(answer, std::string("lockstep_step{role=\"") + role + "\"}");
-        if (step > 0 && figure(answer, std::string("lockstep_rss_bytes{role=\"") + role + "\"}") > 0)
-          steps[role] = step;
+        const double step = figure(answer, std::string("lockstep_step{role=\"") + role + "\"");
+        if (step > 0 && figure(answer, std::string("lockstep_rss_bytes{role=\"") + role + "\"") > 0) steps[role] = step;
       }
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   EXPECT_EQ(steps.size(), 3U) << "of three roles";
+  std::set<std::string> served;
+  for (int i = 0; i < 3; ++i) {
+    expect_documented(body_of(get(port + i, "/metrics")), "run=\"lr-1\",model=\"lr\",dataset=\"synthetic\"", served);
+  }
+  // An evaluating role serves these two after its first evaluation, which this training has not reached.
+  served.insert({"lockstep_eval_loss", "lockstep_eval_accuracy"});
+  for (const std::string& name : metrics_of_dashboard()) EXPECT_THAT(served, ::testing::Contains(name));
   const double before = steps["worker:1"];
   double after = before;
   for (int attempt = 0; attempt < 6000 && !(after > before); ++attempt) {
     for (int i = 0; i < 3; ++i)
-      after = std::fmax(after, figure(get(port + i, "/metrics"), "lockstep_step{role=\"worker:1\"}"));
+      after = std::fmax(after, figure(get(port + i, "/metrics"), "lockstep_step{role=\"worker:1\""));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_GT(after, before);
@@ -248,7 +302,7 @@ TEST_F(Observe, MetricsOfEveryRoleCanBeReadWhileItTrains) {
 }
 
 TEST_F(Observe, BadMetricsAddressesAreRefusedInOneLine) {
-  EXPECT_THAT(fail(quick_train("lr", {"--metrics", "9100"}), 2), HasSubstr("9100"));
+  EXPECT_THAT(fail(quick_train("lr", {"--metrics", "91000"}), 2), HasSubstr("91000"));
   EXPECT_THAT(fail(quick_train("lr", {"--metrics", "0.0.0.0:9100"}), 2), HasSubstr("--insecure"));
   EXPECT_THAT(fail(quick_train("lr", {"--summary-every", "0"}), 2), AllOf(HasSubstr("'0'"), HasSubstr("never")));
   EXPECT_THAT(fail(quick_train("lr", {"--monitor-every", "0.0001"}), 2), HasSubstr("0.001"));

@@ -1,10 +1,13 @@
 #include "observe/monitor/sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 namespace lockstep::observe {
 namespace {
@@ -13,31 +16,55 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPercent = 100;
 constexpr const char* kLoopback = "lo";
 
-constexpr std::array kFixedColumns = {"cpu_percent",
-                                      "user_percent",
-                                      "system_percent",
-                                      "rss_bytes",
-                                      "peak_rss_bytes",
-                                      "minor_faults",
-                                      "major_faults",
-                                      "context_switches",
-                                      "involuntary_switches",
-                                      "threads",
-                                      "disk_read",
-                                      "disk_written",
-                                      "wire_received",
-                                      "wire_sent",
-                                      "wire_messages_received",
-                                      "wire_messages_sent",
-                                      "node_cpu_percent",
-                                      "node_user_percent",
-                                      "node_system_percent",
-                                      "node_iowait_percent",
-                                      "node_steal_percent",
-                                      "node_memory_used",
-                                      "node_context_switches",
-                                      "node_disk_read",
-                                      "node_disk_written"};
+struct Column {
+  const char* name;
+  const char* help;
+};
+
+constexpr std::array kColumns = std::to_array<Column>({
+    {"cpu_percent", "CPU time of the process; 100 is one core"},
+    {"user_percent", "CPU time of the process in its own code; 100 is one core"},
+    {"system_percent", "CPU time of the process in the system's code; 100 is one core"},
+    {"rss_bytes", "memory of the process in RAM"},
+    {"peak_rss_bytes", "largest memory of the process in RAM so far"},
+    {"minor_faults", "page faults of the process without a read from a disk, per second"},
+    {"major_faults", "page faults of the process with a read from a disk, per second"},
+    {"context_switches", "context switches of the process's threads, per second"},
+    {"involuntary_switches", "context switches of the process's threads forced by the system, per second"},
+    {"threads", "threads of the process"},
+    {"disk_read", "bytes that the process made disks read, per second"},
+    {"disk_written", "bytes that the process made disks write, per second"},
+    {"wire_received", "bytes received from other roles, per second"},
+    {"wire_sent", "bytes sent to other roles, per second"},
+    {"wire_messages_received", "messages received from other roles, per second"},
+    {"wire_messages_sent", "messages sent to other roles, per second"},
+    {"node_cpu_percent", "CPU time of the node; 100 is all cores"},
+    {"node_user_percent", "CPU time of the node in programs; 100 is all cores"},
+    {"node_system_percent", "CPU time of the node in the system; 100 is all cores"},
+    {"node_iowait_percent", "time in which the node's cores waited for disks; 100 is all cores"},
+    {"node_steal_percent", "time that other machines on the same hardware took; 100 is all cores"},
+    {"node_memory_used", "bytes of the node's memory that are not available"},
+    {"node_context_switches", "context switches of all processes of the node, per second"},
+    {"node_disk_read", "bytes that the node's disks read, per second"},
+    {"node_disk_written", "bytes that the node's disks wrote, per second"},
+});
+
+constexpr auto kFixedColumns = [] {
+  std::array<const char*, kColumns.size()> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kColumns[i].name;
+  return names;
+}();
+
+/// Columns of an interface or a GPU: the end of their name, and what they hold.
+constexpr std::array kEndings = std::to_array<Column>({
+    {"_packets_received", "packets received by {}, per second"},
+    {"_packets_sent", "packets sent by {}, per second"},
+    {"_received", "bytes received by {}, per second"},
+    {"_sent", "bytes sent by {}, per second"},
+    {"_percent", "share of time in which {} computed, in percent"},
+    {"_memory_used", "bytes of memory used on {}"},
+    {"_power", "power taken by {}, in watts"},
+});
 
 void add_interface_columns(const std::string& name, std::vector<std::string>& columns) {
   std::string plain = name;
@@ -73,6 +100,21 @@ const InterfaceCounters* find(const NodeTotals& node, const std::string& name) {
 }  // namespace
 
 std::span<const char* const> fixed_columns() { return kFixedColumns; }
+
+std::string column_help(std::string_view column) {
+  for (const Column& known : kColumns) {
+    if (column == known.name) return known.help;
+  }
+  for (const Column& ending : kEndings) {
+    if (!column.ends_with(ending.name)) continue;
+    const std::string_view device = column.substr(0, column.size() - std::string_view(ending.name).size());
+    const std::string name = device == "net"       ? "all network interfaces but loopback"
+                             : device == kLoopback ? "the loopback interface"
+                                                   : std::string(device);
+    return fmt::format(fmt::runtime(ending.help), name);
+  }
+  return std::string(column);
+}
 
 Sampler::Sampler(Reading first)
     : before_(std::move(first)), begun_(before_.when), columns_(kFixedColumns.begin(), kFixedColumns.end()) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/traffic_meter.h"
@@ -26,6 +27,8 @@ struct Reading {
 
 /// Returns the columns that every machine has; interfaces and GPUs add theirs.
 std::span<const char* const> fixed_columns();
+/// Returns what a column holds, in a few words.
+std::string column_help(std::string_view column);
 
 class Sampler {
  public:
