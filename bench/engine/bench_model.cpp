@@ -49,8 +49,10 @@ void standardise(std::vector<float>& images) {
 BenchModel::BenchModel(const BenchOptions& options)
     : options_(options),
       spec_(spec_of(options)),
-      backend_(backend::make_cpu_backend(
-          {.threads = options.threads, .exact_conv = options.exact_conv, .bf16 = options.bf16})),
+      backend_(backend::make_cpu_backend({.threads = options.threads,
+                                          .exact_conv = options.exact_conv,
+                                          .bf16 = options.bf16,
+                                          .channels_last = options.channels_last})),
       parameters_(train::make_parameters(spec_, 1)),
       programs_(spec_, train::Purpose::training, *backend_, parameters_.values().data(),
                 parameters_.gradients().data()),

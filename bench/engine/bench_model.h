@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct BenchOptions {
   int threads = 1;
   bool exact_conv = false;
   bool bf16 = false;
-  settings::Options options = {};  ///< model options
+  std::optional<bool> channels_last = {};  ///< layout of bfloat16 images, if not the CPU's own
+  settings::Options options = {};          ///< model options
 };
 
 class BenchModel {

@@ -1,7 +1,7 @@
 // The time of a training step by kernel, and each kernel's share of the machine's peak measured in the same run.
 // Winograd's convolutions count as the direct sums they replace, so they may exceed the peak.
 //
-//   step_profile [MODEL [BATCH [THREADS [OPTIMIZER]]]] [--exact-conv]
+//   step_profile [MODEL [BATCH [THREADS [OPTIMIZER]]]] [--exact-conv] [--bf16 [--blocked | --channels-last]]
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -129,6 +129,9 @@ int main(int argc, char** argv) {
   options.threads = lockstep::base::available_cores();
   std::vector<std::string> arguments(argv + 1, argv + argc);
   options.exact_conv = std::erase(arguments, "--exact-conv") > 0;
+  options.bf16 = std::erase(arguments, "--bf16") > 0;
+  if (std::erase(arguments, "--blocked") > 0) options.channels_last = false;
+  if (std::erase(arguments, "--channels-last") > 0) options.channels_last = true;
   try {
     if (!arguments.empty()) options.model = arguments[0];
     options.optimizer = lockstep::nn::find_model(options.model).defaults.optimizer;

@@ -170,6 +170,7 @@ int run(int argc, char** argv) {
   app.add_option("--optimizer", options.model.optimizer)->required();
   app.add_option("--threads", options.model.threads)->required()->check(CLI::PositiveNumber);
   app.add_option("--precision", precision)->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--channels-last", options.model.channels_last, "layout of bf16 images: true or false");
   app.add_flag("--exact-conv", options.model.exact_conv, "no Winograd convolutions");
   app.add_option("--seconds", options.seconds);
   app.add_option("--warm-up", options.warm_up, "steps before the measured ones")->check(CLI::PositiveNumber);

@@ -58,8 +58,8 @@ class LayoutAssignment {
   graph::ValueId in_layout(graph::ValueId id, const graph::Layout& layout) {
     const graph::Layout now = rewriter_.result().output(id).layout;
     if (now == layout) return id;
-    // Goes from one blocked layout to another through plain order, which every reorder supports.
-    if (!now.plain() && !layout.plain()) id = in_layout(id, {});
+    // Goes from blocks of images to blocks of channels, or back, through plain order, which every reorder supports.
+    if (!now.plain() && !layout.plain() && now.kind != layout.kind) id = in_layout(id, {});
     const graph::Output output = rewriter_.result().output(id);
     auto [entry, fresh] = reordered_.try_emplace({id, layout.kind, layout.block});
     if (fresh) {

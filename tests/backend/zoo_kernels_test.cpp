@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/isa.h"
 #include "lockstep/nn.h"
 #include "lockstep/ops.h"
 #include "program/program.h"
@@ -47,18 +48,28 @@ std::vector<std::string> references(const nn::ModelDef& model, const Options& op
   return found;
 }
 
-TEST(ZooKernels, NoModelTakesAReferenceKernel) {
-  for (const bool exact : {false, true}) {
-    const auto backend = make_cpu_backend({.threads = 2, .exact_conv = exact});
-    for (const nn::ModelDef& model : nn::zoo()) {
-      for (const Options& options : variants(model)) {
-        for (const int64_t batch : {3, 16}) {
-          EXPECT_THAT(references(model, options, batch, *backend), testing::IsEmpty())
-              << model.name << text(options) << ", batch " << batch << (exact ? ", exact convolutions" : "");
-        }
+void expect_no_reference(const CpuOptions& computing, const std::vector<int64_t>& batches, const std::string& what) {
+  const auto backend = make_cpu_backend(computing);
+  for (const nn::ModelDef& model : nn::zoo()) {
+    for (const Options& options : variants(model)) {
+      for (const int64_t batch : batches) {
+        EXPECT_THAT(references(model, options, batch, *backend), testing::IsEmpty())
+            << model.name << text(options) << ", batch " << batch << what;
       }
     }
   }
+}
+
+TEST(ZooKernels, NoModelTakesAReferenceKernel) {
+  expect_no_reference({.threads = 2}, {3, 16}, "");
+  expect_no_reference({.threads = 2, .exact_conv = true}, {3, 16}, ", exact convolutions");
+}
+
+TEST(ZooKernels, NoModelTakesAReferenceKernelInBfloat16) {
+  cpu::limit_isa_from_environment();
+  if (!cpu::has_avx512_bf16()) GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  expect_no_reference({.threads = 2, .bf16 = true, .channels_last = false}, {16}, ", blocks of channels");
+  expect_no_reference({.threads = 2, .bf16 = true, .channels_last = true}, {16}, ", channels last");
 }
 
 }  // namespace

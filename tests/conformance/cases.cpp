@@ -138,9 +138,9 @@ Case stack_case(int64_t batch, int64_t channels, bool largest) {
 }
 
 /// Wide convolutions in a row with overlapping pools between, as in AlexNet: bfloat16 throughout if it is requested.
-Case deep_case(bool largest) {
-  return {std::string("wide convolutions and ") + (largest ? "max_pool" : "avg_pool"),
-          {{{3, 3, 15, 15}}, {{40, 3, 5, 5}}, {{40}}, {{48, 40, 3, 3}}, {{33, 48, 3, 3}}},
+Case deep_case(bool largest, int64_t first, int64_t second, int64_t third) {
+  return {std::string("wide convolutions ") + Shape{first, second, third}.str() + (largest ? " max_pool" : " avg_pool"),
+          {{{3, 3, 15, 15}}, {{first, 3, 5, 5}}, {{first}}, {{second, first, 3, 3}}, {{third, second, 3, 3}}},
           [=](Values& in) {
             const auto pool = largest ? ops::max_pool : ops::avg_pool;
             Value y = ops::relu(ops::bias_add(ops::conv2d(in[0], in[1], ops::window(5, 1, 2)), in[2]));
@@ -178,7 +178,10 @@ std::vector<Case> window_cases(base::Sequence& random) {
     cases.push_back(stack_case(2, channels, true));
     cases.push_back(stack_case(2, channels, false));
   }
-  for (const bool largest : {true, false}) cases.push_back(deep_case(largest));
+  for (const bool largest : {true, false}) {
+    cases.push_back(deep_case(largest, 40, 48, 33));
+    cases.push_back(deep_case(largest, 48, 64, 32));  // whole blocks of channels
+  }
   cases.push_back({"asymmetric padding", {{{8, 2, 9, 9}}, {{3, 2, 4, 4}}}, [](Values& in) {
                      return ops::conv2d(in[0], in[1], ops::same_window(4, 2, 9, 9));
                    }});

@@ -224,20 +224,32 @@ bool any_bf16(const Built& built, const backend::Backend& backend) {
                      [](const graph::Node& node) { return node.outputs[0].type.dtype == DType::bf16; });
 }
 
+/// Backends of bfloat16 with images in both layouts, whatever this CPU's is.
+std::vector<Contender> narrow_contenders() {
+  std::vector<Contender> all;
+  for (const bool last : {false, true}) {
+    all.push_back({last ? "channels last" : "blocks of channels",
+                   backend::make_cpu_backend({.threads = 2, .bf16 = true, .channels_last = last})});
+  }
+  return all;
+}
+
 TEST_P(Conformance, Bf16StaysNearTheReference) {
   backend::cpu::limit_isa_from_environment();
   if (!backend::cpu::has_avx512_bf16()) return;
   const Case& c = GetParam();
   const Built built = build(c);
-  const auto narrow = backend::make_cpu_backend({.threads = 2, .bf16 = true});
-  if (!any_bf16(built, *narrow)) return;
+  if (!any_bf16(built, *backend::make_cpu_backend({.threads = 2, .bf16 = true}))) return;
   const Data data = draw_all(c, built);
   const auto reference = backend::make_cpu_backend({.threads = 1, .reference_only = true});
   const auto want = run(built, data, *reference);
-  const auto got = run(built, data, *narrow);
-  for (size_t i = 0; i < want.size(); ++i) {
-    ASSERT_EQ(got[i].size(), want[i].size());
-    EXPECT_LE(relative_distance(got[i], want[i]), c.smooth ? 0.05 : 0.25) << "of result " << i;
+  for (const Contender& narrow : narrow_contenders()) {
+    const auto got = run(built, data, *narrow.backend);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(got[i].size(), want[i].size());
+      EXPECT_LE(relative_distance(got[i], want[i]), c.smooth ? 0.05 : 0.25)
+          << "of result " << i << " with " << narrow.name;
+    }
   }
 }
 
@@ -268,21 +280,24 @@ INSTANTIATE_TEST_SUITE_P(AllOps, Conformance, testing::ValuesIn(all_cases(kSeed)
 TEST(ConformanceCoverage, Bf16IsExercisedInEveryOpThatKnowsIt) {
   backend::cpu::limit_isa_from_environment();
   if (!backend::cpu::has_avx512_bf16()) GTEST_SKIP() << "this CPU has no AVX512_BF16";
-  const auto narrow = backend::make_cpu_backend({.threads = 1, .bf16 = true});
+  const auto narrow = backend::make_cpu_backend({.threads = 1, .bf16 = true, .channels_last = true});
   std::set<graph::Op> seen;
+  std::set<graph::Op> last;
   for (const Case& c : all_cases(kSeed)) {
     const Built built = build(c);
     const program::Program program(built.graph, built.outputs, {}, *narrow);
     for (const graph::Node& node : program.graph().nodes()) {
       const bool takes = !node.inputs.empty() && program.graph().output(node.inputs[0]).type.dtype == DType::bf16;
       if (takes) seen.insert(node.op);
+      if (takes && program.graph().output(node.inputs[0]).layout.block > 16) last.insert(node.op);
     }
   }
   using graph::Op;
-  for (const Op op : {Op::conv2d, Op::conv2d_grad_input, Op::conv2d_grad_weights, Op::matmul, Op::relu, Op::relu_grad,
-                      Op::max_pool, Op::max_pool_grad, Op::avg_pool, Op::avg_pool_grad, Op::reshape, Op::reorder}) {
-    EXPECT_TRUE(seen.contains(op)) << ops::name(op);
-  }
+  const std::set<Op> images{
+      Op::conv2d,        Op::conv2d_grad_input, Op::conv2d_grad_weights, Op::relu,   Op::relu_grad, Op::max_pool,
+      Op::max_pool_grad, Op::avg_pool,          Op::avg_pool_grad,       Op::reorder};
+  for (const Op op : images) EXPECT_TRUE(seen.contains(op) && last.contains(op)) << ops::name(op);
+  for (const Op op : {Op::matmul, Op::reshape}) EXPECT_TRUE(seen.contains(op)) << ops::name(op);
 }
 
 TEST(ConformanceCoverage, EveryOpOfTheTableIsExercised) {

@@ -191,13 +191,42 @@ Network narrow_then_wide() {
 }
 
 TEST_F(CpuPrecision, NoReferenceKernelIsUsed) {
-  const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true});
-  for (const Network& n : {wide_network(), narrow_then_wide()}) {
-    const program::Program program(n.graph, {n.loss}, n.gradients, *backend);
-    for (const program::KernelInfo& kernel : program.kernels()) {
-      EXPECT_EQ(kernel.implementation.find("ref"), std::string::npos) << kernel.name << ": " << kernel.implementation;
+  for (const bool last : {false, true}) {
+    const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true, .channels_last = last});
+    for (const Network& n : {wide_network(), narrow_then_wide()}) {
+      const program::Program program(n.graph, {n.loss}, n.gradients, *backend);
+      for (const program::KernelInfo& kernel : program.kernels()) {
+        EXPECT_EQ(kernel.implementation.find("ref"), std::string::npos) << kernel.name << ": " << kernel.implementation;
+      }
     }
   }
+}
+
+TEST_F(CpuPrecision, ChannelsLastFromTheImagesToTheLastPool) {
+  const Network n = wide_network();
+  const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true, .channels_last = true});
+  const program::Program program(n.graph, {n.loss}, n.gradients, *backend);
+  int images = 0;
+  int reorders = 0;
+  for (const Node& node : program.graph().nodes()) {
+    const Output& output = node.outputs[0];
+    if (output.type.dtype != DType::bf16 || output.type.shape.rank() != 4) continue;
+    ++images;
+    reorders += node.op == Op::reorder ? 1 : 0;
+    if (output.layout.plain()) continue;
+    EXPECT_EQ(output.layout.block, output.type.shape[1]) << node.name;
+  }
+  EXPECT_GE(images, 9);
+  EXPECT_LE(reorders, 3) << "the images, the last convolution's result, and its gradient";
+}
+
+TEST_F(CpuPrecision, ChannelsThatFillNoBlocksStayInBlocks) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4, 40, 9, 9}});
+  const Value y = ops::conv2d(x, g.parameter("w", {64, 40, 3, 3}, Initializer::normal(1)), ops::window(3, 1, 1));
+  const auto backend = backend::make_cpu_backend({.threads = 1, .bf16 = true, .channels_last = true});
+  const program::Program program(g, {y}, {}, *backend);
+  for (const program::KernelInfo& kernel : program.kernels()) EXPECT_LE(kernel.layout.block, 16) << kernel.name;
 }
 
 TEST_F(CpuPrecision, ActivationsTakeLessMemoryThanInFloat32) {

@@ -32,6 +32,7 @@ class CpuBackend final : public Backend {
                                 : std::string("which this CPU lacks")) +
                        "; only f32 is allowed");
     }
+    if (options.bf16 && !options.channels_last) options_.channels_last = cpu::has_amx_bf16();
     omp_set_num_threads(options.threads);  // thread count of oneDNN's own loops
   }
 
@@ -57,7 +58,8 @@ class CpuBackend final : public Backend {
   }
 
   [[nodiscard]] std::optional<LayoutChoice> layouts(const KernelRequest& request) const override {
-    return options_.reference_only ? std::nullopt : cpu::choose_layouts(request);
+    return options_.reference_only ? std::nullopt
+                                   : cpu::choose_layouts(request, options_.channels_last.value_or(false));
   }
 
  private:

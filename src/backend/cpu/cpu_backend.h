@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
 
@@ -10,9 +11,10 @@ namespace lockstep::backend {
 
 struct CpuOptions {
   int threads = 1;
-  bool exact_conv = false;      ///< 3x3 convolutions as direct sums, not by Winograd's algorithm
-  bool bf16 = false;            ///< wide convolutions and large products in bfloat16; needs AVX512_BF16
-  bool reference_only = false;  ///< for tests: the last, plain implementation of every op, plain layouts
+  bool exact_conv = false;                 ///< 3x3 convolutions as direct sums, not by Winograd's algorithm
+  bool bf16 = false;                       ///< wide convolutions and large products in bfloat16; needs AVX512_BF16
+  std::optional<bool> channels_last = {};  ///< bfloat16 images with channels last; by default if the CPU has AMX
+  bool reference_only = false;             ///< for tests: the last, plain implementation of every op, plain layouts
 };
 
 /// Throws UsageError for bf16 if the CPU, or the instruction set it is limited to, lacks AVX512_BF16.

@@ -55,6 +55,12 @@ Isa active_isa() { return chosen().load(std::memory_order_relaxed); }
 
 bool has_avx512_bf16() { return active_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0; }
 
+bool has_amx_bf16() {
+  if (!has_avx512_bf16()) return false;
+  constexpr auto kAmx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kAmx) == kAmx;
+}
+
 void limit_isa(Isa isa) {
   int64_t disabled = 0;
   if (isa < Isa::avx512) disabled |= kAvx512Targets;

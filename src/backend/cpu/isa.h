@@ -16,6 +16,9 @@ Isa active_isa();
 /// Returns true if AVX-512 is in use and the CPU multiplies bfloat16 (AVX512_BF16).
 bool has_avx512_bf16();
 
+/// Returns true if, besides, oneDNN multiplies bfloat16 tiles (AMX) in this process. Fixes oneDNN's instruction set.
+bool has_amx_bf16();
+
 /// Limits the kernels to `isa` and older instruction sets from now on.
 void limit_isa(Isa isa);
 

@@ -7,6 +7,7 @@
 
 namespace lockstep::backend::cpu {
 
-std::optional<LayoutChoice> choose_layouts(const KernelRequest& request);
+/// With `channels_last`, bfloat16 images whose channels fill whole blocks of 16 have all of them in one block.
+std::optional<LayoutChoice> choose_layouts(const KernelRequest& request, bool channels_last);
 
 }  // namespace lockstep::backend::cpu

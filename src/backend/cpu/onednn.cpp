@@ -25,7 +25,8 @@ memory::data_type data_type_of(DType type) {
 Tag tag_of(const Shape& shape, const graph::Layout& layout) {
   if (shape.rank() == 2) return Tag::ab;
   if (layout.kind != graph::Layout::Kind::channel_blocked) return Tag::nchw;
-  return layout.block == 16 ? Tag::nChw16c : Tag::nChw8c;
+  if (layout.block == 16) return Tag::nChw16c;
+  return layout.block == 8 ? Tag::nChw8c : Tag::nhwc;
 }
 
 }  // namespace
@@ -35,6 +36,10 @@ memory::dims dims_of(const Shape& shape) { return {shape.dims().begin(), shape.d
 memory::desc describe(const graph::Output& output) {
   const Shape& shape = output.type.shape;
   return {dims_of(shape), data_type_of(output.type.dtype), tag_of(shape, output.layout)};
+}
+
+memory::desc describe_channels_last(const graph::Output& output) {
+  return {dims_of(output.type.shape), data_type_of(output.type.dtype), Tag::nhwc};
 }
 
 Prepared::Prepared(const OneDnn& dnn, const dnnl::primitive_desc_base& desc,

@@ -14,6 +14,8 @@ namespace lockstep::backend::cpu {
 
 /// Describes a matrix or 4-dimensional tensor of the graph to oneDNN: shape, type and layout.
 dnnl::memory::desc describe(const graph::Output& output);
+/// Describes a tensor whose channels all lie in one block, however wide, or whose only channel is plain.
+dnnl::memory::desc describe_channels_last(const graph::Output& output);
 dnnl::memory::dims dims_of(const Shape& shape);
 
 /// Engine and stream of one kernel; cheap handles on oneDNN's one CPU device.

@@ -2,6 +2,8 @@
 // change (or at every run if the weights are not a parameter). Weight gradients are copied back to plain order.
 #include "backend/cpu/onednn_conv.h"
 
+#include <tuple>
+
 #include "backend/cpu/kernel_list.h"
 
 namespace lockstep::backend::cpu {
@@ -10,17 +12,28 @@ namespace {
 using dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 
+/// Widest block that oneDNN's blocked formats have.
+constexpr int kWidestBlock = 16;
+
+bool wider_than_blocks(const graph::Output& image) {
+  return image.layout.kind == graph::Layout::Kind::channel_blocked && image.layout.block > kWidestBlock;
+}
+
 }  // namespace
 
 memory::desc plain_weights(const Shape& weights) { return {dims_of(weights), kF32, Tag::oihw}; }
 
+std::pair<memory::desc, memory::desc> describe_images(const graph::Output& a, const graph::Output& b) {
+  if (wider_than_blocks(a) || wider_than_blocks(b)) return {describe_channels_last(a), describe_channels_last(b)};
+  return {describe(a), describe(b)};
+}
+
 ConvolutionSpec convolution(const graph::Window& w, const graph::Output& src, const Shape& weights,
                             memory::data_type weights_type, const graph::Output& dst, bool bias) {
   ConvolutionSpec spec;
-  spec.src = describe(src);
+  std::tie(spec.src, spec.dst) = describe_images(src, dst);
   spec.weights = memory::desc(dims_of(weights), weights_type, Tag::any);
   if (bias) spec.bias = memory::desc({weights[0]}, kF32, Tag::x);
-  spec.dst = describe(dst);
   spec.stride = {w.stride_h, w.stride_w};
   spec.padding_before = {w.pad_top, w.pad_left};
   spec.padding_after = {w.pad_bottom, w.pad_right};

@@ -17,16 +17,16 @@ bool all_bf16(const KernelRequest& request) {
 }
 
 bool in_pool_layout(const graph::Layout& layout) {
-  return layout.kind == graph::Layout::Kind::channel_blocked && layout.block == kBf16PoolLanes;
+  return layout.kind == graph::Layout::Kind::channel_blocked && layout.block % kBf16PoolLanes == 0;
 }
 
 Pool pool_of(const KernelRequest& request, const graph::Output& src) {
   Pool pool;
   const Shape& shape = src.type.shape;
-  pool.lanes = kBf16PoolLanes;
+  pool.lanes = src.layout.block;
   pool.in_height = shape[2];
   pool.in_width = shape[3];
-  pool.planes = graph::stored_elements(shape, src.layout) / (kBf16PoolLanes * shape[2] * shape[3]);
+  pool.planes = graph::stored_elements(shape, src.layout) / (pool.lanes * shape[2] * shape[3]);
   pool.window = convert(request.node.as<graph::PoolAttrs>().window);
   return pool;
 }

@@ -72,19 +72,20 @@ TEST(Bf16, ReluAndItsGradient) {
 }
 
 /// Runs the same pool in float32, with each lane as its own planes.
-Buffer lane_planes(Buffer& blocked, int64_t planes, int64_t pixels) {
-  Buffer plain(planes * pixels * kBf16PoolLanes);
-  for (int64_t p = 0; p < planes; ++p)
+Buffer lane_planes(Buffer& blocked, const Pool& pool, int64_t pixels) {
+  const int64_t lanes = pool.lanes;
+  Buffer plain(pool.planes * pixels * lanes);
+  for (int64_t p = 0; p < pool.planes; ++p)
     for (int64_t i = 0; i < pixels; ++i)
-      for (int64_t lane = 0; lane < kBf16PoolLanes; ++lane)
-        plain[(p * kBf16PoolLanes + lane) * pixels + i] = blocked[(p * pixels + i) * kBf16PoolLanes + lane];
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        plain[(p * lanes + lane) * pixels + i] = blocked[(p * pixels + i) * lanes + lane];
   return plain;
 }
 
-void expect_rounded(const Narrow& got, Buffer& want, int64_t planes, int64_t pixels, const char* what) {
+void expect_rounded(const Narrow& got, Buffer& want, const Pool& pool, int64_t pixels, const char* what) {
   Buffer wide(static_cast<int64_t>(got.size()));
   for (size_t i = 0; i < got.size(); ++i) wide[static_cast<int64_t>(i)] = widen(got[i]);
-  Buffer plain = lane_planes(wide, planes, pixels);
+  Buffer plain = lane_planes(wide, pool, pixels);
   for (size_t i = 0; i < got.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     ASSERT_NEAR(plain[at], want[at], std::fabs(want[at]) * 0x1.02p-8F + 1e-6F) << what << " " << at;
@@ -93,39 +94,43 @@ void expect_rounded(const Narrow& got, Buffer& want, int64_t planes, int64_t pix
 
 class PoolBf16 : public testing::TestWithParam<Window2d> {};
 
-TEST_P(PoolBf16, IsFloat32PoolingRoundedOnce) {
-  Pool blocked{kBf16PoolLanes, 3, 13, 9, GetParam()};
+void expect_float32_pooling_rounded_once(int lanes, const Window2d& window) {
+  const Pool blocked{lanes, 3, 13, 9, window};
   Pool plain = blocked;
   plain.lanes = 1;
-  plain.planes *= kBf16PoolLanes;
+  plain.planes *= lanes;
   const int64_t in = blocked.in_height * blocked.in_width;
   const int64_t out = blocked.out_height() * blocked.out_width();
-  Tensor src(blocked.planes * in * kBf16PoolLanes, 3);
-  Tensor diff(blocked.planes * out * kBf16PoolLanes, 4);
-  Buffer plain_src = lane_planes(src.wide, blocked.planes, in);
-  Buffer plain_diff = lane_planes(diff.wide, blocked.planes, out);
+  Tensor src(blocked.planes * in * lanes, 3);
+  Tensor diff(blocked.planes * out * lanes, 4);
+  Buffer plain_src = lane_planes(src.wide, blocked, in);
+  Buffer plain_diff = lane_planes(diff.wide, blocked, out);
   Buffer scratch(pool_bf16_scratch(blocked, 2));
   Narrow dst(diff.narrow_bits.size());
   Narrow diff_src(src.narrow_bits.size());
-  Buffer want(blocked.planes * out * kBf16PoolLanes);
-  Buffer want_diff(blocked.planes * in * kBf16PoolLanes);
+  Buffer want(blocked.planes * out * lanes);
+  Buffer want_diff(blocked.planes * in * lanes);
 
   max_pool_bf16(blocked, src.narrow_bits.data(), dst.data(), 2);
   max_pool(plain, plain_src.data(), want.data(), 1);
-  expect_rounded(dst, want, blocked.planes, out, "maximum");
+  expect_rounded(dst, want, blocked, out, "maximum");
   average_pool_bf16(blocked, src.narrow_bits.data(), dst.data(), 2);
   average_pool(plain, plain_src.data(), want.data(), 1);
-  expect_rounded(dst, want, blocked.planes, out, "mean");
+  expect_rounded(dst, want, blocked, out, "mean");
 
   for (const bool through_relu : {false, true}) {
     max_pool_bf16_backward(blocked, src.narrow_bits.data(), diff.narrow_bits.data(), diff_src.data(), through_relu,
                            scratch.data(), 2);
     max_pool_backward(plain, plain_src.data(), plain_diff.data(), want_diff.data(), through_relu, 1);
-    expect_rounded(diff_src, want_diff, blocked.planes, in, "gradient of the maximum");
+    expect_rounded(diff_src, want_diff, blocked, in, "gradient of the maximum");
   }
   average_pool_bf16_backward(blocked, diff.narrow_bits.data(), diff_src.data(), scratch.data(), 2);
   average_pool_backward(plain, plain_diff.data(), want_diff.data(), 1);
-  expect_rounded(diff_src, want_diff, blocked.planes, in, "gradient of the mean");
+  expect_rounded(diff_src, want_diff, blocked, in, "gradient of the mean");
+}
+
+TEST_P(PoolBf16, IsFloat32PoolingRoundedOnceInBlocksAndWithChannelsLast) {
+  for (const int lanes : {kBf16PoolLanes, 48, 128}) expect_float32_pooling_rounded_once(lanes, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, PoolBf16,

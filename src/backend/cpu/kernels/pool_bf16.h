@@ -1,4 +1,5 @@
-// Max and average pooling of bfloat16 images in blocks of 16 channels; the rules are those of pool.h, sums are float32.
+// Max and average pooling of bfloat16 images in blocks of 16 channels, or of any multiple of 16 (all of them: channels
+// last); the rules are those of pool.h, sums are float32.
 #pragma once
 
 #include "backend/cpu/kernels/bf16.h"
@@ -6,7 +7,7 @@
 
 namespace lockstep::backend::cpu {
 
-constexpr int kBf16PoolLanes = 16;
+constexpr int kBf16PoolLanes = 16;  ///< Pool::lanes must be a multiple
 
 /// Returns the floats of scratch that the backward passes need.
 int64_t pool_bf16_scratch(const Pool& pool, int threads);
