@@ -101,6 +101,8 @@ enum class TestKind : uint8_t {
   spread,   ///< a worker's field within each run of `first`, (max - min) / max: together (at most within), apart
   most,     ///< the value of `over` with the largest mean of field, within each `by`, is `is`
   least,    ///< the same for the smallest mean
+  slope,    ///< log of field over log of `over` within each `by`: at_least, at_most (1: in proportion)
+  curve,    ///< field over `over` (step, epoch, seconds) within runs of `first` and `second`: same, higher, lower
 };
 
 struct FindingTest {
@@ -110,7 +112,8 @@ struct FindingTest {
   Filter second;
   std::string over;
   std::vector<std::string> by;
-  std::string is;  ///< less, greater, same, different, grows, falls, flat, saturates, together, apart, or a value
+  /// less, greater, same, different, grows, falls, flat, saturates, together, apart, higher, lower, or a value
+  std::string is;
   std::optional<double> at_least;
   std::optional<double> at_most;
   double within = 0.05;  ///< relative difference that counts as none

@@ -8,15 +8,16 @@ namespace lockstep::lab {
 namespace {
 
 using U = Unit;
+using V = Varies;
 constexpr bool kEach = true;  ///< measured for each training role, too
 
 std::vector<FieldDef> results_and_times() {
   return {
       {"accuracy", "test accuracy", U::share, kEach,
-       "at the last evaluation; per worker its own, if all workers evaluate"},
-      {"loss", "test loss", U::none, kEach, "at the last evaluation; per worker as above"},
-      {"train_loss", "training loss", U::none, false, "mean over the last epoch"},
-      {"best_accuracy", "best accuracy", U::share, false, "over all evaluations"},
+       "at the last evaluation; per worker its own, if all workers evaluate", V::seed},
+      {"loss", "test loss", U::none, kEach, "at the last evaluation; per worker as above", V::seed},
+      {"train_loss", "training loss", U::none, false, "mean over the last epoch", V::seed},
+      {"best_accuracy", "best accuracy", U::share, false, "over all evaluations", V::seed},
       {"seconds", "time", U::seconds, kEach,
        "training time with evaluations; per worker, the time at which it finished"},
       {"epoch_seconds", "time of an epoch", U::seconds, false,
@@ -24,18 +25,20 @@ std::vector<FieldDef> results_and_times() {
        "ended the training. With steps_per_epoch an epoch is that many steps, not a pass"},
       {"step_seconds", "time of a step", U::seconds, false,
        "training time without evaluations and checkpoints, per update"},
-      {"steps", "steps", U::count, false, "updates of the parameters"},
+      {"steps", "steps", U::count, false, "updates of the parameters", V::nothing},
       {"loss_roughness", "roughness of the loss", U::none, kEach,
-       "mean bend of the curve of evaluated losses (of training losses if there are few), relative to their mean"},
-      {"epochs", "epochs", U::count, false, "passes over the data, including one that was begun"},
-      {"iterations", "iterations", U::count, kEach, "batches computed by all workers together; per worker its own"},
-      {"examples", "examples", U::count, kEach, "examples used for the updates; per worker its own"},
+       "mean bend of the curve of evaluated losses (of training losses if there are few), relative to their mean",
+       V::seed},
+      {"epochs", "epochs", U::count, false, "passes over the data, including one that was begun", V::nothing},
+      {"iterations", "iterations", U::count, kEach, "batches computed by all workers together; per worker its own",
+       V::nothing},
+      {"examples", "examples", U::count, kEach, "examples used for the updates; per worker its own", V::nothing},
       {"examples_per_second", "examples per second", U::count, kEach,
        "time of evaluations and checkpoints not counted"},
       {"finish_spread", "spread of finishing", U::seconds, false, "time from the first worker's end to the last one's"},
       {"staleness", "staleness", U::none, kEach,
        "updates by others between a worker's pull and its push, mean (async)"},
-      {"restarts", "restarts", U::count, kEach, "how often roles were restarted"},
+      {"restarts", "restarts", U::count, kEach, "how often roles were restarted", V::nothing},
       {"speed_up", "speed-up", U::times, false, "examples per second relative to one trainer; needs that run"},
       {"efficiency", "efficiency", U::share, false, "speed-up divided by the number of trainers"},
   };
@@ -56,10 +59,11 @@ std::vector<FieldDef> resources() {
        "roles"},
       {"network_sent", "sent", U::bytes_per_second, kEach, "as above"},
       {"network_per_second", "network", U::bytes_per_second, kEach, "received and sent"},
-      {"network_per_step", "network per step", U::bytes, kEach, "bytes that a trainer receives and sends per own step"},
+      {"network_per_step", "network per step", U::bytes, kEach, "bytes that a trainer receives and sends per own step",
+       V::nothing},
       {"network_total", "network of all", U::bytes_per_second, false, "received by all roles together"},
       {"network_per_update", "network per update", U::bytes, false,
-       "bytes that all roles together receive per update of the parameters"},
+       "bytes that all roles together receive per update of the parameters", V::nothing},
       {"loopback_received", "loopback received", U::bytes_per_second, kEach, "within the node"},
       {"loopback_sent", "loopback sent", U::bytes_per_second, kEach, "within the node"},
       {"packets_received", "packets received", U::count, kEach, "per second, on interfaces other than loopback"},

@@ -13,12 +13,20 @@ namespace lockstep::lab {
 
 enum class Unit : uint8_t { none, share, seconds, bytes, bytes_per_second, percent, count, times };
 
+/// Why repeats of a run differ in a field.
+enum class Varies : uint8_t {
+  time,    ///< measured: timing, load, memory
+  seed,    ///< random numbers
+  nothing  ///< counted: equal settings give equal values, so one run tells it
+};
+
 struct FieldDef {
   std::string_view name;   ///< "epoch_seconds"
   std::string_view title;  ///< "time of an epoch"
   Unit unit = Unit::none;
   bool of_worker = false;  ///< measured for each training role, too
   std::string_view help;
+  Varies varies = Varies::time;
 };
 
 const std::vector<FieldDef>& fields();

@@ -31,7 +31,9 @@ const std::vector<KindRule>& rules() {
       {"value", TestKind::value, {"at_least", "at_most"}, {}},
       {"spread", TestKind::spread, {"is", "within"}, {"together", "apart"}},
       {"most", TestKind::most, {"over", "is", "within"}, {}},
-      {"least", TestKind::least, {"over", "is", "within"}, {}}};
+      {"least", TestKind::least, {"over", "is", "within"}, {}},
+      {"slope", TestKind::slope, {"over", "at_least", "at_most"}, {}},
+      {"curve", TestKind::curve, {"over", "first", "second", "is", "within"}, {"same", "higher", "lower"}}};
   return all;
 }
 
@@ -89,14 +91,16 @@ FindingTest ReportReader::test(const YamlNode& node) {
 }
 
 void ReportReader::test_values(const YamlNode& node, FindingTest& made) {
-  const bool sides = made.kind == TestKind::compare || made.kind == TestKind::ratio;
+  const bool sides = made.kind == TestKind::compare || made.kind == TestKind::ratio || made.kind == TestKind::curve;
   for (const char* side : {"first", "second"}) {
     if (!sides) break;
     if (Reader::find(node, side) == nullptr)
       reader_.fail(node, fmt::format("the test needs `{}`: a map of fields", side));
     add_where(node, side, side[0] == 'f' ? made.first : made.second);
   }
-  const bool over = made.kind == TestKind::trend || made.kind == TestKind::most || made.kind == TestKind::least;
+  const bool over = made.kind == TestKind::trend || made.kind == TestKind::most || made.kind == TestKind::least ||
+                    made.kind == TestKind::slope;
+  if (made.kind == TestKind::curve) curve_fields(node, made);
   if (over) {
     const YamlNode* at = Reader::find(node, "over");
     if (at == nullptr) reader_.fail(node, "the test needs `over`: a field");
@@ -104,12 +108,26 @@ void ReportReader::test_values(const YamlNode& node, FindingTest& made) {
   }
   if (const YamlNode* at = Reader::find(node, "at_least")) made.at_least = reader_.number(*at, "at_least");
   if (const YamlNode* at = Reader::find(node, "at_most")) made.at_most = reader_.number(*at, "at_most");
-  const bool bounds = made.kind == TestKind::ratio || made.kind == TestKind::value;
+  const bool bounds = made.kind == TestKind::ratio || made.kind == TestKind::value || made.kind == TestKind::slope;
   if (bounds && !made.at_least && !made.at_most) reader_.fail(node, "the test needs at_least or at_most");
   if (const YamlNode* at = Reader::find(node, "within")) {
     made.within = reader_.number(*at, "within");
     if (made.within < 0) reader_.fail(*at, fmt::format("within: '{}' is not allowed; it takes 0 or more", at->text));
   }
+}
+
+void ReportReader::curve_fields(const YamlNode& node, FindingTest& made) {
+  const Names curves{"loss", "accuracy", "train_loss"};
+  const Names places{"step", "epoch", "seconds"};
+  const YamlNode& y = *node.find("curve");
+  if (!contains(curves, made.field))
+    reader_.fail(y, fmt::format("curve: '{}' is not allowed{}", made.field, base::hint(made.field, curves)));
+  const YamlNode* over = Reader::find(node, "over");
+  if (over == nullptr) reader_.fail(node, "the test needs `over`: step, epoch or seconds");
+  made.over = reader_.text(*over, "over");
+  if (!contains(places, made.over))
+    reader_.fail(*over,
+                 fmt::format("over: '{}' is not allowed{}", base::shown(made.over), base::hint(made.over, places)));
 }
 
 FindingSpec ReportReader::finding(const YamlNode& node) {

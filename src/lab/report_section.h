@@ -52,6 +52,7 @@ class ReportReader {
   FindingSpec finding(const YamlNode& node);
   FindingTest test(const YamlNode& node);
   void test_values(const YamlNode& node, FindingTest& test);
+  void curve_fields(const YamlNode& node, FindingTest& test);
 
   std::string unique_name(const YamlNode& node, const char* what, std::set<std::string>& taken);
   /// Returns the field's name as used in results: settings with underscores.

@@ -221,13 +221,13 @@ std::string method_html(const lab::ReportSpec& spec) {
   }
   std::string html =
       "<div class=\"card\"><p>Each figure is the mean over the repeats of a variation, which differ only in their "
-      "seed, "
-      "or over the values named below a table or plot; ± is the standard deviation of the sample, "
-      "and the last column of a table is the number of runs. Bands and error bars reach from the smallest "
-      "to the largest value. A difference smaller than the "
-      "limit that a finding names counts as none. Reported figures are those of the study, from other machines: the "
-      "shapes "
-      "of curves can be compared, absolute figures cannot.</p><dl class=\"facts\">";
+      "seed, or over the values named below a table or plot. The number after ± is half the interval that contains "
+      "the true mean with 95 % probability, by Student's t over the repeats; for speed-up and efficiency it is "
+      "Fieller's and contains the noise of the baseline. Bands and error bars are these intervals. The last column of "
+      "a table is the number of runs. Outliers (more than 3.5 robust standard deviations from the median of five or "
+      "more repeats) are named and count like all others. A difference smaller than the limit that a finding names "
+      "counts as none. Reported figures are those of the study, from other machines: the shapes of curves can be "
+      "compared, absolute figures cannot.</p><dl class=\"facts\">";
   for (const lab::FieldDef& def : lab::fields()) {
     if (!used.contains(std::string(def.name))) continue;
     html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(def.title), escape_html(def.help));

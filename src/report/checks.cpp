@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "records/format.h"
@@ -24,7 +25,8 @@ std::vector<const Outcome*> most_telling(const std::vector<Outcome>& outcomes) {
   std::vector<const Outcome*> order;
   for (const Outcome& outcome : outcomes) order.push_back(&outcome);
   const auto rank = [](const Outcome* o) {
-    return o->verdict == Verdict::fails ? 0 : o->verdict == Verdict::partly ? 1 : o->verdict == Verdict::holds ? 2 : 3;
+    constexpr std::array kOrder = {Verdict::fails, Verdict::partly, Verdict::noise, Verdict::holds, Verdict::unjudged};
+    return std::find(kOrder.begin(), kOrder.end(), o->verdict) - kOrder.begin();
   };
   if (order.size() > kListedCases) {
     std::stable_sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
@@ -33,24 +35,24 @@ std::vector<const Outcome*> most_telling(const std::vector<Outcome>& outcomes) {
   return order;
 }
 
+/// Returns "holds in 3 of 5 cases, does not hold in 1, within noise in 1".
 std::string ending(const std::vector<Outcome>& outcomes) {
-  const size_t unknown = count(outcomes, Verdict::unknown);
-  const size_t known = outcomes.size() - unknown;
-  const size_t holds = count(outcomes, Verdict::holds);
-  const size_t partly = count(outcomes, Verdict::partly);
-  if (known == 0) return "unknown";
+  const size_t unjudged = count(outcomes, Verdict::unjudged);
+  const size_t judged = outcomes.size() - unjudged;
+  if (judged == 0) return std::string(name(Verdict::unjudged));
   std::string text;
-  if (known == 1) {
-    text = name(holds == 1 ? Verdict::holds : partly == 1 ? Verdict::partly : Verdict::fails);
-  } else if (holds == known) {
-    text = known == 2 ? "holds in both cases" : fmt::format("holds in all {} cases", known);
-  } else if (holds > 0) {
-    text = fmt::format("holds in {} of {} cases", holds, known);
-  } else {
-    text = partly > 0 ? fmt::format("holds partly in {} of {} cases", partly, known)
-                      : fmt::format("holds in none of {} cases", known);
+  for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::noise}) {
+    const size_t cases = count(outcomes, verdict);
+    if (cases == 0) continue;
+    if (cases == judged) {
+      text = name(verdict);
+      if (judged > 1) text += judged == 2 ? " in both cases" : fmt::format(" in all {} cases", judged);
+      break;
+    }
+    text += text.empty() ? fmt::format("{} in {} of {} cases", name(verdict), cases, judged)
+                         : fmt::format(", {} in {}", name(verdict), cases);
   }
-  return unknown == 0 ? text : fmt::format("{}, unknown in {}", text, counted(unknown, "more case"));
+  return unjudged == 0 ? text : fmt::format("{}, not judged in {}", text, counted(unjudged, "more case"));
 }
 
 std::string sentence_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim) {
@@ -81,36 +83,50 @@ void add_sides(const std::vector<Side>& from, std::vector<Side>& sides) {
 
 }  // namespace
 
+void Outcome::take(const Judgement& judgement) {
+  verdict = judgement.verdict;
+  too_few = verdict == Verdict::unjudged;
+  if (!judgement.note.empty()) text += ", " + judgement.note;
+}
+
 Verdict verdict_of(const std::vector<Verdict>& verdicts) {
   const auto count = [&](Verdict verdict) { return std::count(verdicts.begin(), verdicts.end(), verdict); };
-  const auto known = static_cast<std::ptrdiff_t>(verdicts.size()) - count(Verdict::unknown);
-  if (known == 0) return Verdict::unknown;
-  if (count(Verdict::holds) == known) return Verdict::holds;
-  return count(Verdict::fails) == known ? Verdict::fails : Verdict::partly;
+  const auto judged = static_cast<std::ptrdiff_t>(verdicts.size()) - count(Verdict::unjudged);
+  const auto decided = judged - count(Verdict::noise);
+  if (judged == 0) return Verdict::unjudged;
+  if (2 * decided < judged) return Verdict::noise;
+  if (count(Verdict::holds) == decided) return Verdict::holds;
+  return count(Verdict::fails) == decided ? Verdict::fails : Verdict::partly;
 }
 
 Checked checked_of(const std::string& what, const std::vector<Outcome>& outcomes, const std::string& claim) {
   std::vector<Verdict> verdicts;
   for (const Outcome& outcome : outcomes) verdicts.push_back(outcome.verdict);
   Checked result{verdict_of(verdicts), sentence_of(what, outcomes, claim)};
-  for (const Verdict telling : {Verdict::fails, Verdict::partly, Verdict::holds}) {
+  result.too_few = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.too_few; });
+  for (const Verdict telling : {Verdict::fails, Verdict::partly, Verdict::noise, Verdict::holds, Verdict::unjudged}) {
     if (count(outcomes, telling) == 0) continue;
     for (const Outcome& outcome : outcomes) {
       if (outcome.verdict == telling) add_sides(outcome.sides, result.sides);
     }
-    result.failing_alone = telling != Verdict::holds && count(outcomes, Verdict::holds) > 0;
+    const bool failing = telling == Verdict::fails || telling == Verdict::partly;
+    result.failing_alone = failing && count(outcomes, Verdict::holds) > 0;
     break;
   }
   return result;
 }
 
-Checked check(const Material& material, const lab::FindingTest& test) {
+Checked check(const Material& material, RunFolders& folders, const lab::FindingTest& test) {
   switch (test.kind) {
     case lab::TestKind::compare:
     case lab::TestKind::ratio:
       return check_pairs(material, test);
     case lab::TestKind::trend:
       return check_trend(material, test);
+    case lab::TestKind::slope:
+      return check_slope(material, test);
+    case lab::TestKind::curve:
+      return check_curves(material, folders, test);
     case lab::TestKind::value:
       return check_value(material, test);
     case lab::TestKind::spread:
@@ -186,8 +202,39 @@ std::string limit_text(double within, lab::Unit unit) {
   return fmt::format("{:g} {}", within * 100, unit != lab::Unit::share ? "%" : within == 0.01 ? "point" : "points");
 }
 
-bool within_bounds(const lab::FindingTest& test, double value) {
-  return (!test.at_least || value >= *test.at_least) && (!test.at_most || value <= *test.at_most);
+statistics::Region bounds_of(const lab::FindingTest& test) {
+  return {test.at_least.value_or(-INFINITY), test.at_most.value_or(INFINITY)};
+}
+
+statistics::Region differences_of(const std::string& is, double within) {
+  if (is == "less") return {-INFINITY, -within, true};
+  if (is == "greater") return {within, INFINITY, true};
+  return {-within, within};
+}
+
+Judgement judge_difference(const statistics::Estimate& difference, const std::string& is, double within) {
+  const statistics::Region region = differences_of(is, within);
+  return is == "different" ? judge_outside(difference, region) : judge(difference, region);
+}
+
+Checked nothing_known(const std::string& what, const std::string& why) {
+  return {Verdict::unjudged, fmt::format("{}: {}: {}.", capital(what), why, name(Verdict::unjudged))};
+}
+
+const Case* partner(const std::vector<Case>& cases, const Key& key) {
+  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& other) {
+    return std::equal(key.begin(), key.end(), other.key.begin(), other.key.end(), same_value);
+  });
+  return found == cases.end() ? nullptr : &*found;
+}
+
+std::vector<Case> cases_of(const lab::FindingTest& test, const Observations& observations) {
+  return test.by.empty() ? variations(observations) : cases_by(observations, test.by);
+}
+
+std::string case_name(const lab::FindingTest& test, const Case& each, bool with_group) {
+  if (!test.by.empty()) return describe(test.by, each.key);
+  return title_of(*each.members.front().run, with_group);
 }
 
 }  // namespace lockstep::report

@@ -15,24 +15,16 @@ using lab::FindingTest;
 using lab::TestKind;
 using records::known;
 
-bool holds(const FindingTest& test, double first, double second) {
-  if (test.kind == TestKind::ratio) return within_bounds(test, first / second);
-  const double apart = difference(first, second, unit_of(test.field));
-  if (test.is == "less") return apart < -test.within;
-  if (test.is == "greater") return apart > test.within;
-  if (test.is == "same") return std::fabs(apart) <= test.within;
-  return std::fabs(apart) > test.within;
-}
-
-std::string pair_text(const FindingTest& test, double first, double second) {
+std::string pair_text(const FindingTest& test, double first, double second, const statistics::Estimate& estimate) {
   const std::string second_name = describe(test.second, test.first);
   const lab::Unit unit = unit_of(test.field);
   const std::string both = fmt::format("{} against {}", figure_text(first, unit), figure_text(second, unit));
   if (test.kind == TestKind::ratio) {
     const std::string of = second_name.empty() ? "the second" : "that with " + second_name;
-    return fmt::format("{:.2f} {} {} ({})", first / second, first < second ? "of" : "times", of, both);
+    return fmt::format("{:.2f}{} {} {} ({})", first / second, plain_interval(estimate), first < second ? "of" : "times",
+                       of, both);
   }
-  return fmt::format("{} ({})", both, difference_text(first, second, unit));
+  return fmt::format("{} ({}{})", both, difference_text(first, second, unit), difference_interval(estimate, unit));
 }
 
 std::string claim(const FindingTest& test) {
@@ -43,32 +35,27 @@ std::string claim(const FindingTest& test) {
   return fmt::format("should be {} by more than {}", test.is, within);
 }
 
-const Case* partner(const std::vector<Case>& cases, const Key& key) {
-  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& other) {
-    return std::equal(key.begin(), key.end(), other.key.begin(), other.key.end(), same_value);
-  });
-  return found == cases.end() ? nullptr : &*found;
-}
-
 Outcome outcome(const FindingTest& test, const Case& first, const Case& second) {
   const double a = first.stat(test.field).mean;
   const double b = second.stat(test.field).mean;
-  Outcome result{Verdict::unknown, describe(test.by, first.key), ""};
+  Outcome result{Verdict::unjudged, describe(test.by, first.key), ""};
   if (!known(a) || !known(b) || (test.kind == TestKind::ratio && b == 0)) {
     result.text = fmt::format("no {} on {}", field_title(test.field), known(a) ? "the second side" : "the first side");
     return result;
   }
-  result.verdict = holds(test, a, b) ? Verdict::holds : Verdict::fails;
-  result.text = pair_text(test, a, b);
+  const bool ratio = test.kind == TestKind::ratio;
+  const statistics::Estimate estimate = ratio ? ratio_of(first.members, second.members, test.field)
+                                              : difference_of(first.members, second.members, test.field);
+  result.text = pair_text(test, a, b, estimate);
+  result.take(ratio ? judge(estimate, bounds_of(test)) : judge_difference(estimate, test.is, test.within));
   return result;
 }
 
-Checked nothing(const Material& material, const FindingTest& test, const std::string& what, bool first, bool second) {
+std::string why_nothing(const Material& material, const FindingTest& test, bool first, bool second) {
   std::string why;
   if (!first) why = what_is_missing(material, test.first, test.field);
   if (!second) why += (why.empty() ? "" : "; ") + what_is_missing(material, test.second, test.field);
-  if (why.empty()) why = fmt::format("no two runs have the same {}", fmt::join(test.by, ", "));
-  return {Verdict::unknown, capital(what) + ": " + why + ": unknown."};
+  return why.empty() ? fmt::format("no two runs have the same {}", fmt::join(test.by, ", ")) : why;
 }
 
 }  // namespace
@@ -88,7 +75,7 @@ Checked check_pairs(const Material& material, const FindingTest& test) {
     outcomes.push_back(outcome(test, one, *other));
     outcomes.back().sides = {{first_name, one.members}, {second_name, other->members}};
   }
-  if (outcomes.empty()) return nothing(material, test, what, !first.empty(), !second.empty());
+  if (outcomes.empty()) return nothing_known(what, why_nothing(material, test, !first.empty(), !second.empty()));
   return checked_of(what, outcomes, claim(test));
 }
 

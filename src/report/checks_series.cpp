@@ -1,4 +1,4 @@
-// Tests over the cases of one side: trend, value, spread, most and least.
+// Tests along a field: trend and slope; and those of a value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace lockstep::report {
 namespace {
 
 using lab::FindingTest;
-using lab::TestKind;
 using records::known;
+using statistics::Estimate;
 
 struct Point {
   std::string at;
@@ -31,57 +31,63 @@ std::vector<Point> points_of(const std::vector<Case>& cases, const std::string& 
   return points;
 }
 
-Verdict grows(const std::vector<Point>& points, double within, double sign, lab::Unit unit) {
-  const double all = sign * difference(points.back().value, points.front().value, unit);
-  if (all <= within) return Verdict::fails;
-  for (size_t i = 1; i < points.size(); ++i) {
-    if (sign * difference(points[i].value, points[i - 1].value, unit) < -within) return Verdict::partly;
-  }
-  return Verdict::holds;
-}
-
-/// Growth that ends in a fall is not saturation.
-Verdict saturates(const std::vector<Point>& points, double within, lab::Unit unit) {
-  if (points.size() < 3) return Verdict::unknown;
-  if (difference(points.back().value, points.front().value, unit) <= within) return Verdict::fails;
-  const double last = difference(points.back().value, points[points.size() - 2].value, unit);
-  return std::fabs(last) <= within ? Verdict::holds : Verdict::fails;
+Estimate change(const FindingTest& test, const Point& from, const Point& to) {
+  return difference_of(to.from->members, from.from->members, test.field);
 }
 
 /// Returns the lowest and the highest point.
-std::pair<double, double> range_of(const std::vector<Point>& points) {
+std::pair<const Point*, const Point*> range_of(const std::vector<Point>& points) {
   const auto [low, high] = std::minmax_element(points.begin(), points.end(),
                                                [](const Point& a, const Point& b) { return a.value < b.value; });
-  return {low->value, high->value};
+  return {&*low, &*high};
 }
 
-Verdict trend_of(const FindingTest& test, const std::vector<Point>& points) {
-  if (points.size() < 2) return Verdict::unknown;
-  const lab::Unit unit = unit_of(test.field);
-  if (test.is == "grows") return grows(points, test.within, 1, unit);
-  if (test.is == "falls") return grows(points, test.within, -1, unit);
-  if (test.is == "saturates") return saturates(points, test.within, unit);
+/// The whole change decides; steps that are shown to turn back by more than the limit leave it true in part.
+Judgement judge_growth(const FindingTest& test, const std::vector<Point>& points) {
+  const bool falls = test.is == "falls";
+  const Judgement whole =
+      judge_difference(change(test, points.front(), points.back()), falls ? "less" : "greater", test.within);
+  if (whole.verdict != Verdict::holds) return whole;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const Estimate step = change(test, points[i - 1], points[i]);
+    if (judge_difference(step, falls ? "greater" : "less", test.within).verdict == Verdict::holds)
+      return {Verdict::partly, fmt::format("but it turns back at {}", points[i].at)};
+  }
+  return whole;
+}
+
+/// Growth that ends in a fall is not saturation.
+Judgement judge_saturation(const FindingTest& test, const std::vector<Point>& points) {
+  if (points.size() < 3) return {};
+  const Judgement whole = judge_difference(change(test, points.front(), points.back()), "greater", test.within);
+  if (whole.verdict != Verdict::holds) return whole;
+  return judge_difference(change(test, points[points.size() - 2], points.back()), "same", test.within);
+}
+
+Judgement judge_trend(const FindingTest& test, const std::vector<Point>& points) {
+  if (test.is == "saturates") return judge_saturation(test, points);
+  if (test.is != "flat") return judge_growth(test, points);
   const auto [low, high] = range_of(points);
-  return difference(high, low, unit) <= test.within ? Verdict::holds : Verdict::fails;
+  return judge_difference(change(test, *low, *high), "same", test.within);
 }
 
 /// Returns the figure that the limit applies to.
 std::string change_text(const FindingTest& test, const std::vector<Point>& points) {
   const lab::Unit unit = unit_of(test.field);
-  const double last = points.back().value;
+  const auto text = [&](const Point& from, const Point& to) {
+    return difference_text(to.value, from.value, unit) + difference_interval(change(test, from, to), unit);
+  };
   if (test.is == "flat") {
     const auto [low, high] = range_of(points);
-    return fmt::format("the highest {} against the lowest", difference_text(high, low, unit));
+    return fmt::format("the highest {} against the lowest", text(*low, *high));
   }
-  const std::string all = difference_text(last, points.front().value, unit);
+  const std::string all = text(points.front(), points.back());
   if (test.is != "saturates" || points.size() < 3) return all;
-  return fmt::format("{}, {} in the last step", all, difference_text(last, points[points.size() - 2].value, unit));
+  return fmt::format("{}, {} in the last step", all, text(points[points.size() - 2], points.back()));
 }
 
-/// "3.7 s at 1, 2.1 s at 2, 1.4 s at 3 (-62 %)"
-std::string trend_text(const FindingTest& test, const std::vector<Point>& points) {
-  if (points.empty()) return "no run recorded " + field_title(test.field);
-  if (points.size() == 1) return fmt::format("known at only one {} ({})", field_title(test.over), points[0].at);
+/// "3.7 s at 1, 2.1 s at 2, 1.4 s at 3"
+std::string points_text(const FindingTest& test, const std::vector<Point>& points) {
   std::string values;
   for (size_t i = 0; i < points.size(); ++i) {
     const bool listed = points.size() <= 6 || i == 0 || i + 1 == points.size();
@@ -90,9 +96,59 @@ std::string trend_text(const FindingTest& test, const std::vector<Point>& points
     values +=
         fmt::format("{}{} at {}", i == 0 ? "" : ", ", figure_text(points[i].value, unit_of(test.field)), points[i].at);
   }
-  values += " (" + change_text(test, points) + ")";
-  if (test.is == "saturates" && points.size() == 2) values += ", too few to see growth slow down";
   return values;
+}
+
+std::string why_too_few(const FindingTest& test, const std::vector<Point>& points) {
+  if (points.empty()) return "no run recorded " + field_title(test.field);
+  return fmt::format("known at only one {} ({})", field_title(test.over), points[0].at);
+}
+
+Outcome trend_outcome(const FindingTest& test, const std::string& where, const std::vector<Point>& points) {
+  Outcome outcome{Verdict::unjudged, where, ""};
+  if (points.size() < 2) {
+    outcome.text = why_too_few(test, points);
+    return outcome;
+  }
+  outcome.text = fmt::format("{} ({})", points_text(test, points), change_text(test, points));
+  if (test.is == "saturates" && points.size() == 2) outcome.text += ", too few to see growth slow down";
+  outcome.take(judge_trend(test, points));
+  return outcome;
+}
+
+/// Returns the slope of the logarithms over the points, in each repeat that has them all.
+statistics::Repeats slopes_of(const FindingTest& test, const std::vector<Point>& points) {
+  std::map<int, std::pair<std::vector<double>, std::vector<double>>> lines;
+  for (const Point& point : points) {
+    for (const auto& [repeat, value] : repeats_of(point.from->members, test.field)) {
+      lines[repeat].first.push_back(std::log(number_of(point.at)));
+      lines[repeat].second.push_back(std::log(value));
+    }
+  }
+  statistics::Repeats slopes;
+  for (const auto& [repeat, line] : lines) {
+    const double slope = statistics::slope_of(line.first, line.second);
+    if (line.first.size() == points.size() && known(slope)) slopes[repeat] = slope;
+  }
+  return slopes;
+}
+
+Outcome slope_outcome(const FindingTest& test, const std::string& where, const std::vector<Point>& points) {
+  Outcome outcome{Verdict::unjudged, where, ""};
+  const bool numbers =
+      std::all_of(points.begin(), points.end(), [](const Point& p) { return p.value > 0 && number_of(p.at) > 0; });
+  if (points.size() < 2 || !numbers) {
+    outcome.text = points.size() < 2 ? why_too_few(test, points) : "a slope needs positive numbers";
+    return outcome;
+  }
+  const statistics::Repeats slopes = slopes_of(test, points);
+  const bool exact = slopes.size() == 1 && std::all_of(points.begin(), points.end(), [&](const Point& p) {
+                       return is_exact(p.from->members, test.field);
+                     });
+  const Estimate slope = exact ? statistics::exactly(slopes.begin()->second) : statistics::mean_of(slopes);
+  outcome.text = fmt::format("{} (slope {:.2f}{})", points_text(test, points), slope.value, plain_interval(slope));
+  outcome.take(judge(slope, bounds_of(test)));
+  return outcome;
 }
 
 std::string trend_claim(const FindingTest& test) {
@@ -102,157 +158,53 @@ std::string trend_claim(const FindingTest& test) {
   return fmt::format("should {} by more than {}", test.is == "grows" ? "grow" : "fall", within);
 }
 
-Checked nothing(const Material& material, const FindingTest& test, const std::string& what) {
-  return {Verdict::unknown, capital(what) + ": " + what_is_missing(material, test.first, test.field) + ": unknown."};
-}
-
-/// Returns the cases by the fields of the test, or one per variation.
-std::vector<Case> cases_of(const FindingTest& test, const Observations& observations) {
-  return test.by.empty() ? variations(observations) : cases_by(observations, test.by);
-}
-
-std::string case_name(const FindingTest& test, const Case& each, bool with_group) {
-  if (!test.by.empty()) return describe(test.by, each.key);
-  return title_of(*each.members.front().run, with_group);
-}
-
-double spread_of_run(const Case& run, const std::string& field) {
-  const Stat stat = run.stat(field);
-  if (stat.count < 2) return records::kUnknown;
-  if (unit_of(field) == lab::Unit::share) return stat.high - stat.low;
-  return stat.high == 0 ? 0 : (stat.high - stat.low) / std::fabs(stat.high);
-}
-
-Outcome spread_outcome(const FindingTest& test, const Case& each, const std::string& where) {
-  std::vector<double> spreads;
-  std::string example;
-  std::vector<const lab::RunResult*> runs;
-  for (const Observation& member : each.members) {
-    if (std::find(runs.begin(), runs.end(), member.run) == runs.end()) runs.push_back(member.run);
-  }
-  for (const lab::RunResult* run : runs) {
-    Case of_run;
-    std::copy_if(each.members.begin(), each.members.end(), std::back_inserter(of_run.members),
-                 [&](const Observation& o) { return o.run == run; });
-    spreads.push_back(spread_of_run(of_run, test.field));
-    if (!example.empty() || !known(spreads.back())) continue;
-    const Stat stat = of_run.stat(test.field);
-    const lab::Unit unit = unit_of(test.field);
-    example = fmt::format("{} to {}", figure_text(stat.low, unit), figure_text(stat.high, unit));
-  }
-  const double spread = records::mean(spreads);
-  if (!known(spread)) return {Verdict::unknown, where, "fewer than two workers with a figure"};
-  const bool together = spread <= test.within;
-  return {together == (test.is == "together") ? Verdict::holds : Verdict::fails, where,
-          fmt::format("{:.1f} {} apart ({})", spread * 100, unit_of(test.field) == lab::Unit::share ? "points" : "%",
-                      example)};
-}
-
-/// Returns the largest or smallest of the points.
-const Point& winner(const FindingTest& test, const std::vector<Point>& points) {
-  const auto less = [](const Point& a, const Point& b) { return a.value < b.value; };
-  return test.kind == TestKind::most ? *std::max_element(points.begin(), points.end(), less)
-                                     : *std::min_element(points.begin(), points.end(), less);
-}
-
-Outcome extreme_outcome(const FindingTest& test, const std::string& where, const std::vector<Point>& points) {
-  const auto wanted =
-      std::find_if(points.begin(), points.end(), [&](const Point& p) { return same_value(p.at, test.is); });
-  if (points.size() < 2 || wanted == points.end()) {
-    const std::string what =
-        wanted == points.end() ? "no figure for " + test.is : "nothing to compare " + test.is + " with";
-    return {Verdict::unknown, where, what};
-  }
-  std::string text;
-  for (const Point& point : points) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", point.at, figure_text(point.value, unit_of(test.field)));
-  }
-  const Point& best = winner(test, points);
-  if (&best == &*wanted) return {Verdict::holds, where, text};
-  const bool alike = std::fabs(difference(wanted->value, best.value, unit_of(test.field))) <= test.within;
-  if (alike) text += fmt::format(" ({} and {} alike)", best.at, wanted->at);
-  return {alike ? Verdict::partly : Verdict::fails, where, text};
-}
-
-}  // namespace
-
-Checked check_trend(const Material& material, const FindingTest& test) {
+/// Judges the points along `over` in each case.
+template <typename Judge>
+Checked check_along(const Material& material, const FindingTest& test, const std::string& claim, const Judge& judged) {
   const Observations all = material.observations(test.first, is_per_worker(test));
   const std::string what =
       fmt::format("{} over {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
-  if (all.empty()) return nothing(material, test, what);
+  if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));
   std::vector<Outcome> outcomes;
   for (const Case& each : cases_by(all, test.by)) {
     std::vector<Case> along = cases_by(each.members, {test.over});
     sort_by_number(along, 0);
     const std::vector<Point> points = points_of(along, test.field);
-    outcomes.push_back({trend_of(test, points), describe(test.by, each.key), trend_text(test, points)});
-    if (outcomes.back().verdict == Verdict::unknown) continue;
+    outcomes.push_back(judged(test, describe(test.by, each.key), points));
+    if (points.size() < 2) continue;
     outcomes.back().sides = {{describe({test.over}, {points.front().at}), points.front().from->members},
                              {describe({test.over}, {points.back().at}), points.back().from->members}};
   }
-  return checked_of(what, outcomes, trend_claim(test));
+  return checked_of(what, outcomes, claim);
+}
+
+}  // namespace
+
+Checked check_trend(const Material& material, const FindingTest& test) {
+  return check_along(material, test, trend_claim(test), trend_outcome);
+}
+
+Checked check_slope(const Material& material, const FindingTest& test) {
+  const std::string claim =
+      fmt::format("the slope of the logarithms should be {}", bounds_text(test, lab::Unit::times));
+  return check_along(material, test, claim, slope_outcome);
 }
 
 Checked check_value(const Material& material, const FindingTest& test) {
   const Observations all = material.observations(test.first, is_per_worker(test));
   const lab::Unit unit = unit_of(test.field);
   const std::string what = field_title(test.field) + place_of(test.first);
-  if (all.empty()) return nothing(material, test, what);
+  if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));
   std::vector<Outcome> outcomes;
   for (const Case& each : cases_of(test, all)) {
-    const double value = each.stat(test.field).mean;
-    const Verdict verdict = !known(value)                ? Verdict::unknown
-                            : within_bounds(test, value) ? Verdict::holds
-                                                         : Verdict::fails;
-    outcomes.push_back(
-        {verdict, case_name(test, each, several_groups(all)), figure_text(value, unit), {{"all", each.members}}});
+    const Estimate estimate = estimate_of(each.members, test.field);
+    Outcome outcome{Verdict::unjudged, case_name(test, each, several_groups(all)), "", {{"all", each.members}}};
+    outcome.text = figure_text(estimate.value, unit) + figure_interval(estimate, unit);
+    outcome.take(judge(estimate, bounds_of(test)));
+    outcome.too_few = outcome.too_few && estimate.has_value();
+    outcomes.push_back(std::move(outcome));
   }
   return checked_of(what, outcomes, bounds_text(test, unit));
-}
-
-Checked check_spread(const Material& material, const FindingTest& test) {
-  const Observations all = material.observations(test.first, true);
-  const std::string what = fmt::format("{} of the workers of a run{}", field_title(test.field), place_of(test.first));
-  if (all.empty()) return nothing(material, test, what);
-  const Observations runs = material.observations(test.first, false);
-  std::vector<Outcome> outcomes;
-  for (const Case& each : cases_of(test, runs)) {
-    Case workers{each.key, {}};
-    std::copy_if(all.begin(), all.end(), std::back_inserter(workers.members), [&](const Observation& o) {
-      return std::any_of(each.members.begin(), each.members.end(),
-                         [&](const Observation& r) { return r.run == o.run; });
-    });
-    if (workers.members.empty()) continue;
-    outcomes.push_back(spread_outcome(test, workers, case_name(test, each, several_groups(runs))));
-    outcomes.back().sides = {{"all", each.members}};
-  }
-  const std::string claim = fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than",
-                                        limit_text(test.within, unit_of(test.field)));
-  return checked_of(what, outcomes, claim);
-}
-
-Checked check_extreme(const Material& material, const FindingTest& test) {
-  const Observations all = material.observations(test.first, is_per_worker(test));
-  const std::string what =
-      fmt::format("{} by {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
-  if (all.empty()) return nothing(material, test, what);
-  std::vector<Outcome> outcomes;
-  for (const Case& each : cases_by(all, test.by)) {
-    const std::vector<Case> along = cases_by(each.members, {test.over});
-    const std::vector<Point> points = points_of(along, test.field);
-    outcomes.push_back(extreme_outcome(test, describe(test.by, each.key), points));
-    Side wanted{test.is, {}};
-    Side others{"the others", {}};
-    for (const Point& point : points) {
-      Observations& members = (same_value(point.at, test.is) ? wanted : others).members;
-      members.insert(members.end(), point.from->members.begin(), point.from->members.end());
-    }
-    outcomes.back().sides = {std::move(wanted), std::move(others)};
-  }
-  const std::string claim =
-      fmt::format("{} should have the {}", test.is, test.kind == TestKind::most ? "most" : "least");
-  return checked_of(what, outcomes, claim);
 }
 
 }  // namespace lockstep::report

@@ -46,21 +46,29 @@ bool same_exchange(const RunResult& a, const RunResult& b) {
   return a.text("mode") == b.text("mode") && a.text("strategy") == b.text("strategy");
 }
 
-/// Returns the mean rate over the repeats of the baseline. A run that exchanges in the same way is preferred, and one
-/// process to a worker with a server.
-double baseline(const lab::Results& results, const RunResult& run) {
+/// Returns the rates of the baseline by repeat. A run that exchanges in the same way is preferred, and one process to a
+/// worker with a server.
+std::map<int, double> baseline_of(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
-  std::array<std::vector<double>, 4> rates;  // best kind of baseline first
+  std::array<std::map<int, std::vector<double>>, 4> rates;  // best kind of baseline first
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
     if (compared_settings(other) != settings || other_threads(run, other)) continue;
     const size_t place = (same_exchange(run, other) ? 0 : 2) + (one_process(other) ? 0 : 1);
-    rates.at(place).push_back(other.number("examples_per_second"));
+    const double rate = other.number("examples_per_second");
+    if (known(rate)) rates.at(place)[other.plan.repeat].push_back(rate);
   }
-  for (const std::vector<double>& some : rates) {
-    if (const double mean = records::mean(some); known(mean)) return mean;
-  }
-  return kUnknown;
+  std::map<int, double> means;
+  const auto best = std::find_if(rates.begin(), rates.end(), [](const auto& some) { return !some.empty(); });
+  if (best == rates.end()) return means;
+  for (const auto& [repeat, all] : *best) means[repeat] = records::mean(all);
+  return means;
+}
+
+double mean_of(const std::map<int, double>& rates) {
+  std::vector<double> values;
+  for (const auto& [repeat, rate] : rates) values.push_back(rate);
+  return records::mean(values);
 }
 
 }  // namespace
@@ -84,8 +92,10 @@ size_t trainers(const RunResult& run) {
 Derived::Derived(const lab::Results& results) {
   for (const RunResult& run : results.runs) {
     if (run.state != lab::RunState::done) continue;
-    const double ratio = run.number("examples_per_second") / baseline(results, run);
+    std::map<int, double> rates = baseline_of(results, run);
+    const double ratio = run.number("examples_per_second") / mean_of(rates);
     if (known(ratio)) speed_up_[&run] = ratio;
+    baselines_[&run] = std::move(rates);
   }
 }
 
@@ -95,6 +105,11 @@ double Derived::number(const RunResult& run, std::string_view field) const {
   if (field == "speed_up") return found->second;
   if (field == "efficiency") return found->second / static_cast<double>(trainers(run));
   return kUnknown;
+}
+
+std::map<int, double> Derived::baseline(const lab::RunResult& run) const {
+  const auto found = baselines_.find(&run);
+  return found == baselines_.end() ? std::map<int, double>{} : found->second;
 }
 
 }  // namespace lockstep::report

@@ -12,10 +12,17 @@
 namespace lockstep::report {
 namespace {
 
+/// Combines the tests of a finding. It holds only if all of them do: an undecided one leaves it undecided, and so does
+/// one that lacks repeats.
 Verdict together(const std::vector<Checked>& tests) {
   std::vector<Verdict> verdicts;
   for (const Checked& test : tests) verdicts.push_back(test.verdict);
-  return verdict_of(verdicts);
+  const Verdict verdict = verdict_of(verdicts);
+  if (verdict != Verdict::holds) return verdict;
+  const auto any = [&](const auto& is) { return std::any_of(tests.begin(), tests.end(), is); };
+  if (any([](const Checked& test) { return test.verdict == Verdict::noise; })) return Verdict::noise;
+  return any([](const Checked& test) { return test.verdict == Verdict::unjudged && test.too_few; }) ? Verdict::unjudged
+                                                                                                    : Verdict::holds;
 }
 
 /// Returns the mean of a field on a side; NaN for a figure of whole runs in a test of workers: both sides would be
@@ -59,11 +66,11 @@ void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector
   }
 }
 
-/// Marks tests with an unknown result: the verdict is based on the others.
+/// Marks tests that could not be judged: the verdict is based on the others.
 void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding) {
-  if (finding.verdict == Verdict::unknown) return;
+  if (finding.verdict == Verdict::unjudged) return;
   for (size_t i = 0; i < tests.size(); ++i) {
-    if (tests[i].verdict != Verdict::unknown) continue;
+    if (tests[i].verdict != Verdict::unjudged) continue;
     std::string& sentence = finding.sentences[i];
     if (sentence.ends_with('.')) sentence.pop_back();
     sentence += ", and does not count in the verdict.";
@@ -73,7 +80,7 @@ void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding
 /// Returns the test whose reasons a reader wants: the first that does not hold, otherwise the first with a known
 /// result.
 const Checked* telling(const std::vector<Checked>& tests) {
-  for (const Verdict wanted : {Verdict::fails, Verdict::partly, Verdict::holds}) {
+  for (const Verdict wanted : {Verdict::fails, Verdict::partly, Verdict::noise, Verdict::holds, Verdict::unjudged}) {
     for (const Checked& test : tests) {
       if (test.verdict == wanted && !test.sides.empty()) return &test;
     }
@@ -88,22 +95,24 @@ std::string_view name(Verdict verdict) {
     case Verdict::holds:
       return "holds";
     case Verdict::partly:
-      return "holds partly";
+      return "holds in part";
     case Verdict::fails:
       return "does not hold";
-    case Verdict::unknown:
+    case Verdict::noise:
+      return "within noise";
+    case Verdict::unjudged:
       break;
   }
-  return "unknown";
+  return "not judged";
 }
 
 std::vector<Finding> check_findings(const Material& material, RunFolders& folders) {
   std::vector<Finding> findings;
   for (const lab::FindingSpec& spec : material.results().experiment.report.findings) {
-    Finding finding{&spec, Verdict::unknown, {}, {}};
+    Finding finding{&spec, Verdict::unjudged, {}, {}};
     std::vector<Checked> tests;
     for (const lab::FindingTest& test : spec.tests) {
-      tests.push_back(check(material, test));
+      tests.push_back(check(material, folders, test));
       finding.sentences.push_back(tests.back().sentence);
     }
     finding.verdict = together(tests);

@@ -11,15 +11,16 @@ namespace lockstep::report {
 
 enum class Verdict : uint8_t {
   holds,
-  partly,  ///< some of its tests hold, or it holds in some cases; unknown ones are ignored
-  fails,
-  unknown  ///< runs or figures are missing
+  partly,   ///< decided yes in some cases or tests, decided no in others
+  fails,    ///< decided no
+  noise,    ///< the repeats scatter too much to decide
+  unjudged  ///< one run of a quantity that varies, or runs or figures are missing
 };
 std::string_view name(Verdict verdict);
 
 struct Finding {
   const lab::FindingSpec* spec = nullptr;
-  Verdict verdict = Verdict::unknown;
+  Verdict verdict = Verdict::unjudged;
   std::vector<std::string> sentences;  ///< one per test: measured values with their numbers
   std::vector<std::string> reasons;    ///< from the explaining fields and from the diagnoses of the runs
 };

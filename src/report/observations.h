@@ -29,9 +29,12 @@ class Derived {
   explicit Derived(const lab::Results& results);
   /// Returns NaN if there is no baseline, or the field is not a derived one.
   [[nodiscard]] double number(const lab::RunResult& run, std::string_view field) const;
+  /// Returns the examples per second of the baseline's runs, by repeat; empty without a baseline.
+  [[nodiscard]] std::map<int, double> baseline(const lab::RunResult& run) const;
 
  private:
   std::map<const lab::RunResult*, double> speed_up_;
+  std::map<const lab::RunResult*, std::map<int, double>> baselines_;
 };
 
 /// Returns how many roles train together.

@@ -8,6 +8,7 @@
 
 #include "records/statistics.h"
 #include "report/figures.h"
+#include "report/judgement.h"
 #include "report/plots.h"
 
 namespace lockstep::report {
@@ -49,19 +50,25 @@ class Places {
   bool numbers_ = true;
 };
 
-/// Returns the means of cases along x, with a range if any case has several members.
+/// Adds a mean with its interval, which is the mean itself without repeats.
+void add_point(double place, const Case& point, const std::string& field, Series& series) {
+  const statistics::Estimate figure = estimate_of(point.members, field);
+  const auto [low, high] = drawn_interval(figure, field);
+  series.x.push_back(place);
+  series.y.push_back(figure.value);
+  series.low.push_back(low);
+  series.high.push_back(high);
+}
+
+/// Returns the means of cases along x, with their intervals if any case has repeats.
 Series series_over(const std::vector<Case>& along, const std::string& y, const Places& places) {
   Series series;
   bool spread = false;
   for (const Case& point : along) {
-    const Stat stat = point.stat(y);
     const double place = places.at(point.key.front());
-    if (stat.count == 0 || !known(place)) continue;
-    series.x.push_back(place);
-    series.y.push_back(stat.mean);
-    series.low.push_back(stat.low);
-    series.high.push_back(stat.high);
-    spread = spread || stat.count > 1;
+    if (repeats_of(point.members, y).empty() || !known(place)) continue;
+    add_point(place, point, y, series);
+    spread = spread || series.high.back() > series.low.back();
   }
   if (!spread) {
     series.low.clear();
@@ -113,14 +120,17 @@ void add_reported(const PlotSpec& spec, const Case& each, const lab::Filter& fac
   chart.series.push_back(std::move(series));
 }
 
-/// Explains what the means and ranges of a chart are over.
+/// Explains what the means and intervals of a chart are over.
 std::string band_text(const Chart& chart, const std::vector<Case>& points) {
   const std::string pooled = pooled_text(points);
-  if (!pooled.empty())
-    return fmt::format("Means over {}, with the range from the smallest to the largest value.", pooled);
-  const bool band =
-      std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
-  return band ? "Means over the repeats, with the range from the smallest to the largest value." : "";
+  const bool band = std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) {
+    for (size_t i = 0; i < s.low.size(); ++i) {
+      if (s.high[i] > s.low[i]) return true;
+    }
+    return false;
+  });
+  if (pooled.empty()) return band ? "Means over the repeats, with their 95 % intervals." : "";
+  return fmt::format("Means over {}{}.", pooled, band ? ", with 95 % intervals over the repeats" : "");
 }
 
 /// Returns the smallest and largest measured or reported value on one axis; NaN if there is none.
@@ -218,14 +228,10 @@ SpeedPoints speed_points(const PlotSpec& spec, const Case& each, const std::stri
 /// Draws a field over trainers; every series starts at one trainer.
 Series speed_series(const SpeedPoints& points, const std::string& field) {
   Series series;
-  const auto add = [&](double at, const Stat& stat) {
-    series.x.push_back(at);
-    series.y.push_back(stat.mean);
-    series.low.push_back(stat.low);
-    series.high.push_back(stat.high);
-  };
-  if (!points.at.contains(1)) add(1, {1, 0, 1, 1, 1});
-  for (const auto& [at, members] : points.at) add(at, members.stat(field));
+  if (!points.at.contains(1)) {
+    for (auto* values : {&series.x, &series.y, &series.low, &series.high}) values->push_back(1);
+  }
+  for (const auto& [at, members] : points.at) add_point(at, members, field, series);
   return series;
 }
 
@@ -260,7 +266,7 @@ Chart speed_chart(const PlotSpec& spec, const Observations& observations, const 
     chart.series.back().name = series_name(spec.series, each, several_groups(observations));
   }
   if (chart.series.empty()) return chart;
-  chart.text = pooled_text(all).empty() ? "" : band_text(chart, all);
+  chart.text = band_text(chart, all);
   chart.series.push_back(ideal_line(ideal));
   chart.y.shows = {0};
   return chart;

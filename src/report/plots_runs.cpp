@@ -8,6 +8,7 @@
 #include "chart/run_charts.h"
 #include "records/statistics.h"
 #include "report/figures.h"
+#include "report/judgement.h"
 #include "report/plots.h"
 
 namespace lockstep::report {
@@ -57,8 +58,8 @@ std::vector<double> common_places(const std::vector<Curve>& curves) {
   return places;
 }
 
-/// Returns the mean of repeats, with a band from the smallest to the largest.
-Series merged(const std::string& name, std::vector<Curve> curves) {
+/// Returns the mean of repeats, with a band of its interval at each place.
+Series merged(const std::string& name, const std::string& field, std::vector<Curve> curves) {
   Series series{.name = name, .x = {}, .y = {}};
   std::erase_if(curves, [](const Curve& curve) { return curve.x.empty(); });
   if (curves.empty()) return series;
@@ -72,10 +73,13 @@ Series merged(const std::string& name, std::vector<Curve> curves) {
   for (const double x : series.x) {
     std::vector<double> values;
     for (const Curve& curve : curves) values.push_back(value_at(curve, x));
-    const Stat stat = stat_of(values);
-    series.y.push_back(stat.mean);
-    series.low.push_back(stat.low);
-    series.high.push_back(stat.high);
+    statistics::Repeats repeats;
+    for (const double value : values) repeats.emplace(static_cast<int>(repeats.size()), value);
+    const statistics::Estimate mean = statistics::mean_of(repeats);
+    const auto [low, high] = drawn_interval(mean, field);
+    series.y.push_back(mean.value);
+    series.low.push_back(low);
+    series.high.push_back(high);
   }
   return series;
 }
@@ -97,7 +101,7 @@ void add_worker_curves(const PlotSpec& spec, const std::string& y, const std::st
     }
   }
   for (auto& [role, curves] : by_role) {
-    Series series = merged(joined(name, role), std::move(curves));
+    Series series = merged(joined(name, role), y, std::move(curves));
     if (!series.x.empty()) chart.series.push_back(std::move(series));
   }
 }
@@ -126,11 +130,10 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
       }
       std::vector<Curve> curves;
       for (const ReadRun& read : runs) curves.push_back(known_points(chart::curve(*read.record, y, over_of(spec.x))));
-      Series series = merged(name, std::move(curves));
+      Series series = merged(name, y, std::move(curves));
       if (!series.x.empty()) chart.series.push_back(std::move(series));
     }
-    if (most > 1)
-      chart.text = fmt::format("Means of up to {} runs; the bands reach from the smallest to the largest value.", most);
+    if (most > 1) chart.text = fmt::format("Means of up to {} runs, with bands of their 95 % intervals.", most);
     if (!chart.series.empty()) {
       plot.charts.push_back(std::move(chart));
     } else if (most > 0) {

@@ -17,6 +17,15 @@ namespace {
 using chart::escape_html;
 using records::known;
 
+/// What decides a finding, above the findings.
+constexpr const char* kDecision =
+    "Brackets hold the 95 % interval of a figure over its repeats: Student's t, of pairs where both sides have the "
+    "same "
+    "seeds and Welch's otherwise; Fieller's for ratios. A case is decided if its whole interval lies on one side of "
+    "the "
+    "limit, and is within noise otherwise; cases are not corrected for their number. One run decides only what equal "
+    "settings repeat: counted bytes, steps and examples.";
+
 struct Counts {
   size_t all = 0;
   size_t done = 0;
@@ -102,7 +111,7 @@ std::string scale_html(const lab::Experiment& experiment) {
 
 std::string verdict_counts(const std::vector<Finding>& findings) {
   std::string text;
-  for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::unknown}) {
+  for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::noise, Verdict::unjudged}) {
     const auto count =
         std::count_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.verdict == verdict; });
     if (count == 0) continue;
@@ -113,13 +122,16 @@ std::string verdict_counts(const std::vector<Finding>& findings) {
         text += fmt::format("{} {}", count, many ? "hold" : "holds");
         break;
       case Verdict::partly:
-        text += fmt::format("{} {} partly", count, many ? "hold" : "holds");
+        text += fmt::format("{} {} in part", count, many ? "hold" : "holds");
         break;
       case Verdict::fails:
         text += fmt::format("{} {} not hold", count, many ? "do" : "does");
         break;
-      case Verdict::unknown:
-        text += fmt::format("{} {} unknown", count, many ? "are" : "is");
+      case Verdict::noise:
+        text += fmt::format("{} {} within noise", count, many ? "are" : "is");
+        break;
+      case Verdict::unjudged:
+        text += fmt::format("{} {} not judged", count, many ? "are" : "is");
     }
   }
   return text;
@@ -133,7 +145,8 @@ std::string_view badge_class(Verdict verdict) {
       return "warn";
     case Verdict::fails:
       return "bad";
-    case Verdict::unknown:
+    case Verdict::noise:
+    case Verdict::unjudged:
       break;
   }
   return "mute";
@@ -147,7 +160,9 @@ std::string_view badge_sign(Verdict verdict) {
       return "◐";
     case Verdict::fails:
       return "✗";
-    case Verdict::unknown:
+    case Verdict::noise:
+      return "≈";
+    case Verdict::unjudged:
       break;
   }
   return "?";
@@ -221,7 +236,7 @@ std::string summary_html(const Material& material, const std::vector<Finding>& f
 }
 
 std::string findings_html(const std::vector<Finding>& findings) {
-  std::string html;
+  std::string html = fmt::format("<p class=\"small soft\">{}</p>", kDecision);
   for (const Finding& finding : findings) {
     html += fmt::format(
         "<article class=\"card finding {0}\"><header><h3>{1}</h3><span class=\"badge {0}\">{2} {3}</span></header>",

@@ -1,6 +1,7 @@
 #include "report/tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "chart/chart.h"
 #include "records/statistics.h"
 #include "report/figures.h"
+#include "report/judgement.h"
 #include "report/reported.h"
 
 namespace lockstep::report {
@@ -96,9 +98,12 @@ std::string head(const lab::TableSpec& spec, const std::vector<Column>& columns)
   return html + "</thead>";
 }
 
-std::string measured_cell(const Stat& stat, const ColumnFormat& format) {
-  std::string html = "<td>" + column_text(stat.mean, format);
-  if (stat.count > 1) html += fmt::format(" <span class=\"sd\">± {}</span>", column_text(stat.deviation, format));
+/// Shows the mean with half its interval: of the longer side, where a ratio's interval has two.
+std::string measured_cell(const statistics::Estimate& figure, const ColumnFormat& format) {
+  std::string html = "<td>" + column_text(figure.value, format);
+  const double half = std::max(figure.high - figure.value, figure.value - figure.low);
+  if (figure.has_interval() && figure.repeats > 1)
+    html += fmt::format(" <span class=\"sd\">± {}</span>", std::isinf(half) ? "∞" : column_text(half, format));
   return html + "</td>";
 }
 
@@ -139,9 +144,9 @@ std::string row_html(const Row& row, const std::vector<Column>& columns, const R
       html += "<td>" + escape_html(row.from->members.front().text(column.field)) + "</td>";
       continue;
     }
-    const Stat stat = row.from->stat(column.field);
-    html += measured_cell(stat, column.format);
-    if (column.reported) html += reported_cells(column, stat.mean, row, reported);
+    const statistics::Estimate figure = estimate_of(row.from->members, column.field);
+    html += measured_cell(figure, column.format);
+    if (column.reported) html += reported_cells(column, row.from->stat(column.field).mean, row, reported);
   }
   return html + fmt::format("<td class=\"faint\">{}</td></tr>", runs.size());
 }
@@ -149,7 +154,36 @@ std::string row_html(const Row& row, const std::vector<Column>& columns, const R
 /// Returns a note if means are not over repeats alone.
 std::string pooled_note(const std::vector<Case>& cases) {
   const std::string pooled = pooled_text(cases);
-  return pooled.empty() ? "" : fmt::format("Means and ± are over {}, not over repeats alone. ", pooled);
+  return pooled.empty() ? "" : fmt::format("Means are over {}, intervals over repeats. ", pooled);
+}
+
+/// Says that figures which vary have no interval, and which values lie far from the others of their repeats.
+std::string repeats_note(const std::vector<Case>& cases, const Fields& columns) {
+  constexpr size_t kMostNamed = 4;
+  bool alone = false;
+  std::vector<std::string> far;
+  for (const Case& each : cases) {
+    for (const std::string& field : columns) {
+      const statistics::Repeats repeats = repeats_of(each.members, field);
+      alone = alone || (repeats.size() == 1 && !is_exact(each.members, field));
+      std::vector<double> values;
+      std::vector<int> numbers;
+      for (const auto& [repeat, value] : repeats) {
+        numbers.push_back(repeat);
+        values.push_back(value);
+      }
+      for (const size_t place : statistics::outliers(values)) {
+        far.push_back(fmt::format("{} of {}, repeat {} ({})", field_title(field), title_of(*each.members.front().run),
+                                  numbers[place], figure_text(values[place], unit_of(field))));
+      }
+    }
+  }
+  std::string text = alone ? "Figures of one run have no interval. " : "";
+  if (far.empty()) return text;
+  const size_t more = far.size() > kMostNamed ? far.size() - kMostNamed : 0;
+  far.resize(far.size() - more);
+  return text + fmt::format("Outliers, which count like all others: {}{}. ", fmt::join(far, "; "),
+                            more > 0 ? fmt::format("; {} more", more) : "");
 }
 
 std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
@@ -190,7 +224,8 @@ std::string table_html(const Material& material, const lab::TableSpec& spec, con
           "<tbody>";
   for (const Row& row : rows) html += row_html(row, columns, reported);
   html += "</tbody></table></div>";
-  const std::string below = pooled_note(cases) + notes(spec, rows, reported, missing);
+  const std::string below =
+      pooled_note(cases) + repeats_note(cases, spec.columns) + notes(spec, rows, reported, missing);
   if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
   return html + "</div>";
 }

@@ -31,6 +31,35 @@ TEST(ReportSection, ATableHasRowsColumnsAndAFilter) {
   EXPECT_TRUE(table.per_worker);
 }
 
+TEST(ReportSection, SlopesAndCurvesAreTests) {
+  const lab::Experiment made =
+      parse(with("findings",
+                 "{name: f, says: s, tests: [{slope: seconds, over: nodes, at_least: -1.1, at_most: -0.9}, "
+                 "{curve: accuracy, over: epoch, first: {nodes: 1}, second: {nodes: 2}, is: higher}]}"));
+  const auto& tests = made.report.findings.at(0).tests;
+  EXPECT_EQ(tests.at(0).kind, lab::TestKind::slope);
+  EXPECT_EQ(tests[0].over, "nodes");
+  EXPECT_EQ(tests[0].at_least, -1.1);
+  EXPECT_EQ(tests.at(1).kind, lab::TestKind::curve);
+  EXPECT_EQ(tests[1].over, "epoch");
+  EXPECT_EQ(tests[1].is, "higher");
+}
+
+TEST(ReportSection, SlopesAndCurvesThatCannotBeTestedAreRefused) {
+  const auto refused = [](const std::string& test) {
+    return message_of<UsageError>(
+        [&] { (void)parse(with("findings", "{name: f, says: s, tests: [{" + test + "}]}")); });
+  };
+  EXPECT_THAT(refused("slope: seconds, over: nodes"), HasSubstr("needs at_least or at_most"));
+  EXPECT_THAT(refused("slope: secnds, over: nodes, at_least: 1"), HasSubstr("did you mean 'seconds'?"));
+  EXPECT_THAT(refused("curve: seconds, over: epoch, first: {nodes: 1}, second: {nodes: 2}, is: same"),
+              HasSubstr("curve: 'seconds' is not allowed"));
+  EXPECT_THAT(refused("curve: loss, over: epochs, first: {nodes: 1}, second: {nodes: 2}, is: same"),
+              HasSubstr("over: 'epochs' is not allowed (did you mean 'epoch'?)"));
+  EXPECT_THAT(refused("curve: loss, over: epoch, first: {nodes: 1}, second: {nodes: 2}, is: less"),
+              HasSubstr("is: 'less' is not allowed"));
+}
+
 TEST(ReportSection, PlotsTakeOneNameOrAList) {
   const lab::Experiment made = parse(with("plots",
                                           "{name: p, kind: lines, x: batch, y: accuracy, y2: [seconds], log_x: true}, "

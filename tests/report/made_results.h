@@ -48,6 +48,18 @@ inline lab::Results made_results(const std::vector<MadeRun>& runs) {
   return results;
 }
 
+/// Three repeats of each run with the same values, so that their means are certain. Runs of a later repeat stay alone.
+inline lab::Results repeated(const std::vector<MadeRun>& runs) {
+  std::vector<MadeRun> all;
+  for (const MadeRun& run : runs) {
+    for (int repeat = 1; repeat <= 3; ++repeat) {
+      all.push_back(run);
+      all.back().repeat = repeat;
+    }
+  }
+  return made_results(all);
+}
+
 struct MadeTest {
   lab::TestKind kind = lab::TestKind::compare;
   std::string field = {};

@@ -123,12 +123,12 @@ TEST(Page, ForbidsToFetchAnything) {
   EXPECT_FALSE(has(page, " src="));
 }
 
-TEST(Table, ShowsMeanDeviationAndNumberOfRuns) {
+TEST(Table, ShowsMeanIntervalAndNumberOfRuns) {
   lab::Results results = made_results({batch(64, 0.90, 1), batch(64, 0.92, 2), batch(8, 0.6)});
   results.experiment.report.tables = {table({"batch"}, {"accuracy"})};
   const std::string page = html(results);
-  EXPECT_TRUE(
-      has(page, "<td class=\"text\">64</td><td>91.00 <span class=\"sd\">± 1.41</span></td><td class=\"faint\">2</td>"));
+  EXPECT_TRUE(has(
+      page, "<td class=\"text\">64</td><td>91.00 <span class=\"sd\">± 12.71</span></td><td class=\"faint\">2</td>"));
   EXPECT_LT(page.find("<td class=\"text\">8</td>"), page.find("<td class=\"text\">64</td>"));
 }
 
@@ -172,9 +172,9 @@ TEST(Table, OfAQuickStudyHasNoRatios) {
 TEST(Table, SaysWhatItsMeansAreOver) {
   lab::Results results = made_results({batch(64, 0.90, 1), batch(64, 0.92, 2), batch(8, 0.6)});
   results.experiment.report.tables = {table({"group"}, {"accuracy"})};
-  EXPECT_TRUE(has(html(results), "Means and ± are over batch 64, 8, not over repeats alone."));
+  EXPECT_TRUE(has(html(results), "Means are over batch 64, 8, intervals over repeats."));
   results.experiment.report.tables = {table({"batch"}, {"accuracy"})};
-  EXPECT_FALSE(has(html(results), "Means and ± are over"));
+  EXPECT_FALSE(has(html(results), "Means are over"));
 }
 
 TEST(Table, IsNamedForScreenReaders) {
@@ -190,8 +190,7 @@ TEST(Plot, SaysWhatItsMeansAreOver) {
   other.varied.emplace_back("mode", "async");
   lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
   results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
-  EXPECT_EQ(charts_of(html(results))[0]["text"],
-            "Means over mode by default, async, with the range from the smallest to the largest value.");
+  EXPECT_EQ(charts_of(html(results))[0]["text"], "Means over mode by default, async.");
 }
 
 TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
@@ -214,8 +213,8 @@ TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
   EXPECT_THAT(chart["series"], SizeIs(2));
 }
 
-TEST(Plot, LinesHaveASeriesForEachValueWithARangeOverRepeats) {
-  std::vector<MadeRun> runs = {batch(8, 0.5), batch(64, 0.8, 1), batch(64, 0.9, 2)};
+TEST(Plot, LinesHaveASeriesForEachValueWithItsInterval) {
+  std::vector<MadeRun> runs = {batch(8, 0.5), batch(64, 0.84, 1), batch(64, 0.86, 2)};
   lab::Results results = made_results(runs);
   results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
   results.experiment.report.plots[0].y2 = {"epoch_seconds"};
@@ -224,7 +223,8 @@ TEST(Plot, LinesHaveASeriesForEachValueWithARangeOverRepeats) {
   ASSERT_THAT(charts[0]["series"], SizeIs(2));
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({8, 64}));
   EXPECT_NEAR(charts[0]["series"][0]["y"][1], 0.85, 1e-9);
-  EXPECT_EQ(charts[0]["series"][0]["high"][1], 0.9);
+  EXPECT_NEAR(charts[0]["series"][0]["low"][1], 0.85 - 12.7062 * 0.01, 1e-5);
+  EXPECT_NEAR(charts[0]["series"][0]["high"][1], 0.85 + 12.7062 * 0.01, 1e-5);
   EXPECT_EQ(charts[0]["series"][1]["second_axis"], true);
   EXPECT_EQ(charts[0]["y2"]["unit"], "s");
 }
@@ -287,7 +287,8 @@ TEST_F(PlotsOfFolders, CurvesHaveABandOverRepeats) {
   ASSERT_THAT(charts[0]["series"], SizeIs(1));
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({100, 200}));
   EXPECT_NEAR(charts[0]["series"][0]["y"][1], 0.942, 1e-6);
-  EXPECT_EQ(charts[0]["series"][0]["low"][1], 0.892);
+  EXPECT_NEAR(charts[0]["series"][0]["low"][1], 0.942 - 12.7062 * 0.05, 1e-5);
+  EXPECT_EQ(charts[0]["series"][0]["high"][1], 1);  // no share is larger
   EXPECT_TRUE(has(page, "g--batch=8-r1 is not drawn: its folder is gone."));
 }
 

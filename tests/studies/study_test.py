@@ -1,4 +1,5 @@
-"""A study in its quick form: every run succeeds, every finding has a verdict, and those that hold on any machine hold.
+"""A study in its quick form: every run succeeds, every finding is judged or says why not, and those that hold on any
+machine hold.
 usage: study_test.py LOCKSTEP NUMBER"""
 
 import json
@@ -16,12 +17,12 @@ WHY_LOCAL = json.loads(subprocess.run([PROGRAM, "info", "--json"], capture_outpu
 LOCAL = WHY_LOCAL != "yes"
 HAS_MNIST = (pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / "mnist").is_dir()
 
-# Finding -> its tests that must hold: those that count bytes, iterations or bits rather than time.
+# Finding -> its tests that must hold: those that count bytes, iterations or bits rather than time. One run decides them.
 MUST_HOLD = {
     1: {},
     2: {"accuracy of workers": [0]},
     3: {"network and batch": [1]},
-    4: {"sync iterations": [0], "accuracy": [0]},
+    4: {"sync iterations": [0]},
     5: {"heaviest network": [0]},
 }
 # Group -> minimum accuracy of its runs; real MNIST only.
@@ -49,7 +50,8 @@ def check_findings(results):
     assert results["findings"]
     by_name = {finding["name"]: finding for finding in results["findings"]}
     for finding in results["findings"]:
-        assert finding["verdict"] != "unknown", finding
+        too_few = any("one run, no interval" in sentence for sentence in finding["sentences"])
+        assert finding["verdict"] != "not judged" or too_few, finding
         assert finding["sentences"] and finding["reasons"], finding
     for name, tests in MUST_HOLD[NUMBER].items():
         for test in tests if not LOCAL or NUMBER != 5 else []:  # layouts differ only on separate nodes

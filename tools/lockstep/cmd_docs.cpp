@@ -143,11 +143,23 @@ std::string_view unit_text(lab::Unit unit) {
   return "";
 }
 
+const char* varies_text(lab::Varies varies) {
+  switch (varies) {
+    case lab::Varies::time:
+      return "time";
+    case lab::Varies::seed:
+      return "seed";
+    case lab::Varies::nothing:
+      break;
+  }
+  return "";
+}
+
 void print_fields() {
-  terminal::print("| field | what it is | unit | per worker |\n|---|---|---|---|\n");
+  terminal::print("| field | what it is | unit | per worker | varies with |\n|---|---|---|---|---|\n");
   for (const lab::FieldDef& def : lab::fields()) {
-    terminal::print("| `{}` | {}: {} | {} | {} |\n", def.name, def.title, cell(def.help), unit_text(def.unit),
-                    def.of_worker ? "yes" : "");
+    terminal::print("| `{}` | {}: {} | {} | {} | {} |\n", def.name, def.title, cell(def.help), unit_text(def.unit),
+                    def.of_worker ? "yes" : "", varies_text(def.varies));
   }
 }
 

@@ -21,7 +21,8 @@ std::string verdict_text(const terminal::Terminal& terminal, Verdict verdict) {
       return terminal.red(text);
     case Verdict::partly:
       return terminal.cyan(text);
-    case Verdict::unknown:
+    case Verdict::noise:
+    case Verdict::unjudged:
       return terminal.dim(text);
   }
   return text;
