@@ -110,7 +110,7 @@ void check_cluster(const Variation& variation, const settings::Settings& setting
     });
     if (!machine) return;
     at(variation.cluster.hosts,
-       [&] { role::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec); });
+       [&] { role::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec, true); });
     return;
   }
   const size_t nodes = nodes_of(settings);
@@ -118,7 +118,7 @@ void check_cluster(const Variation& variation, const settings::Settings& setting
   std::optional<cluster::Spec> spec;
   if (has_cluster(settings)) {
     spec = spec_of(plan, settings);
-    role::check_cluster_settings(settings, *spec);
+    role::check_cluster_settings(settings, *spec, true);
   } else {
     check_alone(plan, settings);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "launch/register_keeper.h"
 #include "lockstep/error.h"
 #include "observe/trace/merge.h"
 #include "process/caught_signals.h"
@@ -43,7 +44,12 @@ ClusterEnd run_cluster(const ClusterRun& run) {
   if (run.settings->trace) observe::remove_traces(run.run_dir);
 
   const process::CaughtSignals signals;
-  const JobOutcome ended = Supervisor(run.roles, supervisor_options(run, signals.fd()), [&](const RoleEvent& event) {
+  std::optional<RegisterKeeper> keeper;
+  if (run.registered != nullptr) keeper.emplace(*run.registered);
+  SupervisorOptions options = supervisor_options(run, signals.fd());
+  if (keeper) options.answer = [&](const std::string& line) { return keeper->answer(line); };
+  const JobOutcome ended = Supervisor(run.roles, options, [&](const RoleEvent& event) {
+                             if (keeper) keeper->on_event(event);
                              if (run.also) run.also(event);
                              if (run.faults) run.events->on_faults(run.faults());
                              run.events->on_role(event);

@@ -17,6 +17,7 @@ struct ClusterRun {
   std::string run_dir;
   std::vector<cluster::Task> tasks;  ///< tasks of the cluster
   std::vector<RoleProcess> roles;
+  const cluster::Spec* registered = nullptr;              ///< borrowed; its members ask this launcher who may train
   LaunchEvents* events = nullptr;                         ///< borrowed
   std::chrono::milliseconds tick{1000};                   ///< longest time between two events
   Supervisor::Callback also = {};                         ///< is called before `events`, with each event of a role

@@ -27,6 +27,7 @@
 #include "lockstep/error.h"
 #include "process/caught_signals.h"
 #include "role/group_member.h"
+#include "role/who_decides.h"
 #include "run/run_directory.h"
 #include "settings/machine.h"
 #include "train/data_options.h"
@@ -165,7 +166,7 @@ std::string place(const settings::Settings& settings, const std::string& run_dir
 void check(const settings::Settings& settings, const cluster::Spec& spec) {
   settings::Settings checked = settings;
   if (!settings.emulate.empty()) checked.insecure = true;  // no other machine is in that network
-  role::check_cluster_settings(checked, spec);
+  role::check_cluster_settings(checked, spec, true);
   (void)settings::resolve_threads(settings);  // throws for too many threads, once instead of in every role
   if (!settings.emulate.empty() && settings.cpu_quota > 0) {
     throw UsageError("--cpu-quota: not with --emulate, which gives nodes their cores: cores=0.5");
@@ -246,7 +247,9 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
     job.program = std::filesystem::canonical(job.program);
     run.roles = {launch::mpi_job(job, cluster::process_environment())};
   } else {
+    job.registers = role::launcher_decides(settings, spec);
     run.roles = launch::local_roles(job);
+    if (job.registers) run.registered = &spec;
     for (launch::RoleProcess& role : run.roles) places.put_on_node(role);
   }
   run.also = [&](const RoleEvent& event) { faults.on_event(event); };

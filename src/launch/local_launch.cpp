@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "authority/launcher_lines.h"
 #include "base/cores.h"
 
 namespace lockstep::launch {
@@ -60,6 +61,8 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
       command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
     }
     command.environment = {{"TF_CONFIG", ""}};  // the cluster is given above
+    command.hold_stdin = job.registers;
+    command.environment.emplace_back(authority::kLauncherVariable, job.registers ? authority::kLauncherAnswers : "");
     roles.push_back({task, std::move(command)});
   }
   return roles;

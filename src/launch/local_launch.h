@@ -31,6 +31,7 @@ struct LocalJob {
   CoreShares shares;
   std::map<std::string, int> threads = {};  ///< threads of single roles by name, where they differ from the shares
   std::string wait_policy = "auto";         ///< the user's choice
+  bool registers = false;                   ///< members ask the launcher who may train
 };
 
 /// Returns the --wait-policy of the job's processes.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "authority/launcher_lines.h"
+
 namespace lockstep::launch {
 namespace {
 
@@ -54,9 +56,10 @@ std::vector<std::string> role_argv(const SshJob& job, const cluster::Node& node,
 }
 
 std::string remote_script(const SshJob& job, const cluster::Node& node, const cluster::Task& task) {
-  return fmt::format("mkdir -p {} && exec env {} {} under-launcher -- {}", shell_quoted(job.run_dir),
-                     shell_quoted("TF_CONFIG=" + tf_config_text(job.cluster.spec, task)), shell_quoted(job.program),
-                     quoted_words(role_argv(job, node, task)));
+  const char* const answers = job.registers ? authority::kLauncherAnswers : "";
+  return fmt::format("mkdir -p {} && exec env {} {}={} {} under-launcher -- {}", shell_quoted(job.run_dir),
+                     shell_quoted("TF_CONFIG=" + tf_config_text(job.cluster.spec, task)), authority::kLauncherVariable,
+                     answers, shell_quoted(job.program), quoted_words(role_argv(job, node, task)));
 }
 
 }  // namespace

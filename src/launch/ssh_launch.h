@@ -18,6 +18,7 @@ struct SshJob {
   std::vector<std::string> words;          ///< arguments common to all roles, the command first
   std::string run_dir;                     ///< on each host, relative to its `dir`
   bool resume = false;
+  bool registers = false;  ///< members ask the launcher who may train
 };
 
 /// Returns the text in single quotes for a shell.

@@ -91,6 +91,7 @@ class Supervisor::Impl {
   void escalate(RoleState& role);
   static void send(RoleState& role, int signal);
   void read(RoleState& role, process::Stream stream, bool rest);
+  static void tell(RoleState& role, const std::string& line);
   void report_error_line(RoleState& role);
   void report(Kind kind, const RoleState& role, const std::string& text = "") const;
   [[nodiscard]] Time time_to_wait() const;
@@ -128,7 +129,8 @@ bool Supervisor::Impl::anyone_left() const {
 }
 
 void Supervisor::Impl::report(Kind kind, const RoleState& role, const std::string& text) const {
-  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts, role.process.group});
+  callback_({kind, role.process.task, text, role.child ? role.child->pid() : -1, role.restarts, role.process.group,
+             role.process.remote});
 }
 
 void Supervisor::Impl::start(RoleState& role) {
@@ -184,6 +186,7 @@ void Supervisor::Impl::read(RoleState& role, process::Stream stream, bool rest) 
         role.reported = std::move(failure);
         return;
       }
+      if (const auto given = options_.answer ? options_.answer(line) : std::nullopt) return tell(role, *given);
       return report(Kind::out_line, role, line);
     }
     if (line.empty()) return;
@@ -196,6 +199,11 @@ void Supervisor::Impl::read(RoleState& role, process::Stream stream, bool rest) 
   } else {
     role.child->read(stream, sink);
   }
+}
+
+/// Writes a line to a role's standard input.
+void Supervisor::Impl::tell(RoleState& role, const std::string& line) {
+  role.child->write((role.process.remote ? "tell " : "") + line + "\n");
 }
 
 void Supervisor::Impl::report_error_line(RoleState& role) {

@@ -52,6 +52,7 @@ struct RoleEvent {
   pid_t pid = -1;
   int restarts = 0;
   std::string group = {};  ///< RoleProcess::group
+  bool remote = false;
 };
 
 struct SupervisorOptions {
@@ -77,6 +78,8 @@ struct SupervisorOptions {
   /// training has ended when any member ends with success. 0: all are needed, and training ends with the chief, which
   /// leaves last.
   int enough_members = 0;
+  /// Returns the answer to a line of a role's standard output, for its standard input; nothing if it is no question.
+  std::function<std::optional<std::string>(const std::string& line)> answer = {};
 };
 
 struct JobOutcome {

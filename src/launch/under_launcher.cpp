@@ -18,6 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kLookMilliseconds = 500;
+constexpr std::string_view kTell = "tell ";
 
 class FarEnd {
  public:
@@ -41,6 +42,7 @@ class FarEnd {
     process::Command command;
     command.argv = argv;
     command.own_output = false;
+    command.hold_stdin = true;
     command.watchman = watchman.fd();
     return command;
   }
@@ -63,6 +65,7 @@ class FarEnd {
       if (word == "int") child_.signal(SIGINT);
       if (word == "term") child_.signal(SIGTERM);
       if (word == "kill") child_.signal(SIGKILL);
+      if (word.starts_with(kTell)) child_.write(word.substr(kTell.size()) + "\n");
     });
   }
 

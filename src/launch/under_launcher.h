@@ -1,5 +1,6 @@
 // Runs a command for a launcher on another host, which speaks over standard input (an ssh connection). Lines "int",
-// "term" and "kill" become signals; empty lines show that the launcher lives. If the input ends or is silent for too
+// "term" and "kill" become signals; "tell TEXT" passes a line on to the command's standard input; empty lines show that
+// the launcher lives. If the input ends or is silent for too
 // long, or this process gets a signal to end, the command is killed with its children, so no process works on for a
 // launcher that is gone.
 #pragma once

@@ -12,6 +12,7 @@
 #include "collective/gloo/gloo_engine.h"
 #include "collective/mpi/mpi_engine.h"
 #include "lockstep/error.h"
+#include "role/who_decides.h"
 #include "run/run_directory.h"
 #include "settings/machine.h"
 
@@ -166,6 +167,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.allow_split = settings_.allow_split;
+  options.authority = [this] { return make_register(settings_, process_); };
   options.start_wait = settings_.start_wait;
   options.group = group_options(settings_, process_);
   const std::string host = base::parse_address(process_.spec.address(process_.task)).host;

@@ -11,6 +11,7 @@
 #include "lockstep/error.h"
 #include "role/all_reduce_member.h"
 #include "role/ps_member.h"
+#include "role/who_decides.h"
 #include "run/run_end.h"
 #include "settings/metrics_address.h"
 
@@ -45,7 +46,7 @@ void check_ps_settings(const settings::Settings& settings, const cluster::Spec& 
 }
 
 /// Refuses limits with which two groups could train at once, or none.
-void check_group_size(const settings::Settings& settings, int64_t most) {
+void check_group_size(const settings::Settings& settings, int64_t most, bool authority) {
   const auto refuse = [&](const char* name, int64_t value, const char* why) {
     throw UsageError(fmt::format("{}: {} is less than half of the {} workers of the cluster, {}; at least {} is needed",
                                  name, value, most, why, (most + 1) / 2));
@@ -58,14 +59,14 @@ void check_group_size(const settings::Settings& settings, int64_t most) {
     throw UsageError(fmt::format("max-workers: {} is less than min-workers, which is {}", settings.max_workers,
                                  settings.min_workers));
   }
-  if (settings.allow_split) return;
+  if (settings.allow_split || authority) return;
   if (settings.min_workers > 0 && 2 * settings.min_workers < most)
     refuse("min-workers", settings.min_workers, "so two groups could train at once (see --allow-split)");
   if (settings.max_workers > 0 && 2 * settings.max_workers < most)
     refuse("max-workers", settings.max_workers, "which may not train without the others (see --allow-split)");
 }
 
-void check_all_reduce_settings(const settings::Settings& settings, const cluster::Spec& spec) {
+void check_all_reduce_settings(const settings::Settings& settings, const cluster::Spec& spec, bool launched) {
   const auto refuse = [](const std::string& what) {
     throw UsageError(what + " needs parameter servers; this cluster has none and trains by all-reduce");
   };
@@ -80,7 +81,7 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
   if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
     throw UsageError(fmt::format("top-k: cannot be combined with wire {}; choose one", value_text(settings, "wire")));
   }
-  check_group_size(settings, static_cast<int64_t>(spec.members().size()));
+  check_group_size(settings, static_cast<int64_t>(spec.members().size()), launched && launcher_decides(settings, spec));
   // The ranks of an MPI job on one machine have addresses; on several machines they are unknown.
   const bool unknown = spec.address(spec.chief_task()).empty();
   if ((unknown || !spec.loopback_only()) && !settings.insecure) {
@@ -105,7 +106,7 @@ std::string job_digest(const settings::Settings& settings, const cluster::Spec& 
   return fmt::format("{:016x}", hash);
 }
 
-void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec) {
+void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec, bool launched) {
   const auto workers = static_cast<int64_t>(spec.members().size());
   if (settings.replicas > 1) {
     throw UsageError(
@@ -117,7 +118,7 @@ void check_cluster_settings(const settings::Settings& settings, const cluster::S
         fmt::format("global-batch: {} cannot be shared evenly among {} workers", settings.global_batch, workers));
   }
   if (spec.ps.empty()) {
-    check_all_reduce_settings(settings, spec);
+    check_all_reduce_settings(settings, spec, launched);
   } else {
     check_ps_settings(settings, spec);
   }
@@ -145,7 +146,7 @@ void check_keys(const settings::Settings& settings, const ClusterProcess& proces
 GroupMember::GroupMember(ClusterProcess process, const settings::Settings& settings, std::string job,
                          const std::atomic<bool>* interrupt)
     : process_(std::move(process)), settings_(settings), job_(std::move(job)), interrupt_(interrupt) {
-  check_cluster_settings(settings, process_.spec);
+  check_cluster_settings(settings, process_.spec, process_.tell_launcher != nullptr);
   check_keys(settings, process_);
 }
 

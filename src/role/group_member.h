@@ -30,6 +30,8 @@ struct ClusterProcess {
   std::function<std::string(const std::string& run)> resume_command = {};
   base::TrafficMeter* meter = nullptr;           ///< counts this process's traffic with the others; borrowed
   exchange::LookForEnding look_for_ending = {};  ///< set once the run's folder is known
+  /// Writes a line to the launcher, which holds the register of who may train; absent without such a launcher.
+  std::function<void(const std::string& line)> tell_launcher = {};
 };
 
 /// Returns a function that looks for signs of the run's end in its folder, from now on.
@@ -37,8 +39,8 @@ exchange::LookForEnding look_in(const std::string& run);
 /// Returns a digest of the settings that all roles of a job must agree on. `settings` are as the user gave them,
 /// resolved but not changed.
 std::string job_digest(const settings::Settings& settings, const cluster::Spec& spec);
-/// Checks cluster settings against each other; throws UsageError.
-void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec);
+/// Checks cluster settings against each other; throws UsageError. `launched`: a launcher starts the roles.
+void check_cluster_settings(const settings::Settings& settings, const cluster::Spec& spec, bool launched);
 /// Describes this process to an observer with files in `folder`.
 run::ObservedRole observed_role(const ClusterProcess& process, const std::string& folder);
 /// Returns this process's keys: those in --tls, or in the subfolder named after its machine (`lockstep keys new`).

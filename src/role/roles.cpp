@@ -42,7 +42,7 @@ Prepared prepare(settings::Configuration& configuration, const ClusterProcess& p
   made.settings = configuration.resolve();
   if (made.run.empty()) made.run = made.settings.run_dir;
   made.job = job_digest(made.settings, process.spec);
-  check_cluster_settings(made.settings, process.spec);
+  check_cluster_settings(made.settings, process.spec, process.tell_launcher != nullptr);
   check_keys(made.settings, process);
   return made;
 }

@@ -131,6 +131,7 @@ struct Settings {
   int64_t min_workers = 0;
   int64_t max_workers = 0;
   bool allow_split = false;
+  std::string membership = "auto";
   Mode mode = Mode::sync;
   int64_t max_staleness = -1;
   int64_t aggregate = 0;

@@ -321,6 +321,19 @@ void add_all_reduce(std::vector<SettingDef>& t) {
   t.push_back({"allow-split", In::help_all, kCluster, "",
                "all-reduce: each part of a broken network trains on; when they meet, the one with more steps goes on",
                &S::allow_split, Keep::free});
+  t.push_back({"membership",
+               In::help_all,
+               kCluster,
+               "auto|majority",
+               "all-reduce: who decides which members train: more than half of them, or (auto) the launcher if one "
+               "started them",
+               &S::membership,
+               Keep::free,
+               0,
+               0,
+               false,
+               false,
+               {"auto", "majority"}});
 }
 
 void add_cluster(std::vector<SettingDef>& t) {

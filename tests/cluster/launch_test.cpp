@@ -177,6 +177,12 @@ TEST(UnderLauncher, PassesOnTheExitCodeAndTheOutput) {
   EXPECT_EQ(code_of(child), 5);
 }
 
+TEST(UnderLauncher, PassesALineOnToTheRole) {
+  Child child(far_end({"echo"}));
+  child.write("\ntell register 1 won held 1 1 0:1\n");
+  EXPECT_EQ(first_line(child), "register 1 won held 1 1 0:1");
+}
+
 TEST(UnderLauncher, WordsBecomeSignals) {
   Child child(far_end({"on=2:33", "out=up", "wait"}));
   first_line(child);

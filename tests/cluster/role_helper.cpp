@@ -4,6 +4,7 @@
 //   long=N garbage     a long line, a line of odd bytes          close      closes standard output
 //   ignore=N on=N:CODE a signal is ignored, or ends it so        first=FILE continues at `again` if FILE exists
 //   wait until=FILE    forever, or until the file exists      kill=N exit=CODE
+//   echo               the first line of standard input that is not empty
 // `under WORDS...` runs itself with these words as the far end of a launcher, which may be silent for LOCKSTEP_SILENCE
 // milliseconds (an environment variable). `supervise COUNT WORDS...` runs COUNT workers of itself with these words
 // under a supervisor.
@@ -51,6 +52,14 @@ void wait_until(const std::string& file) {
   while (!fs::exists(file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
+void echo() {
+  std::string line;
+  for (int c = std::getchar(); c != EOF && (c != '\n' || line.empty()); c = std::getchar()) {
+    if (c != '\n') line += static_cast<char>(c);
+  }
+  say(stdout, line + "\n");
+}
+
 void heed(const std::string& value) {
   const size_t colon = value.find(':');
   const int number = std::stoi(value.substr(0, colon));
@@ -69,6 +78,7 @@ void act(const std::string& name, const std::string& value) {
   if (name == "close") fclose(stdout);
   if (name == "ignore") std::signal(std::stoi(value), SIG_IGN);
   if (name == "on") heed(value);
+  if (name == "echo") echo();
   if (name == "wait") wait_for_ever();
   if (name == "until") wait_until(value);
   if (name == "kill") raise(std::stoi(value));

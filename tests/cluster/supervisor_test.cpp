@@ -207,6 +207,22 @@ TEST_F(Supervisor, AReportThatMakesNoSenseHarmsNobody) {
   }
 }
 
+TEST_F(Supervisor, AnswersTheQuestionsOfItsRolesAndShowsThemToNobody) {
+  SupervisorOptions options = quick();
+  options.answer = [](const std::string& line) -> std::optional<std::string> {
+    if (line != "question") return std::nullopt;
+    return "answer";
+  };
+  RoleProcess near = worker(0, {"out=question", "echo"});
+  near.command.hold_stdin = true;
+  EXPECT_EQ(run({near}, options).code, 0);
+  EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:0 answer"));
+  events.clear();
+  near.remote = true;
+  EXPECT_EQ(run({near}, options).code, 0);
+  EXPECT_THAT(texts(Kind::out_line), ElementsAre("worker:0 tell answer"));
+}
+
 TEST_F(Supervisor, AHostThatIsNotReachedThreeTimesEndsTheJob) {
   RoleProcess far = worker(0, {"err=role_helper: no route", "exit=255"});
   far.remote = true;

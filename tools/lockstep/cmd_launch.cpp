@@ -19,6 +19,7 @@
 #include "launch/ssh_launch.h"
 #include "launch/under_launcher.h"
 #include "lockstep/error.h"
+#include "role/who_decides.h"
 #include "run/run_directory.h"
 #include "terminal/output.h"
 #include "terminal/text.h"
@@ -132,7 +133,9 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   run.settings = &settings;
   run.run_dir = directory.path();
   run.tasks = job.cluster.spec.tasks();
+  job.registers = role::launcher_decides(settings, job.cluster.spec);
   run.roles = launch::ssh_roles(job);
+  if (job.registers) run.registered = &job.cluster.spec;
   run.discard = [&] { return directory.discard_if_unused(); };
   run.collect = [&] {
     std::string missing = launch::collect(job, directory.path(), arguments.remove);

@@ -2,7 +2,10 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
+#include "authority/launcher_lines.h"
 #include "base/wait_policy.h"
 #include "checkpoint/checkpoint_store.h"
 #include "display/fetch_display.h"
@@ -104,6 +107,10 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
   if (found.spec.ps.empty()) {
     group.mpi =
         cluster::choose_engine(wanted_engine(settings), found, cluster::process_environment()) == cluster::Engine::mpi;
+  }
+  const char* const answers = std::getenv(authority::kLauncherVariable);
+  if (answers != nullptr && std::string_view(answers) == authority::kLauncherAnswers) {
+    group.tell_launcher = [&reporter](const std::string& line) { reporter.tell(line); };
   }
   if (settings.report != settings::ReportForm::json) {
     group.resume_command = [&](const std::string& run) {

@@ -31,6 +31,8 @@ class RoleReporter final : public train::Hooks {
   void log(std::string_view level, const std::string& text);
   void server_status(const ps::Server::Progress& progress);
   void state(const std::string& state);
+  /// Writes a line to the launcher as it is.
+  void tell(const std::string& line) { write(line + "\n"); }
   /// Reports the failure to the launcher; for a role started by hand, standard error already has the line.
   void failure(launch::RoleFailure failure);
 

@@ -239,6 +239,8 @@ class Assembly {
   [[nodiscard]] std::string needed() const;
   /// True if the authority's latest group lets these follow it.
   [[nodiscard]] bool follows(const std::vector<int>& chosen) const;
+  /// True if more members of the register's group may live elsewhere than are among these.
+  [[nodiscard]] bool may_be_outnumbered(const std::vector<int>& chosen) const;
   /// True if the register's group is known as of now; else asks for it.
   bool knows_register(double now);
   /// True if the authority answers, so that the running group may break up for a new one.

@@ -9,6 +9,7 @@ namespace lockstep::allreduce::elastic {
 namespace {
 
 constexpr double kFresh = 1;         ///< seconds for which an answer of the authority counts as current
+constexpr double kLarger = 3;        ///< seconds that a small part of a group leaves to the larger one
 constexpr double kAskAgain = 0.5;    ///< seconds between questions that are not answered
 constexpr double kLostRetry = 0.05;  ///< seconds after another group was first
 
@@ -37,6 +38,7 @@ bool Assembly::enough(const std::vector<int>& chosen, double now) const {
   if (rules_.max_workers > 0) expected = std::min(expected, rules_.max_workers);
   const bool all = static_cast<int>(chosen.size()) >= expected;
   if (!whole || (!begun && !all && now - start_ < rules_.start_wait)) return false;
+  if (!rules_.authority.empty() && now - forming_since_ < kLarger && may_be_outnumbered(chosen)) return false;
   return may_train(chosen);
 }
 
@@ -73,6 +75,19 @@ bool Assembly::follows(const std::vector<int>& chosen) const {
   if (register_.vacant || register_.group.seats.empty()) return true;
   return std::any_of(chosen.begin(), chosen.end(),
                      [this](int member) { return authority::seat_of(register_.group, member) != nullptr; });
+}
+
+bool Assembly::may_be_outnumbered(const std::vector<int>& chosen) const {
+  size_t mine = 0;
+  size_t others = 0;
+  for (const Seat& seat : register_.group.seats) {
+    if (std::binary_search(chosen.begin(), chosen.end(), seat.member)) {
+      ++mine;
+    } else if (!confirmed_dead(seat)) {
+      ++others;
+    }
+  }
+  return others > mine;
 }
 
 void Assembly::ask(std::optional<authority::Swap> swap, double now) {

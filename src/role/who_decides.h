@@ -1,0 +1,16 @@
+// Who decides which members may train by all-reduce: a majority of them, or an authority. Free functions; any thread.
+#pragma once
+
+#include <memory>
+
+#include "authority/register.h"
+#include "role/group_member.h"
+
+namespace lockstep::role {
+
+/// True if a launcher of this cluster holds the register.
+bool launcher_decides(const settings::Settings& settings, const cluster::Spec& spec);
+/// Makes this member's client of the authority; null if the majority decides.
+std::unique_ptr<authority::Register> make_register(const settings::Settings& settings, const ClusterProcess& process);
+
+}  // namespace lockstep::role
