@@ -114,6 +114,10 @@ std::vector<Series> span_colors() {
           {.name = "has finished", .x = {}, .y = {}, .color = 7}};
 }
 
+Over over_of(std::string_view text) {
+  return text == "step" ? Over::step : text == "seconds" ? Over::seconds : Over::epoch;
+}
+
 Axis axis_of(Over over) {
   switch (over) {
     case Over::step:

@@ -14,6 +14,8 @@ namespace lockstep::chart {
 constexpr size_t kMostPoints = 400;
 
 enum class Over : uint8_t { step, epoch, seconds };
+/// Parses "step" or "seconds"; anything else is "epoch".
+Over over_of(std::string_view text);
 Axis axis_of(Over over);
 /// Returns the axis of a curve: "accuracy" -> "Accuracy on test data".
 Axis curve_axis(std::string_view y);

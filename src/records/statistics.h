@@ -65,6 +65,16 @@ struct Curve {
   [[nodiscard]] size_t size() const { return x.size(); }
 };
 
+/// Returns the curve's height at x, on the line between its points; beyond its ends that of the end.
+inline double value_at(const Curve& curve, double x) {
+  const auto after = std::lower_bound(curve.x.begin(), curve.x.end(), x);
+  if (after == curve.x.begin()) return curve.y.front();
+  if (after == curve.x.end()) return curve.y.back();
+  const auto i = static_cast<size_t>(after - curve.x.begin());
+  const double width = curve.x[i] - curve.x[i - 1];
+  return curve.y[i - 1] + (width > 0 ? (x - curve.x[i - 1]) / width : 1) * (curve.y[i] - curve.y[i - 1]);
+}
+
 /// Returns the points whose x and y are known, at most about `points` of them: the lowest and the highest of each
 /// stretch of the curve, so that no spike is lost.
 inline Curve downsampled(std::span<const double> x, std::span<const double> y, size_t points) {

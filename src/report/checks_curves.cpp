@@ -20,20 +20,6 @@ using statistics::Estimate;
 
 constexpr size_t kPlaces = 200;
 
-chart::Over over_of(const std::string& x) {
-  return x == "step" ? chart::Over::step : x == "seconds" ? chart::Over::seconds : chart::Over::epoch;
-}
-
-/// Returns the curve's value between its points.
-double value_at(const Curve& curve, double x) {
-  const auto after = std::lower_bound(curve.x.begin(), curve.x.end(), x);
-  if (after == curve.x.begin()) return curve.y.front();
-  if (after == curve.x.end()) return curve.y.back();
-  const auto i = static_cast<size_t>(after - curve.x.begin());
-  const double width = curve.x[i] - curve.x[i - 1];
-  return curve.y[i - 1] + (width > 0 ? (x - curve.x[i - 1]) / width : 1) * (curve.y[i] - curve.y[i - 1]);
-}
-
 /// The mean heights of two curves where both have values, and the mean distance between them.
 struct Heights {
   double first = 0;
@@ -50,8 +36,8 @@ std::optional<Heights> heights_of(const Curve& first, const Curve& second) {
   Heights sums;
   for (size_t i = 0; i < kPlaces; ++i) {
     const double x = low + (high - low) * (static_cast<double>(i) + 0.5) / kPlaces;
-    const double a = value_at(first, x);
-    const double b = value_at(second, x);
+    const double a = records::value_at(first, x);
+    const double b = records::value_at(second, x);
     sums.first += a / kPlaces;
     sums.second += b / kPlaces;
     sums.apart += std::fabs(a - b) / kPlaces;
@@ -64,7 +50,7 @@ std::map<int, Curve> curves_of(const FindingTest& test, const Case& side, RunFol
   for (const Observation& member : side.members) {
     const records::RunRecord* record = folders.record(*member.run);
     if (record == nullptr) continue;
-    const Curve all = chart::curve(*record, test.field, over_of(test.over));
+    const Curve all = chart::curve(*record, test.field, chart::over_of(test.over));
     Curve points = records::downsampled(all.x, all.y, all.x.size() + 2);
     if (points.size() > 1) curves.emplace(member.run->plan.repeat, std::move(points));
   }

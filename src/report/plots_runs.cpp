@@ -27,16 +27,6 @@ constexpr size_t kGridPoints = 200;
 
 Curve known_points(const Curve& curve) { return records::downsampled(curve.x, curve.y, curve.x.size() + 2); }
 
-double value_at(const Curve& curve, double x) {
-  const auto after = std::lower_bound(curve.x.begin(), curve.x.end(), x);
-  if (after == curve.x.begin()) return curve.y.front();
-  if (after == curve.x.end()) return curve.y.back();
-  const auto i = static_cast<size_t>(after - curve.x.begin());
-  const double width = curve.x[i] - curve.x[i - 1];
-  const double part = width > 0 ? (x - curve.x[i - 1]) / width : 1;
-  return curve.y[i - 1] + part * (curve.y[i] - curve.y[i - 1]);
-}
-
 /// Returns x values where all curves have values: their own if they share them, otherwise evenly spaced ones.
 std::vector<double> common_places(const std::vector<Curve>& curves) {
   const bool same = std::all_of(curves.begin(), curves.end(), [&](const Curve& c) { return c.x == curves.front().x; });
@@ -72,7 +62,7 @@ Series merged(const std::string& name, const std::string& field, std::vector<Cur
   series.x = common_places(curves);
   for (const double x : series.x) {
     std::vector<double> values;
-    for (const Curve& curve : curves) values.push_back(value_at(curve, x));
+    for (const Curve& curve : curves) values.push_back(records::value_at(curve, x));
     statistics::Repeats repeats;
     for (const double value : values) repeats.emplace(static_cast<int>(repeats.size()), value);
     const statistics::Estimate mean = statistics::mean_of(repeats);
@@ -84,10 +74,6 @@ Series merged(const std::string& name, const std::string& field, std::vector<Cur
   return series;
 }
 
-chart::Over over_of(const std::string& x) {
-  return x == "step" ? chart::Over::step : x == "seconds" ? chart::Over::seconds : chart::Over::epoch;
-}
-
 void add_worker_curves(const PlotSpec& spec, const std::string& y, const std::string& name,
                        const std::vector<ReadRun>& runs, Chart& chart) {
   std::vector<std::pair<std::string, std::vector<Curve>>> by_role;
@@ -97,7 +83,7 @@ void add_worker_curves(const PlotSpec& spec, const std::string& y, const std::st
       auto found =
           std::find_if(by_role.begin(), by_role.end(), [&](const auto& pair) { return pair.first == role.role; });
       if (found == by_role.end()) found = by_role.insert(by_role.end(), {role.role, {}});
-      found->second.push_back(known_points(chart::curve(*read.record, role, y, over_of(spec.x))));
+      found->second.push_back(known_points(chart::curve(*read.record, role, y, chart::over_of(spec.x))));
     }
   }
   for (auto& [role, curves] : by_role) {
@@ -111,7 +97,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
     Chart chart{.id = "",
                 .title = "",
                 .text = "",
-                .x = chart::axis_of(over_of(spec.x)),
+                .x = chart::axis_of(chart::over_of(spec.x)),
                 .y = chart::curve_axis(y),
                 .y2 = {},
                 .series = {}};
@@ -129,7 +115,8 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
         continue;
       }
       std::vector<Curve> curves;
-      for (const ReadRun& read : runs) curves.push_back(known_points(chart::curve(*read.record, y, over_of(spec.x))));
+      for (const ReadRun& read : runs)
+        curves.push_back(known_points(chart::curve(*read.record, y, chart::over_of(spec.x))));
       Series series = merged(name, y, std::move(curves));
       if (!series.x.empty()) chart.series.push_back(std::move(series));
     }
