@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -27,7 +29,9 @@ using Fields = std::vector<std::string>;
 
 std::string shown(std::string_view text) {
   constexpr size_t kShown = 40;
-  return text.size() > kShown ? std::string(text.substr(0, kShown)) + "..." : std::string(text);
+  std::string result(text.substr(0, kShown));
+  for (char& c : result) c = static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  return text.size() > kShown ? result + "..." : result;
 }
 
 std::string lower(std::string_view text) {
@@ -36,16 +40,25 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+constexpr std::array<std::string_view, 3> kLabelNames{"label", "class", "y"};
+
 bool is_label_name(const std::string& name) {
-  const std::string small = lower(name);
-  return small == "label" || small == "class" || small == "y";
+  return std::find(kLabelNames.begin(), kLabelNames.end(), lower(name)) != kLabelNames.end();
+}
+
+/// Returns true for what programs write in place of a missing number.
+bool is_missing(std::string_view text) {
+  constexpr std::array<std::string_view, 9> kMissing{"na", "n/a", "nan", "null", "none", "nil", "?", "-", "."};
+  return std::find(kMissing.begin(), kMissing.end(), lower(text)) != kMissing.end();
 }
 
 std::optional<double> to_number(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return std::strtod(std::string(text).c_str(), nullptr);  // 0 for 1e-400
+  if (error != std::errc{}) return std::nullopt;
   return value;
 }
 
@@ -87,13 +100,21 @@ class Blocks {
 /// The distinct labels seen.
 class Labels {
  public:
-  void add(const std::string_view text) {
+  void add(const std::string_view text, int64_t line) {
     if (text != last_ || rows_.empty()) {
       last_ = text;
       const auto [found, fresh] = numbers_.try_emplace(last_, static_cast<int32_t>(numbers_.size()));
       last_number_ = found->second;
       whole_ = whole_ && (!fresh || to_label(text).has_value());
-      numbers_only_ = numbers_only_ && (!fresh || to_number(text).has_value());
+      if (fresh) {
+        const bool number = to_number(text).has_value() && !is_missing(text);
+        some_number_ = some_number_ || number;
+        numbers_only_ = numbers_only_ && (number || is_missing(text));
+      }
+      if (fresh && is_missing(text) && missing_.empty()) {
+        missing_ = text;
+        missing_line_ = line;
+      }
     }
     rows_.push_back(last_number_);
   }
@@ -102,6 +123,10 @@ class Labels {
 
   /// Returns true if the labels are measured values rather than classes.
   [[nodiscard]] bool quantity() const { return !whole_ && numbers_only_ && numbers_.size() > kMostNumberClasses; }
+
+  /// Returns the line of a missing label among numbers; 0 if there is none.
+  [[nodiscard]] int64_t missing_line() const { return numbers_only_ && some_number_ ? missing_line_ : 0; }
+  [[nodiscard]] const std::string& missing() const { return missing_; }
 
   void finish(CsvTable& table) {
     std::vector<int32_t> meaning(numbers_.size());
@@ -122,7 +147,10 @@ class Labels {
   std::unordered_map<std::string, int32_t> numbers_;  ///< in order of first appearance
   std::vector<int32_t> rows_;
   bool whole_ = true;
-  bool numbers_only_ = true;
+  bool some_number_ = false;
+  bool numbers_only_ = true;  ///< apart from missing ones
+  std::string missing_;       ///< the first one, such as "NA"; empty: none
+  int64_t missing_line_ = 0;
   std::string last_;
   int32_t last_number_ = 0;
 };
@@ -172,13 +200,14 @@ class Reader {
   }
 
   void choose_label_column() {
-    const auto named = [&](const auto& is) {
-      return static_cast<size_t>(std::find_if(names_.begin(), names_.end(), is) - names_.begin());
-    };
-    label_ = wanted_.empty() ? named(is_label_name)
-                             : named([&](const std::string& name) { return lower(name) == lower(wanted_); });
-    if (label_ < names_.size()) return;
     label_ = first_.size();
+    if (wanted_.empty()) {
+      for (const std::string_view name : kLabelNames) {
+        if (find_column(name)) return;
+      }
+    } else if (find_column(lower(wanted_))) {
+      return;
+    }
     if (wanted_ == "none") return;
     size_t number = first_.size();
     if (!wanted_.empty()) {
@@ -191,6 +220,20 @@ class Reader {
       }
     }
     label_ = number - 1;
+  }
+
+  /// Takes the column of that name in lower case as the label column, if there is one.
+  bool find_column(std::string_view name) {
+    const auto is = [&](const std::string& other) { return lower(other) == name; };
+    const auto found = std::find_if(names_.begin(), names_.end(), is);
+    if (found == names_.end()) return false;
+    const auto next = std::find_if(found + 1, names_.end(), is);
+    if (next != names_.end()) {
+      throw DataError(fmt::format("{}: columns {} and {} are both called '{}'; label-column chooses one by its number",
+                                  place(), found - names_.begin() + 1, next - names_.begin() + 1, shown(*next)));
+    }
+    label_ = static_cast<size_t>(found - names_.begin());
+    return true;
   }
 
   [[nodiscard]] std::string column(size_t index) const {
@@ -215,7 +258,7 @@ class Reader {
 
   void add_label(std::string_view field) {
     if (field.empty()) throw DataError(fmt::format("{}: {}: no label", place(), column(label_)));
-    labels_.add(field);
+    labels_.add(field, line_);
     if (labels_.quantity()) {
       throw DataError(
           fmt::format("{}: {}: its labels are more than {} different numbers that are not whole, here '{}'; a model "
@@ -233,8 +276,9 @@ class Reader {
   [[nodiscard]] float number(std::string_view field, size_t index) const {
     const auto value = to_number(field);
     if (value && std::abs(*value) <= double{std::numeric_limits<float>::max()}) return static_cast<float>(*value);
-    throw DataError(
-        fmt::format("{}: {}: '{}' is not a number; finite numbers are allowed", place(), column(index), shown(field)));
+    const bool large = value && !std::isnan(*value) && lower(field).find("inf") == std::string::npos;
+    throw DataError(fmt::format("{}: {}: '{}' is {}; finite numbers {}are allowed", place(), column(index),
+                                shown(field), large ? "too large" : "not a number", large ? "up to 3.4e38 " : ""));
   }
 
   CsvTable finish() {
@@ -243,6 +287,12 @@ class Reader {
     table.values = values_.take();
     if (labelled()) {
       table.label_column = column(label_);
+      if (labels_.missing_line() > 0) {
+        throw DataError(
+            fmt::format("{}:{}: {}: '{}' is no label, as the others are numbers; leave out examples without "
+                        "a label, or number all of them from 0",
+                        name_, labels_.missing_line(), table.label_column, labels_.missing()));
+      }
       labels_.finish(table);
     }
     return table;

@@ -1,9 +1,9 @@
 // CSV files of numbers with a label column: one example a line, commas between values.
 //
 // The first line may name the columns. Values may be quoted; a quote within is doubled, and a quoted value ends on its
-// line. Skips blank lines, CRLF and a byte-order mark; unpacks gzip. Numbers must be finite and are not scaled. Reads
-// the file as a stream: memory holds only the floats, once. A DataError names file, line and column, the value seen and
-// what is allowed; an IoError names the system's reason. Free functions, any thread.
+// line. Lines end in LF, CRLF or CR. Skips blank lines and a byte-order mark; unpacks gzip. Numbers must be finite and
+// are not scaled. Reads the file as a stream: memory holds only the floats, once. A DataError names file, line and
+// column, the value seen and what is allowed; an IoError names the system's reason. Free functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CsvTable {
 };
 
 /// Reads the file. `label_column` is a name (ignoring case), a number from 1, "none", or empty: the column named label,
-/// class or y, or else the last. Labels are whole numbers from 0, or text.
+/// or else class, or else y, or else the last. Labels are whole numbers from 0, or text.
 CsvTable read_csv(const std::string& path, const std::string& label_column = "");
 CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column = "");
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/error.h"
 
@@ -13,6 +14,7 @@ constexpr size_t kBuffer = size_t{256} << 10;
 constexpr size_t kMaxLine = size_t{64} << 20;
 constexpr size_t kMaxFields = size_t{4} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kUtf16[] = {"\xFF\xFE", "\xFE\xFF"};
 constexpr const char* kBlank = " \t";
 
 std::string_view trimmed(std::string_view text) {
@@ -25,14 +27,21 @@ std::string_view trimmed(std::string_view text) {
 
 bool CsvLines::next() {
   while (read_line()) {
-    ++number_;
-    if (number_ == 1 && line_.starts_with(kByteOrderMark)) line_.erase(0, kByteOrderMark.size());
-    if (line_.ends_with('\r')) line_.pop_back();
+    if (++number_ == 1) check_start();
     if (trimmed(line_).empty()) continue;
     cut();
     return true;
   }
   return false;
+}
+
+/// Checks the first line for text that is not UTF-8, and leaves out a byte-order mark.
+void CsvLines::check_start() {
+  if (line_.starts_with(kByteOrderMark)) line_.erase(0, kByteOrderMark.size());
+  const bool marked = line_.starts_with(kUtf16[0]) || line_.starts_with(kUtf16[1]);
+  if (!marked && line_.find('\0') == std::string::npos) return;
+  throw DataError(fmt::format("{}: {}; CSV in UTF-8 is allowed: `iconv -f UTF-16 -t UTF-8` converts", content_.name(),
+                              marked ? "text in UTF-16" : "its first line has zero bytes, as text in UTF-16 has"));
 }
 
 bool CsvLines::refill() {
@@ -42,12 +51,17 @@ bool CsvLines::refill() {
   return end_ > 0;
 }
 
+/// Reads up to a line feed, a carriage return, or both.
 bool CsvLines::read_line() {
   line_.clear();
   while (begin_ < end_ || refill()) {
+    if (std::exchange(after_return_, false) && buffer_[begin_] == '\n') {
+      ++begin_;
+      continue;
+    }
     const auto first = buffer_.begin() + static_cast<std::ptrdiff_t>(begin_);
     const auto last = buffer_.begin() + static_cast<std::ptrdiff_t>(end_);
-    const auto stop = std::find(first, last, '\n');
+    const auto stop = std::find(first, std::find(first, last, '\n'), '\r');
     line_.append(first, stop);
     begin_ = static_cast<size_t>(stop - buffer_.begin());
     if (line_.size() > kMaxLine) {
@@ -55,6 +69,7 @@ bool CsvLines::read_line() {
                                   number_ + 1, kMaxLine >> 20));
     }
     if (stop == last) continue;
+    after_return_ = *stop == '\r';
     ++begin_;
     return true;
   }

@@ -14,8 +14,8 @@ class CsvLines {
  public:
   explicit CsvLines(Unpacker& content) : content_(content) {}
 
-  /// Goes to the next line that is not blank; returns false at the end. Throws DataError for a broken quote or an
-  /// endless line.
+  /// Goes to the next line that is not blank; returns false at the end. Throws DataError for a broken quote, an
+  /// endless line, or text in UTF-16.
   bool next();
 
   /// Returns the line's fields, without quotes and surrounding blanks; valid until `next`.
@@ -26,6 +26,7 @@ class CsvLines {
 
  private:
   bool read_line();
+  void check_start();
   void cut();
   size_t cut_quoted(size_t begin);
   bool refill();
@@ -34,6 +35,7 @@ class CsvLines {
   std::vector<uint8_t> buffer_;
   size_t begin_ = 0;  ///< start of the unused part
   size_t end_ = 0;
+  bool after_return_ = false;  ///< the last line ended in a carriage return, to which a line feed may belong
   std::string line_;
   std::vector<std::string_view> fields_;
   int64_t number_ = 0;

@@ -66,16 +66,42 @@ class DictReader {
   const std::string& name_;
 };
 
-NpyType parse_type(const DictReader& reader, const std::string& descr) {
-  if (descr == "|u1" || descr == "<u1") return NpyType::kU1;
-  if (descr == "<i4") return NpyType::kI4;
-  if (descr == "<i8") return NpyType::kI8;
-  if (descr == "<f4") return NpyType::kF4;
-  if (descr == "<f8") return NpyType::kF8;
-  throw DataError(
-      fmt::format("{}: elements of type '{}'; |u1, <i4, <i8, <f4 and <f8 are allowed: save "
-                  "a.astype(numpy.float32)",
-                  reader.name(), descr));
+struct NamedType {
+  std::string_view name;  ///< without the order of bytes
+  NpyType type;
+  size_t size;
+};
+constexpr std::array kTypes{
+    NamedType{"b1", NpyType::kBool, 1}, NamedType{"u1", NpyType::kU1, 1}, NamedType{"i1", NpyType::kI1, 1},
+    NamedType{"u2", NpyType::kU2, 2},   NamedType{"i2", NpyType::kI2, 2}, NamedType{"u4", NpyType::kU4, 4},
+    NamedType{"i4", NpyType::kI4, 4},   NamedType{"u8", NpyType::kU8, 8}, NamedType{"i8", NpyType::kI8, 8},
+    NamedType{"f4", NpyType::kF4, 4},   NamedType{"f8", NpyType::kF8, 8},
+};
+
+/// Says how to save an array of another type.
+std::string advice(char kind) {
+  switch (kind) {
+    case 'U':
+    case 'S':
+      return "texts; number them: numpy.unique(a, return_inverse=True)[1] are labels, and its [0] their names";
+    case 'O':
+      return "Python objects; save plain numbers";
+    default:
+      return "booleans, integers, f4 and f8 are allowed: save a.astype(numpy.float32)";
+  }
+}
+
+void parse_type(const DictReader& reader, const std::string& descr, NpyHeader& header) {
+  const bool ordered = !descr.empty() && (descr[0] == '<' || descr[0] == '>' || descr[0] == '|' || descr[0] == '=');
+  const std::string_view plain = std::string_view(descr).substr(ordered ? 1 : 0);
+  const auto* const found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const NamedType& entry) { return entry.name == plain; });
+  if (found == kTypes.end()) {
+    throw DataError(
+        fmt::format("{}: elements of type '{}': {}", reader.name(), descr, advice(plain.empty() ? '\0' : plain[0])));
+  }
+  header.type = found->type;
+  header.big_endian = descr[0] == '>' && found->size > 1;
 }
 
 std::vector<int64_t> parse_shape(DictReader& reader) {
@@ -100,7 +126,7 @@ void parse_dict(DictReader& reader, NpyHeader& header) {
     const std::string key = reader.quoted();
     reader.expect(":");
     if (key == "descr") {
-      header.type = parse_type(reader, reader.quoted());
+      parse_type(reader, reader.quoted(), header);
       typed = true;
     } else if (key == "fortran_order") {
       if (reader.accept("True")) reader.fail("Fortran order; only C order is allowed: save numpy.ascontiguousarray(a)");
@@ -139,17 +165,7 @@ std::string_view header_text(std::span<const uint8_t> file, const std::string& n
 }  // namespace
 
 size_t item_size(NpyType type) {
-  switch (type) {
-    case NpyType::kU1:
-      return 1;
-    case NpyType::kI4:
-    case NpyType::kF4:
-      return 4;
-    case NpyType::kI8:
-    case NpyType::kF8:
-      break;
-  }
-  return 8;
+  return std::find_if(kTypes.begin(), kTypes.end(), [&](const NamedType& entry) { return entry.type == type; })->size;
 }
 
 NpyHeader read_npy_header(std::span<const uint8_t> file, const std::string& name) {

@@ -13,6 +13,7 @@ namespace lockstep::data {
 
 struct NpyHeader {
   NpyType type = NpyType::kU1;
+  bool big_endian = false;
   std::vector<int64_t> shape;
   size_t size = 0;  ///< bytes before the data
 };

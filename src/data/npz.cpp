@@ -35,6 +35,8 @@ NpyArray take_npy(std::vector<uint8_t> file, const std::string& name) {
                                 shape_text(header.shape), item_size(header.type), file.size() - header.size));
   }
   file.erase(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(header.size));
+  const auto item = static_cast<std::ptrdiff_t>(item_size(header.type));
+  for (auto at = file.begin(); header.big_endian && at != file.end(); at += item) std::reverse(at, at + item);
   return {header.type, std::move(header.shape), std::move(file)};
 }
 
@@ -76,10 +78,22 @@ int64_t NpyArray::size() const { return static_cast<int64_t>(bytes.size() / item
 
 double NpyArray::at(int64_t index) const {
   switch (type) {
+    case NpyType::kBool:
+      return load<uint8_t>(bytes, index) != 0 ? 1 : 0;
     case NpyType::kU1:
       return load<uint8_t>(bytes, index);
+    case NpyType::kI1:
+      return load<int8_t>(bytes, index);
+    case NpyType::kU2:
+      return load<uint16_t>(bytes, index);
+    case NpyType::kI2:
+      return load<int16_t>(bytes, index);
+    case NpyType::kU4:
+      return load<uint32_t>(bytes, index);
     case NpyType::kI4:
       return load<int32_t>(bytes, index);
+    case NpyType::kU8:
+      return static_cast<double>(load<uint64_t>(bytes, index));
     case NpyType::kI8:
       return static_cast<double>(load<int64_t>(bytes, index));
     case NpyType::kF4:
@@ -128,8 +142,9 @@ Examples images_from_array(const NpyArray& array, const ImageShape& expected, co
     examples.floats.resize(static_cast<size_t>(size));
     for (int64_t i = 0; i < size; ++i) examples.floats[static_cast<size_t>(i)] = static_cast<float>(array.at(i));
   } else {
+    const double unit = array.type == NpyType::kBool ? 255 : 1;
     examples.bytes.resize(static_cast<size_t>(size));
-    for (int64_t i = 0; i < size; ++i) examples.bytes[static_cast<size_t>(i)] = to_byte(array.at(i), i, source);
+    for (int64_t i = 0; i < size; ++i) examples.bytes[static_cast<size_t>(i)] = to_byte(unit * array.at(i), i, source);
   }
   return examples;
 }

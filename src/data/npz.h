@@ -1,8 +1,9 @@
 // numpy files: .npz archives (zip, stored or deflated) and single .npy arrays (format 1 and 2).
 //
-// Accepted: u1, i4, i8, f4, f8, little endian, C order. Sizes are checked against the bytes present before anything is
-// allocated; checksums are always checked; zip64 is refused. Errors are a one-line DataError (content) or IoError
-// (system). An Npz owns the file's bytes; any thread may read from a const one.
+// Accepted: booleans, integers of 1 to 8 bytes, f4 and f8, in C order. Big-endian elements are turned. Sizes are
+// checked against the bytes present before anything is allocated; checksums are always checked; zip64 is refused.
+// Errors are a one-line DataError (content) or IoError (system). An Npz owns the file's bytes; any thread may read from
+// a const one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace lockstep::data {
 
-enum class NpyType { kU1, kI4, kI8, kF4, kF8 };
+enum class NpyType { kBool, kU1, kI1, kU2, kI2, kU4, kI4, kU8, kI8, kF4, kF8 };
 
 struct NpyArray {
   NpyType type = NpyType::kU1;
@@ -48,11 +49,11 @@ class Npz {
   std::vector<std::string> names_;
 };
 
-/// Returns images from an array of shape (n,c,h,w), (n,h,w), (h,w) or, if `expected` has a size, (n,c*h*w). Bytes and
-/// integers 0..255 become bytes, floats stay. Errors name `source`.
+/// Returns images from an array of shape (n,c,h,w), (n,h,w), (h,w) or, if `expected` has a size, (n,c*h*w). Integers
+/// 0..255 become bytes, and booleans the bytes 0 and 255; floats stay. Errors name `source`.
 Examples images_from_array(const NpyArray& array, const ImageShape& expected, const std::string& source);
 
-/// Returns labels from an integer array of shape (n) or (n,1).
+/// Returns labels from an array of integers or booleans of shape (n) or (n,1).
 std::vector<int32_t> labels_from_array(const NpyArray& array, const std::string& source);
 
 }  // namespace lockstep::data

@@ -215,9 +215,31 @@ bool are_pixels(const std::vector<float>& values, const ImageShape& shape, const
   return largest > 1;
 }
 
+/// Says which classes a column holds: "3 classes (a, b, c)".
+std::string classes_text(const CsvTable& table) {
+  constexpr size_t kMostShown = 5;
+  const std::vector<std::string>& names = table.class_names;
+  if (!names.empty()) {
+    const size_t shown = std::min(names.size(), kMostShown);
+    return fmt::format("{} class{} ({}{})", names.size(), names.size() == 1 ? "" : "es",
+                       fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                       names.size() > shown ? ", ..." : "");
+  }
+  std::vector<int32_t> labels = table.labels;
+  std::sort(labels.begin(), labels.end());
+  const auto different = std::unique(labels.begin(), labels.end()) - labels.begin();
+  const int32_t classes = std::max(labels[static_cast<size_t>(different) - 1], 1) + 1;
+  std::string text = fmt::format("{} classes", classes);
+  if (different != classes) text += fmt::format(", of which {} occur", different);
+  constexpr std::ptrdiff_t kMany = 100;
+  const bool measured = different > kMany && static_cast<size_t>(different) > table.labels.size() / 4;
+  return text + (measured ? " (if they are measured values, no classifier can learn them)" : "");
+}
+
 Dataset from_csv(CsvTable table, const std::string& path, const OwnDataOptions& options) {
   Dataset dataset;
   dataset.origin = path;
+  const std::string found = table.labels.empty() ? "" : classes_text(table);
   dataset.class_names = std::move(table.class_names);
   Examples all;
   const bool fits = options.expected.size() > 0 && table.columns == static_cast<int64_t>(options.expected.size());
@@ -230,7 +252,7 @@ Dataset from_csv(CsvTable table, const std::string& path, const OwnDataOptions& 
   } else {
     all.floats = std::move(table.values);
   }
-  if (!table.label_column.empty()) dataset.origin += ", labels from " + table.label_column;
+  if (!table.label_column.empty()) dataset.origin += ", labels from " + table.label_column + ": " + found;
   split(dataset, std::move(all), options.test_size);
   finish(dataset, path);
   return dataset;

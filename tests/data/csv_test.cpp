@@ -85,7 +85,7 @@ TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of("a,b,y\n1,2,0\n3,x,1\n"), "t.csv:3: column 'b': 'x' is not a number; finite numbers are allowed");
   EXPECT_EQ(error_of("1,0\n\n,1\n"), "t.csv:3: column 1: '' is not a number; finite numbers are allowed");
   EXPECT_THAT(error_of("1,0\nnan,1\n"), HasSubstr("t.csv:2: column 1: 'nan'"));
-  EXPECT_THAT(error_of("1,0\n1e39,1\n"), HasSubstr("t.csv:2: column 1: '1e39'"));
+  EXPECT_THAT(error_of("1,0\n1e39,1\n"), HasSubstr("t.csv:2: column 1: '1e39' is too large"));
   EXPECT_EQ(error_of("1,2,0\n3,4\n"), "t.csv:2: 2 values; 3 are expected, as in line 1");
   EXPECT_EQ(error_of("a,y\n1,\n"), "t.csv:2: column 'y': no label");
   EXPECT_THAT(error_of("a,y\n\"1,0\n"), HasSubstr("t.csv:2: column 1: a quote without an end"));
@@ -93,6 +93,49 @@ TEST(Csv, ErrorsNamePlaceValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of(" \n"), "t.csv: no examples: the file is empty");
   EXPECT_EQ(error_of("a,y\n"), "t.csv: no examples after the line of names");
   EXPECT_EQ(error_of("1;0\n2;1\n"), "t.csv:1: one column, which holds the labels; values must be separated by commas");
+}
+
+TEST(Csv, TextInUtf16IsSaidToBeThat) {
+  const std::string_view little(
+      "\xFF\xFE"
+      "a\0,\0y\0\n\0"
+      "1\0,\0"
+      "0\0",
+      16);
+  const std::string_view unmarked = little.substr(2);
+  EXPECT_EQ(error_of(little), "t.csv: text in UTF-16; CSV in UTF-8 is allowed: `iconv -f UTF-16 -t UTF-8` converts");
+  EXPECT_THAT(error_of(unmarked), HasSubstr("its first line has zero bytes, as text in UTF-16 has; CSV in UTF-8"));
+  EXPECT_THAT(error_of(std::string_view("a,y\n1\0,0\n", 9)), HasSubstr("'1?' is not a number"));
+}
+
+TEST(Csv, LinesMayEndInCarriageReturnsAlone) {
+  const CsvTable table = parse("a,label\r1,0\r2,1\r\n3,2\n\r4,3");
+  EXPECT_THAT(table.values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(table.labels, ElementsAre(0, 1, 2, 3));
+  std::string long_file = "a,label\r\n";
+  for (int i = 0; i < 60000; ++i) long_file += std::string(static_cast<size_t>(i % 5), ' ') + "1,0\r\n";
+  EXPECT_EQ(parse(long_file).labels.size(), 60000U) << "a pair across two buffers ends one line";
+  EXPECT_THAT(error_of(long_file + "x,0\r\n"), HasSubstr("t.csv:60002: "));
+}
+
+TEST(Csv, NumbersTooSmallForFloatsAreZero) {
+  EXPECT_THAT(parse("1e-400,0\n-1e-60,1\n0.25,1\n").values, ElementsAre(0, -0.0F, 0.25F));
+  EXPECT_THAT(error_of("1,0\n1e400,1\n"), HasSubstr("'1e400' is too large; finite numbers up to 3.4e38 are allowed"));
+}
+
+TEST(Csv, ALabelColumnIsOneColumn) {
+  EXPECT_EQ(error_of("label,a,Label\n1,2,0\n"),
+            "t.csv:1: columns 1 and 3 are both called 'Label'; label-column chooses one by its number");
+  EXPECT_THAT(error_of("a,b,a\n1,2,0\n", "A"), HasSubstr("columns 1 and 3"));
+  EXPECT_THAT(parse("label,a,label\n1,2,0\n", "3").labels, ElementsAre(0));
+  EXPECT_EQ(parse("x,y,label\n1,2,0\n").label_column, "column 'label'") << "y is a coordinate here";
+}
+
+TEST(Csv, AMissingLabelAmongNumbersIsNoClass) {
+  EXPECT_THAT(error_of("a,label\n1,0\n2,NA\n3,1\n"), HasSubstr("t.csv:3: column 'label': 'NA' is no label"));
+  EXPECT_THAT(error_of("1,nan\n2,4\n", "2"), HasSubstr("t.csv:1: column 2: 'nan' is no label"));
+  EXPECT_THAT(parse("a,label\n1,none\n2,some\n").class_names, ElementsAre("none", "some"));
+  EXPECT_THAT(parse("a,label\n1,none\n2,?\n").class_names, ElementsAre("?", "none"));
 }
 
 TEST(Csv, ManyDifferentTextsAreNotLabels) {

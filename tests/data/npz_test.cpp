@@ -41,6 +41,19 @@ TEST(Npy, ReadsEveryTypeAllowed) {
   EXPECT_EQ(parse_npy(make_npy(npy_dict("<i8", "(2,)"), bytes_of<int64_t>({1, -5'000'000'000})), "f").at(1), -5e9);
   EXPECT_EQ(parse_npy(make_npy(npy_dict("<f4", "(2,)"), bytes_of<float>({1, 0.5F})), "f").at(1), 0.5);
   EXPECT_EQ(parse_npy(make_npy(npy_dict("<f8", "(2,)"), bytes_of<double>({1, 1e-9})), "f").at(1), 1e-9);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("|b1", "(2,)"), {0, 1}), "f").at(1), 1);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("|i1", "(1,)"), {0xFE}), "f").at(0), -2);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("<i2", "(1,)"), bytes_of<int16_t>({-300})), "f").at(0), -300);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("<u2", "(1,)"), bytes_of<uint16_t>({65535})), "f").at(0), 65535);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("<u4", "(1,)"), bytes_of<uint32_t>({4'000'000'000})), "f").at(0), 4e9);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict("<u8", "(1,)"), bytes_of<uint64_t>({1ULL << 63})), "f").at(0), 0x1p63);
+}
+
+TEST(Npy, TurnsBigEndianElements) {
+  const NpyArray shorts = parse_npy(make_npy(npy_dict(">i2", "(2,)"), {0x01, 0x02, 0xFF, 0xFE}), "f");
+  EXPECT_EQ(shorts.at(0), 0x0102);
+  EXPECT_EQ(shorts.at(1), -2);
+  EXPECT_EQ(parse_npy(make_npy(npy_dict(">f4", "(1,)"), {0x3F, 0x80, 0, 0}), "f").at(0), 1);
 }
 
 TEST(Npy, ReadsBothFormatVersionsAndScalars) {
@@ -52,8 +65,14 @@ TEST(Npy, ReadsBothFormatVersionsAndScalars) {
 TEST(Npy, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(npy_error({1, 2, 3}), "f: not a npy array: it does not start with \\x93NUMPY");
   EXPECT_EQ(npy_error(make_npy(npy_dict("|u1", "(1,)"), {1}, 3)), "f: npy format 3.0; 1 and 2 are allowed");
-  EXPECT_EQ(npy_error(make_npy(npy_dict(">f4", "(1,)"), ramp(4))),
-            "f: elements of type '>f4'; |u1, <i4, <i8, <f4 and <f8 are allowed: save a.astype(numpy.float32)");
+  EXPECT_EQ(npy_error(make_npy(npy_dict("<f2", "(1,)"), ramp(2))),
+            "f: elements of type '<f2': booleans, integers, f4 and f8 are allowed: save a.astype(numpy.float32)");
+  EXPECT_EQ(
+      npy_error(make_npy(npy_dict("<U3", "(1,)"), ramp(12))),
+      "f: elements of type '<U3': texts; number them: numpy.unique(a, return_inverse=True)[1] are labels, and its "
+      "[0] their names");
+  EXPECT_THAT(npy_error(make_npy(npy_dict("|O", "(1,)"), ramp(8))), HasSubstr("Python objects; save plain numbers"));
+  EXPECT_THAT(npy_error(make_npy(npy_dict("", "(1,)"), ramp(8))), HasSubstr("elements of type ''"));
   EXPECT_EQ(npy_error(make_npy(npy_dict("<f4", "(1,)", true), ramp(4))),
             "f: bad npy header: Fortran order; only C order is allowed: save numpy.ascontiguousarray(a)");
   EXPECT_EQ(npy_error(make_npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", ramp(4))),
@@ -163,6 +182,8 @@ TEST(ImagesFromArray, KeepsFloatsAndTurnsIntegersIntoBytes) {
   EXPECT_THAT(images_from_array(parse_npy(floats, "f"), {}, "f").floats, ElementsAre(0.25F, 1.0F));
   const auto integers = make_npy(npy_dict("<i8", "(1, 2)"), bytes_of<int64_t>({3, 255}));
   EXPECT_THAT(images_from_array(parse_npy(integers, "f"), {}, "f").bytes, ElementsAre(3, 255));
+  const auto masks = make_npy(npy_dict("|b1", "(1, 2)"), {0, 1});
+  EXPECT_THAT(images_from_array(parse_npy(masks, "f"), {}, "f").bytes, ElementsAre(0, 255));
   const auto too_large = make_npy(npy_dict("<i4", "(1, 2)"), bytes_of<int32_t>({3, 256}));
   EXPECT_EQ(message_of<DataError>([&] { images_from_array(parse_npy(too_large, "f"), {}, "f"); }),
             "f: pixel 1 is 256; integers must be 0 to 255; save other numbers as float32");

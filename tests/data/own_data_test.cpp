@@ -1,5 +1,6 @@
 #include "data/own_data.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -160,7 +161,15 @@ TEST(OwnData, CsvBecomesADataSet) {
   EXPECT_THAT(dataset.train.floats, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(dataset.test.labels, ElementsAre(0));
   EXPECT_THAT(dataset.class_names, ElementsAre("x", "y"));
-  EXPECT_THAT(dataset.origin, HasSubstr("labels from column 'kind'"));
+  EXPECT_THAT(dataset.origin, HasSubstr("labels from column 'kind': 2 classes (x, y)"));
+}
+
+TEST(OwnData, TheOriginSaysHowManyClassesWereFound) {
+  EXPECT_THAT(read("1,0\n2,4\n3,0\n").origin, HasSubstr("labels from column 2: 5 classes, of which 2 occur"));
+  EXPECT_THAT(read("1,a\n2,b\n3,c\n4,d\n5,e\n6,f\n").origin, HasSubstr("6 classes (a, b, c, d, e, ...)"));
+  std::string prices;
+  for (int i = 0; i < 200; ++i) prices += fmt::format("1,{}\n", 1000 + 7 * i);
+  EXPECT_THAT(read(prices).origin, HasSubstr("2394 classes, of which 200 occur (if they are measured values, no"));
 }
 
 TEST(OwnData, WholeNumbersThatFillTheModelsImageArePixels) {
