@@ -40,7 +40,7 @@ void BucketSender::leave_group() {
 }
 
 void BucketSender::cut(size_t bucket_bytes) {
-  if (bucket_bytes != bucket_bytes_) buckets_ = Buckets(parameters_.count(), bucket_bytes);
+  if (bucket_bytes != bucket_bytes_) buckets_ = schedule::Buckets(parameters_.count(), bucket_bytes);
   bucket_bytes_ = bucket_bytes;
   const int members = group_->size();
   last_.resize(notes_size(members) + buckets_.range(buckets_.size() - 1).count);

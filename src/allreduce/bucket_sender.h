@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "allreduce/buckets.h"
 #include "allreduce/communicator.h"
 #include "allreduce/compression.h"
 #include "allreduce/notes.h"
 #include "base/tracer.h"
 #include "collective/collective.h"
 #include "program/parameters.h"
+#include "schedule/buckets.h"
 
 namespace lockstep::allreduce {
 
@@ -63,7 +63,7 @@ class BucketSender {
   collective::Element wire_;
   size_t bucket_bytes_;
   collective::Collective* group_ = nullptr;
-  Buckets buckets_;
+  schedule::Buckets buckets_;
   size_t posted_ = 0;        ///< buckets of the step already posted
   float weight_ = 1;         ///< weight of this member's gradients
   std::vector<float> last_;  ///< the last bucket, after the notes

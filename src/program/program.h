@@ -12,15 +12,13 @@
 #include "backend/backend.h"
 #include "base/function_ref.h"
 #include "program/memory_plan.h"
+#include "schedule/range.h"
 #include "tensor/buffer.h"
 
 namespace lockstep::program {
 
 /// A run of elements in the parameter and gradient buffers.
-struct ParameterRange {
-  size_t offset = 0;
-  size_t count = 0;
-};
+using schedule::ParameterRange;
 
 /// One kernel call, for display and profiles.
 struct KernelInfo {

@@ -33,6 +33,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
       options_(std::move(options)),
       member_(options_.spec.member_index(options_.task)),
       incarnation_(wire::new_incarnation()),
+      buckets_(options_.bucket_bytes),
       left_finish_(Clock::now()) {
   const auto servers = static_cast<int>(options_.spec.ps.size());
   const auto places = place(parameters.infos(), servers, options_.placement);
@@ -81,7 +82,7 @@ void PsExchange::begin(const exchange::StepStart& start) {
   start_ = start;
   rounds_ += start.batches;
   ++sequence_;
-  bucket_ = {};
+  buckets_.begin();
   traced_ = options_.trace != nullptr && start.traced;
   // After a broken connection the transport may still hold the gradients of the previous push.
   const Clock::time_point patience = Clock::now() + kReleaseWait;
@@ -94,29 +95,18 @@ void PsExchange::begin(const exchange::StepStart& start) {
 }
 
 void PsExchange::ready(program::ParameterRange range, exchange::Event /*event*/) {
-  if (bucket_.count == 0) {
-    bucket_ = range;
-  } else if (range.offset + range.count == bucket_.offset) {
-    bucket_ = {range.offset, range.count + bucket_.count};
-  } else if (bucket_.offset + bucket_.count == range.offset) {
-    bucket_.count += range.count;
-  } else {
-    push_bucket();
-    bucket_ = range;
-  }
-  if (bucket_.count * sizeof(float) >= options_.bucket_bytes) push_bucket();
+  buckets_.announced(range, [this](program::ParameterRange bucket) { push_bucket(bucket); });
 }
 
-void PsExchange::push_bucket() {
+void PsExchange::push_bucket(program::ParameterRange bucket) {
   const Clock::time_point before = Clock::now();
   for (const auto& part : parts_) {
     if (part->pushed_on == 0 || part->pushed_on != part->link->connections()) continue;
     base::Result<transport::Stream*> stream = part->link->stream("its connection");
     const bool sent =
-        stream && part->pushed_on == part->link->connections() && push(*part, *stream.value(), bucket_, false);
+        stream && part->pushed_on == part->link->connections() && push(*part, *stream.value(), bucket, false);
     if (!sent) part->pushed_on = 0;  // complete() sends the whole push again
   }
-  bucket_ = {};
   const Clock::time_point now = Clock::now();
   spent_.early_push += seconds_between(before, now);
   if (traced_) options_.trace->span(push_label_, before, now);
@@ -136,7 +126,7 @@ base::Status PsExchange::push(ServerPart& part, transport::Stream& stream, progr
   transport::Header elements = header(Kind::push);
   elements.sequence = sequence_;
   elements.version = part.version;
-  const std::vector<Slice> slices = intersect(part.ranges, range);
+  const std::vector<schedule::Slice> slices = intersect(part.ranges, range);
   for (size_t i = 0; i < slices.size(); ++i) {
     elements.offset = slices[i].local;
     const std::span<const float> values =
@@ -162,7 +152,7 @@ base::Status PsExchange::push_rest(ServerPart& part) {
   }
   const bool nothing = report_.examples == 0;
   if (part.pushed_on != 0 && part.pushed_on == part.link->connections()) {
-    return push(part, *stream.value(), nothing ? program::ParameterRange{} : bucket_, true);
+    return push(part, *stream.value(), nothing ? program::ParameterRange{} : buckets_.rest(), true);
   }
   part.pushed_on = part.link->connections();
   return push(part, *stream.value(), {0, nothing ? 0 : parameters_.count()}, true);

@@ -17,8 +17,9 @@
 #include "program/parameters.h"
 #include "ps/coordinator.h"
 #include "ps/messages.h"
-#include "ps/placement.h"
 #include "ps/server_link.h"
+#include "schedule/placement.h"
+#include "schedule/push_buckets.h"
 
 namespace lockstep::ps {
 
@@ -39,7 +40,7 @@ struct PsOptions {
   Rules rules;
   CoordinatorOptions coordination;  ///< settings that the chief sends to the servers
   bool lock_free = false;
-  Placement placement = Placement::balanced;
+  schedule::Placement placement = schedule::Placement::balanced;
   Element wire = Element::kFloat32;
   double patience = 600;
   int threads = 1;
@@ -92,7 +93,7 @@ class PsExchange final : public exchange::Exchange {
   base::Status pull(ServerPart& part, uint64_t version);
   /// Brings all servers to one version (sync).
   base::Status level();
-  void push_bucket();
+  void push_bucket(program::ParameterRange bucket);
   base::Status push(ServerPart& part, transport::Stream& stream, program::ParameterRange range, bool last);
   base::Status push_rest(ServerPart& part);
   /// Sync: sends the push again to other servers that lost it. A version waits until every server has the push, so this
@@ -143,7 +144,7 @@ class PsExchange final : public exchange::Exchange {
   uint64_t plan_ = 0;
   int64_t rounds_ = 0;  ///< rounds of the plan since the last push
   exchange::StepStart start_;
-  program::ParameterRange bucket_;
+  schedule::PushBuckets buckets_;
   std::shared_ptr<int> hold_;  ///< reference to the gradients' memory; unique again when the transport has released it
   exchange::BatchReport report_;
   float gradient_scale_ = 1;

@@ -5,9 +5,9 @@
 
 #include "allreduce/elastic/checkpoint_follower.h"
 #include "lockstep/error.h"
-#include "ps/placement.h"
 #include "role/all_reduce_member.h"
 #include "role/ps_member.h"
+#include "schedule/placement.h"
 
 namespace lockstep::role {
 namespace {
@@ -39,7 +39,7 @@ class ServersSnapshots final : public CheckpointSource {
       link.look_for_ending = process.look_for_ending;
       links_.push_back(std::make_unique<ps::ServerLink>(std::move(link)));
     }
-    ranges_ = ps::place(parameters.infos(), servers, placement_of(settings));
+    ranges_ = schedule::place(parameters.infos(), servers, placement_of(settings));
   }
 
   std::optional<uint64_t> next(uint64_t after) override {

@@ -26,8 +26,9 @@ ps::Element element_of(settings::WireElement wire) {
 
 bool is_sync(const settings::Settings& settings) { return settings.mode == settings::Mode::sync; }
 
-ps::Placement placement_of(const settings::Settings& settings) {
-  return settings.placement == settings::Placement::balanced ? ps::Placement::balanced : ps::Placement::round_robin;
+schedule::Placement placement_of(const settings::Settings& settings) {
+  using schedule::Placement;
+  return settings.placement == settings::Placement::balanced ? Placement::balanced : Placement::round_robin;
 }
 
 std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,
@@ -129,11 +130,11 @@ train::TrainerOptions PsMember::adapted(train::TrainerOptions options) const {
 train::Shown PsMember::shown(const program::ParameterStore& parameters) const {
   train::Shown shown = GroupMember::shown(parameters);
   const std::vector<graph::ParameterInfo>& infos = parameters.infos();
-  const auto places = ps::place(infos, static_cast<int>(process_.spec.ps.size()), placement_of(settings_));
+  const auto places = schedule::place(infos, static_cast<int>(process_.spec.ps.size()), placement_of(settings_));
   std::vector<std::string> devices(infos.size());
   for (size_t i = 0; i < infos.size(); ++i) {
     for (size_t server = 0; server < places.size() && devices[i].empty(); ++server) {
-      const bool here = !ps::intersect(places[server], {infos[i].offset, infos[i].count()}).empty();
+      const bool here = !schedule::intersect(places[server], {infos[i].offset, infos[i].count()}).empty();
       if (here) devices[i] = fmt::format("/job:ps/task:{}/device:CPU:0", server);
     }
   }

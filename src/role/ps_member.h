@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "ps/placement.h"
 #include "role/group_member.h"
+#include "schedule/placement.h"
 
 namespace lockstep::role {
 
 bool is_sync(const settings::Settings& settings);
-ps::Placement placement_of(const settings::Settings& settings);
+schedule::Placement placement_of(const settings::Settings& settings);
 /// Returns the folder of the whole run: run-dir, or runs-dir and the name that ps:0 gives. Waits for ps:0 in the second
 /// case.
 std::string find_cluster_run(const settings::Settings& settings, const ClusterProcess& process, const std::string& job,

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "program/program.h"
+#include "schedule/range.h"
 
-namespace lockstep::allreduce {
+namespace lockstep::schedule {
 
 class Buckets {
  public:
@@ -16,13 +16,13 @@ class Buckets {
   Buckets(size_t count, size_t bytes);
 
   [[nodiscard]] size_t size() const { return missing_.size(); }  ///< at least 1, possibly empty
-  [[nodiscard]] program::ParameterRange range(size_t i) const;
+  [[nodiscard]] ParameterRange range(size_t i) const;
 
   /// Begins a step: no gradient is announced.
   void begin();
   /// Records final gradients; each element once, in any order. Returns how many more buckets are now complete, counting
   /// in order and with all before them. Throws UsageError for elements out of range or announced twice.
-  size_t announced(program::ParameterRange range);
+  size_t announced(ParameterRange range);
 
  private:
   [[nodiscard]] size_t bucket_of(size_t element) const { return (top_ - 1 - element) / each_; }
@@ -34,4 +34,4 @@ class Buckets {
   size_t complete_ = 0;
 };
 
-}  // namespace lockstep::allreduce
+}  // namespace lockstep::schedule

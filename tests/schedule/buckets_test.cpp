@@ -1,4 +1,4 @@
-#include "allreduce/buckets.h"
+#include "schedule/buckets.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,10 @@
 #include <random>
 
 #include "lockstep/error.h"
+#include "schedule/push_buckets.h"
 
-namespace lockstep::allreduce {
+namespace lockstep::schedule {
 namespace {
-
-using program::ParameterRange;
 
 TEST(Buckets, CoverTheParametersFromTheEndWithoutGaps) {
   for (const size_t count : {1, 15, 16, 17, 1000, 4096, 100'003}) {
@@ -94,5 +93,32 @@ TEST(Buckets, RefuseWhatIsNotThereOrWasAnnounced) {
   EXPECT_THROW(buckets.announced({96, 4}), UsageError);
 }
 
+std::vector<ParameterRange> pushed(size_t bytes, const std::vector<ParameterRange>& announced, ParameterRange& rest) {
+  std::vector<ParameterRange> sent;
+  PushBuckets buckets(bytes);
+  buckets.begin();
+  for (const ParameterRange& range : announced) {
+    buckets.announced(range, [&](ParameterRange bucket) { sent.push_back(bucket); });
+  }
+  rest = buckets.rest();
+  return sent;
+}
+
+TEST(PushBuckets, JoinNeighboursUntilTheyAreLargeEnough) {
+  ParameterRange rest;
+  auto sent = pushed(400, {{200, 50}, {150, 50}, {100, 50}, {40, 60}, {0, 30}}, rest);
+  ASSERT_EQ(sent.size(), 2);
+  EXPECT_EQ(sent[0].offset, 150);
+  EXPECT_EQ(sent[0].count, 100);
+  EXPECT_EQ(sent[1].offset, 40);
+  EXPECT_EQ(sent[1].count, 110);
+  EXPECT_EQ(rest.offset, 0);
+  EXPECT_EQ(rest.count, 30);
+  sent = pushed(400, {{0, 10}, {20, 10}, {10, 5}}, rest);
+  ASSERT_EQ(sent.size(), 2) << "a gap ends a bucket";
+  EXPECT_EQ(sent[1].offset, 20);
+  EXPECT_EQ(rest.offset, 10);
+}
+
 }  // namespace
-}  // namespace lockstep::allreduce
+}  // namespace lockstep::schedule

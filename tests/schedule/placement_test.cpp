@@ -1,4 +1,4 @@
-#include "ps/placement.h"
+#include "schedule/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,8 @@
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
 
-namespace lockstep::ps {
+namespace lockstep::schedule {
 namespace {
-
-using program::ParameterRange;
 
 std::vector<graph::ParameterInfo> parameters_of(const std::vector<int64_t>& counts) {
   std::vector<graph::ParameterInfo> infos;
@@ -129,4 +127,4 @@ TEST(Placement, NamesAreParsedAndWrongOnesShown) {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::schedule

@@ -1,4 +1,4 @@
-#include "ps/placement.h"
+#include "schedule/placement.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include "base/suggest.h"
 #include "lockstep/error.h"
 
-namespace lockstep::ps {
+namespace lockstep::schedule {
 namespace {
 
 constexpr int64_t kCut = 16;  // elements per cut: whole cache lines, so that all shards are aligned alike
 
-using Ranges = std::vector<program::ParameterRange>;
+using Ranges = std::vector<ParameterRange>;
 
 size_t total(const std::vector<graph::ParameterInfo>& parameters) {
   size_t end = 0;
@@ -42,7 +42,7 @@ std::vector<Ranges> place_balanced(size_t count, int servers) {
 }
 
 /// Appends a range; neighbours in the buffer become one range.
-void append(Ranges& ranges, program::ParameterRange range) {
+void append(Ranges& ranges, ParameterRange range) {
   if (range.count == 0) return;
   if (!ranges.empty() && ranges.back().offset + ranges.back().count == range.offset) {
     ranges.back().count += range.count;
@@ -68,14 +68,14 @@ Placement parse_placement(std::string_view text) {
   throw UsageError("unknown placement '" + std::string(text) + "'" + base::hint(text, names));
 }
 
-std::vector<std::vector<program::ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters,
-                                                        int servers, Placement placement) {
+std::vector<std::vector<ParameterRange>> place(const std::vector<graph::ParameterInfo>& parameters, int servers,
+                                               Placement placement) {
   if (servers < 1) throw UsageError(fmt::format("placement: {} servers; 1 or more is allowed", servers));
   if (placement == Placement::balanced) return place_balanced(total(parameters), servers);
   return place_round_robin(parameters, servers);
 }
 
-std::vector<Slice> intersect(const std::vector<program::ParameterRange>& ranges, program::ParameterRange within) {
+std::vector<Slice> intersect(const std::vector<ParameterRange>& ranges, ParameterRange within) {
   std::vector<Slice> slices;
   size_t local = 0;
   for (const auto& range : ranges) {
@@ -87,4 +87,4 @@ std::vector<Slice> intersect(const std::vector<program::ParameterRange>& ranges,
   return slices;
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::schedule

@@ -1,4 +1,4 @@
-#include "allreduce/buckets.h"
+#include "schedule/buckets.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep::allreduce {
+namespace lockstep::schedule {
 namespace {
 
 constexpr size_t kLine = 64 / sizeof(float);
@@ -21,7 +21,7 @@ Buckets::Buckets(size_t count, size_t bytes)
   begin();
 }
 
-program::ParameterRange Buckets::range(size_t i) const {
+ParameterRange Buckets::range(size_t i) const {
   const size_t end = std::min(top_ - i * each_, count_);
   const size_t begin = top_ - std::min((i + 1) * each_, top_);
   return {begin, end - begin};
@@ -32,7 +32,7 @@ void Buckets::begin() {
   complete_ = 0;
 }
 
-size_t Buckets::announced(program::ParameterRange range) {
+size_t Buckets::announced(ParameterRange range) {
   if (range.count == 0) return 0;
   const size_t end = range.offset + range.count;
   const auto refuse = [&](const char* why) {
@@ -40,7 +40,7 @@ size_t Buckets::announced(program::ParameterRange range) {
   };
   if (range.offset > count_ || range.count > count_ - range.offset) throw refuse("are out of range");
   for (size_t i = bucket_of(end - 1); i <= bucket_of(range.offset); ++i) {
-    const program::ParameterRange bucket = this->range(i);
+    const ParameterRange bucket = this->range(i);
     const size_t shared = std::min(end, bucket.offset + bucket.count) - std::max(range.offset, bucket.offset);
     if (shared > missing_[i]) throw refuse("were announced before");
     missing_[i] -= shared;
@@ -50,4 +50,4 @@ size_t Buckets::announced(program::ParameterRange range) {
   return complete_ - before;
 }
 
-}  // namespace lockstep::allreduce
+}  // namespace lockstep::schedule
