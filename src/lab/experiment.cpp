@@ -19,8 +19,8 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr size_t kMostScales = 20;
-const Names kTopKeys{"name", "title",  "about", "repeats", "warm_up", "base",  "cluster",
-                     "tags", "groups", "grid",  "cases",   "report",  "scales"};
+const Names kTopKeys{"name",    "title", "about",  "repeats", "retries", "warm_up", "base",
+                     "cluster", "tags",  "groups", "grid",    "cases",   "report",  "scales"};
 
 Names scale_names(const Reader& reader, const YamlNode& root) {
   const YamlNode* scales = root.find("scales");
@@ -100,6 +100,9 @@ class FileParser {
     made.about = reader_.text_of(scaled, "about");
     made.scale = scale;
     made.file = reader_.file();
+    if (const YamlNode* retries = scaled.find("retries"); retries != nullptr && !retries->is(Kind::null)) {
+      made.retries = reader_.whole(*retries, "retries", 0, kMostRetries);
+    }
     Expansion expansion = expand(reader_, scaled, read_common(reader_, scaled, options_.overrides.local));
     if (options_.reported == nullptr) {
       for (const Variation& variation : expansion.variations) check_run(reader_, variation, options_.models, machine);

@@ -140,14 +140,19 @@ struct Group {
   int warm_up = 1;            ///< short trainings before the first run; their results are discarded
 };
 
+/// Further tries of a disturbed run, unless the file says otherwise.
+inline constexpr int kRetries = 2;
+inline constexpr int kMostRetries = 20;
+
 struct Experiment {
   std::string name;
   std::string title;
   std::string about;
-  std::string scale;  ///< "quick", "full" or another scale of the file; empty: it has none
-  std::string file;   ///< path of the file
-  std::string text;   ///< text of the file
-  Values reported;    ///< texts of the CSV files for the report, by the names in the file
+  std::string scale;       ///< "quick", "full" or another scale of the file; empty: it has none
+  std::string file;        ///< path of the file
+  std::string text;        ///< text of the file
+  int retries = kRetries;  ///< further tries of a run that something else disturbed
+  Values reported;         ///< texts of the CSV files for the report, by the names in the file
   std::vector<Group> groups;
   ReportSpec report;
 

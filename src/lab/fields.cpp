@@ -72,6 +72,14 @@ std::vector<FieldDef> resources() {
       {"disk_written", "disk written", U::bytes_per_second, kEach, "by the process"},
       {"throttled_share", "held back", U::share, kEach,
        "time for which a CPU quota held the node or role back, including its start, relative to the training time"},
+      {"others_share", "use by other programs", U::share, false,
+       "CPU time of programs that are not part of the run, relative to all cores; sampled by the lab, not with hosts"},
+      {"stolen_share", "stolen time", U::share, false,
+       "CPU time that the host of a virtual machine gave to others, relative to all cores"},
+      {"missed_share", "missed CPU", U::share, false,
+       "CPU time promised to emulated nodes, but used by others while no core was idle"},
+      {"disturbed", "disturbed", U::count, false,
+       "1 if others used more than 10 % of the machine, the host stole more than 2 %, or nodes missed more than 5 %"},
   };
 }
 

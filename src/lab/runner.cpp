@@ -1,15 +1,11 @@
 #include "lab/runner.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <thread>
@@ -18,10 +14,12 @@
 #include "base/own_program.h"
 #include "emulate/claims.h"
 #include "emulate/rights.h"
+#include "lab/noise.h"
 #include "lab/run_check.h"
-#include "launch/role_failure.h"
+#include "lab/run_process.h"
 #include "launch/supervisor.h"
 #include "lockstep/error.h"
+#include "observe/monitor/host_watch.h"
 #include "process/caught_signals.h"
 #include "process/child_process.h"
 
@@ -30,10 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Steady = std::chrono::steady_clock;
-using process::Stream;
 
-constexpr int kTickMilliseconds = 200;
-constexpr double kGraceSeconds = 40;  ///< longer than the 30 s that a launcher gives its roles
 constexpr const char* kNew = ".new";  ///< suffix of the folder of a run that is made again
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
@@ -47,20 +42,6 @@ void remove_folder(const std::string& path) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   throw IoError(fmt::format("cannot remove {}: {}", path, error.message()));
-}
-
-struct Trained {
-  std::optional<process::Ending> ending;
-  std::optional<launch::RoleFailure> failure;  ///< failure that the run itself reported
-  std::string last_error;                      ///< last line on standard error
-  int signal = 0;                              ///< signal that asked the lab to end
-};
-
-/// Returns the text of the failure. A crashed program, or an older one on another host, reports no fields.
-std::string why_failed(const Trained& trained) {
-  if (trained.ending->signalled) return trained.ending->text();
-  if (trained.failure && !trained.failure->text.empty()) return trained.failure->text;
-  return trained.last_error.empty() ? trained.ending->text() : trained.last_error;
 }
 
 class Runner {
@@ -81,10 +62,13 @@ class Runner {
   void claim_nodes();
   void put_in_place(const std::string& key, const std::string& fresh) const;
   void make(const RunPlan& plan);
+  std::optional<RunMeasured> attempt(const RunPlan& plan, const RunMeasured* before);
   void warm_up(const Group& group, const RunPlan& plan);
-  Trained train(const RunPlan& plan, const std::string& run_dir, bool warm);
-  bool settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds);
-  int read_signal() const;
+  Followed train(const RunPlan& plan, const std::string& run_dir, bool warm, observe::HostWatch* watch);
+  std::optional<RunMeasured> settle(const RunPlan& plan, const std::string& run_dir, const Followed& trained,
+                                    const observe::HostUse& use);
+  void fail(const RunPlan& plan, std::string reason);
+  [[nodiscard]] double promised_cores(const RunPlan& plan) const;
   void tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string& text = "",
             const RunMeasured* measured = nullptr) const;
   /// Returns the runs to make, given those that are finished.
@@ -218,52 +202,25 @@ void Runner::claim_nodes() {
   if (!nodes.empty()) claim_.emplace(nodes, emulate::ClaimFile::Cores::leave);
 }
 
-int Runner::read_signal() const {
-  pollfd ready{signals_.fd(), POLLIN, 0};
-  if (::poll(&ready, 1, 0) != 1) return 0;
-  signalfd_siginfo info{};
-  return ::read(signals_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+/// Returns the cores of the run's emulated nodes together; 0 without nodes.
+double Runner::promised_cores(const RunPlan& plan) const {
+  double cores = 0;
+  for (const emulate::NodeSpec& node : largest_cluster({&plan}, options_.models)) cores += node.cores;
+  return cores;
 }
 
-Trained Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm) {
-  std::ofstream log;
-  if (!warm) log.open(log_of(run_dir), std::ios::trunc);
+Followed Runner::train(const RunPlan& plan, const std::string& run_dir, bool warm, observe::HostWatch* watch) {
   process::Command command;
   command.program = base::own_program();
   const std::string failure_file = log_of(run_dir, ".failure.json");
-  fs::remove(failure_file);
   command.argv = {options_.program, "--failure-file=" + failure_file};
   for (const std::string& word : run_words(plan, run_dir, options_.data, warm)) command.argv.push_back(word);
   command.environment = {{"TF_CONFIG", ""}};
-  Trained trained;
-  const auto out = [&](const std::string& line) { log << line << '\n'; };
-  const auto err = [&](const std::string& line) {
-    log << line << '\n';
-    if (!line.empty()) trained.last_error = line;
-  };
-  process::Child child(command);
-  Steady::time_point asked;
-  while (!(trained.ending = child.reap())) {
-    std::vector<pollfd> fds{{child.end_fd(), POLLIN, 0},
-                            {signals_.fd(), POLLIN, 0},
-                            {child.fd(Stream::out), POLLIN, 0},
-                            {child.fd(Stream::err), POLLIN, 0}};
-    ::poll(fds.data(), fds.size(), kTickMilliseconds);
-    child.read(Stream::out, out);
-    child.read(Stream::err, err);
-    if (const int signal = read_signal(); signal != 0) {
-      child.signal(trained.signal == 0 ? SIGINT : SIGKILL);  // a second signal asks for an immediate end
-      if (trained.signal == 0) asked = Steady::now();
-      trained.signal = signal;
-    }
-    if (trained.signal != 0 && since(asked) > kGraceSeconds) child.signal(SIGKILL);
+  const Followed trained = follow(command, warm ? "" : log_of(run_dir), failure_file, signals_.fd(), [&] {
+    if (watch != nullptr) watch->look();
     tell(warm ? RunnerEvent::Kind::warming : RunnerEvent::Kind::tick, plan);
-  }
-  child.read_rest(Stream::out, out);
-  child.read_rest(Stream::err, err);
-  trained.failure = launch::read_failure(failure_file);
-  if (warm) fs::remove(failure_file);
-  if (!warm && !log.flush()) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
+  });
+  if (trained.log_failed) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
   return trained;
 }
 
@@ -273,13 +230,25 @@ void Runner::warm_up(const Group& group, const RunPlan& plan) {
     began_ = Steady::now();
     tell(RunnerEvent::Kind::warming, plan);
     remove_folder(folder);
-    outcome_.signal = train(plan, folder, true).signal;
+    outcome_.signal = train(plan, folder, true, nullptr).signal;
     remove_folder(folder);
   }
 }
 
-/// Stores the outcome of a training in the database. Returns whether the run is done.
-bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Trained& trained, double seconds) {
+void Runner::fail(const RunPlan& plan, std::string reason) {
+  if (finished_.contains(plan.key)) {
+    database_->forget(outcome_.experiment, plan.key);
+    reason += "; its earlier result is kept";
+  } else {
+    database_->failed(outcome_.experiment, plan.key, reason);
+  }
+  ++outcome_.failed;
+  tell(RunnerEvent::Kind::failed, plan, reason);
+}
+
+/// Returns what the run measured; nothing if it failed, which is then recorded.
+std::optional<RunMeasured> Runner::settle(const RunPlan& plan, const std::string& run_dir, const Followed& trained,
+                                          const observe::HostUse& use) {
   std::string reason;
   RunMeasured measured;
   if (!trained.ending->ok()) {
@@ -294,26 +263,17 @@ bool Runner::settle(const RunPlan& plan, const std::string& run_dir, const Train
       reason = fmt::format("its folder cannot be read: {}", error.what());
     }
   }
-  const bool again = finished_.contains(plan.key);
-  if (reason.empty()) {
-    database_->done(outcome_.experiment, plan.key, measured, again ? run_dir : "", seconds);
-    clock_->took(plan.key, seconds);
-    ++outcome_.done;
-    tell(RunnerEvent::Kind::done, plan, "", &measured);
-    return true;
+  if (!reason.empty()) {
+    fail(plan, reason);
+    return std::nullopt;
   }
-  if (again) {
-    database_->forget(outcome_.experiment, plan.key);
-    reason += "; its earlier result is kept";
-  } else {
-    database_->failed(outcome_.experiment, plan.key, reason);
-  }
-  ++outcome_.failed;
-  tell(RunnerEvent::Kind::failed, plan, reason);
-  return false;
+  if (plan.cluster.hosts.empty()) add_noise(measured.values, use, promised_cores(plan));
+  return measured;
 }
 
-void Runner::make(const RunPlan& plan) {
+/// Makes a run once. `before`: an earlier try that was disturbed; the less disturbed of the two is kept. Returns what
+/// the kept one measured; nothing if this try failed or was interrupted.
+std::optional<RunMeasured> Runner::attempt(const RunPlan& plan, const RunMeasured* before) {
   // A result stays until there is a new one: a run that is made again has a second folder.
   const bool again = finished_.contains(plan.key);
   const std::string folder = database_->folder_for(outcome_.experiment, plan.key, folder_ + "/runs/" + plan.key);
@@ -322,18 +282,47 @@ void Runner::make(const RunPlan& plan) {
   remove_folder(into);
   began_ = Steady::now();
   tell(RunnerEvent::Kind::started, plan);
-  const Trained trained = train(plan, into, false);
+  observe::HostWatch watch(promised_cores(plan));
+  const Followed trained = train(plan, into, false, &watch);
+  watch.look(true);
   if (trained.signal != 0) {
     outcome_.signal = trained.signal;
     database_->forget(outcome_.experiment, plan.key);
     remove_folder(into);
-    return;
+    return std::nullopt;
   }
   const double seconds = since(began_);
-  const bool done = settle(plan, into, trained, seconds);
-  if (again && done) put_in_place(plan.key, into);
-  if (again && !done) remove_folder(into);
   passed_ += seconds;
+  std::optional<RunMeasured> measured = settle(plan, into, trained, watch.use());
+  const bool worse = measured && before != nullptr && disturbance(measured->values) >= disturbance(before->values);
+  if (!measured || worse) {
+    if (worse) database_->forget(outcome_.experiment, plan.key);
+    if (again) remove_folder(into);
+    return worse ? *before : measured;
+  }
+  database_->done(outcome_.experiment, plan.key, *measured, again ? into : "", seconds);
+  clock_->took(plan.key, seconds);
+  finished_.insert(plan.key);
+  if (again) put_in_place(plan.key, into);
+  return measured;
+}
+
+/// Makes a run; again if other programs disturbed it, while tries are left.
+void Runner::make(const RunPlan& plan) {
+  std::optional<RunMeasured> kept = attempt(plan, nullptr);
+  const int tries = options_.retries.value_or(experiment_.retries);
+  for (int i = 1; i <= tries && kept && is_disturbed(kept->values); ++i) {
+    tell(RunnerEvent::Kind::disturbed, plan,
+         fmt::format("{}; try {} of {}", disturbed_text(kept->values), i + 1, tries + 1));
+    const std::optional<RunMeasured> next = attempt(plan, &*kept);
+    if (outcome_.signal != 0) return;
+    if (!next) return;
+    kept = next;
+  }
+  if (!kept || outcome_.signal != 0) return;
+  ++outcome_.done;
+  outcome_.disturbed += is_disturbed(kept->values) ? 1 : 0;
+  tell(RunnerEvent::Kind::done, plan, disturbed_text(kept->values), &*kept);
 }
 
 RunnerOutcome Runner::run() {
@@ -349,7 +338,7 @@ RunnerOutcome Runner::run() {
       if (left_.empty() || left_.front() != &plan) continue;
       if (!warm) warm_up(group, plan);
       warm = true;
-      if (outcome_.signal == 0) outcome_.signal = read_signal();
+      if (outcome_.signal == 0) outcome_.signal = read_signal(signals_.fd());
       if (outcome_.signal == 0) make(plan);
       if (outcome_.signal != 0) return outcome_;
       left_.erase(left_.begin());

@@ -1,11 +1,13 @@
 // Makes the runs of an experiment, one after the other, each in a process of this program; measures them and stores the
-// outcome. Finished runs are not made again; interrupted, killed and failed ones are. Everything happens in `run`, in
+// outcome. Finished runs are not made again; interrupted, killed and failed ones are. A run that other programs
+// disturbed (noise.h) is made again at once, a few times. Everything happens in `run`, in
 // the calling thread, which must live as long as the program (cluster/process.h). Make it before other threads exist.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@ struct RunnerOptions {
   std::string program;            ///< argv[0] of the processes
   std::vector<std::string> keys;  ///< keys of the runs to make
   bool again = false;             ///< also make finished runs again
+  std::optional<int> retries;     ///< further tries of a disturbed run; empty: as the file says
   std::string command;            ///< command that runs it again
   Environment environment;
   std::span<const nn::ModelDef> models = {};  ///< borrowed
@@ -31,10 +34,11 @@ struct RunnerEvent {
   enum class Kind : uint8_t {
     warming,  ///< a short training before the group's first
     started,
-    tick,  ///< time has passed
-    done,
-    failed,  ///< text: the reason
-    note     ///< text: a note
+    tick,       ///< time has passed
+    disturbed,  ///< it will be made again; text: by what
+    done,       ///< text: what disturbed it; empty: nothing
+    failed,     ///< text: the reason
+    note        ///< text: a note
   };
   Kind kind = Kind::tick;
   const RunPlan* plan = nullptr;
@@ -50,8 +54,9 @@ struct RunnerEvent {
 struct RunnerOutcome {
   size_t done = 0;
   size_t failed = 0;
-  size_t before = 0;  ///< runs finished earlier
-  int signal = 0;     ///< signal that interrupted the lab; 0: none
+  size_t disturbed = 0;  ///< of `done`, those that something else disturbed at every try
+  size_t before = 0;     ///< runs finished earlier
+  int signal = 0;        ///< signal that interrupted the lab; 0: none
   int64_t experiment = 0;
   std::string folder;
 };

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "chart/chart.h"
+#include "lab/noise.h"
 #include "records/format.h"
 #include "records/statistics.h"
 #include "report/figures.h"
@@ -65,6 +66,8 @@ std::string incidents_html(const lab::Results& results, const lab::RunResult& ru
   if (!run.reason.empty()) html += "<span class=\"reason\">" + escape_html(run.reason) + "</span><br>";
   if (const std::string log = log_of(results, run); run.state == lab::RunState::failed && !log.empty())
     html += "What it printed: <code>" + escape_html(log) + "</code><br>";
+  if (const std::string text = lab::disturbed_text(run.measured.values); !text.empty())
+    html += "<span class=\"reason\">Disturbed: " + escape_html(text) + "</span><br>";
   if (const int count = lab::restarts(run); count > 0)
     html += fmt::format("Roles were restarted {}.<br>", count == 1 ? "once" : fmt::format("{} times", count));
   return html;
@@ -73,8 +76,9 @@ std::string incidents_html(const lab::Results& results, const lab::RunResult& ru
 std::string run_row(const lab::Results& results, const lab::RunResult& run) {
   std::string html = fmt::format("<tr><td class=\"text\">{}</td><td class=\"text wrap\">{}</td><td>{}</td>",
                                  escape_html(run.plan.group), escape_html(title_of(run)), run.plan.repeat);
-  html += fmt::format("<td class=\"text\"><span class=\"badge {}\">{}</span></td>", state_class(run.state),
-                      lab::name(run.state));
+  html += fmt::format("<td class=\"text\"><span class=\"badge {}\">{}</span>{}</td>", state_class(run.state),
+                      lab::name(run.state),
+                      lab::is_disturbed(run.measured.values) ? " <span class=\"badge warn\">disturbed</span>" : "");
   for (const char* field : {"accuracy", "loss", "seconds"}) {
     const double value = run.number(field);
     html += fmt::format("<td>{}</td>", records::known(value) ? figure_text(value, unit_of(field)) : "–");

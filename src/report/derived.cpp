@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "lab/noise.h"
 #include "records/statistics.h"
 #include "report/observations.h"
 
@@ -51,12 +52,17 @@ bool same_exchange(const RunResult& a, const RunResult& b) {
 std::map<int, double> baseline_of(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
   std::array<std::map<int, std::vector<double>>, 4> rates;  // best kind of baseline first
+  std::array<std::map<int, std::vector<double>>, 4> disturbed;
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
     if (compared_settings(other) != settings || other_threads(run, other)) continue;
     const size_t place = (same_exchange(run, other) ? 0 : 2) + (one_process(other) ? 0 : 1);
     const double rate = other.number("examples_per_second");
-    if (known(rate)) rates.at(place)[other.plan.repeat].push_back(rate);
+    auto& there = lab::is_disturbed(other.measured.values) ? disturbed : rates;
+    if (known(rate)) there.at(place)[other.plan.repeat].push_back(rate);
+  }
+  for (size_t place = 0; place < rates.size(); ++place) {
+    if (rates.at(place).empty()) rates.at(place) = disturbed.at(place);
   }
   std::map<int, double> means;
   const auto best = std::find_if(rates.begin(), rates.end(), [](const auto& some) { return !some.empty(); });

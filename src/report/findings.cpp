@@ -77,6 +77,26 @@ void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding
   }
 }
 
+/// Returns the runs of a finding's tests, each once.
+Observations tested_runs(const Material& material, const lab::FindingSpec& spec) {
+  Observations all;
+  for (const Observation& o : material.observations({}, false)) {
+    const bool tested = std::any_of(spec.tests.begin(), spec.tests.end(), [&](const lab::FindingTest& test) {
+      const bool pair =
+          test.kind == lab::TestKind::compare || test.kind == lab::TestKind::ratio || test.kind == lab::TestKind::curve;
+      return lab::passes(*o.run, test.first) || (pair && lab::passes(*o.run, test.second));
+    });
+    if (tested) all.push_back(o);
+  }
+  return all;
+}
+
+Fields tested_fields(const lab::FindingSpec& spec) {
+  Fields fields;
+  for (const lab::FindingTest& test : spec.tests) fields.push_back(test.field);
+  return fields;
+}
+
 /// Returns the test whose reasons a reader wants: the first that does not hold, otherwise the first with a known
 /// result.
 const Checked* telling(const std::vector<Checked>& tests) {
@@ -117,6 +137,8 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
     }
     finding.verdict = together(tests);
     say_what_is_passed_over(tests, finding);
+    if (std::string note = disturbed_note(tested_runs(material, spec), tested_fields(spec)); !note.empty())
+      finding.sentences.push_back(std::move(note));
     if (const Checked* test = telling(tests)) {
       for (const std::string& field : spec.explain) {
         std::string reason = explaining(field, *test);

@@ -108,7 +108,7 @@ Judgement judged(Decision decision, const Estimate& estimate, const Region& regi
 
 Repeats repeats_of(const Observations& members, std::string_view field) {
   std::map<int, std::vector<double>> all;
-  for (const Observation& member : members) {
+  for (const Observation& member : undisturbed(members, field)) {
     const double value = member.number(field);
     if (records::known(value)) all[member.run->plan.repeat].push_back(value);
   }

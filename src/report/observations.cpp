@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "lab/noise.h"
 #include "records/statistics.h"
 
 namespace lockstep::report {
@@ -60,6 +61,25 @@ ValuesByName differing(const Case& each) {
   return names;
 }
 
+/// Returns whether other programs on the machine can have changed the field.
+bool depends_on_time(const lab::RunResult& run, std::string_view field) {
+  const lab::FieldDef* def = lab::find_field(field);
+  if (def == nullptr) return false;
+  return def->varies == lab::Varies::time || run.text("mode") == "async" || !run.text("aggregate").empty() ||
+         !run.plan.cluster.faults.empty() || number_of(lab::value_of(run.plan.settings, "seconds")) > 0;
+}
+
+std::string variation_key(const lab::RunResult& run) { return run.plan.key.substr(0, run.plan.key.rfind("-r")); }
+
+/// Returns the variations with a run that was not disturbed.
+std::set<std::string> calm_variations(const Observations& observations) {
+  std::set<std::string> calm;
+  for (const Observation& o : observations) {
+    if (!lab::is_disturbed(o.run->measured.values)) calm.insert(variation_key(*o.run));
+  }
+  return calm;
+}
+
 }  // namespace
 
 Stat stat_of(const std::vector<double>& values) {
@@ -97,7 +117,7 @@ double Observation::number(std::string_view field) const {
 
 Stat Case::stat(std::string_view field) const {
   std::vector<double> values;
-  for (const Observation& member : members) values.push_back(member.number(field));
+  for (const Observation& member : undisturbed(members, field)) values.push_back(member.number(field));
   return stat_of(values);
 }
 
@@ -154,6 +174,41 @@ std::string Material::missing_text(const lab::Filter& filter) const {
   std::string why = broken > 0 ? fmt::format("{} failed ({})", broken, fmt::join(names, "; ")) : "";
   if (all > broken) why += fmt::format("{}{} not run yet", why.empty() ? "" : ", ", all - broken);
   return fmt::format("{} missing: {}.", all == 1 ? "1 run is" : fmt::format("{} runs are", all), why);
+}
+
+Observations undisturbed(const Observations& observations, std::string_view field) {
+  if (std::none_of(observations.begin(), observations.end(),
+                   [](const Observation& o) { return lab::is_disturbed(o.run->measured.values); }))
+    return observations;
+  const std::set<std::string> calm = calm_variations(observations);
+  Observations left;
+  for (const Observation& o : observations) {
+    const bool out = lab::is_disturbed(o.run->measured.values) && calm.contains(variation_key(*o.run)) &&
+                     depends_on_time(*o.run, field);
+    if (!out) left.push_back(o);
+  }
+  return left;
+}
+
+std::string disturbed_note(const Observations& observations, const Fields& fields) {
+  const std::set<std::string> calm = calm_variations(observations);
+  std::set<const lab::RunResult*> out;
+  std::set<const lab::RunResult*> used;
+  for (const Observation& o : observations) {
+    const bool matters = std::any_of(fields.begin(), fields.end(),
+                                     [&](const std::string& field) { return depends_on_time(*o.run, field); });
+    if (!matters || !lab::is_disturbed(o.run->measured.values)) continue;
+    (calm.contains(variation_key(*o.run)) ? out : used).insert(o.run);
+  }
+  const auto many = [](size_t count) {
+    return count == 1 ? std::string("1 disturbed run") : fmt::format("{} disturbed runs", count);
+  };
+  std::string text;
+  if (!out.empty()) text = fmt::format("{} {} left out.", many(out.size()), out.size() == 1 ? "is" : "are");
+  if (used.empty()) return text;
+  return text + fmt::format("{}{} {}, as there {} no other: {}.", text.empty() ? "" : " ", many(used.size()),
+                            used.size() == 1 ? "counts" : "count", "is",
+                            lab::disturbed_text((*used.begin())->measured.values));
 }
 
 std::vector<Case> cases_by(const Observations& observations, const Fields& fields) {

@@ -81,6 +81,13 @@ class Material {
   Derived derived_;
 };
 
+/// Returns the observations without disturbed runs, if other programs can have changed the field: a time, a load, or
+/// any result of a run whose course depends on time. A variation that has only disturbed runs keeps them.
+Observations undisturbed(const Observations& observations, std::string_view field);
+/// Says what `undisturbed` did: "2 disturbed runs are left out." or that the disturbed ones count; empty if none was
+/// disturbed.
+std::string disturbed_note(const Observations& observations, const Fields& fields);
+
 /// Groups observations with the same values of the fields, in the order of the plan.
 std::vector<Case> cases_by(const Observations& observations, const Fields& fields);
 /// Groups observations by variation: each case holds the repeats of one. Its key tells it from the others.

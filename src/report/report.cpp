@@ -50,8 +50,8 @@ class Page {
   std::string html() {
     findings_ = check_findings(material_, folders_);
     add_section("summary", "Summary",
-                tiles_html(material_, findings_) + "<div class=\"card words\">" + summary_html(material_, findings_) +
-                    "</div>");
+                banner_html(results_) + tiles_html(material_, findings_) + "<div class=\"card words\">" +
+                    summary_html(material_, findings_) + "</div>");
     if (!findings_.empty()) add_section("findings", "Findings", findings_html(findings_));
     add_tables();
     add_plots();

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "chart/chart.h"
+#include "lab/noise.h"
 #include "records/statistics.h"
 #include "report/figures.h"
 
@@ -180,6 +181,28 @@ std::string duration_text(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", seconds);
   if (seconds < 3 * 3600) return fmt::format("{:.0f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string banner_html(const lab::Results& results) {
+  size_t done = 0;
+  size_t disturbed = 0;
+  const lab::RunResult* worst = nullptr;
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state != lab::RunState::done) continue;
+    ++done;
+    const lab::Measured& values = run.measured.values;
+    if (!lab::is_disturbed(values)) continue;
+    ++disturbed;
+    if (worst == nullptr || lab::disturbance(values) > lab::disturbance(worst->measured.values)) worst = &run;
+  }
+  if (disturbed == 0) return "";
+  return fmt::format(
+      "<p class=\"card banner\" role=\"alert\"><strong>{} of {} {} disturbed.</strong> Something else used the "
+      "machine, so "
+      "their times are wrong. They are left out of means and verdicts about anything that depends on time, unless a "
+      "variation has no other run. The worst is {}: {}.</p>",
+      disturbed, counted(done, "run"), disturbed == 1 ? "was" : "were", escape_html(worst->plan.key),
+      escape_html(lab::disturbed_text(worst->measured.values)));
 }
 
 std::string tiles_html(const Material& material, const std::vector<Finding>& findings) {

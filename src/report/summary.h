@@ -10,6 +10,8 @@
 namespace lockstep::report {
 
 /// Returns tiles with the main figures.
+/// Returns a warning above everything else if runs were disturbed; otherwise nothing.
+std::string banner_html(const lab::Results& results);
 std::string tiles_html(const Material& material, const std::vector<Finding>& findings);
 /// Returns sentences: counts, then each group.
 std::string summary_html(const Material& material, const std::vector<Finding>& findings);

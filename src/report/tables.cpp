@@ -224,8 +224,9 @@ std::string table_html(const Material& material, const lab::TableSpec& spec, con
           "<tbody>";
   for (const Row& row : rows) html += row_html(row, columns, reported);
   html += "</tbody></table></div>";
-  const std::string below =
-      pooled_note(cases) + repeats_note(cases, spec.columns) + notes(spec, rows, reported, missing);
+  const std::string disturbed = disturbed_note(material.observations(spec.filter, false), spec.columns);
+  const std::string below = (disturbed.empty() ? "" : disturbed + " ") + pooled_note(cases) +
+                            repeats_note(cases, spec.columns) + notes(spec, rows, reported, missing);
   if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
   return html + "</div>";
 }

@@ -1,5 +1,7 @@
 // lockstep lab with real trainings: interrupted, killed, failing, continued.
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <set>
@@ -17,6 +19,7 @@ using ::testing::ElementsAre;
 const std::string kTiny =
     "name: tiny\n"
     "title: A tiny experiment\n"
+    "retries: 0\n"
     "base: {model: lr, dataset: synthetic, train_limit: 500, test_limit: 100, epochs: 1, threads: 1}\n";
 const std::string kThree = kTiny + "grid: {batch: [10, 20, 50]}\n";
 /// Three runs, the second of which takes this many seconds.
@@ -148,7 +151,7 @@ TEST_F(Lab, ADryRunOnlyLooks) {
 TEST_F(Lab, AWrongFileIsRefusedBeforeAnythingRuns) {
   put(kTiny + "grid: {batch: [10, x]}\n");
   EXPECT_EQ(fail({"lab", "run", "tiny.yaml"}, 2),
-            "lockstep: tiny.yaml:4:20: batch: 'x' is not allowed; it takes a whole number from 1 to 10000000\n");
+            "lockstep: tiny.yaml:5:20: batch: 'x' is not allowed; it takes a whole number from 1 to 10000000\n");
   EXPECT_FALSE(exists("lab"));
 }
 
@@ -193,6 +196,45 @@ TEST_F(Lab, WhatIsMadeAgainStaysUntilThereIsAnother) {
   (void)succeed(again);
   EXPECT_NE(identity(kSlowKey), before);
   EXPECT_FALSE(exists("lab/tiny/runs/" + kSlowKey + ".new"));
+}
+
+/// Programs that use a core each, until the object's end.
+class BusyPrograms {
+ public:
+  explicit BusyPrograms(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        (void)execl("/bin/sh", "sh", "-c", "while :; do :; done", nullptr);
+        _exit(1);
+      }
+      pids_.push_back(pid);
+    }
+  }
+  ~BusyPrograms() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  BusyPrograms(const BusyPrograms&) = delete;
+  BusyPrograms& operator=(const BusyPrograms&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+TEST_F(Lab, ARunBesideABusyProgramIsMadeAgainAndMarked) {
+  put(with_slow("0.5"));
+  const BusyPrograms busy(std::thread::hardware_concurrency() / 4 + 1);
+  const Ended ended = succeed({"lab", "run", "tiny.yaml", "--only", kSlowKey, "--retries", "1"});
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("slow-r1  disturbed: other programs used"), HasSubstr("; try 2 of 2"),
+                               HasSubstr("1 run done\n1 run disturbed")));
+  EXPECT_THAT(exported()["runs"][1]["measured"]["disturbed"], 1);
+  EXPECT_THAT(succeed({"lab", "show", "tiny"}).out, HasSubstr("slow-r1 disturbed: other programs used"));
+  EXPECT_THAT(get_file(folder / "lab/tiny/report.html"), HasSubstr("1 of 1 run was disturbed."));
+  EXPECT_FALSE(exists("lab/tiny/runs/" + kSlowKey + ".new"));
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml", "--retries", "21"}, 2), HasSubstr("it takes 0 to 20"));
 }
 
 TEST_F(Lab, AGridThatGrowsMakesOnlyWhatIsNew) {

@@ -57,6 +57,12 @@ FindingTest compare(const std::string& is, double within = 0.05) {
           .within = within};
 }
 
+MadeRun disturbed(MadeRun run) {
+  run.values["others_share"] = 0.4;
+  run.values["disturbed"] = 1;
+  return run;
+}
+
 FindingTest trend(const std::string& is, double within = 0.05) {
   return {.kind = TestKind::trend, .field = "epoch_seconds", .over = "nodes", .is = is, .within = within};
 }
@@ -99,6 +105,37 @@ TEST(Ratio, SaysThatAFigureWasNotRecorded) {
   const Finding finding = check(results, {test});
   EXPECT_EQ(finding.verdict, Verdict::unjudged);
   EXPECT_THAT(finding.sentences.at(0), HasSubstr("no memory of the server on the first side"));
+}
+
+TEST(Disturbed, RunsAreLeftOutOfVerdictsAndSaidToBe) {
+  lab::Results results = repeated({nodes(1, 4), nodes(3, 1)});
+  results.runs.push_back(testing::made_run(disturbed(nodes(3, 90, 4))));
+  results.runs.push_back(testing::made_run(nodes(1, 4, 4)));
+  const Finding finding = check(results, {ratio(0.5)});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("(1.00 s against 4.00 s)"));
+  EXPECT_EQ(finding.sentences.back(), "1 disturbed run is left out.");
+}
+
+TEST(Disturbed, RunsCountIfThereIsNoOtherAndTheFindingSaysSo) {
+  lab::Results results = repeated({nodes(1, 4), disturbed(nodes(3, 1))});
+  const Finding finding = check(results, {ratio(0.5)});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_EQ(finding.sentences.back(),
+            "3 disturbed runs count, as there is no other: other programs used 40 % of the machine.");
+}
+
+TEST(Disturbed, RunsKeepWhatTimeCannotChange) {
+  MadeRun calm = {.label = "x", .varied = {{"mode", "sync"}}, .values = {{"accuracy", 0.9}}};
+  MadeRun loud = disturbed(calm);
+  loud.values["accuracy"] = 0.8;
+  loud.repeat = 2;
+  const lab::Results sync = made_results({calm, loud});
+  EXPECT_EQ(undisturbed(Material(sync).observations({}, false), "accuracy").size(), 2U);
+  EXPECT_EQ(undisturbed(Material(sync).observations({}, false), "seconds").size(), 1U);
+  calm.varied = loud.varied = {{"mode", "async"}};
+  const lab::Results async = made_results({calm, loud});
+  EXPECT_EQ(undisturbed(Material(async).observations({}, false), "accuracy").size(), 1U) << "others decide who is late";
 }
 
 TEST(Compare, MatchesCasesByTheirFields) {

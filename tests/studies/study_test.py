@@ -82,7 +82,7 @@ def main():
         arguments += ["--set", "dataset=fashion-mnist"]
     with tempfile.TemporaryDirectory(prefix=f"study-{NUMBER}-") as folder:
         lab = ["--lab-dir", folder]
-        lockstep("run", str(EXPERIMENT), "--scale", "quick", *lab, *arguments)
+        lockstep("run", str(EXPERIMENT), "--scale", "quick", "--retries", "0", *lab, *arguments)
         results = json.loads(lockstep("show", f"study-{NUMBER}", *lab, "--json"))
         check_runs(results)
         check_findings(results)

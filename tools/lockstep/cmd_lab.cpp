@@ -37,6 +37,8 @@ void add_run(const Command& lab, Invocation& invocation) {
                "Use processes of this machine instead of emulated nodes and hosts (needs no root)");
   app.add_flag("--dry-run", arguments->dry_run, "Only check the file, list its runs and estimate their time");
   app.add_flag("--again", arguments->again, "Repeat finished runs, too");
+  app.add_number("--retries", arguments->retries, "Further tries of a run that other programs disturbed [2]")
+      .type_name("N");
   app.add_option("--lab-dir", arguments->lab_dir, "Folder of the lab's experiments [lab]").type_name("DIR");
   app.add_option("--data", arguments->data, "Folder to search first for data sets").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");

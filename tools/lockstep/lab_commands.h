@@ -1,6 +1,7 @@
 // The actions of `lockstep lab`, one function per command; each returns the exit code.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct LabRunArguments {
   std::string lab_dir = "lab";
   std::string data;
   std::vector<std::string> set;  ///< "dataset=fashion-mnist"
+  int64_t retries = -1;          ///< further tries of a disturbed run; -1: as the file says
   bool local = false;
   bool dry_run = false;
   bool again = false;

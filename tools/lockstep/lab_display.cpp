@@ -46,11 +46,13 @@ void LabDisplay::line(const lab::RunnerEvent& event) {
   end();
   const std::string number =
       fmt::format("[{}/{}]", terminal::padded_left(std::to_string(event.number), digits(event.count)), event.count);
-  if (event.kind == RunnerEvent::Kind::failed) {
+  if (event.kind == RunnerEvent::Kind::disturbed) {
+    terminal::print("{} {}  {}: {}\n", number, event.plan->key, terminal_.cyan("disturbed"), event.text);
+  } else if (event.kind == RunnerEvent::Kind::failed) {
     terminal::print("{} {}  {}: {}\n", number, event.plan->key, terminal_.red("failed"), event.text);
   } else {
-    terminal::print("{} {}  {}  {}\n", number, event.plan->key, result_text(event.measured->values),
-                    terminal::duration_text(event.seconds));
+    terminal::print("{} {}  {}  {}{}\n", number, event.plan->key, result_text(event.measured->values),
+                    terminal::duration_text(event.seconds), event.text.empty() ? "" : ", disturbed: " + event.text);
   }
   terminal::flush_out();
 }
@@ -60,7 +62,8 @@ void LabDisplay::show(const lab::RunnerEvent& event) {
   if (event.kind == RunnerEvent::Kind::note) {
     end();
     terminal::print_note(terminal_, "warning", event.text);
-  } else if (event.kind == RunnerEvent::Kind::done || event.kind == RunnerEvent::Kind::failed) {
+  } else if (event.kind == RunnerEvent::Kind::done || event.kind == RunnerEvent::Kind::failed ||
+             event.kind == RunnerEvent::Kind::disturbed) {
     line(event);
   } else if (terminal_.interactive) {
     draw(event);

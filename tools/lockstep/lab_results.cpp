@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "lab/noise.h"
 #include "records/format.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
@@ -37,6 +38,16 @@ void print_failures(const lab::Results& results, const terminal::Terminal& termi
     if (const std::string log = log_of(results, run); !log.empty()) terminal::print("  log: {}\n", log);
   }
   if (failed > 0 && !results.command.empty()) terminal::print("to repeat: {}\n", results.command);
+}
+
+void print_disturbed(const lab::Results& results, const terminal::Terminal& terminal) {
+  bool first = true;
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state != lab::RunState::done || !lab::is_disturbed(run.measured.values)) continue;
+    terminal::print("{}{} {}: {}\n", first ? "\n" : "", short_name(results, run), terminal.cyan("disturbed"),
+                    lab::disturbed_text(run.measured.values));
+    first = false;
+  }
 }
 
 }  // namespace
@@ -110,6 +121,7 @@ void print_results(const lab::Results& results) {
   table.drop_empty_columns();
   terminal::write_out(table.text(terminal, terminal::Terminal::width(), 1));
   print_failures(results, terminal);
+  print_disturbed(results, terminal);
   if (gone > 0)
     terminal::print("{} gone: the curves are lost, the measured values are kept\n",
                     terminal::counted(gone, "run folder"));

@@ -58,6 +58,7 @@ std::string command_text(const LabRunArguments& arguments, const lab::Experiment
   if (!arguments.data.empty()) text += " --data " + word(arguments.data);
   for (const std::string& setting : arguments.set) text += " --set " + word(setting);
   if (arguments.local) text += " --local";
+  if (arguments.retries >= 0) text += fmt::format(" --retries {}", arguments.retries);
   return text;
 }
 
@@ -109,20 +110,33 @@ int show_plan(const LabRunArguments& arguments, const lab::Experiment& experimen
 
 void print_outcome(const LabRunArguments& arguments, const lab::RunnerOutcome& outcome, const std::string& report) {
   if (arguments.json) {
-    const Json json = {{"done", outcome.done},     {"failed", outcome.failed}, {"done_before", outcome.before},
-                       {"folder", outcome.folder}, {"report", report},         {"interrupted", outcome.signal != 0}};
+    const Json json = {{"done", outcome.done},
+                       {"failed", outcome.failed},
+                       {"disturbed", outcome.disturbed},
+                       {"done_before", outcome.before},
+                       {"folder", outcome.folder},
+                       {"report", report},
+                       {"interrupted", outcome.signal != 0}};
     terminal::print("{}\n", json.dump(2));
     return;
   }
   const std::string before = outcome.before == 0 ? "" : fmt::format(", {} done before", outcome.before);
   const std::string failed = outcome.failed == 0 ? "" : fmt::format(", {} failed", outcome.failed);
   terminal::print("\n{} done{}{}\n", terminal::counted(outcome.done, "run"), before, failed);
+  if (outcome.disturbed > 0) {
+    terminal::print("{} disturbed, with wrong times; `--again` repeats finished runs\n",
+                    terminal::counted(outcome.disturbed, "run"));
+  }
   if (!report.empty()) terminal::print("report: {}\n", report);
 }
 
 }  // namespace
 
 int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
+  if (arguments.retries > lab::kMostRetries) {
+    throw UsageError(
+        fmt::format("--retries: {} is not allowed; it takes 0 to {}", arguments.retries, lab::kMostRetries));
+  }
   const lab::Experiment experiment = lab::load_experiment(
       arguments.file, arguments.scale, {.models = invocation.models, .overrides = overrides(arguments)});
   const std::vector<const lab::RunPlan*> chosen = chosen_runs(experiment, arguments.only);
@@ -136,6 +150,7 @@ int lab_run(const LabRunArguments& arguments, const Invocation& invocation) {
   options.program = invocation.argv[0];
   for (const lab::RunPlan* plan : chosen) options.keys.push_back(plan->key);
   options.again = arguments.again;
+  if (arguments.retries >= 0) options.retries = static_cast<int>(arguments.retries);
   options.command = command_text(arguments, experiment);
   options.environment =
       lab::environment(fmt::format("lockstep {}", kVersion), fmt::format("{}, {}", kCompiler, kBuildType));

@@ -154,7 +154,8 @@ std::optional<NodeStat> parse_node_stat(std::string_view text) {
     if (ticks.count() < kLeast) return std::nullopt;
     stat.emplace();
     stat->user = ticks[0] + ticks[1];
-    stat->system = ticks[2] + ticks[5] + ticks[6];
+    stat->interrupts = ticks[5] + ticks[6];
+    stat->system = ticks[2] + stat->interrupts;
     stat->idle = ticks[3];
     stat->iowait = ticks[4];
     stat->steal = ticks[7];

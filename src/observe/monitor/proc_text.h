@@ -47,6 +47,7 @@ ProcessIo parse_process_io(std::string_view text);
 struct NodeStat {
   uint64_t user = 0;    ///< includes nice
   uint64_t system = 0;  ///< includes interrupts
+  uint64_t interrupts = 0;
   uint64_t idle = 0;
   uint64_t iowait = 0;
   uint64_t steal = 0;
