@@ -25,6 +25,7 @@
 
 #include "base/file.h"
 #include "collective/collective.h"
+#include "schedule/all_reduce_way.h"
 
 namespace lockstep::collective::gloo_engine {
 
@@ -42,8 +43,8 @@ class LinkError : public Error {
 
 /// Largest message, and largest size of four in flight. A member does not read while it writes, so messages in flight
 /// between two members must fit into a socket's send buffer: Linux gives 416 kB by default.
-constexpr size_t kPiece = 128 * 1024;
-constexpr size_t kQuarter = 80 * 1024;
+constexpr size_t kPiece = schedule::kAllReducePiece;
+constexpr size_t kQuarter = schedule::kAllReduceQuarter;
 constexpr size_t kRoom = 400'000;
 
 /// Destination of a message at its receiver.

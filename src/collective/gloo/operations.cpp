@@ -4,14 +4,11 @@
 #include <cstring>
 
 #include "collective/sum.h"
+#include "schedule/all_reduce_way.h"
 
 namespace lockstep::collective::gloo_engine {
 namespace {
 
-/// Up to this size, sending everything at once is faster than sending shares. If members share cores, only the number
-/// of messages matters, and summing on rank 0 needs the fewest.
-constexpr size_t kSmall = 16 * 1024;
-constexpr size_t kSmallWhenCrowded = 256 * 1024;
 /// Pieces in flight before the first is awaited.
 constexpr size_t kAhead = 1;
 
@@ -98,8 +95,7 @@ class Pipeline {
     // A single round leaves one message unread, so that message may be larger. A member that is ahead has at most this
     // one and the last two of a sum before or after it in flight.
     static_assert(kPiece + 2 * kQuarter <= kRoom && 4 * kQuarter <= kRoom);
-    const size_t single = members * kPiece;
-    rounds_ = data.size() <= single ? 1 : (data.size() + members * kQuarter - 1) / (members * kQuarter);
+    rounds_ = schedule::all_reduce_rounds(data.size(), members);
     const size_t unit = 16 * members;
     round_bytes_ = ((data.size() + rounds_ - 1) / rounds_ + unit - 1) / unit * unit;
   }
@@ -148,14 +144,13 @@ class Pipeline {
 void all_reduce(Links& links, std::span<std::byte> data, Element element) {
   if (data.empty() || links.size() == 1) return;
   const Binding binding(links, data, data);
-  if (links.size() == 2) {
-    exchange_all(links, data, element);
-  } else if (data.size() > (links.crowded() ? kSmallWhenCrowded : kSmall)) {
-    Pipeline(links, data, element).run();
-  } else if (links.crowded()) {
-    through_root(links, data, element);
-  } else {
-    exchange_all(links, data, element);
+  switch (schedule::all_reduce_way(data.size(), static_cast<size_t>(links.size()), links.crowded())) {
+    case schedule::AllReduceWay::exchange_all:
+      return exchange_all(links, data, element);
+    case schedule::AllReduceWay::through_root:
+      return through_root(links, data, element);
+    case schedule::AllReduceWay::in_shares:
+      return Pipeline(links, data, element).run();
   }
 }
 

@@ -1,0 +1,87 @@
+#include "predict/node_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep::predict {
+namespace {
+
+constexpr double kTiny = 1e-12;
+
+}  // namespace
+
+NodeCpu::NodeCpu(Events& events, const Node& node)
+    : events_(events), node_(node), left_(node.cores * node.quota_period), period_ends_(node.quota_period) {}
+
+double NodeCpu::pace() const {
+  // A quota of less than a core is given on one core, of which it may use all.
+  const double cores = limited() ? std::ceil(node_.cores) : node_.cores;
+  const double wanted = threads_ + (limited() ? 0 : node_.others);
+  return wanted > cores ? cores / wanted : 1;
+}
+
+bool NodeCpu::out_of_time() const { return limited() && left_ <= kTiny; }
+
+void NodeCpu::refill() {
+  if (!limited() || events_.now() < period_ends_ - kTiny) return;
+  const double periods = std::floor((events_.now() - period_ends_ + kTiny) / node_.quota_period) + 1;
+  const double each = node_.cores * node_.quota_period;
+  left_ = std::min(left_ + periods * each, 2 * each);
+  period_ends_ += periods * node_.quota_period;
+}
+
+void NodeCpu::advance() {
+  const double passed = events_.now() - last_;
+  last_ = events_.now();
+  if (!tasks_.empty() && passed > 0) {
+    if (out_of_time()) {
+      paused_ += passed;
+    } else {
+      const double busy = threads_ * pace() * passed;
+      progress_ += pace() * node_.speed * passed;
+      used_ += busy;
+      if (limited()) left_ = std::max(0.0, left_ - busy);
+    }
+  }
+  refill();
+}
+
+void NodeCpu::plan() {
+  ++plans_;
+  if (tasks_.empty()) return;
+  double next = limited() ? period_ends_ : kUnlimited;
+  if (!out_of_time()) {
+    next = std::min(next, last_ + std::max(0.0, tasks_.top().finish - progress_) / (pace() * node_.speed));
+    if (limited()) next = std::min(next, last_ + left_ / (threads_ * pace()));
+  }
+  events_.at(next, [this, plan = plans_] {
+    if (plan == plans_) happen();
+  });
+}
+
+void NodeCpu::happen() {
+  advance();
+  std::vector<Action> done;
+  const double slack = kTiny * (1 + progress_);
+  while (!tasks_.empty() && tasks_.top().finish <= progress_ + slack) {
+    threads_ -= tasks_.top().threads;
+    done.push_back(std::move(const_cast<Task&>(tasks_.top()).done));
+    tasks_.pop();
+  }
+  if (tasks_.empty()) threads_ = 0;  // without the errors of many sums
+  plan();
+  for (const Action& action : done) action();
+}
+
+void NodeCpu::run(double seconds, double threads, Action done) {
+  if (!(seconds > 0)) {
+    events_.after(0, std::move(done));
+    return;
+  }
+  advance();
+  tasks_.push({progress_ + seconds, next_++, threads, std::move(done)});
+  threads_ += threads;
+  plan();
+}
+
+}  // namespace lockstep::predict

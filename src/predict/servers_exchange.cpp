@@ -1,0 +1,318 @@
+// Parameter servers: pushes in buckets, updates when enough gradients are there (sync) or one by one (async), answers
+// with the new parameters. Follows src/ps: with several servers the first decides, and the others apply what it
+// announces.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+
+#include "predict/exchange.h"
+
+namespace lockstep::predict {
+namespace {
+
+constexpr double kAnnouncement = 300;  // bytes of a commit, or of the end of an answer
+
+class ServersModel final : public ExchangeModel {
+ public:
+  explicit ServersModel(World& world);
+
+  [[nodiscard]] const std::vector<StepPart>& parts() const override { return parts_; }
+  void begin(size_t worker) override;
+  void computed(size_t worker, size_t part, Action next) override;
+  [[nodiscard]] ExchangeTotals totals() const override { return totals_; }
+
+ private:
+  struct Worker {
+    uint64_t base = 0;    ///< version that it computes on
+    uint64_t read = 0;    ///< version of the latest answer of the first server
+    uint64_t clock = 0;   ///< iterations
+    size_t complete = 0;  ///< servers that have the whole push
+    size_t answers = 0;
+    double pushed = 0;   ///< time at which the push was sent
+    double offered = 0;  ///< time at which all servers had it
+    double waited = 0;   ///< for other workers
+    Action next;
+  };
+  /// A worker's push at a server.
+  struct Inbox {
+    int missing = 0;
+    bool waits = false;  ///< complete, and not answered
+  };
+  struct Server {
+    std::vector<Inbox> inboxes;
+    std::deque<std::pair<double, Action>> updates;  ///< CPU time of each, one at a time
+    bool updating = false;
+  };
+
+  void send(size_t worker, size_t part);
+  void received(size_t server, size_t worker);
+  void complete(size_t server, size_t worker);
+  void offer(size_t worker);
+  void commit();
+  void apply_async(size_t worker);
+  void update(size_t server, double contributions, Action applied);
+  void next_update(size_t server);
+  void answer(size_t server, size_t worker);
+  void answered(size_t worker);
+  void advance_clock(size_t worker);
+  void let_go(size_t worker);
+  [[nodiscard]] uint64_t slowest() const { return clocks_.begin()->first; }
+  [[nodiscard]] bool too_far(size_t worker) const {
+    const int most = world_.training.max_staleness;
+    return most >= 0 && workers_[worker].clock > slowest() + static_cast<uint64_t>(most);
+  }
+
+  World& world_;
+  const Training& training_;
+  const Costs& costs_;
+  std::vector<StepPart> parts_;
+  std::vector<double> shard_bytes_;
+  std::vector<int> messages_;  ///< frames of a push, by server
+  size_t needed_;
+  std::vector<Worker> workers_;
+  std::vector<Server> servers_;
+  std::vector<size_t> contributors_;   ///< of the next version
+  std::map<uint64_t, size_t> clocks_;  ///< workers at each clock
+  std::vector<size_t> held_;           ///< workers too far ahead of the slowest
+  uint64_t version_ = 0;
+  ExchangeTotals totals_;
+};
+
+ServersModel::ServersModel(World& world)
+    : world_(world),
+      training_(world.training),
+      costs_(world.training.costs),
+      parts_(push_parts(world.training)),
+      shard_bytes_(bytes_of_servers(world.training)),
+      messages_(world.training.servers.size()),
+      needed_(training_.aggregate > 0 ? std::min(static_cast<size_t>(training_.aggregate), training_.workers.size())
+                                      : training_.workers.size()),
+      workers_(training_.workers.size()),
+      servers_(training_.servers.size()) {
+  for (const StepPart& part : parts_) {
+    for (size_t s = 0; s < messages_.size(); ++s) messages_[s] += part.messages[s];
+  }
+  for (Server& server : servers_) server.inboxes.resize(workers_.size());
+  clocks_[0] = workers_.size();
+}
+
+void ServersModel::begin(size_t worker) {
+  Worker& w = workers_[worker];
+  w.base = w.read;
+  w.complete = w.answers = 0;
+  w.waited = 0;
+  for (size_t s = 0; s < servers_.size(); ++s) servers_[s].inboxes[worker] = {messages_[s], false};
+}
+
+void ServersModel::computed(size_t worker, size_t part, Action next) {
+  double cost = 0;
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    cost += parts_[part].messages[s] * costs_.message + parts_[part].bytes[s] * costs_.byte;
+  }
+  const double began = world_.events.now();
+  const bool last = part + 1 == parts_.size();
+  world_.cpu_of_worker(worker).run(cost, 1, [this, worker, part, began, last, next = std::move(next)]() mutable {
+    if (world_.counting) world_.times[worker].push += world_.events.now() - began;
+    world_.span("worker", worker, "push", began);
+    if (last) {
+      workers_[worker].pushed = world_.events.now();
+      workers_[worker].next = std::move(next);
+    }
+    send(worker, part);
+    if (!last) next();
+  });
+}
+
+void ServersModel::send(size_t worker, size_t part) {
+  const size_t from = training_.workers[worker].node;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    // The first server comes last: it decides as soon as it has the push, if the others have it.
+    const size_t s = servers_.size() - 1 - i;
+    const int messages = parts_[part].messages[s];
+    for (int m = 0; m < messages; ++m) {
+      const double bytes = parts_[part].bytes[s] / messages;
+      world_.network.send(from, training_.servers[s].node, bytes + kAnnouncement, [this, s, worker, bytes] {
+        world_.events.after(costs_.wake, [this, s, worker, bytes] {
+          world_.cpu_of_server(s).run(training_.servers[s].cost * (costs_.message + bytes * costs_.byte), 1,
+                                      [this, s, worker] { received(s, worker); });
+        });
+      });
+    }
+  }
+}
+
+void ServersModel::received(size_t server, size_t worker) {
+  if (--servers_[server].inboxes[worker].missing == 0) complete(server, worker);
+}
+
+void ServersModel::complete(size_t server, size_t worker) {
+  Worker& w = workers_[worker];
+  servers_[server].inboxes[worker].waits = true;
+  if (training_.sync && w.base < version_) {  // too late
+    if (++w.complete == servers_.size()) {
+      ++totals_.offered;
+      ++totals_.dropped;
+    }
+    return answer(server, worker);
+  }
+  if (++w.complete < servers_.size()) return;
+  ++totals_.offered;
+  w.offered = world_.events.now();
+  offer(worker);
+}
+
+void ServersModel::offer(size_t worker) {
+  if (!training_.sync) return apply_async(worker);
+  contributors_.push_back(worker);
+  if (contributors_.size() >= needed_) commit();
+}
+
+void ServersModel::commit() {
+  ++version_;
+  ++totals_.updates;
+  const auto count = static_cast<double>(contributors_.size());
+  for (const size_t worker : contributors_) workers_[worker].waited = world_.events.now() - workers_[worker].offered;
+  contributors_.clear();
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    const auto apply = [this, s, count] {
+      update(s, count, [this, s] {
+        for (size_t w = 0; w < workers_.size(); ++w) {
+          if (servers_[s].inboxes[w].waits && workers_[w].base < version_) answer(s, w);
+        }
+      });
+    };
+    if (s == 0) {
+      apply();
+    } else {
+      world_.network.send(training_.servers[0].node, training_.servers[s].node, kAnnouncement,
+                          [this, apply] { world_.events.after(costs_.wake, apply); });
+    }
+  }
+}
+
+void ServersModel::apply_async(size_t worker) {
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    update(s, 1, [this, s, worker] {
+      if (s == 0) {
+        totals_.staleness += static_cast<double>(version_ - workers_[worker].base);
+        ++version_;
+        ++totals_.updates;
+        advance_clock(worker);
+        if (too_far(worker)) {
+          workers_[worker].offered = world_.events.now();
+          held_.push_back(worker);
+          return;
+        }
+      }
+      answer(s, worker);
+    });
+  }
+}
+
+void ServersModel::advance_clock(size_t worker) {
+  const uint64_t before = workers_[worker].clock++;
+  ++clocks_[workers_[worker].clock];
+  if (--clocks_[before] > 0) return;
+  clocks_.erase(before);
+  if (before > slowest() || held_.empty()) return;
+  std::vector<size_t> held;
+  std::swap(held, held_);
+  for (const size_t other : held) {
+    if (too_far(other)) {
+      held_.push_back(other);
+    } else {
+      let_go(other);
+    }
+  }
+}
+
+void ServersModel::let_go(size_t worker) {
+  workers_[worker].waited = world_.events.now() - workers_[worker].offered;
+  answer(0, worker);
+}
+
+void ServersModel::update(size_t server, double contributions, Action applied) {
+  const double bytes = shard_bytes_[server];
+  const double cost =
+      training_.servers[server].cost * (costs_.update + bytes * (costs_.update_byte + contributions * costs_.add));
+  servers_[server].updates.emplace_back(cost, std::move(applied));
+  if (!servers_[server].updating) next_update(server);
+}
+
+void ServersModel::next_update(size_t server) {
+  Server& s = servers_[server];
+  s.updating = !s.updates.empty();
+  if (!s.updating) return;
+  auto [cost, applied] = std::move(s.updates.front());
+  s.updates.pop_front();
+  const double began = world_.events.now();
+  world_.cpu_of_server(server).run(cost, 1, [this, server, began, applied = std::move(applied)] {
+    world_.span("ps", server, "apply", began);
+    applied();
+    next_update(server);
+  });
+}
+
+void ServersModel::answer(size_t server, size_t worker) {
+  servers_[server].inboxes[worker].waits = false;
+  if (server == 0) workers_[worker].read = version_;
+  const double bytes = shard_bytes_[server];
+  const double cost = costs_.message + bytes * costs_.byte;
+  const double began = world_.events.now();
+  world_.cpu_of_server(server).run(
+      cost * training_.servers[server].cost, 1, [this, server, worker, bytes, cost, began] {
+        world_.span("ps", server, "send", began);
+        world_.network.send(training_.servers[server].node, training_.workers[worker].node, bytes + kAnnouncement,
+                            [this, worker, cost] {
+                              world_.events.after(costs_.wake, [this, worker, cost] {
+                                world_.cpu_of_worker(worker).run(cost, 1, [this, worker] { answered(worker); });
+                              });
+                            });
+      });
+}
+
+void ServersModel::answered(size_t worker) {
+  Worker& w = workers_[worker];
+  if (++w.answers < servers_.size()) return;
+  const double all = world_.events.now() - w.pushed;
+  const double waited = std::clamp(w.waited, 0.0, all);
+  if (world_.counting) {
+    world_.times[worker].others += waited;
+    world_.times[worker].pull += all - waited;
+  }
+  world_.span("worker", worker, "pull and wait", w.pushed);
+  const Action next = std::move(w.next);
+  next();
+}
+
+class LocalModel final : public ExchangeModel {
+ public:
+  explicit LocalModel(World& world) : world_(world), parts_{{1, {}, {}}} {}
+
+  [[nodiscard]] const std::vector<StepPart>& parts() const override { return parts_; }
+  void begin(size_t /*worker*/) override {}
+  void computed(size_t worker, size_t /*part*/, Action next) override {
+    const Work& work = world_.training.workers[worker].work;
+    const double began = world_.events.now();
+    world_.cpu_of_worker(worker).run(work.optimizer, work.threads, [this, worker, began, next = std::move(next)] {
+      ++updates_;
+      if (world_.counting) world_.times[worker].optimizer += world_.events.now() - began;
+      world_.span("worker", worker, "optimizer", began);
+      next();
+    });
+  }
+  [[nodiscard]] ExchangeTotals totals() const override { return {updates_, updates_, 0, 0}; }
+
+ private:
+  World& world_;
+  std::vector<StepPart> parts_;
+  double updates_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ExchangeModel> make_servers(World& world) { return std::make_unique<ServersModel>(world); }
+std::unique_ptr<ExchangeModel> make_local(World& world) { return std::make_unique<LocalModel>(world); }
+
+}  // namespace lockstep::predict
