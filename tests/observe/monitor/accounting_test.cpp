@@ -121,7 +121,7 @@ Reading reading(double seconds) {
   Reading made;
   made.when = std::chrono::steady_clock::time_point(
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
-  made.node.stat = NodeStat{100, 100, 800, 0, 0, 1000};
+  made.node.stat = {.user = 100, .system = 100, .idle = 800, .iowait = 0, .steal = 0, .context_switches = 1000};
   made.node.interfaces = {{"lo", 0, 0, 0, 0}, {"eth0", 1000, 10, 2000, 20}, {"a,b", 0, 0, 0, 0}};
   made.gpus.resize(1);
   return made;
@@ -145,7 +145,7 @@ TEST(Sampler, RatesAreOverTheTimeBetweenTwoReadings) {
   after.process.rss_bytes = 4096;
   after.has_traffic = true;
   after.traffic = {1100, 2200, 11, 22};
-  after.node.stat = NodeStat{140, 120, 820, 10, 10, 3000};
+  after.node.stat = {.user = 140, .system = 120, .idle = 820, .iowait = 10, .steal = 10, .context_switches = 3000};
   after.node.interfaces = {{"lo", 50, 5, 60, 6}, {"eth0", 3000, 30, 8000, 40}, {"new", 9000, 9, 9000, 9}};
   after.gpus[0] = {50, 1e9, 300};
   Sampler sampler(before);
