@@ -1,10 +1,10 @@
 // One parameter server's part of the parameters: versioned buffers, the optimizer, and durability.
 //
-// A ParameterShard serves ranges of the whole parameter buffer (schedule/placement.h), which lie one after the other in its own
-// buffers. Every update reads version v and writes version v + 1, parameters and optimizer state alike, into a buffer
-// that nobody holds. Then it commits: one store makes v + 1 the current version together with its Ledger bytes. So a
-// version that is being sent (a View) never changes, and a process killed at any moment resumes from the last committed
-// version. Buffers are reference-counted by their Views and reused; another one is made when all are held.
+// A ParameterShard serves ranges of the whole parameter buffer (schedule/placement.h), which lie one after the other in
+// its own buffers. Every update reads version v and writes version v + 1, parameters and optimizer state alike, into a
+// buffer that nobody holds. Then it commits: one store makes v + 1 the current version together with its Ledger bytes.
+// So a version that is being sent (a View) never changes, and a process killed at any moment resumes from the last
+// committed version. Buffers are reference-counted by their Views and reused; another one is made when all are held.
 //
 // With durability `process` and `machine` the buffers lie in a mapped file (state_file.h). A `process` file from before
 // the last reboot is refused: nothing tells which of its pages had reached the disk.
