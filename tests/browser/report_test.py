@@ -279,7 +279,7 @@ class ReportTest(unittest.TestCase):
     def test_gone_folders_are_said_to_be_gone(self):
         self.assertIn("is gone", self.browser.one("#plot-nothing").text)
         self.assertIn("does not hold", self.browser.one("#findings").text)
-        self.assertIn("unknown", self.browser.one("#findings").text)
+        self.assertIn("not judged", self.browser.one("#findings").text)
 
 
 if __name__ == "__main__":

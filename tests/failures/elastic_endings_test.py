@@ -94,12 +94,13 @@ class Endings(SmallDisk):
     def test_a_full_disk_of_the_leader_alone(self):
         """Every machine has its own disk: the next member leads, and writes to its own."""
         disk = self.small_disk(2_000)
-        jobs = self.start_by_hand(2, [disk + "/run", "here"])
+        jobs = self.start_by_hand(3, [disk + "/run", "here", "there"])
         self.assertEqual(jobs[0].finish(), 1, jobs[0].told())
         self.assertEqual(jobs[0].error().count("\n"), 1, jobs[0].error())
         self.assertIn("No space left on device", jobs[0].error())
-        self.assertEqual(jobs[1].finish(), 0, jobs[1].told())
-        self.assertIn("of worker:1 continues from step", jobs[1].told())
+        for job in jobs[1:]:
+            self.assertEqual(job.finish(), 0, job.told())
+        self.assertIn("of worker:1, worker:2 continues from step", jobs[1].told())
         self.expect_whole(Run(os.path.join(self.folder, "here")), EPOCHS, EXAMPLES)
 
     def start_by_hand(self, workers, folders):
