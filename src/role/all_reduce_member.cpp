@@ -167,7 +167,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.min_workers = static_cast<int>(settings_.min_workers);
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.allow_split = settings_.allow_split;
-  options.authority = [this] { return make_register(settings_, process_); };
+  options.authority = [this] { return make_register(settings_, process_, job_); };
   options.start_wait = settings_.start_wait;
   options.group = group_options(settings_, process_);
   const std::string host = base::parse_address(process_.spec.address(process_.task)).host;

@@ -81,7 +81,9 @@ void check_all_reduce_settings(const settings::Settings& settings, const cluster
   if (settings.top_k > 0 && settings.wire != settings::WireElement::f32) {
     throw UsageError(fmt::format("top-k: cannot be combined with wire {}; choose one", value_text(settings, "wire")));
   }
-  check_group_size(settings, static_cast<int64_t>(spec.members().size()), launched && launcher_decides(settings, spec));
+  check_who_decides(settings);
+  const bool authority = etcd_decides(settings) || (launched && launcher_decides(settings, spec));
+  check_group_size(settings, static_cast<int64_t>(spec.members().size()), authority);
   // The ranks of an MPI job on one machine have addresses; on several machines they are unknown.
   const bool unknown = spec.address(spec.chief_task()).empty();
   if ((unknown || !spec.loopback_only()) && !settings.insecure) {

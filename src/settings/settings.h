@@ -132,6 +132,10 @@ struct Settings {
   int64_t max_workers = 0;
   bool allow_split = false;
   std::string membership = "auto";
+  std::string etcd_ca;
+  std::string etcd_cert;
+  std::string etcd_key;
+  std::string etcd_user;
   Mode mode = Mode::sync;
   int64_t max_staleness = -1;
   int64_t aggregate = 0;

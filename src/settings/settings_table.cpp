@@ -321,19 +321,30 @@ void add_all_reduce(std::vector<SettingDef>& t) {
   t.push_back({"allow-split", In::help_all, kCluster, "",
                "all-reduce: each part of a broken network trains on; when they meet, the one with more steps goes on",
                &S::allow_split, Keep::free});
-  t.push_back({"membership",
-               In::help_all,
-               kCluster,
-               "auto|majority",
-               "all-reduce: who decides which members train: more than half of them, or (auto) the launcher if one "
-               "started them",
-               &S::membership,
-               Keep::free,
-               0,
-               0,
-               false,
-               false,
-               {"auto", "majority"}});
+  t.push_back(
+      {"membership",
+       In::help_all,
+       kCluster,
+       "auto|majority|etcd://HOST:PORT",
+       "all-reduce: who decides which members train: more than half of them, (auto) the launcher if one started "
+       "them, or etcd",
+       &S::membership,
+       Keep::free,
+       0,
+       0,
+       false,
+       false,
+       {"auto", "majority"},
+       [](std::string_view text) { return text.starts_with("etcd://"); },
+       "etcd://HOST:PORT,HOST:PORT"});
+  t.push_back({"etcd-ca", In::help_all, kCluster, "FILE", "certificates (PEM) that etcd's must be signed by: use TLS",
+               &S::etcd_ca, Keep::free});
+  t.push_back({"etcd-cert", In::help_all, kCluster, "FILE", "this client's certificate (PEM) for etcd", &S::etcd_cert,
+               Keep::free});
+  t.push_back(
+      {"etcd-key", In::help_all, kCluster, "FILE", "the private key (PEM) of --etcd-cert", &S::etcd_key, Keep::free});
+  t.push_back({"etcd-user", In::help_all, kCluster, "NAME",
+               "user of etcd; the password is in the environment, LOCKSTEP_ETCD_PASSWORD", &S::etcd_user, Keep::free});
 }
 
 void add_cluster(std::vector<SettingDef>& t) {

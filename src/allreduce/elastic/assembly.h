@@ -248,6 +248,8 @@ class Assembly {
   void ask(std::optional<authority::Swap> swap, double now);
   /// Asks the authority to let the decided group start, again until it answers.
   void ask_to_start(double now);
+  [[nodiscard]] bool forgot(const authority::Answer& answer) const;
+  [[nodiscard]] authority::Answer forgetful(const authority::Answer& answer) const;
   void take_swap(const Group& next, const authority::Answer& answer, double now);
 
   // assembly_running.cpp

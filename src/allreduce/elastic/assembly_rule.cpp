@@ -123,9 +123,10 @@ std::optional<Question> Assembly::take_question() {
   return question_;
 }
 
-void Assembly::answered(const authority::Answer& answer, double now) {
+void Assembly::answered(const authority::Answer& given, double now) {
   const std::optional<Question> question = std::exchange(question_, std::nullopt);
   if (!question) return;
+  const authority::Answer answer = forgot(given) ? forgetful(given) : given;
   const bool answers =
       answer.outcome != authority::Outcome::unanswered && answer.outcome != authority::Outcome::refused;
   if (answers) {
@@ -143,6 +144,19 @@ void Assembly::answered(const authority::Answer& answer, double now) {
   }
   if (question->swap) take_swap(question->swap->next, answer, now);
   react(now);
+}
+
+/// Numbers of groups rise, so a register with an older group than this member's has lost data.
+bool Assembly::forgot(const authority::Answer& answer) const {
+  const bool answers =
+      answer.outcome != authority::Outcome::unanswered && answer.outcome != authority::Outcome::refused;
+  return answers && answer.group.number < std::max(group_.number, register_.group.number);
+}
+
+authority::Answer Assembly::forgetful(const authority::Answer& answer) const {
+  const std::string text = fmt::format("{} has lost data: it holds group {} after group {}", rules_.authority,
+                                       answer.group.number, std::max(group_.number, register_.group.number));
+  return {authority::Outcome::refused, {}, {.kind = base::FailureKind::corrupt, .text = text}};
 }
 
 /// A swap that lost, or whose group was given up meanwhile, starts nothing. Unanswered ones are asked again.
