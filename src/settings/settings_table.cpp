@@ -325,7 +325,7 @@ void add_all_reduce(std::vector<SettingDef>& t) {
       {"membership",
        In::help_all,
        kCluster,
-       "auto|majority|etcd://HOST:PORT",
+       "auto|majority|URL",
        "all-reduce: who decides which members train: more than half of them, (auto) the launcher if one started "
        "them, or etcd",
        &S::membership,

@@ -141,6 +141,16 @@ TEST(WithAnAuthority, AProposerThatDiesAfterItsSwapLeavesTheOthersAbleToGoOn) {
   EXPECT_TRUE(world.running(1));
 }
 
+TEST(WithAnAuthority, ARegisterThatLostItsDataEndsTheForming) {
+  World world = running(2, registered());
+  ASSERT_EQ(world.assembly(0).group().number, 1U);
+  world.cell = authority::Cell();
+  world.kill(1);
+  form_broken(world);
+  world.pass(5);
+  EXPECT_EQ(world.assembly(0).failure(), "the register has lost data: it holds group 0 after group 1");
+}
+
 TEST(WithAnAuthority, ARefusalEndsTheFormingWithItsReason) {
   World world(2, registered());
   world.refuses = "wrong password";
