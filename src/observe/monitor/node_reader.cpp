@@ -1,5 +1,7 @@
 #include "observe/monitor/node_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -85,8 +87,37 @@ std::optional<uint64_t> GroupReader::memory_used() {
   return *all - std::min(*all, cache.value_or(0));  // cached files are dropped when memory is needed
 }
 
+std::optional<DiskBytes> GroupDisks::read() {
+  if (folder_.empty()) return std::nullopt;
+  // Opened again each time: the list is made when it is opened.
+  ProcFile list(folder_ + "/cgroup.procs");
+  std::map<int, DiskBytes> now;
+  std::string_view rest = list.read();
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::optional<uint64_t> process = leading_number(line);
+    if (!process) continue;
+    const ProcessIo io = parse_process_io(ProcFile(fmt::format("/proc/{}/io", *process)).read());
+    if (!io.read_bytes || !io.written_bytes) continue;
+    const auto id = static_cast<int>(*process);
+    const auto before = seen_.find(id);
+    DiskBytes was = before == seen_.end() ? DiskBytes{} : before->second;
+    if (was.read > *io.read_bytes || was.written > *io.written_bytes) was = {};  // another process of that number
+    total_.read += *io.read_bytes - was.read;
+    total_.written += *io.written_bytes - was.written;
+    now[id] = {*io.read_bytes, *io.written_bytes};
+  }
+  if (now.empty() && seen_.empty()) return std::nullopt;
+  seen_ = std::move(now);
+  return total_;
+}
+
 NodeReader::NodeReader() {
-  if (const std::optional<base::OwnNode> node = base::own_node()) group_.emplace(*node);
+  const std::optional<base::OwnNode> node = base::own_node();
+  if (!node) return;
+  group_.emplace(*node);
+  group_disks_.emplace(node->cpu_group);
 }
 
 NodeTotals NodeReader::read() {
@@ -96,6 +127,7 @@ NodeTotals NodeReader::read() {
   if (group_) {
     totals.stat = group_->stat();
     totals.memory_used = group_->memory_used();
+    totals.disks = group_disks_->read();
     return totals;
   }
   totals.stat = parse_node_stat(stat_.read());

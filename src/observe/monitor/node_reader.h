@@ -1,7 +1,10 @@
 // Resources that a node has used so far, all its processes together. For one thread.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/host.h"
@@ -46,6 +49,19 @@ class GroupReader {
   ProcFile memory_stat_;
 };
 
+/// Adds up what the processes of a control group read from disks and wrote, also those that have ended since.
+class GroupDisks {
+ public:
+  /// An empty folder has no processes.
+  explicit GroupDisks(std::string folder) : folder_(std::move(folder)) {}
+  [[nodiscard]] std::optional<DiskBytes> read();
+
+ private:
+  std::string folder_;
+  std::map<int, DiskBytes> seen_;  ///< by process
+  DiskBytes total_;
+};
+
 class NodeReader {
  public:
   NodeReader();
@@ -53,6 +69,7 @@ class NodeReader {
 
  private:
   std::optional<GroupReader> group_;  ///< if this process is on an emulated node
+  std::optional<GroupDisks> group_disks_;
   ProcFile stat_{"/proc/stat"};
   ProcFile memory_{"/proc/meminfo"};
   ProcFile disks_{"/proc/diskstats"};

@@ -270,6 +270,22 @@ TEST(GroupReader, ReadsBothVersionsOfControlGroups) {
   }
 }
 
+TEST(GroupDisks, AddUpWhatProcessesReadAndWroteAlsoAfterTheirEnd) {
+  const Group group;
+  GroupDisks disks(group.node(0.5).cpu_group);
+  EXPECT_FALSE(disks.read()) << "no list of processes";
+  group.put("cgroup.procs", std::to_string(getpid()) + "\n");
+  const std::optional<DiskBytes> before = disks.read();
+  ASSERT_TRUE(before);
+  const TempDir folder;
+  std::ofstream(folder / "written") << std::string(1 << 20, 'x') << std::flush;
+  const std::optional<DiskBytes> after = disks.read();
+  EXPECT_GE(after->written, before->written);
+  group.put("cgroup.procs", "");
+  EXPECT_EQ(disks.read()->written, after->written);
+  EXPECT_FALSE(disks.read()) << "a group without processes";
+}
+
 TEST(GroupReader, PartsThatTheTimerCountsTooHighOnlyDivideTheWhole) {
   const Group group;
   const auto put = [&](const char* all, const char* user, const char* system) {
