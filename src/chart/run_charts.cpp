@@ -27,7 +27,29 @@ double steps_of_epoch(const RunRecord& run) {
   return epochs > 0 && steps > 0 ? steps / epochs : records::kUnknown;
 }
 
-std::vector<double> places(const RunRecord& run, const records::CsvTable& table, Over over) {
+/// Returns how many steps of its own a worker had made at each step of the run, by its phases.csv; empty if unknown.
+Curve own_steps(const RoleRecord& role) {
+  const auto places = role.phase_log.column("step");
+  const auto made = role.phase_log.column("steps");
+  Curve own{{0}, {0}};
+  for (size_t i = 0; i < std::min(places.size(), made.size()); ++i) {
+    if (!known(places[i]) || !known(made[i]) || places[i] < own.x.back()) continue;
+    own.x.push_back(places[i]);
+    own.y.push_back(own.y.back() + made[i]);
+  }
+  return own.size() > 1 ? own : Curve{};
+}
+
+std::vector<double> own_places(const RoleRecord& role, const records::CsvTable& table) {
+  const auto steps = table.column("step");
+  std::vector<double> x(steps.begin(), steps.end());
+  const Curve own = own_steps(role);
+  for (double& step : x) step = own.size() > 1 && known(step) ? records::value_at(own, step) : records::kUnknown;
+  return x;
+}
+
+std::vector<double> places(const RunRecord& run, const RoleRecord& role, const records::CsvTable& table, Over over) {
+  if (over == Over::iteration) return own_places(role, table);
   const auto column = table.column(over == Over::seconds ? "seconds" : over == Over::step ? "step" : "epoch");
   std::vector<double> x(column.begin(), column.end());
   const double per_epoch = over == Over::epoch ? steps_of_epoch(run) : records::kUnknown;
@@ -115,6 +137,7 @@ std::vector<Series> span_colors() {
 }
 
 Over over_of(std::string_view text) {
+  if (text == "iteration") return Over::iteration;
   return text == "step" ? Over::step : text == "seconds" ? Over::seconds : Over::epoch;
 }
 
@@ -124,6 +147,8 @@ Axis axis_of(Over over) {
       return {"step", ""};
     case Over::epoch:
       return {"epoch", ""};
+    case Over::iteration:
+      return {"own iterations", ""};
     case Over::seconds:
       break;
   }
@@ -143,7 +168,7 @@ Curve curve(const RunRecord& run, const RoleRecord& role, std::string_view y, Ov
   const bool chief = role.role == run.chief().role;
   const records::CsvTable& table = steps ? role.steps : chief ? run.evals() : role.evals;
   const std::string_view column = steps ? y.substr(6) : y;
-  Curve result{places(run, table, over), {}};
+  Curve result{places(run, role, table, over), {}};
   const auto values = table.column(column);
   result.y.assign(values.begin(), values.end());
   if (result.y.empty()) result.x.clear();

@@ -13,8 +13,8 @@ namespace lockstep::chart {
 /// Points of a series; longer ones lose points between their peaks.
 constexpr size_t kMostPoints = 400;
 
-enum class Over : uint8_t { step, epoch, seconds };
-/// Parses "step" or "seconds"; anything else is "epoch".
+enum class Over : uint8_t { step, epoch, seconds, iteration };  ///< iteration: a worker's own steps
+/// Parses "step", "seconds" or "iteration"; anything else is "epoch".
 Over over_of(std::string_view text);
 Axis axis_of(Over over);
 /// Returns the axis of a curve: "accuracy" -> "Accuracy on test data".

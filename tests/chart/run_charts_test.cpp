@@ -38,6 +38,13 @@ TEST_F(RunCharts, EpochsHaveFractions) {
   EXPECT_THAT(curves({&run}, "train_loss", Over::seconds).series[0].x, ElementsAre(0.1, 0.3, 0.5));
 }
 
+TEST_F(RunCharts, OwnIterationsAreTheStepsThatAWorkerMade) {
+  testing::put_text(path() + "/worker-1/phases.csv", "step,seconds,steps\n100,0.3,30\n200,0.5,50\n");
+  const records::RunRecord run = records::read_run(path());
+  EXPECT_THAT(curve(run, *run.role("worker:1"), "loss", over_of("iteration")).x, ElementsAre(30, 80));
+  EXPECT_THAT(curve(run, "loss", Over::iteration).x, ElementsAre(100, 200));
+}
+
 TEST_F(RunCharts, LongSeriesKeepTheirPeaks) {
   std::string steps(testing::kStepsCsv);
   for (int i = 201; i <= 5000; ++i) {
