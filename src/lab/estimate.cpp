@@ -16,6 +16,8 @@ namespace {
 
 // Time of one core and of one message on the machines used for calibration.
 constexpr double kFlopsPerSecond = 25e9;
+constexpr double kLargeFlopsPerSecond = 150e9;  ///< of wide convolutions
+constexpr double kLargeExample = 1e9;           ///< operations of an example from which on most are of that kind
 constexpr double kSecondsPerExample = 2e-6;
 constexpr double kSecondsPerStep = 40e-6;
 constexpr double kSecondsPerExchange = 700e-6;
@@ -137,7 +139,8 @@ double Estimator::seconds(const RunPlan& plan) {
 
   const Length length = length_of(s, trainers);
   const double batch = static_cast<double>(s.batch);
-  const double example = cost.flops / kFlopsPerSecond + kSecondsPerExample;
+  const double speed = cost.flops < kLargeExample ? kFlopsPerSecond : kLargeFlopsPerSecond;
+  const double example = cost.flops / speed + kSecondsPerExample;
   double total = length.batches * (batch * example + kSecondsPerStep) / cores;
   total += length.evaluations * test_examples(s) * example / 3 /
            (s.evaluate == settings::WhoEvaluates::all ? cores / trainers : cores);

@@ -60,8 +60,9 @@ Values read_tags(const Reader& reader, const YamlNode& map, Values tags) {
   reader.check_map(*node, "tags");
   for (size_t i = 0; i < node->keys.size(); ++i) {
     const std::string name = reader.simple_name(node->keys[i], "a tag");
-    static const std::set<std::string, std::less<>> taken{"label", "group", "repeat", "worker", "role", "node"};
-    if (taken.contains(name) || settings::find_setting(name) != nullptr || find_field(name) != nullptr) {
+    static const std::set<std::string, std::less<>> taken{"label", "group", "repeat"};
+    if (taken.contains(name) || of_part(name) || settings::find_setting(name) != nullptr ||
+        find_field(name) != nullptr) {
       reader.fail(node->keys[i], fmt::format("a tag cannot be called '{}': a field has that name", name));
     }
     const std::string value = reader.text(node->items[i], name);

@@ -19,8 +19,8 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr size_t kMostScales = 20;
-const Names kTopKeys{"name",    "title", "about",  "repeats", "retries", "warm_up", "base",
-                     "cluster", "tags",  "groups", "grid",    "cases",   "report",  "scales"};
+const Names kTopKeys{"name",    "title", "about",  "cut",  "repeats", "retries", "warm_up", "base",
+                     "cluster", "tags",  "groups", "grid", "cases",   "report",  "scales"};
 
 Names scale_names(const Reader& reader, const YamlNode& root) {
   const YamlNode* scales = root.find("scales");
@@ -98,6 +98,9 @@ class FileParser {
     made.title = reader_.text_of(scaled, "title");
     if (made.title.empty()) made.title = made.name;
     made.about = reader_.text_of(scaled, "about");
+    if (const YamlNode* cut = Reader::find(scaled, "cut")) {
+      for (const YamlNode* what : reader_.one_or_more(*cut, "cut")) made.cut.push_back(reader_.text(*what, "cut"));
+    }
     made.scale = scale;
     made.file = reader_.file();
     if (const YamlNode* retries = scaled.find("retries"); retries != nullptr && !retries->is(Kind::null)) {

@@ -50,12 +50,22 @@ struct Filter {
   std::vector<std::pair<std::string, std::vector<std::string>>> where;
 };
 
+/// What a row of a table, a series of a plot, or a side of a test is about.
+enum class Per : uint8_t {
+  run,
+  worker,  ///< each role that trains
+  machine  ///< each node, with all its roles
+};
+
+/// Returns whether the field tells workers or machines of a run apart.
+bool of_part(std::string_view field);
+
 struct TableSpec {
   std::string name;
   std::string title;
   std::string text;
   Filter filter;
-  bool per_worker = false;           ///< one row for each worker; `rows` may name `worker`
+  Per per = Per::run;                ///< worker, machine: `rows` may name worker, node and with_server
   std::vector<std::string> rows;     ///< fields that tell rows apart; repeats are averaged
   std::vector<std::string> columns;  ///< measured fields
   std::string reported;              ///< CSV file beside the experiment; empty: none
@@ -79,12 +89,12 @@ struct PlotSpec {
   std::string text;
   PlotKind kind = PlotKind::lines;
   Filter filter;
-  std::string x;                    ///< curves: step, epoch or seconds; lines and bars: a field
+  std::string x;                    ///< curves: step, epoch, seconds, iteration; lines and bars: a field
   std::vector<std::string> y;       ///< curves: loss, accuracy, train_loss; usage: monitor columns; others: fields
   std::vector<std::string> y2;      ///< on a second axis (lines)
   std::vector<std::string> series;  ///< fields that tell series apart
   std::vector<std::string> facets;  ///< fields; one plot for each combination of their values
-  bool per_worker = false;          ///< curves, bars, usage: a series for each worker, else merged
+  Per per = Per::run;               ///< curves, lines, bars, phases: for each worker or machine, else merged
   std::vector<std::string> roles;   ///< usage: only these roles ("worker:0", "ps:0"); empty: all
   bool log_x = false;
   bool log_y = false;
@@ -118,6 +128,7 @@ struct FindingTest {
   std::optional<double> at_most;
   double within = 0.05;  ///< relative difference that counts as none
   int line = 0;          ///< line in the file
+  Per per = Per::run;
 };
 
 struct FindingSpec {
@@ -125,6 +136,8 @@ struct FindingSpec {
   std::string says;  ///< the study's finding, as a sentence
   std::vector<FindingTest> tests;
   std::vector<std::string> explain;  ///< fields whose measured values explain the finding
+  bool ours = false;                 ///< not a claim of the study
+  std::string not_judged = {};       ///< why it cannot be judged here; empty: its tests judge it
 };
 
 struct ReportSpec {
@@ -148,11 +161,12 @@ struct Experiment {
   std::string name;
   std::string title;
   std::string about;
-  std::string scale;       ///< "quick", "full" or another scale of the file; empty: it has none
-  std::string file;        ///< path of the file
-  std::string text;        ///< text of the file
-  int retries = kRetries;  ///< further tries of a run that something else disturbed
-  Values reported;         ///< texts of the CSV files for the report, by the names in the file
+  std::vector<std::string> cut;  ///< what this scale leaves out of the study's own settings
+  std::string scale;             ///< "quick", "full" or another scale of the file; empty: it has none
+  std::string file;              ///< path of the file
+  std::string text;              ///< text of the file
+  int retries = kRetries;        ///< further tries of a run that something else disturbed
+  Values reported;               ///< texts of the CSV files for the report, by the names in the file
   std::vector<Group> groups;
   ReportSpec report;
 

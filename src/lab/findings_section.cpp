@@ -67,13 +67,14 @@ FindingTest ReportReader::test(const YamlNode& node) {
     const std::string seen = node.keys.empty() ? "" : base::shown(node.keys.front().text);
     reader_.fail(node, "a test needs a kind with a field, such as `compare: seconds`" + base::hint(seen, kinds));
   }
-  Names allowed{std::string(rule->name), "group", "where", "by"};
+  Names allowed{std::string(rule->name), "group", "where", "by", "per"};
   allowed.insert(allowed.end(), rule->keys.begin(), rule->keys.end());
   reader_.check_map(node, fmt::format("a test of kind {}", rule->name), allowed);
   FindingTest made;
+  made.per = per(node);
   made.kind = rule->kind;
   made.line = node.line;
-  made.field = field(*node.find(rule->name), Wanted::any, rule->kind == TestKind::spread);
+  made.field = field(*node.find(rule->name), Wanted::any, made.per != Per::run || rule->kind == TestKind::spread);
   made.by = fields(node, "by", Wanted::set, true);
   made.first = filter(node);
   made.second = made.first;
@@ -87,6 +88,9 @@ FindingTest ReportReader::test(const YamlNode& node) {
     }
   }
   test_values(node, made);
+  const bool parts =
+      made.kind == TestKind::spread || of_part(made.over) || std::any_of(made.by.begin(), made.by.end(), of_part);
+  for (const Filter* side : {&made.first, &made.second}) check_parts(node, *side, parts ? Per::worker : made.per);
   return made;
 }
 
@@ -118,12 +122,12 @@ void ReportReader::test_values(const YamlNode& node, FindingTest& made) {
 
 void ReportReader::curve_fields(const YamlNode& node, FindingTest& made) {
   const Names curves{"loss", "accuracy", "train_loss"};
-  const Names places{"step", "epoch", "seconds"};
+  const Names places{"step", "epoch", "seconds", "iteration"};
   const YamlNode& y = *node.find("curve");
   if (!contains(curves, made.field))
     reader_.fail(y, fmt::format("curve: '{}' is not allowed{}", made.field, base::hint(made.field, curves)));
   const YamlNode* over = Reader::find(node, "over");
-  if (over == nullptr) reader_.fail(node, "the test needs `over`: step, epoch or seconds");
+  if (over == nullptr) reader_.fail(node, "the test needs `over`: step, epoch, seconds or iteration");
   made.over = reader_.text(*over, "over");
   if (!contains(places, made.over))
     reader_.fail(*over,
@@ -131,12 +135,16 @@ void ReportReader::curve_fields(const YamlNode& node, FindingTest& made) {
 }
 
 FindingSpec ReportReader::finding(const YamlNode& node) {
-  reader_.check_map(node, "a finding", {"name", "says", "tests", "explain"});
+  reader_.check_map(node, "a finding", {"name", "says", "tests", "explain", "ours", "not_judged"});
   FindingSpec made;
   made.says = reader_.text_of(node, "says");
   if (made.says.empty()) reader_.fail(node, "a finding needs `says`: a sentence with the study's finding");
   const YamlNode* tests = Reader::find(node, "tests");
-  if (tests == nullptr) reader_.fail(node, "a finding needs tests");
+  made.ours = reader_.flag_of(node, "ours");
+  made.not_judged = reader_.text_of(node, "not_judged");
+  if (tests == nullptr && made.not_judged.empty())
+    reader_.fail(node, "a finding needs tests, or `not_judged` with the reason why it has none");
+  if (tests == nullptr) return made;
   for (const YamlNode& each : reader_.list(*tests, "tests")) made.tests.push_back(test(each));
   made.explain = fields(node, "explain", Wanted::any);
   return made;

@@ -15,6 +15,7 @@ using records::RoleRecord;
 using records::RunRecord;
 
 constexpr size_t kLeastPoints = 4;
+constexpr size_t kLeastSamples = 8;
 
 void put(Measured& values, const char* name, double value) {
   if (known(value)) values[name] = value;
@@ -50,23 +51,74 @@ double loss_roughness(const records::CsvTable& evals, const records::CsvTable& s
   return roughness(evaluated.size() >= kLeastPoints ? evaluated : records::known_of(steps.column("loss")));
 }
 
+/// Returns the curve of the run's evaluated losses over a column, without points that are not known.
+records::Curve loss_curve(const RunRecord& run, std::string_view column) {
+  const auto x = run.evals().column(column);
+  const auto y = run.evals().column("loss");
+  return records::downsampled(x, y, std::max(x.size(), y.size()) + 2);
+}
+
+/// Returns the place at which a curve first falls to a height, on the line between its points; NaN if it never does.
+double first_at_most(const records::Curve& curve, double height) {
+  for (size_t i = 0; i < curve.size(); ++i) {
+    if (curve.y[i] > height) continue;
+    if (i == 0) return curve.x[i];
+    const double part = (curve.y[i - 1] - height) / (curve.y[i - 1] - curve.y[i]);
+    return curve.x[i - 1] + part * (curve.x[i] - curve.x[i - 1]);
+  }
+  return kUnknown;
+}
+
+/// Measures how fast the loss falls, apart from how far it falls.
+void measure_convergence(const RunRecord& run, Measured& values) {
+  constexpr double kWay = 0.9;
+  const std::vector<double> accuracies = records::known_of(run.evals().column("accuracy"));
+  if (accuracies.size() > 1) put(values, "accuracy_gain", accuracies.back() - accuracies.front());
+  const records::Curve by_step = loss_curve(run, "step");
+  if (by_step.size() > 1) put(values, "loss_fall", 1 - over(by_step.y.back(), by_step.y.front()));
+  if (by_step.size() < kLeastPoints) return;
+  double area = 0;
+  for (size_t i = 1; i < by_step.size(); ++i)
+    area += (by_step.x[i] - by_step.x[i - 1]) * (by_step.y[i] + by_step.y[i - 1]) / 2;
+  put(values, "loss_area", over(area, by_step.x.back() - by_step.x.front()));
+  const std::vector<double> batches = records::known_of(run.chief().steps.column("loss"));
+  const double lowest = *std::min_element(by_step.y.begin(), by_step.y.end());
+  const double first = batches.empty() ? by_step.y.front() : batches.front();
+  if (!(first > lowest)) return;
+  const double height = first - kWay * (first - lowest);
+  put(values, "converge_steps", first_at_most(by_step, height));
+  put(values, "converge_seconds", first_at_most(loss_curve(run, "seconds"), height));
+}
+
 /// Returns the time for which the role was monitored.
 double watched_seconds(const RoleRecord& role, const RunRecord& run) {
   const double seconds = role.monitor.last("seconds");
   return known(seconds) ? seconds : run.seconds();
 }
 
-/// Returns the mean of a column while the run trained. Servers are monitored from before that time.
-double mean_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
+/// Returns the moment of the role's monitor at which the training began. Servers are monitored from before that time.
+double beginning_of(const RoleRecord& role, const RunRecord& run) {
   const double begin = role.trains() ? 0 : watched_seconds(role, run) - run.seconds();
+  return begin > 0.2 * run.seconds() ? begin : 0;
+}
+
+/// Returns a column's samples while the run trained; empty if the monitor does not have them.
+std::vector<double> samples_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
+  const double begin = beginning_of(role, run);
   const std::span<const double> times = role.monitor.column("seconds");
   const std::span<const double> values = role.monitor.column(column);
-  if (!(begin > 0.2 * run.seconds()) || values.size() != times.size()) return role.resource(column).mean;
   std::vector<double> within;
+  if (values.size() != times.size()) return within;
   for (size_t i = 0; i < times.size(); ++i) {
     if (times[i] > begin) within.push_back(values[i]);
   }
-  const double mean = records::mean(within);
+  return within;
+}
+
+/// Returns the mean of a column while the run trained.
+double mean_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
+  if (beginning_of(role, run) == 0) return role.resource(column).mean;
+  const double mean = records::mean(samples_of(role, run, column));
   return known(mean) ? mean : role.resource(column).mean;
 }
 
@@ -77,7 +129,8 @@ double max_of(const RoleRecord& role, std::string_view column) {
 
 /// Returns the total that a rate of a role amounts to.
 double total_of(const RoleRecord& role, const RunRecord& run, std::string_view column) {
-  return role.resource(column).mean * watched_seconds(role, run);
+  const double mean = role.resource(column).mean;
+  return (known(mean) ? mean : records::mean(role.monitor.column(column))) * watched_seconds(role, run);
 }
 
 void measure_phases(const RoleRecord& role, Measured& values) {
@@ -95,6 +148,70 @@ void measure_phases(const RoleRecord& role, Measured& values) {
   put(values, "share_rest", share({"rest"}));
 }
 
+/// Returns the largest fall from an earlier peak, relative to that peak.
+double largest_fall(const std::vector<double>& samples) {
+  double peak = 0;
+  double fall = 0;
+  for (const double sample : records::known_of(samples)) {
+    peak = std::max(peak, sample);
+    if (peak > 0) fall = std::max(fall, (peak - sample) / peak);
+  }
+  return peak > 0 ? fall : kUnknown;
+}
+
+/// Returns the standard deviation of the samples relative to their mean.
+double variation_of(const std::vector<double>& samples) {
+  const double mean = records::mean(samples);
+  if (samples.size() < kLeastSamples) return kUnknown;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  return over(std::sqrt(squares / static_cast<double>(samples.size() - 1)), mean);
+}
+
+/// Returns the strongest period of the samples, in samples: the highest peak of their autocorrelation. NaN if no peak
+/// is high enough.
+double period_of(const std::vector<double>& samples) {
+  constexpr double kLeastCorrelation = 0.3;
+  const size_t count = samples.size();
+  if (count < kLeastSamples) return kUnknown;
+  const double mean = records::mean(samples);
+  const auto correlation = [&](size_t lag) {
+    double products = 0;
+    double squares = 0;
+    for (size_t i = 0; i < count; ++i) squares += (samples[i] - mean) * (samples[i] - mean);
+    for (size_t i = 0; i + lag < count; ++i) products += (samples[i] - mean) * (samples[i + lag] - mean);
+    return over(products / static_cast<double>(count - lag), squares / static_cast<double>(count));
+  };
+  std::vector<double> all;
+  for (size_t lag = 0; lag <= count / 2; ++lag) all.push_back(correlation(lag));
+  double best = kLeastCorrelation;
+  double period = kUnknown;
+  for (size_t lag = 2; lag + 1 < all.size(); ++lag) {
+    const bool peak = all[lag] > all[lag - 1] && all[lag] >= all[lag + 1];
+    if (!peak || !(all[lag] > best)) continue;
+    best = all[lag];
+    period = static_cast<double>(lag);
+  }
+  return period;
+}
+
+void measure_network(const RoleRecord& role, const RunRecord& run, bool nodes, Measured& values) {
+  const std::vector<double> received = samples_of(role, run, nodes ? "net_received" : "wire_received");
+  const std::vector<double> sent = samples_of(role, run, nodes ? "net_sent" : "wire_sent");
+  std::vector<double> both;
+  for (size_t i = 0; i < std::min(received.size(), sent.size()); ++i) {
+    if (known(received[i]) && known(sent[i])) both.push_back(received[i] + sent[i]);
+  }
+  put(values, "network_max", records::largest(both));
+  put(values, "network_received_max", records::largest(received));
+  put(values, "network_sent_max", records::largest(sent));
+  put(values, "network_variation", variation_of(both));
+  const std::span<const double> times = role.monitor.column("seconds");
+  if (times.size() > 1)
+    put(values, "network_period",
+        period_of(both) * (times.back() - times.front()) / static_cast<double>(times.size() - 1));
+}
+
 void measure_resources(const RoleRecord& role, const RunRecord& run, Measured& values) {
   const bool nodes = has_nodes(run);
   const auto mean = [&](std::string_view column) { return mean_of(role, run, column); };
@@ -102,6 +219,8 @@ void measure_resources(const RoleRecord& role, const RunRecord& run, Measured& v
   put(values, "cpu_max", role.resource("node_cpu_percent").max);
   put(values, "process_cpu_percent", mean("cpu_percent"));
   put(values, "memory", role.peak_memory());
+  put(values, "node_memory", max_of(role, "node_memory_used"));
+  put(values, "node_memory_drop", largest_fall(samples_of(role, run, "node_memory_used")));
   const double received = mean(nodes ? "net_received" : "wire_received");
   const double sent = mean(nodes ? "net_sent" : "wire_sent");
   put(values, "network_received", received);
@@ -113,6 +232,11 @@ void measure_resources(const RoleRecord& role, const RunRecord& run, Measured& v
   put(values, "packets_sent", mean("net_packets_sent"));
   put(values, "disk_read", mean("disk_read"));
   put(values, "disk_written", mean("disk_written"));
+  put(values, "disk_read_max", max_of(role, "disk_read"));
+  put(values, "node_disk_read", mean("node_disk_read"));
+  put(values, "node_disk_written", mean("node_disk_written"));
+  put(values, "disk_over_network", over(mean("node_disk_read") + mean("node_disk_written"), received + sent));
+  measure_network(role, run, nodes, values);
 }
 
 double throttled_seconds(const RoleRecord& role, const RunRecord& run) {
@@ -177,6 +301,29 @@ void measure_servers(const RunRecord& run, Measured& values) {
   if (!all.empty()) put(values, "ps_received_over_sent", over(received, sent));
 }
 
+/// Returns what the servers' nodes receive, relative to what all other nodes send.
+double server_intake(const RunRecord& run) {
+  if (!has_nodes(run)) return kUnknown;
+  std::set<std::string> serving;
+  for (const RoleRecord& role : run.roles) {
+    if (role.serves()) serving.insert(role.host);
+  }
+  std::map<std::string, double> received;
+  std::map<std::string, double> sent;
+  for (const RoleRecord& role : run.roles) {
+    const bool serves = serving.contains(role.host);
+    const double bytes = total_of(role, run, serves ? "net_received" : "net_sent");
+    double& place = (serves ? received : sent)[role.host];
+    if (known(bytes)) place = std::max(place, bytes);
+  }
+  const auto sum = [](const std::map<std::string, double>& places) {
+    double all = 0;
+    for (const auto& [host, bytes] : places) all += bytes;
+    return all;
+  };
+  return received.empty() ? kUnknown : over(sum(received), sum(sent));
+}
+
 /// Returns the bytes that all roles receive, each byte once: by node of its interfaces, or between roles.
 double received_by_all(const RunRecord& run) {
   const bool nodes = has_nodes(run);
@@ -200,6 +347,7 @@ void measure_whole(const RunRecord& run, Measured& values) {
   put(values, "train_loss", run.train_loss());
   put(values, "best_accuracy", run.summary().number("best_accuracy"));
   put(values, "loss_roughness", loss_roughness(run.evals(), run.chief().steps));
+  measure_convergence(run, values);
   put(values, "seconds", run.seconds());
   put(values, "step_seconds", run.seconds_per_step());
   put(values, "steps", run.steps());
@@ -214,6 +362,7 @@ void measure_whole(const RunRecord& run, Measured& values) {
     const double total = received_by_all(run);
     put(values, "network_total", over(total, run.seconds()));
     put(values, "network_per_update", over(total, run.steps()));
+    put(values, "server_intake", server_intake(run));
   }
 }
 
@@ -227,8 +376,8 @@ void merge_trainers(const std::vector<RoleMeasured>& roles, Measured& values) {
   for (const auto& [name, numbers] : all) {
     if (name == "iterations" || name == "restarts") {
       put(values, name.c_str(), records::sum(numbers));
-    } else if (name == "cpu_max") {
-      put(values, "cpu_max", records::largest(numbers));
+    } else if (name.ends_with("_max")) {
+      put(values, name.c_str(), records::largest(numbers));
     } else if (!values.contains(name)) {
       put(values, name.c_str(), records::mean(numbers));
     }

@@ -101,7 +101,38 @@ void set_option(const Reader& reader, YamlNode& file, const std::string& name, c
   }
 }
 
+/// Replaces the nodes or faults of all clusters. A group without nodes (`cluster: off`) stays without them.
+void set_cluster(const Reader& reader, YamlNode& file, const std::string& name, const std::string& value) {
+  const auto given = [&](YamlNode& level) {
+    YamlNode* cluster = part(level, "cluster");
+    if (cluster == nullptr || !cluster->is(Kind::map)) return static_cast<YamlNode*>(nullptr);
+    if (YamlNode* hosts = part(*cluster, "hosts"); hosts != nullptr && value != "off")
+      throw UsageError(fmt::format("--set {}: not with the hosts of {}", name, reader.place(*hosts)));
+    return part(*cluster, name);
+  };
+  if (part(file, "cluster") == nullptr) {
+    put(file, "cluster", "");
+    file.items.back().kind = Kind::map;
+  }
+  for (YamlNode* level : levels(file)) {
+    if (YamlNode* cases = part(*level, "cases"); cases != nullptr && cases->is(Kind::list)) {
+      for (YamlNode& one : cases->items) {
+        if (const YamlNode* varied = given(one)) refuse(reader, name, *varied);
+      }
+    }
+    if (YamlNode* there = given(*level)) {
+      *there = scalar(value);
+    } else if (YamlNode* cluster = part(file, "cluster"); level == &file && cluster->is(Kind::map)) {
+      put(*cluster, name, value);
+    }
+  }
+}
+
 void set(const Reader& reader, YamlNode& file, const std::string& name, const std::string& value) {
+  if (name == "emulate" || name == "faults") {
+    set_cluster(reader, file, name, value);
+    return;
+  }
   if (name.starts_with("options.") && name.size() > 8) {
     set_option(reader, file, name, value);
     return;

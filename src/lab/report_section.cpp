@@ -50,7 +50,7 @@ bool is_monitor_column(const std::string& name) {
 
 bool ReportReader::is_set_field(const std::string& name, bool per_worker) const {
   if (name == "label" || name == "group" || name == "repeat") return true;
-  if (per_worker && (name == "worker" || name == "role" || name == "node")) return true;
+  if (per_worker && of_part(name)) return true;
   if (contains(vocabulary_.tags, name) || settings::find_setting(name) != nullptr) return true;
   return name.starts_with("options.") && name.size() > 8;
 }
@@ -59,7 +59,7 @@ std::string ReportReader::hint(const std::string& name, Wanted wanted, bool per_
   Names all;
   if (wanted != Wanted::measured) {
     all = {"label", "group", "repeat"};
-    if (per_worker) all.insert(all.end(), {"worker", "role", "node"});
+    if (per_worker) all.insert(all.end(), {"worker", "role", "node", "with_server"});
     all.insert(all.end(), vocabulary_.tags.begin(), vocabulary_.tags.end());
     for (const settings::SettingDef& def : settings::settings_table()) all.push_back(settings::yaml_key(def));
   }
@@ -98,14 +98,15 @@ Names ReportReader::fields(const YamlNode& map, const char* key, Wanted wanted, 
   return names;
 }
 
-bool ReportReader::per_worker(const YamlNode& node) const {
+Per ReportReader::per(const YamlNode& node) const {
   const YamlNode* per = Reader::find(node, "per");
-  if (per == nullptr) return false;
+  if (per == nullptr) return Per::run;
   const std::string text = reader_.text(*per, "per");
-  if (text != "run" && text != "worker") {
-    reader_.fail(*per, fmt::format("per: '{}' is not allowed; it takes run or worker", base::shown(text)));
-  }
-  return text == "worker";
+  if (text == "worker") return Per::worker;
+  if (text == "machine") return Per::machine;
+  if (text != "run")
+    reader_.fail(*per, fmt::format("per: '{}' is not allowed; it takes run, worker or machine", base::shown(text)));
+  return Per::run;
 }
 
 void ReportReader::add_where(const YamlNode& map, const char* key, Filter& filter) const {
@@ -124,6 +125,15 @@ void ReportReader::add_where(const YamlNode& map, const char* key, Filter& filte
     } else {
       filter.where.emplace_back(name, std::move(values));
     }
+  }
+}
+
+void ReportReader::check_parts(const YamlNode& node, const Filter& filter, Per per) const {
+  if (per != Per::run) return;
+  for (const auto& [name, values] : filter.where) {
+    if (of_part(name))
+      reader_.fail(node,
+                   fmt::format("where: '{}' needs `per: worker` or `per: machine`, as runs have no {}", name, name));
   }
 }
 
@@ -160,14 +170,15 @@ TableSpec ReportReader::table(const YamlNode& node) {
   TableSpec made;
   made.title = reader_.text_of(node, "title");
   made.text = reader_.text_of(node, "text");
-  made.per_worker = per_worker(node);
+  made.per = per(node);
   made.filter = filter(node);
-  made.rows = fields(node, "rows", Wanted::set, made.per_worker);
-  made.columns = fields(node, "columns", Wanted::any, made.per_worker);
+  check_parts(node, made.filter, made.per);
+  made.rows = fields(node, "rows", Wanted::set, made.per != Per::run);
+  made.columns = fields(node, "columns", Wanted::any, made.per != Per::run);
   if (made.rows.empty()) reader_.fail(node, "a table needs rows: fields that tell its rows apart");
   if (made.columns.empty()) reader_.fail(node, "a table needs columns: measured fields");
   reported(node, made.reported, made.reported_columns, made.reported_where, with(made.rows, made.columns),
-           made.per_worker);
+           made.per != Per::run);
   return made;
 }
 
@@ -178,16 +189,17 @@ void ReportReader::plot_values(const YamlNode& node, PlotSpec& plot) {
   const YamlNode* y = Reader::find(node, "y");
   if (x != nullptr) {
     const std::string text = reader_.text(*x, "x");
-    const bool within = text == "step" || text == "epoch" || text == "seconds";
+    const bool within = text == "step" || text == "epoch" || text == "seconds" || text == "iteration";
     if (curves && !within) {
-      reader_.fail(*x, fmt::format("x: '{}' is not allowed; curves take step, epoch or seconds", base::shown(text)));
+      reader_.fail(
+          *x, fmt::format("x: '{}' is not allowed; curves take step, epoch, seconds or iteration", base::shown(text)));
     }
-    plot.x = curves || usage ? text : field(*x, Wanted::any, plot.per_worker);
+    plot.x = curves || usage ? text : field(*x, Wanted::any, plot.per != Per::run);
   } else if (curves) {
     plot.x = "epoch";
   }
   if (!curves && !usage) {
-    plot.y = fields(node, "y", Wanted::any, plot.per_worker);
+    plot.y = fields(node, "y", Wanted::any, plot.per != Per::run);
     return;
   }
   if (y == nullptr) reader_.fail(node, "a plot of this kind needs y");
@@ -221,10 +233,17 @@ PlotSpec ReportReader::plot(const YamlNode& node) {
     reader_.fail(*kind, fmt::format("kind: '{}' is not a kind of plot{}", shown, base::hint(shown, kinds)));
   }
   made.kind = kPlotKinds[static_cast<size_t>(found - kinds.begin())].second;
-  made.per_worker = per_worker(node);
+  made.per = per(node);
   made.filter = filter(node);
+  const bool fields_of_runs = made.kind == PlotKind::lines || made.kind == PlotKind::bars;
+  if (made.per == Per::machine && !fields_of_runs)
+    reader_.fail(*node.find("per"), "per: machine is only for tables, lines, bars and tests");
   plot_values(node, made);
-  made.y2 = fields(node, "y2", Wanted::any, made.per_worker);
+  check_parts(node, made.filter,
+              fields_of_runs && of_part(made.x) ? Per::worker
+              : fields_of_runs                  ? made.per
+                                                : Per::run);
+  made.y2 = fields(node, "y2", Wanted::any, made.per != Per::run);
   made.series = fields(node, "series", Wanted::set, true);
   made.facets = fields(node, "facets", Wanted::set, true);
   if (const YamlNode* roles = Reader::find(node, "roles")) {

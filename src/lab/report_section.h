@@ -60,7 +60,9 @@ class ReportReader {
   [[nodiscard]] Names fields(const YamlNode& map, const char* key, Wanted wanted, bool per_worker = false) const;
   [[nodiscard]] bool is_set_field(const std::string& name, bool per_worker) const;
   [[nodiscard]] std::string hint(const std::string& name, Wanted wanted, bool per_worker) const;
-  [[nodiscard]] bool per_worker(const YamlNode& node) const;
+  [[nodiscard]] Per per(const YamlNode& node) const;
+  /// Fails if the filter tells workers or machines apart, but the entry is about runs.
+  void check_parts(const YamlNode& node, const Filter& filter, Per per) const;
   [[nodiscard]] Filter filter(const YamlNode& node) const;
   void add_where(const YamlNode& map, const char* key, Filter& filter) const;
   /// `used` are fields that columns of the same name stand for.

@@ -88,10 +88,15 @@ int restarts(const RunResult& run) {
   return found == run.measured.values.end() ? 0 : static_cast<int>(found->second);
 }
 
+bool of_part(std::string_view field) {
+  return field == "worker" || field == "role" || field == "node" || field == "with_server";
+}
+
 bool passes(const RunResult& run, const Filter& filter) {
   const auto& groups = filter.groups;
   if (!groups.empty() && std::find(groups.begin(), groups.end(), run.plan.group) == groups.end()) return false;
   return std::all_of(filter.where.begin(), filter.where.end(), [&](const auto& condition) {
+    if (of_part(condition.first)) return true;
     const std::string text = text_or_default(run, condition.first);
     return std::any_of(condition.second.begin(), condition.second.end(),
                        [&](const std::string& wanted) { return same(text, wanted); });

@@ -30,7 +30,8 @@ struct RunResult {
   [[nodiscard]] double number(std::string_view field) const;
 };
 
-/// Returns whether the filter selects a run; values are compared as numbers if both are numbers.
+/// Returns whether the filter selects a run; values are compared as numbers if both are numbers. Conditions on its
+/// workers and machines do not count.
 bool passes(const RunResult& run, const Filter& filter);
 
 /// The machine and program of the measurements.

@@ -138,9 +138,11 @@ Checked check(const Material& material, RunFolders& folders, const lab::FindingT
   return {};
 }
 
-bool is_per_worker(const lab::FindingTest& test) {
-  return test.kind == lab::TestKind::spread || of_worker(test.over) ||
-         std::any_of(test.by.begin(), test.by.end(), [](const std::string& field) { return of_worker(field); });
+lab::Per part_of(const lab::FindingTest& test) {
+  if (test.per != lab::Per::run) return test.per;
+  const bool workers = test.kind == lab::TestKind::spread || lab::of_part(test.over) ||
+                       std::any_of(test.by.begin(), test.by.end(), lab::of_part);
+  return workers ? lab::Per::worker : lab::Per::run;
 }
 
 std::string describe(const lab::Filter& filter, const lab::Filter& other) {
@@ -178,7 +180,7 @@ std::string difference_text(double a, double b, lab::Unit unit) {
 }
 
 std::string what_is_missing(const Material& material, const lab::Filter& filter, const std::string& field) {
-  const size_t done = material.observations(filter, false).size();
+  const size_t done = material.observations(filter).size();
   const size_t missing = material.missing(filter);
   const std::string which = describe({{}, filter.where}, {});
   const std::string of = which.empty() ? "" : " with " + which;

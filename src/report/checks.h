@@ -60,8 +60,8 @@ Checked check_slope(const Material& material, const lab::FindingTest& test);
 /// Reads the curves from the runs' folders.
 Checked check_curves(const Material& material, RunFolders& folders, const lab::FindingTest& test);
 
-/// Returns whether the test is about workers rather than runs.
-bool is_per_worker(const lab::FindingTest& test);
+/// Returns what the test is about: runs, their workers or their machines.
+lab::Per part_of(const lab::FindingTest& test);
 /// Returns the conditions of a filter that another filter does not have: "nodes 3, mode sync".
 std::string describe(const lab::Filter& filter, const lab::Filter& other);
 /// Returns " in softmax, lenet"; empty without groups.

@@ -110,8 +110,8 @@ Outcome curve_outcome(const FindingTest& test, const Case& first, const Case& se
 }  // namespace
 
 Checked check_curves(const Material& material, RunFolders& folders, const FindingTest& test) {
-  const Observations first = material.observations(test.first, false);
-  const Observations second = material.observations(test.second, false);
+  const Observations first = material.observations(test.first);
+  const Observations second = material.observations(test.second);
   const std::string first_name = describe(test.first, test.second);
   const std::string second_name = describe(test.second, test.first);
   const std::string what = fmt::format("Curve of {} over {}, {} against {}", field_title(test.field),

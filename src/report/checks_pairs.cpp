@@ -61,9 +61,9 @@ std::string why_nothing(const Material& material, const FindingTest& test, bool 
 }  // namespace
 
 Checked check_pairs(const Material& material, const FindingTest& test) {
-  const bool per_worker = is_per_worker(test);
-  const Observations first = material.observations(test.first, per_worker);
-  const Observations second = material.observations(test.second, per_worker);
+  const lab::Per per = part_of(test);
+  const Observations first = material.observations(test.first, per);
+  const Observations second = material.observations(test.second, per);
   const std::string first_name = describe(test.first, test.second);
   const std::string second_name = describe(test.second, test.first);
   const std::string what = fmt::format("{}, {} against {}", field_title(test.field), first_name, second_name);

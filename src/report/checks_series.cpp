@@ -161,7 +161,7 @@ std::string trend_claim(const FindingTest& test) {
 /// Judges the points along `over` in each case.
 template <typename Judge>
 Checked check_along(const Material& material, const FindingTest& test, const std::string& claim, const Judge& judged) {
-  const Observations all = material.observations(test.first, is_per_worker(test));
+  const Observations all = material.observations(test.first, part_of(test));
   const std::string what =
       fmt::format("{} over {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
   if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));
@@ -191,7 +191,7 @@ Checked check_slope(const Material& material, const FindingTest& test) {
 }
 
 Checked check_value(const Material& material, const FindingTest& test) {
-  const Observations all = material.observations(test.first, is_per_worker(test));
+  const Observations all = material.observations(test.first, part_of(test));
   const lab::Unit unit = unit_of(test.field);
   const std::string what = field_title(test.field) + place_of(test.first);
   if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));

@@ -122,10 +122,10 @@ Outcome extreme_outcome(const FindingTest& test, const std::string& where, const
 }  // namespace
 
 Checked check_spread(const Material& material, const FindingTest& test) {
-  const Observations all = material.observations(test.first, true);
+  const Observations all = material.observations(test.first, part_of(test));
   const std::string what = fmt::format("{} of the workers of a run{}", field_title(test.field), place_of(test.first));
   if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));
-  const Observations runs = material.observations(test.first, false);
+  const Observations runs = material.observations(test.first);
   std::vector<Outcome> outcomes;
   for (const Case& each : cases_of(test, runs)) {
     Case workers{each.key, {}};
@@ -143,7 +143,7 @@ Checked check_spread(const Material& material, const FindingTest& test) {
 }
 
 Checked check_extreme(const Material& material, const FindingTest& test) {
-  const Observations all = material.observations(test.first, is_per_worker(test));
+  const Observations all = material.observations(test.first, part_of(test));
   const std::string what =
       fmt::format("{} by {}{}", field_title(test.field), field_title(test.over), place_of(test.first));
   if (all.empty()) return nothing_known(what, what_is_missing(material, test.first, test.field));

@@ -18,7 +18,7 @@ lab::TableSpec table_of(const Material& material, const std::string& group, cons
   table.name = group;
   table.title = title;
   table.filter.groups = {group};
-  const Observations all = material.observations(table.filter, false);
+  const Observations all = material.observations(table.filter);
   for (const Observation& each : all) {
     if (!each.run->plan.label.empty() && table.rows.empty()) table.rows.emplace_back("label");
   }

@@ -80,7 +80,7 @@ void say_what_is_passed_over(const std::vector<Checked>& tests, Finding& finding
 /// Returns the runs of a finding's tests, each once.
 Observations tested_runs(const Material& material, const lab::FindingSpec& spec) {
   Observations all;
-  for (const Observation& o : material.observations({}, false)) {
+  for (const Observation& o : material.observations({})) {
     const bool tested = std::any_of(spec.tests.begin(), spec.tests.end(), [&](const lab::FindingTest& test) {
       const bool pair =
           test.kind == lab::TestKind::compare || test.kind == lab::TestKind::ratio || test.kind == lab::TestKind::curve;
@@ -135,7 +135,8 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
       tests.push_back(check(material, folders, test));
       finding.sentences.push_back(tests.back().sentence);
     }
-    finding.verdict = together(tests);
+    finding.verdict = spec.not_judged.empty() ? together(tests) : Verdict::unjudged;
+    if (!spec.not_judged.empty()) finding.sentences.push_back("Not judged here: " + spec.not_judged);
     say_what_is_passed_over(tests, finding);
     if (std::string note = disturbed_note(tested_runs(material, spec), tested_fields(spec)); !note.empty())
       finding.sentences.push_back(std::move(note));

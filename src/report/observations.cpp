@@ -69,6 +69,22 @@ bool depends_on_time(const lab::RunResult& run, std::string_view field) {
          !run.plan.cluster.faults.empty() || number_of(lab::value_of(run.plan.settings, "seconds")) > 0;
 }
 
+bool with_server(const lab::RunResult& run, const std::string& node) {
+  const auto& roles = run.measured.roles;
+  return std::any_of(roles.begin(), roles.end(),
+                     [&](const lab::RoleMeasured& r) { return r.node == node && r.role.starts_with("ps:"); });
+}
+
+/// Returns whether a worker or a machine meets the filter's conditions on such fields.
+bool passes(const Observation& part, const lab::Filter& filter) {
+  return std::all_of(filter.where.begin(), filter.where.end(), [&](const auto& condition) {
+    const auto& [field, values] = condition;
+    return !lab::of_part(field) || std::any_of(values.begin(), values.end(), [&](const std::string& wanted) {
+      return same_value(part.text(field), wanted);
+    });
+  });
+}
+
 std::string variation_key(const lab::RunResult& run) { return run.plan.key.substr(0, run.plan.key.rfind("-r")); }
 
 /// Returns the variations with a run that was not disturbed.
@@ -96,14 +112,11 @@ Stat stat_of(const std::vector<double>& values) {
   return stat;
 }
 
-bool of_worker(std::string_view field) { return field == "worker" || field == "role" || field == "node"; }
-
 std::string Observation::text(std::string_view field) const {
-  if (of_worker(field)) {
-    if (role != nullptr) return field == "node" ? role->node : role->role;
-    return field == "node" ? run->text(field) : "";
-  }
-  return run->text(field);
+  if (!lab::of_part(field)) return run->text(field);
+  if (role == nullptr) return field == "node" ? run->text(field) : "";
+  if (field == "with_server") return with_server(*run, role->node) ? "yes" : "no";
+  return field == "node" ? role->node : role->role;
 }
 
 double Observation::number(std::string_view field) const {
@@ -121,19 +134,56 @@ Stat Case::stat(std::string_view field) const {
   return stat_of(values);
 }
 
-Observations Material::observations(const lab::Filter& filter, bool per_worker) const {
+Material::Material(const lab::Results& results) : results_(results), derived_(results) {
+  for (const lab::RunResult& run : results.runs) {
+    if (run.state == lab::RunState::done) machines_[&run] = machines_of(run);
+  }
+}
+
+Observations Material::observations(const lab::Filter& filter, lab::Per per) const {
   Observations result;
   for (const lab::RunResult& run : results_.runs) {
     if (run.state != lab::RunState::done || !lab::passes(run, filter)) continue;
-    if (!per_worker) {
+    if (per == lab::Per::run) {
       result.push_back({&run, nullptr, &derived_});
       continue;
     }
-    for (const lab::RoleMeasured& role : run.measured.roles) {
-      if (is_trainer(role)) result.push_back({&run, &role, &derived_});
+    for (const lab::RoleMeasured& part : per == lab::Per::machine ? machines_.at(&run) : run.measured.roles) {
+      const Observation observation{&run, &part, &derived_};
+      if ((per == lab::Per::machine || is_trainer(part)) && passes(observation, filter)) result.push_back(observation);
     }
   }
   return result;
+}
+
+std::vector<lab::RoleMeasured> machines_of(const lab::RunResult& run) {
+  static const std::set<std::string, std::less<>> sums{"memory", "process_cpu_percent", "disk_read", "disk_written",
+                                                       "iterations"};
+  static const std::set<std::string, std::less<>> of_nodes{
+      "cpu_percent",          "cpu_max",           "node_memory",
+      "node_memory_drop",     "network_received",  "network_sent",
+      "network_per_second",   "network_max",       "network_sent_max",
+      "network_received_max", "network_variation", "network_period",
+      "loopback_received",    "loopback_sent",     "packets_received",
+      "packets_sent",         "node_disk_read",    "node_disk_written",
+      "throttled_share"};
+  std::vector<lab::RoleMeasured> machines;
+  for (const lab::RoleMeasured& role : run.measured.roles) {
+    auto at = std::find_if(machines.begin(), machines.end(), [&](const auto& m) { return m.node == role.node; });
+    if (at == machines.end()) at = machines.insert(machines.end(), {"", role.node, {}});
+    at->role += (at->role.empty() ? "" : ", ") + role.role;
+    for (const auto& [name, value] : role.values) {
+      if (sums.contains(name)) at->values[name] += value;
+      if (of_nodes.contains(name)) at->values.emplace(name, value);
+    }
+  }
+  // Without nodes of their own, the traffic of roles is not that of their machine.
+  if (machines.size() == 1 && run.measured.roles.size() > 1)
+    std::erase_if(machines[0].values, [](const auto& value) { return value.first.starts_with("network_"); });
+  std::sort(machines.begin(), machines.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.node.size(), a.node) < std::pair(b.node.size(), b.node);
+  });
+  return machines;
 }
 
 std::string Material::group_title(const std::string& group) const {
@@ -296,7 +346,11 @@ std::string describe(const Fields& fields, const Key& key) {
   for (size_t i = 0; i < fields.size() && i < key.size(); ++i) {
     if (key[i].empty()) continue;
     if (!text.empty()) text += ", ";
-    const bool plain = fields[i] == "label" || fields[i] == "group" || of_worker(fields[i]) || fields[i] == "by";
+    if (fields[i] == "with_server") {
+      text += key[i] == "yes" ? "the server on the machine" : "no server on the machine";
+      continue;
+    }
+    const bool plain = fields[i] == "label" || fields[i] == "group" || lab::of_part(fields[i]) || fields[i] == "by";
     std::string name = fields[i];
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }, ' ');

@@ -41,7 +41,7 @@ class Derived {
 size_t trainers(const lab::RunResult& run);
 bool is_trainer(const lab::RoleMeasured& role);
 
-/// A finished run, or one of its workers.
+/// A finished run, or one of its workers or machines.
 struct Observation {
   const lab::RunResult* run = nullptr;
   const lab::RoleMeasured* role = nullptr;
@@ -64,10 +64,12 @@ struct Case {
 
 class Material {
  public:
-  explicit Material(const lab::Results& results) : results_(results), derived_(results) {}
+  explicit Material(const lab::Results& results);
+  Material(const Material&) = delete;
+  Material& operator=(const Material&) = delete;
   [[nodiscard]] const lab::Results& results() const { return results_; }
-  /// Returns the finished runs that the filter selects.
-  [[nodiscard]] Observations observations(const lab::Filter& filter, bool per_worker) const;
+  /// Returns the finished runs that the filter selects, or their workers or machines.
+  [[nodiscard]] Observations observations(const lab::Filter& filter, lab::Per per = lab::Per::run) const;
   /// Returns the group's title in the experiment.
   [[nodiscard]] std::string group_title(const std::string& group) const;
   /// Returns how many selected runs are not finished.
@@ -79,6 +81,7 @@ class Material {
  private:
   const lab::Results& results_;
   Derived derived_;
+  std::map<const lab::RunResult*, std::vector<lab::RoleMeasured>> machines_;
 };
 
 /// Returns the observations without disturbed runs, if other programs can have changed the field: a time, a load, or
@@ -97,8 +100,9 @@ std::vector<Case> variations(const Observations& observations);
 std::string pooled_text(const std::vector<Case>& cases);
 /// Sorts by the values at this place of the key, if all are numbers.
 void sort_by_number(std::vector<Case>& cases, size_t place);
-/// Returns whether the field is one of workers: "worker", "role", "node".
-bool of_worker(std::string_view field);
+/// Returns the nodes of a run, each with its roles ("ps:0, worker:0") and what was measured on it: the figures of
+/// nodes, and sums of those of processes.
+std::vector<lab::RoleMeasured> machines_of(const lab::RunResult& run);
 
 /// Returns the number, if the whole text is one; otherwise NaN.
 double number_of(std::string_view text);

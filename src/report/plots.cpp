@@ -112,8 +112,8 @@ std::string series_name(const Fields& fields, const Case& each, bool with_group)
 
 Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec& spec, const std::string& id) {
   Plot plot;
-  const bool of_workers = !from_folders(spec.kind) && (spec.per_worker || of_worker(spec.x));
-  const Observations all = material.observations(spec.filter, of_workers);
+  const lab::Per named = spec.per == lab::Per::run && lab::of_part(spec.x) ? lab::Per::worker : spec.per;
+  const Observations all = material.observations(spec.filter, from_folders(spec.kind) ? lab::Per::run : named);
   if (all.empty()) {
     plot.notes.push_back(material.missing(spec.filter) == 0 ? "This experiment has no run for it."
                                                             : material.missing_text(spec.filter));
@@ -132,6 +132,8 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
     add_facet(spec, facet, reported, folders, plot);
     name_charts(spec, id, facet_name(material, spec.facets, facet.key), begin, plot);
   }
+  if (!reported.empty() && material.results().experiment.scale == "quick")
+    plot.notes.emplace_back("Reported figures are not comparable with this quick form, which trains less.");
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more charts were left out.", left_out));
   share_axes(plot.charts, !spec.facets.empty());
   if (const std::string missing = material.missing_text(spec.filter); !missing.empty()) plot.notes.push_back(missing);

@@ -110,7 +110,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
       const std::vector<ReadRun> runs = read_runs(each.members, folders, plot);
       most = std::max(most, runs.size());
       const std::string name = series_name(spec.series, each, several_groups(members));
-      if (spec.per_worker) {
+      if (spec.per == lab::Per::worker) {
         add_worker_curves(spec, y, cases.size() > 1 ? name : "", runs, chart);
         continue;
       }
@@ -162,7 +162,7 @@ std::vector<Stack> stacks_of(const PlotSpec& spec, const Observations& members, 
     const std::string name = series_name(spec.series, each, several_groups(members));
     std::vector<ReadRun> runs = read_runs(each.members, folders, plot);
     if (runs.empty()) continue;
-    if (!spec.per_worker) {
+    if (spec.per != lab::Per::worker) {
       stacks.push_back({name, std::move(runs), ""});
       continue;
     }

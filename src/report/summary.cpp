@@ -100,6 +100,14 @@ std::string group_sentence(const std::string& title, const std::vector<Case>& ca
   return "<li>" + text + ".</li>";
 }
 
+/// Lists what the scale leaves out of the study's own settings.
+std::string cut_html(const lab::Experiment& experiment) {
+  if (experiment.cut.empty()) return "";
+  std::string html = "<p>Left out of the study's own settings:</p><ul class=\"cut\">";
+  for (const std::string& what : experiment.cut) html += "<li>" + escape_html(what) + "</li>";
+  return html + "</ul>";
+}
+
 /// Says which scale was run: titles and texts of a study describe its own settings.
 std::string scale_html(const lab::Experiment& experiment) {
   if (experiment.scale.empty()) return "";
@@ -215,7 +223,7 @@ std::string tiles_html(const Material& material, const std::vector<Finding>& fin
         std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::holds; });
     html += tile(fmt::format("{} of {}", holds, findings.size()), "findings hold here");
   }
-  const Observations all = material.observations({}, false);
+  const Observations all = material.observations({});
   const std::vector<Case> cases = variations(all);
   const bool groups = several_groups(all);
   if (const Best best = best_of(cases, "accuracy", true, groups); known(best.value)) {
@@ -247,12 +255,12 @@ std::string summary_html(const Material& material, const std::vector<Finding>& f
   std::string html = "<p>" + escape_html(text) + ".";
   if (!findings.empty())
     html += fmt::format(" Of its {}, {}.", counted(findings.size(), "finding"), verdict_counts(findings));
-  html += "</p>" + scale_html(results.experiment);
+  html += "</p>" + scale_html(results.experiment) + cut_html(results.experiment);
   std::string groups;
   std::set<std::string> seen;
   for (const lab::RunResult& run : results.runs) {
     if (!seen.insert(run.plan.group).second) continue;
-    const std::vector<Case> cases = variations(material.observations({{run.plan.group}, {}}, false));
+    const std::vector<Case> cases = variations(material.observations({{run.plan.group}, {}}));
     if (!cases.empty()) groups += group_sentence(material.group_title(run.plan.group), cases);
   }
   return groups.empty() ? html : html + "<ul>" + groups + "</ul>";
@@ -265,6 +273,8 @@ std::string findings_html(const std::vector<Finding>& findings) {
         "<article class=\"card finding {0}\"><header><h3>{1}</h3><span class=\"badge {0}\">{2} {3}</span></header>",
         badge_class(finding.verdict), escape_html(finding.spec->says), badge_sign(finding.verdict),
         name(finding.verdict));
+    if (finding.spec->ours)
+      html += "<p class=\"small soft ours\">Not a claim of the study: this experiment adds it.</p>";
     html += "<ul>";
     for (const std::string& sentence : finding.sentences) html += "<li>" + escape_html(sentence) + "</li>";
     html += "</ul>";

@@ -49,11 +49,11 @@ void sort_rows(std::vector<Case>& cases, size_t fields) {
   }
 }
 
-/// Returns whether ratios to reported figures make sense: the quick form trains too little for them.
-bool has_ratios(const Material& material) { return material.results().experiment.scale != "quick"; }
+/// Returns whether figures can be set against reported ones: the quick form trains too little.
+bool is_comparable(const Material& material) { return material.results().experiment.scale != "quick"; }
 
 std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
-                               bool ratios) {
+                               bool comparable) {
   std::vector<Column> columns;
   for (const std::string& field : spec.columns) {
     Column column{.field = field, .text = false, .reported = false, .related = false, .format = {}};
@@ -64,7 +64,7 @@ std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row
       figures.push_back(reported.mean(row.reported, field));
     }
     column.reported = std::any_of(figures.begin(), figures.end(), known);
-    column.related = column.reported && (ratios || unit_of(field) == lab::Unit::share);
+    column.related = column.reported && comparable;
     const bool any = std::any_of(values.begin(), values.end(), known);
     column.text = !any && lab::find_field(field) == nullptr;
     column.format = column_format(values, unit_of(field), figures);
@@ -187,7 +187,7 @@ std::string repeats_note(const std::vector<Case>& cases, const Fields& columns) 
 }
 
 std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, const Reported& reported,
-                  const std::string& missing) {
+                  const std::string& missing, bool comparable) {
   std::string text;
   if (!missing.empty()) text += missing + " ";
   if (!reported.empty()) {
@@ -198,6 +198,7 @@ std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, cons
     text += left > 0 ? fmt::format("; {} of its {} rows {} no counterpart here.", left, reported.size(),
                                    left == 1 ? "has" : "have")
                      : ".";
+    if (!comparable) text += " They are not comparable with this quick form, which trains less.";
   }
   return text;
 }
@@ -205,7 +206,7 @@ std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, cons
 }  // namespace
 
 std::string table_html(const Material& material, const lab::TableSpec& spec, const std::string& id) {
-  std::vector<Case> cases = cases_by(material.observations(spec.filter, spec.per_worker), spec.rows);
+  std::vector<Case> cases = cases_by(material.observations(spec.filter, spec.per), spec.rows);
   sort_rows(cases, spec.rows.size());
   const Reported reported(lab::value_of(material.results().experiment.reported, spec.reported), spec.reported_columns,
                           spec.reported_where);
@@ -218,15 +219,16 @@ std::string table_html(const Material& material, const lab::TableSpec& spec, con
   if (rows.empty()) {
     return html + "<p class=\"soft\">No run of this table is done yet. " + escape_html(missing) + "</p></div>";
   }
-  const std::vector<Column> columns = columns_of(spec, rows, reported, has_ratios(material));
+  const std::vector<Column> columns = columns_of(spec, rows, reported, is_comparable(material));
   html += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"" + escape_html(id) +
           "-title\"><table class=\"data\" aria-labelledby=\"" + escape_html(id) + "-title\">" + head(spec, columns) +
           "<tbody>";
   for (const Row& row : rows) html += row_html(row, columns, reported);
   html += "</tbody></table></div>";
-  const std::string disturbed = disturbed_note(material.observations(spec.filter, false), spec.columns);
+  const std::string disturbed = disturbed_note(material.observations(spec.filter), spec.columns);
   const std::string below = (disturbed.empty() ? "" : disturbed + " ") + pooled_note(cases) +
-                            repeats_note(cases, spec.columns) + notes(spec, rows, reported, missing);
+                            repeats_note(cases, spec.columns) +
+                            notes(spec, rows, reported, missing, is_comparable(material));
   if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
   return html + "</div>";
 }

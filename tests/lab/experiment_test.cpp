@@ -245,6 +245,29 @@ cases:
   EXPECT_EQ(runs[1].cluster.faults, "");
 }
 
+TEST(Overrides, NodesCanBeSetForAllGroupsThatHaveThem) {
+  lab::ParseOptions options;
+  options.overrides.settings = {{"emulate", "cores=0.1"}};
+  const auto parsed = [&](const std::string& rest) {
+    return lab::parse_experiment("name: e\nbase: {model: lr, epochs: 1}\n" + rest, "test.yaml", "", options);
+  };
+  const lab::Experiment made = parsed(R"(
+cluster: {emulate: {cores: 0.2}, faults: at 1s slow node1 to 50%}
+groups:
+  - {name: a}
+  - {name: b, cluster: {emulate: {cores: 0.3}}}
+  - {name: c, cluster: off}
+)");
+  EXPECT_EQ(made.groups[0].runs[0].cluster.emulate, "cores=0.1");
+  EXPECT_EQ(made.groups[0].runs[0].cluster.faults, "at 1s slow node1 to 50%");
+  EXPECT_EQ(made.groups[1].runs[0].cluster.emulate, "cores=0.1");
+  EXPECT_EQ(made.groups[2].runs[0].cluster.emulate, "");
+  EXPECT_EQ(parsed("").groups[0].runs[0].cluster.emulate, "cores=0.1");
+  const auto refused = [&](const std::string& rest) { return message_of<UsageError>([&] { (void)parsed(rest); }); };
+  EXPECT_THAT(refused("cases: [{cluster: {emulate: on}}]\n"), StartsWith("--set emulate: test.yaml:3:"));
+  EXPECT_THAT(refused("cluster: {hosts: h.yaml}\n"), StartsWith("--set emulate: not with the hosts of"));
+}
+
 TEST(Overrides, OptionsOfTheModelCanBeSet) {
   lab::ParseOptions options;
   options.overrides.settings = {{"options.pool", "max"}};

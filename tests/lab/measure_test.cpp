@@ -75,6 +75,50 @@ TEST_F(Measure, AServersMeansAreOfTheTimeOfTheTraining) {
   EXPECT_DOUBLE_EQ(values.at("ps_received_max"), 4000);
 }
 
+TEST_F(Measure, PeaksAndMemoryOfNodesAreThoseOfTheMonitor) {
+  for (const std::string& place : {run, run + "/worker-1"}) {
+    put_text(place + "/monitor.csv",
+             "time,seconds,net_received,net_sent,node_memory_used,disk_read,node_disk_read\n"
+             "1,0.5,1000,300,7000,0,0\n2,1.0,3000,500,3500,80,160\n");
+  }
+  put_text(run + "/ps-0/monitor.csv", "time,seconds,net_received,net_sent\n1,0.5,1000,300\n2,1.0,3000,500\n");
+  const lab::RunMeasured all = measured();
+  const lab::Measured& worker = all.roles[1].values;
+  EXPECT_DOUBLE_EQ(worker.at("network_max"), 3500);
+  EXPECT_DOUBLE_EQ(worker.at("network_received_max"), 3000);
+  EXPECT_DOUBLE_EQ(worker.at("network_sent_max"), 500);
+  EXPECT_DOUBLE_EQ(worker.at("node_memory"), 7000);
+  EXPECT_DOUBLE_EQ(worker.at("node_memory_drop"), 0.5);
+  EXPECT_DOUBLE_EQ(worker.at("disk_read_max"), 80);
+  EXPECT_DOUBLE_EQ(worker.at("node_disk_read"), 80);
+  EXPECT_DOUBLE_EQ(all.values.at("network_max"), 3500);
+  EXPECT_DOUBLE_EQ(all.values.at("server_intake"), 5) << "north receives 2000 B/s, south sends 400 B/s";
+}
+
+TEST_F(Measure, NetworkThatComesAndGoesHasAPeriod) {
+  std::string monitor = "time,seconds,net_received,net_sent\n";
+  for (int i = 1; i <= 40; ++i) monitor += fmt::format("{},{},{},0\n", i, i * 0.5, i % 5 == 0 ? 600 : 100);
+  put_text(run + "/worker-1/monitor.csv", monitor);
+  const lab::Measured worker = measured().roles[1].values;
+  EXPECT_DOUBLE_EQ(worker.at("network_period"), 2.5) << "each fifth sample of 0.5 s";
+  EXPECT_NEAR(worker.at("network_variation"), 1.0, 0.03) << "mean 200, deviation 200";
+  put_text(run + "/worker-1/monitor.csv", std::string(kMonitorCsv));
+  EXPECT_THAT(measured().roles[1].values, Not(Contains(Key("network_period")))) << "too few samples";
+}
+
+TEST_F(Measure, ConvergenceIsMostOfTheWayDown) {
+  put_text(run + "/evals.csv",
+           "step,epoch,seconds,loss,accuracy,examples,eval_seconds,best\n"
+           "0,1,0,2.3025851,0.1,1,0,1\n100,1,1,1.3025851,0.5,1,0,1\n200,1,2,0.3025851,0.8,1,0,1\n"
+           "300,1,3,0.3025851,0.9,1,0,0\n");
+  const lab::Measured values = measured().values;
+  EXPECT_NEAR(values.at("converge_steps"), 180, 1e-6) << "90 % of the way from 2.30 to 0.30";
+  EXPECT_NEAR(values.at("converge_seconds"), 1.8, 1e-6);
+  EXPECT_NEAR(values.at("loss_area"), (180.25851 + 80.25851 + 30.25851) / 300, 1e-6);
+  EXPECT_NEAR(values.at("accuracy_gain"), 0.8, 1e-9);
+  EXPECT_NEAR(values.at("loss_fall"), 2 / 2.3025851, 1e-6);
+}
+
 TEST_F(Measure, SharesOfStepsAddUpToOne) {
   const lab::Measured values = measured().roles[1].values;
   const double sum = values.at("wait_share") + values.at("share_compute") + values.at("share_exchange") +

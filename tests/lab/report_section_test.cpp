@@ -28,7 +28,7 @@ TEST(ReportSection, ATableHasRowsColumnsAndAFilter) {
   EXPECT_THAT(table.columns, ElementsAre("accuracy", "seconds"));
   EXPECT_THAT(table.filter.groups, ElementsAre("e"));
   EXPECT_THAT(table.filter.where, ElementsAre(Pair("lr", ElementsAre("0.1", "0.5")), Pair("nodes", ElementsAre("1"))));
-  EXPECT_TRUE(table.per_worker);
+  EXPECT_EQ(table.per, lab::Per::worker);
 }
 
 TEST(ReportSection, SlopesAndCurvesAreTests) {
@@ -114,6 +114,10 @@ INSTANTIATE_TEST_SUITE_P(
               "test.yaml:4:36: unknown group 'f'"},
         Wrong{with("tables", "{name: t, where: {mode: snyc}, rows: [batch], columns: [loss]}"),
               "test.yaml:4:43: mode: 'snyc' is not allowed"},
+        Wrong{with("tables", "{name: t, where: {with_server: no}, rows: [batch], columns: [loss]}"),
+              "test.yaml:4:19: where: 'with_server' needs `per: worker` or `per: machine`"},
+        Wrong{with("plots", "{name: p, kind: curves, y: loss, per: machine}"),
+              "test.yaml:4:56: per: machine is only for tables, lines, bars and tests"},
         Wrong{with("tables", "{name: t, per: node, rows: [batch], columns: [loss]}"), "test.yaml:4:34: per: 'node'"},
         Wrong{with("tables", "{name: t, rows: [batch], columns: [loss], reported: no.csv}"),
               "test.yaml:4:71: reported: cannot open no.csv"},

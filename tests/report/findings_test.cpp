@@ -131,11 +131,11 @@ TEST(Disturbed, RunsKeepWhatTimeCannotChange) {
   loud.values["accuracy"] = 0.8;
   loud.repeat = 2;
   const lab::Results sync = made_results({calm, loud});
-  EXPECT_EQ(undisturbed(Material(sync).observations({}, false), "accuracy").size(), 2U);
-  EXPECT_EQ(undisturbed(Material(sync).observations({}, false), "seconds").size(), 1U);
+  EXPECT_EQ(undisturbed(Material(sync).observations({}), "accuracy").size(), 2U);
+  EXPECT_EQ(undisturbed(Material(sync).observations({}), "seconds").size(), 1U);
   calm.varied = loud.varied = {{"mode", "async"}};
   const lab::Results async = made_results({calm, loud});
-  EXPECT_EQ(undisturbed(Material(async).observations({}, false), "accuracy").size(), 1U) << "others decide who is late";
+  EXPECT_EQ(undisturbed(Material(async).observations({}), "accuracy").size(), 1U) << "others decide who is late";
 }
 
 TEST(Compare, MatchesCasesByTheirFields) {
@@ -359,6 +359,39 @@ TEST(Spread, IsBetweenTheWorkersOfARun) {
   EXPECT_EQ(check(results, {test}).verdict, Verdict::holds);
   results = repeated({nodes(1, 1)});
   EXPECT_EQ(check(results, {test}).verdict, Verdict::unjudged);
+}
+
+TEST(Machines, AreComparedByWhetherTheyHaveTheServer) {
+  MadeRun run{.label = "three", .values = {{"cpu_percent", 50}}};
+  run.roles = {{"worker:0", "node1", {{"network_received", 20e6}, {"memory", 3e6}}},
+               {"worker:1", "node2", {{"network_received", 9e6}, {"memory", 2e6}}},
+               {"worker:2", "node3", {{"network_received", 11e6}, {"memory", 2e6}}},
+               {"ps:0", "node1", {{"network_received", 20e6}, {"memory", 1e6}}}};
+  lab::Results results = repeated({run});
+  lab::FindingTest test = FindingTest{.kind = TestKind::ratio,
+                                      .field = "network_received",
+                                      .first = where({{"with_server", {"yes"}}}),
+                                      .second = where({{"with_server", {"no"}}}),
+                                      .at_least = 1.9,
+                                      .at_most = 2.1};
+  test.per = lab::Per::machine;
+  results.experiment.report.findings = {{"f", "It is so.", {test}, {}}};
+  const Finding finding = check_findings(results).front();
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("2.00 times that with no server on the machine (20"));
+  const std::vector<lab::RoleMeasured> machines = machines_of(results.runs.front());
+  ASSERT_EQ(machines.size(), 3U);
+  EXPECT_EQ(machines[0].role, "worker:0, ps:0");
+  EXPECT_EQ(machines[0].values.at("memory"), 4e6) << "of its processes together";
+}
+
+TEST(Finding, WithAReasonNotToJudgeItIsNotJudged) {
+  lab::Results results = repeated({nodes(1, 3.74), nodes(3, 1.42)});
+  results.experiment.report.findings = {{"f", "It is so.", {ratio(0.42)}, {}, true, "the nodes are too small."}};
+  const Finding finding = check_findings(results).front();
+  EXPECT_EQ(finding.verdict, Verdict::unjudged);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("0.38 of that")) << "its figures stay";
+  EXPECT_EQ(finding.sentences.at(1), "Not judged here: the nodes are too small.");
 }
 
 TEST(Most, NamesTheWorkerWithTheMost) {

@@ -92,6 +92,21 @@ TEST(Page, SaysThatItIsTheQuickForm) {
   EXPECT_TRUE(has(html(results), "This is the quick form"));
 }
 
+TEST(Page, SaysWhatIsLeftOutAndWhatIsNotTheStudys) {
+  lab::Results results = made_results({batch(32, 0.9)});
+  results.experiment.cut = {"two of <three> batches"};
+  lab::FindingSpec ours{"o", "So it is.", {}, {}};
+  ours.ours = true;
+  ours.not_judged = "nothing measures it.";
+  results.experiment.report.findings = {ours, {"s", "And so.", {}, {}, false, "no tests."}};
+  const std::string page = html(results);
+  EXPECT_TRUE(has(page, "<li>two of &lt;three&gt; batches</li>"));
+  EXPECT_TRUE(has(page, "Not judged here: nothing measures it."));
+  const size_t first = page.find("Not a claim of the study");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(page.find("Not a claim of the study", first + 1), std::string::npos) << "only the one that is ours";
+}
+
 TEST(Page, TrustsNoName) {
   const std::string evil = "</script><script>alert('x')</script>\"onload=";
   lab::Results results = made_results({{.group = evil,
@@ -105,7 +120,7 @@ TEST(Page, TrustsNoName) {
   results.command = results.runs[0].folder = results.runs[0].reason = evil;
   lab::TableSpec rows = table({"label", "worker"}, {"accuracy", "batch"});
   rows.name = rows.title = rows.text = evil;
-  rows.per_worker = true;
+  rows.per = lab::Per::worker;
   lab::PlotSpec bars = plot(lab::PlotKind::bars, "label", {"accuracy"});
   bars.name = bars.title = bars.text = evil;
   bars.series = bars.facets = {"nodes"};
@@ -166,7 +181,8 @@ TEST(Table, OfAQuickStudyHasNoRatios) {
   results.experiment.scale = "quick";
   const std::string page = html(results);
   EXPECT_FALSE(has(page, ">ratio</th>"));
-  EXPECT_TRUE(has(page, ">difference</th>"));
+  EXPECT_FALSE(has(page, ">difference</th>"));
+  EXPECT_TRUE(has(page, "They are not comparable with this quick form"));
 }
 
 TEST(Table, SaysWhatItsMeansAreOver) {
@@ -294,7 +310,7 @@ TEST_F(PlotsOfFolders, CurvesHaveABandOverRepeats) {
 
 TEST_F(PlotsOfFolders, CurvesOfWorkersAreApart) {
   lab::PlotSpec spec = plot(lab::PlotKind::curves, "seconds", {"train_loss"});
-  spec.per_worker = true;
+  spec.per = lab::Per::worker;
   const auto charts = charts_of(page_of(spec));
   ASSERT_THAT(charts[0]["series"], SizeIs(2));
   EXPECT_THAT(std::string(charts[0]["series"][1]["name"]), HasSubstr("worker:1"));

@@ -50,8 +50,11 @@ def check_findings(results):
     assert results["findings"]
     by_name = {finding["name"]: finding for finding in results["findings"]}
     for finding in results["findings"]:
-        too_few = any("one run, no interval" in sentence for sentence in finding["sentences"])
-        assert finding["verdict"] != "not judged" or too_few, finding
+        said = " ".join(finding["sentences"])
+        if LOCAL and "on the machine" in said:
+            continue  # it compares machines, and here all roles share one
+        with_reason = "one run, no interval" in said or "Not judged here: " in said
+        assert finding["verdict"] != "not judged" or with_reason, finding
         assert finding["sentences"] and finding["reasons"], finding
     for name, tests in MUST_HOLD[NUMBER].items():
         for test in tests if not LOCAL or NUMBER != 5 else []:  # layouts differ only on separate nodes

@@ -40,6 +40,7 @@ std::string findings_text(const terminal::Terminal& terminal, const lab::Results
       text += before + terminal.bold(line) + "\n";
       before = indent;
     }
+    if (finding.spec->ours) text += indent + terminal.dim("not a claim of the study") + "\n";
     for (const std::string& sentence : finding.sentences) {
       for (const std::string& line : terminal::wrapped(sentence, room)) text += indent + line + "\n";
     }
@@ -52,6 +53,7 @@ nlohmann::ordered_json findings_json(const lab::Results& results) {
   for (const report::Finding& finding : report::check_findings(results)) {
     list.push_back({{"name", finding.spec->name},
                     {"says", finding.spec->says},
+                    {"ours", finding.spec->ours},
                     {"verdict", report::name(finding.verdict)},
                     {"sentences", finding.sentences},
                     {"reasons", finding.reasons}});
