@@ -122,9 +122,9 @@ void AllReduceModel::move(size_t index) {
     const double cpu = volume.messages * costs_.message + volume.sent * (2 * costs_.byte + costs_.add / 2);
     world_.events.at(sent + latency, [this, i, index, cpu, hidden = volume.overlaps] {
       // With many pieces, only the work on the last one comes after the network.
-      world_.cpu_of_worker(i).run(cpu * (1 - hidden), 1, [this, i, index] { finished(i, index); });
+      world_.run_messages(i, cpu * (1 - hidden), [this, i, index] { finished(i, index); });
     });
-    if (volume.overlaps > 0) world_.cpu_of_worker(i).run(cpu * volume.overlaps, 1, [] {});
+    if (volume.overlaps > 0) world_.run_messages(i, cpu * volume.overlaps, [] {});
   }
 }
 

@@ -48,10 +48,13 @@ void make_even(Training& training, Get get, Less better) {
 void even_workers(Training& training) {
   constexpr auto kLess = std::less<>();
   constexpr auto kMore = std::greater<>();
-  for (double Work::*part : {&Work::load, &Work::forward, &Work::backward, &Work::optimizer, &Work::rest}) {
+  for (double Work::*part :
+       {&Work::load, &Work::forward, &Work::backward, &Work::optimizer, &Work::rest, &Work::spread}) {
     make_even(
         training, [part](Worker& worker) -> double& { return worker.work.*part; }, kLess);
   }
+  make_even(
+      training, [](Worker& worker) -> double& { return worker.cost; }, kLess);
   const auto node = [&](double Node::*part) {
     return [&training, part](Worker& worker) -> double& { return training.nodes[worker.node].*part; };
   };

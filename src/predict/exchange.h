@@ -25,10 +25,17 @@ struct World {
   std::deque<NodeCpu> cpus;
   Network network;
   std::vector<WorkerTimes> times;  ///< sums of the counted steps, by worker
+  std::vector<double> server_cpu;  ///< seconds of a core that each server has asked for
   bool counting = false;           ///< the first steps are over
   std::vector<Span>* spans = nullptr;
 
   [[nodiscard]] NodeCpu& cpu_of_worker(size_t worker) { return cpus[training.workers[worker].node]; }
+  /// Works on a worker's messages.
+  void run_messages(size_t worker, double cost, Action done) {
+    cost *= training.workers[worker].cost;
+    if (counting) times[worker].messages += cost;
+    cpu_of_worker(worker).run(cost, 1, std::move(done));
+  }
   [[nodiscard]] NodeCpu& cpu_of_server(size_t server) { return cpus[training.servers[server].node]; }
   void span(const std::string& role, size_t index, const char* name, double begin) {
     if (spans != nullptr && counting && events.now() > begin) {

@@ -46,6 +46,7 @@ class ServersModel final : public ExchangeModel {
   };
 
   void send(size_t worker, size_t part);
+  void serve(size_t server, double cost, Action done);
   void received(size_t server, size_t worker);
   void complete(size_t server, size_t worker);
   void offer(size_t worker);
@@ -112,7 +113,7 @@ void ServersModel::computed(size_t worker, size_t part, Action next) {
   }
   const double began = world_.events.now();
   const bool last = part + 1 == parts_.size();
-  world_.cpu_of_worker(worker).run(cost, 1, [this, worker, part, began, last, next = std::move(next)]() mutable {
+  world_.run_messages(worker, cost, [this, worker, part, began, last, next = std::move(next)]() mutable {
     if (world_.counting) world_.times[worker].push += world_.events.now() - began;
     world_.span("worker", worker, "push", began);
     if (last) {
@@ -134,12 +135,18 @@ void ServersModel::send(size_t worker, size_t part) {
       const double bytes = parts_[part].bytes[s] / messages;
       world_.network.send(from, training_.servers[s].node, bytes + kAnnouncement, [this, s, worker, bytes] {
         world_.events.after(costs_.wake, [this, s, worker, bytes] {
-          world_.cpu_of_server(s).run(training_.servers[s].cost * (costs_.message + bytes * costs_.byte), 1,
-                                      [this, s, worker] { received(s, worker); });
+          serve(s, costs_.message + bytes * costs_.byte, [this, s, worker] { received(s, worker); });
         });
       });
     }
   }
+}
+
+/// Works for `cost` seconds on a server's node.
+void ServersModel::serve(size_t server, double cost, Action done) {
+  cost *= training_.servers[server].cost;
+  world_.server_cpu[server] += cost;
+  world_.cpu_of_server(server).run(cost, 1, std::move(done));
 }
 
 void ServersModel::received(size_t server, size_t worker) {
@@ -234,8 +241,7 @@ void ServersModel::let_go(size_t worker) {
 
 void ServersModel::update(size_t server, double contributions, Action applied) {
   const double bytes = shard_bytes_[server];
-  const double cost =
-      training_.servers[server].cost * (costs_.update + bytes * (costs_.update_byte + contributions * costs_.add));
+  const double cost = costs_.update + bytes * (costs_.update_byte + contributions * costs_.add);
   servers_[server].updates.emplace_back(cost, std::move(applied));
   if (!servers_[server].updating) next_update(server);
 }
@@ -247,7 +253,7 @@ void ServersModel::next_update(size_t server) {
   auto [cost, applied] = std::move(s.updates.front());
   s.updates.pop_front();
   const double began = world_.events.now();
-  world_.cpu_of_server(server).run(cost, 1, [this, server, began, applied = std::move(applied)] {
+  serve(server, cost, [this, server, began, applied = std::move(applied)] {
     world_.span("ps", server, "apply", began);
     applied();
     next_update(server);
@@ -260,16 +266,15 @@ void ServersModel::answer(size_t server, size_t worker) {
   const double bytes = shard_bytes_[server];
   const double cost = costs_.message + bytes * costs_.byte;
   const double began = world_.events.now();
-  world_.cpu_of_server(server).run(
-      cost * training_.servers[server].cost, 1, [this, server, worker, bytes, cost, began] {
-        world_.span("ps", server, "send", began);
-        world_.network.send(training_.servers[server].node, training_.workers[worker].node, bytes + kAnnouncement,
-                            [this, worker, cost] {
-                              world_.events.after(costs_.wake, [this, worker, cost] {
-                                world_.cpu_of_worker(worker).run(cost, 1, [this, worker] { answered(worker); });
-                              });
-                            });
-      });
+  serve(server, cost, [this, server, worker, bytes, cost, began] {
+    world_.span("ps", server, "send", began);
+    world_.network.send(training_.servers[server].node, training_.workers[worker].node, bytes + kAnnouncement,
+                        [this, worker, cost] {
+                          world_.events.after(costs_.wake, [this, worker, cost] {
+                            world_.run_messages(worker, cost, [this, worker] { answered(worker); });
+                          });
+                        });
+  });
 }
 
 void ServersModel::answered(size_t worker) {

@@ -171,7 +171,8 @@ void settle_times(const Training& training, bool in_step, const Player& player, 
     const double steps = std::max(1.0, player.counted(i));
     for (double WorkerTimes::*part :
          {&WorkerTimes::data, &WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer,
-          &WorkerTimes::push, &WorkerTimes::pull, &WorkerTimes::transfer, &WorkerTimes::others, &WorkerTimes::rest}) {
+          &WorkerTimes::push, &WorkerTimes::pull, &WorkerTimes::transfer, &WorkerTimes::others, &WorkerTimes::rest,
+          &WorkerTimes::messages}) {
       times.*part /= steps;
     }
     if (i == 0) {
@@ -219,6 +220,7 @@ void settle_nodes(World& world, Prediction& prediction) {
     if (node.link.rate < kUnlimited) load.link = std::max(load.in, load.out) * node.link.overhead / node.link.rate;
     prediction.nodes.push_back(load);
   }
+  for (const double seconds : world.server_cpu) prediction.servers.push_back(seconds / now);
 }
 
 /// Returns the bytes that a worker sends in a step.
@@ -256,7 +258,7 @@ WorkerTimes Prediction::mean() const {
     for (double WorkerTimes::*part :
          {&WorkerTimes::data, &WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer,
           &WorkerTimes::push, &WorkerTimes::pull, &WorkerTimes::transfer, &WorkerTimes::others,
-          &WorkerTimes::evaluation, &WorkerTimes::checkpoint, &WorkerTimes::rest}) {
+          &WorkerTimes::evaluation, &WorkerTimes::checkpoint, &WorkerTimes::rest, &WorkerTimes::messages}) {
       sum.*part += times.*part / count;
     }
   }

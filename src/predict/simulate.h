@@ -33,6 +33,7 @@ struct WorkerTimes {
   double evaluation = 0;
   double checkpoint = 0;
   double rest = 0;
+  double messages = 0;  ///< CPU time for messages, which is part of the exchange
 
   [[nodiscard]] double compute() const { return forward + backward + optimizer; }
   [[nodiscard]] double exchange() const { return push + pull + transfer; }
@@ -64,7 +65,8 @@ struct Prediction {
   double sent = 0;       ///< payload bytes that a worker sends in a step; it receives as many
   std::vector<WorkerTimes> workers;
   std::vector<NodeLoad> nodes;
-  std::vector<Span> spans;  ///< of the last steps, on one time axis
+  std::vector<double> servers;  ///< cores that each server keeps busy
+  std::vector<Span> spans;      ///< of the last steps, on one time axis
   uint64_t events = 0;
 
   /// Returns the means over the workers.

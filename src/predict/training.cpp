@@ -29,7 +29,8 @@ bool finite(const Work& work) {
 
 }  // namespace
 
-World::World(const Training& of) : training(of), network(events, of.nodes), times(of.workers.size()) {
+World::World(const Training& of)
+    : training(of), network(events, of.nodes), times(of.workers.size()), server_cpu(of.servers.size()) {
   for (const Node& node : of.nodes) cpus.emplace_back(events, node);
 }
 

@@ -48,6 +48,7 @@ struct Work {
 struct Worker {
   size_t node = 0;
   Work work = {};
+  double cost = 1;  ///< of its work on messages, relative to the costs below
 };
 
 struct Server {

@@ -80,27 +80,96 @@ Diagnosis without_phases(const RunRecord& run) {
   return diagnosis;
 }
 
-void take(Finding& finding, Diagnosis& diagnosis) {
-  diagnosis.sentences.push_back(std::move(finding.sentence));
-  for (Evidence& evidence : finding.evidence) diagnosis.evidence.push_back(std::move(evidence));
+/// A cause that is not the training's own work comes first from this share of a step on.
+constexpr double kWorthRemoving = 0.25;
+/// The model fits a run if it explains all but this share.
+constexpr double kFits = 0.1;
+
+/// Returns whether a finding is to be named before another.
+bool comes_before(const Finding& a, const Finding& b) {
+  const auto rank = [](const Finding& finding) {
+    return finding.cause.cost + (finding.removable && finding.cause.cost >= kWorthRemoving ? 1 : 0);
+  };
+  return rank(a) > rank(b);
 }
 
-Diagnosis from_findings(std::vector<Finding> findings) {
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-  Diagnosis diagnosis{findings.front().cause, findings.front().headline, {}, {}, findings.front().suggestions};
-  for (size_t i = 0; i < findings.size() && i < kMostReasons; ++i) {
-    if (i > 0 && findings[i].weight < kWorthSaying) break;
-    if (i == 1) {
-      diagnosis.suggestions.insert(diagnosis.suggestions.end(), findings[i].suggestions.begin(),
-                                   findings[i].suggestions.end());
-    }
-    take(findings[i], diagnosis);
+/// Returns "Of 10.0 ms per step, computing took 6.0 ms (60 %), ..."
+std::string where_time_went(const RunFacts& facts) {
+  const Pace& all = facts.all;
+  struct Part {
+    const char* name;
+    double seconds;
+  };
+  std::vector<Part> parts{{"computing", all.compute()},
+                          {"exchanging gradients", all.exchange()},
+                          {"waiting for other workers", all.others},
+                          {"waiting for data", all.data},
+                          {"evaluations", all.evaluation},
+                          {"checkpoints", all.checkpoint},
+                          {"everything else", all.rest}};
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.seconds > b.seconds; });
+  std::string text;
+  for (const Part& part : parts) {
+    constexpr double kSmall = 0.01;
+    if (all.share(part.seconds) < kSmall) break;
+    text += fmt::format("{}{} {}{} ({})", text.empty() ? "" : ", ", part.name, text.empty() ? "took " : "",
+                        time_text(all.per_step(part.seconds)), share_text(all.share(part.seconds)));
   }
+  return fmt::format("Of {} per {}, {}.", time_text(all.per_step(all.seconds)), facts.step, text);
+}
+
+void say_unexplained(const Fit& fit, Diagnosis& diagnosis) {
+  if (!(fit.unexplained > kFits)) return;
+  const bool longer = fit.step > fit.prediction.step;
+  diagnosis.sentences.push_back(
+      fmt::format("The model of the run fits it badly: a step took {}, and by the model it takes {}. {} of it stay "
+                  "unexplained{}.",
+                  time_text(fit.step), time_text(fit.prediction.step), share_text(fit.unexplained),
+                  longer ? ", such as threads that wait for a core or packets that were lost" : ""));
+}
+
+Diagnosis from_findings(std::vector<Finding> findings, const RunFacts& facts, const Fit& fit) {
+  std::stable_sort(findings.begin(), findings.end(), comes_before);
+  Diagnosis diagnosis{findings.front().cause.cause, findings.front().headline, {}, {}, {}};
+  diagnosis.step = fit.step;
+  diagnosis.unexplained = fit.unexplained;
+  for (size_t i = 0; i < findings.size(); ++i) {
+    Finding& finding = findings[i];
+    diagnosis.causes.push_back(finding.cause);
+    if (i >= kMostReasons || (i > 0 && finding.cause.cost < kWorthSaying)) continue;
+    if (i > 0) diagnosis.sentences.push_back(finding.mention.empty() ? finding.headline : finding.mention);
+    if (!finding.sentence.empty()) diagnosis.sentences.push_back(finding.sentence);
+    if (i == 0) diagnosis.sentences.push_back(where_time_went(facts));
+    for (Evidence& evidence : finding.evidence) diagnosis.evidence.push_back(std::move(evidence));
+    if (i > 1 || (i == 1 && finding.cause.cost < kWorthRemoving)) continue;
+    for (std::string& text : finding.suggestions) diagnosis.suggestions.push_back(std::move(text));
+  }
+  say_unexplained(fit, diagnosis);
+  return diagnosis;
+}
+
+/// Diagnoses a run that the model cannot be fitted to.
+Diagnosis without_model(const RunFacts& facts, std::vector<Finding> findings, const Fit& fit) {
+  Diagnosis diagnosis{"unknown", "What limited this run is not known.", {}, {}, {}};
+  if (!findings.empty()) {
+    std::stable_sort(findings.begin(), findings.end(), comes_before);
+    diagnosis.cause = findings.front().cause.cause;
+    diagnosis.headline = findings.front().headline;
+    diagnosis.suggestions = findings.front().suggestions;
+    diagnosis.evidence = findings.front().evidence;
+    if (!findings.front().sentence.empty()) diagnosis.sentences.push_back(findings.front().sentence);
+  }
+  diagnosis.sentences.push_back(
+      fmt::format("The model cannot be fitted to its {} steps: {}.", count_text(facts.all.steps), fit.missing));
+  diagnosis.sentences.push_back(where_time_went(facts));
   return diagnosis;
 }
 
 }  // namespace
+
+std::string gain_text(double before, double after) {
+  return after > 0 ? fmt::format("{:.2g} times as fast", std::min(before / after, 1e3)) : "faster";
+}
 
 Diagnosis diagnose(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
@@ -111,11 +180,13 @@ Diagnosis diagnose(const RunRecord& run) {
   } else if (facts.workers.empty()) {
     diagnosis = without_phases(run);
   } else {
-    std::vector<Finding> findings = time_findings(run, facts);
-    for (Finding& finding : machine_findings(run, facts)) {
-      findings.push_back(std::move(finding));
+    const Fit model = fit(run);
+    std::vector<Finding> findings = machine_findings(run, facts);
+    if (model.there()) {
+      for (Finding& finding : model_findings(run, facts, model)) findings.push_back(std::move(finding));
     }
-    diagnosis = from_findings(std::move(findings));
+    diagnosis = model.there() ? from_findings(std::move(findings), facts, model)
+                              : without_model(facts, std::move(findings), model);
   }
   for (std::string& text : remarks(run)) diagnosis.sentences.push_back(std::move(text));
   return diagnosis;

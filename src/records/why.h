@@ -1,5 +1,6 @@
-// Finds what limited a run, by rules over what it recorded, without files, clock or threads. Every sentence carries its
-// numbers. For a run that is too short or too old, the diagnosis says so.
+// Finds what limited a run: fits the model of a training to it (fit.h) and asks what a step would take if each thing in
+// turn were free. Without files, clock or threads. Every sentence carries its numbers. For a run that is too short or
+// too old, the diagnosis says so.
 #pragma once
 
 #include <string>
@@ -16,14 +17,27 @@ struct Evidence {
   std::string text;         ///< the value as text
 };
 
+/// Something that a step spends time on, and what the step would take without it.
+struct Cause {
+  /// "network", "servers", "programs", "others" (waiting for workers), "data", "evaluation", "checkpoint", "cpu" (more
+  /// threads of the run than cores), "threads", "quota", "batch" (what is the same at any batch), "compute", "rest",
+  /// "memory", "unexplained".
+  std::string cause = {};
+  std::string who = {};    ///< the role or machine; may be empty
+  double cost = 0;         ///< share of the step, 0 to 1
+  double step = kUnknown;  ///< seconds of a step without it
+};
+
 struct Diagnosis {
-  /// "compute", "data", "servers", "network", "exchange", "others", "batch", "aside", "rest", "cpu", "memory",
-  /// "quota", "waiting"; "short" or "unknown" where nothing can be said.
+  /// That of the first cause; also "waiting" for old runs; "short" or "unknown" where nothing can be said.
   std::string cause;
   std::string headline;
   std::vector<std::string> sentences;
   std::vector<Evidence> evidence;
   std::vector<std::string> suggestions;
+  std::vector<Cause> causes = {};  ///< in the order of their rank; empty without a model
+  double step = kUnknown;          ///< recorded seconds of a step, evaluations and checkpoints included
+  double unexplained = kUnknown;   ///< share of it that the model does not explain
 };
 
 Diagnosis diagnose(const RunRecord& run);

@@ -1,287 +1,407 @@
-// Rules about the time of the training threads, one rule per part of it.
+// What a run's steps spend time on: the fitted model without one thing after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
+#include "predict/counterfactual.h"
 #include "records/format.h"
+#include "records/why_advice.h"
 #include "records/why_facts.h"
 
 namespace lockstep::records {
 namespace {
 
-/// A batch is small if fixed costs are this share of a step.
-constexpr double kMostlyFixed = 2.0 / 3;
-/// CPU of a server at its limit, in percent of one core.
-constexpr double kBusyServer = 80;
+using predict::Resource;
+using predict::Training;
 
-std::string per_step(const RunFacts& facts, double part) {
-  return fmt::format("{} of {} per {}", time_text(facts.all.per_step(part)), time_text(facts.step_seconds), facts.step);
+/// A cause that explains a smaller share of a step is noise.
+constexpr double kLeastCost = 0.02;
+/// Other programs that use this share of the cores make threads wait for their turn.
+constexpr double kManyPrograms = 0.15;
+
+std::string rate_text(double bytes_per_second) {
+  const double bits = bytes_per_second * 8;
+  if (bits >= 1e9) return fmt::format("{:.3g} Gbit/s", bits / 1e9);
+  return bits >= 1e6 ? fmt::format("{:.3g} Mbit/s", bits / 1e6) : fmt::format("{:.3g} kbit/s", bits / 1e3);
 }
 
-Finding computing(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  Finding finding{"compute", all.share(all.compute()), "Computing limited this run.",
-                  fmt::format("Computing took {} of the time, {}: forward {}, backward {}, optimizer {}.",
-                              share_text(all.share(all.compute())), per_step(facts, all.compute()),
-                              share_text(all.share(all.forward)), share_text(all.share(all.backward)),
-                              share_text(all.share(all.optimizer)))};
-  finding.evidence = {share_evidence("computing", finding.weight),
-                      time_evidence("computing, per step", all.per_step(all.compute()))};
-  const ResourceUse node = run.chief().resource("node_cpu_percent");
-  if (in_step(run) && !slow_one(run, facts).role.empty())
-    return finding;  // more cores for everybody would not help the straggler
-  if (run.chief().samples >= kEnoughSamples && node.mean < 60) {
-    const std::string now = known(run.threads()) ? fmt::format(" (now {})", count_text(run.threads())) : "";
-    finding.suggestions.push_back(fmt::format(
-        "The node's CPU was {} busy: more --threads{} or workers would use the rest.", percent_text(node.mean), now));
-  } else {
-    finding.suggestions.emplace_back("More workers on other machines, a faster machine, or a smaller model.");
-  }
-  return finding;
-}
+class Causes {
+ public:
+  Causes(const RunRecord& run, const RunFacts& facts, const Fit& fit)
+      : run_(run), facts_(facts), fit_(fit), advice_(run, fit) {}
 
-Finding data_wait(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  Finding finding{"data", all.share(all.data), "Waiting for data limited this run.",
-                  fmt::format("Waiting for batches took {} of the time, {}", share_text(all.share(all.data)),
-                              per_step(facts, all.data))};
-  finding.evidence = {share_evidence("waiting for data", finding.weight)};
-  const auto most = std::max_element(facts.workers.begin(), facts.workers.end(),
-                                     [](const Pace& a, const Pace& b) { return a.share(a.data) < b.share(b.data); });
-  if (facts.workers.size() > 1) {
-    finding.sentence += fmt::format("; most at {}, {}", most->role, share_text(most->share(most->data)));
+  std::vector<Finding> all() {
+    network();
+    servers();
+    programs();
+    stragglers();
+    cores();
+    threads();
+    simple(Resource::data);
+    simple(Resource::evaluation);
+    simple(Resource::checkpoint);
+    simple(Resource::rest);
+    own_work();
+    unexplained();
+    return std::move(findings_);
   }
-  finding.sentence += ".";
-  const RoleRecord* role = run.role(most->role);
-  const ResourceUse read = role == nullptr ? ResourceUse{} : role->resource("disk_read");
-  if (read.mean > 1e6) {
-    finding.evidence.push_back({"read from disk", read.mean, speed_text(read.mean)});
-    finding.suggestions.push_back(fmt::format(
-        "{} were read from the disk meanwhile. Data that fits into memory is read only once.", speed_text(read.mean)));
-  } else {
-    finding.suggestions.emplace_back("A separate thread makes the batches: leave it a core, with fewer --threads.");
-  }
-  return finding;
-}
 
-const RoleRecord* busiest_server(const RunRecord& run) {
-  const RoleRecord* busiest = nullptr;
-  for (const RoleRecord& role : run.roles) {
-    if (!role.serves() || role.samples < kEnoughSamples || !known(role.resource("cpu_percent").mean)) continue;
-    if (busiest == nullptr || role.resource("cpu_percent").mean > busiest->resource("cpu_percent").mean)
-      busiest = &role;
-  }
-  return busiest;
-}
+ private:
+  struct Freed {
+    double step = 0;  ///< seconds
+    double cost = 0;  ///< share
+  };
 
-/// Describes a link that is full: a link of 1 Gbit/s carries 0.94 Gbit/s. Empty if the speed fits no link.
-std::string full_link(double bytes_per_second) {
-  const double gigabits = bytes_per_second * 8 / 1e9;
-  for (const int link : {1, 10, 25, 40, 100}) {
-    if (gigabits > 0.75 * link && gigabits < 1.02 * link) {
-      return fmt::format("{:.2f} Gbit/s, about what a link of {} Gbit/s carries", gigabits, link);
+  [[nodiscard]] Freed freed(const Training& changed) const {
+    const double ratio = std::min(1.0, advice_.step_of(changed) / fit_.prediction.step);
+    return {fit_.step * ratio, 1 - ratio};
+  }
+
+  /// Returns the same, with what the model does not explain: on a full machine threads also wait for their turn.
+  Freed freed_with_delays(const Training& changed, double before, bool full) {
+    const double ratio = std::min(1.0, advice_.step_of(changed) / before);
+    const double more = full && !delays_said_ && fit_.prediction.step < fit_.step ? fit_.unexplained : 0;
+    delays_said_ = delays_said_ || more > 0;
+    return {fit_.step * ratio * (1 - more), 1 - ratio * (1 - more)};
+  }
+
+  /// Returns the start of a headline: "The network cost 62 % of each step".
+  static std::string cost_text(const std::string& what, const Freed& freed) {
+    return fmt::format("{} cost {} of each step", what, share_text(freed.cost));
+  }
+
+  Finding& add(const char* cause, std::string who, const Freed& freed, std::string headline) {
+    findings_.push_back({.cause = {cause, std::move(who), freed.cost, freed.step}, .headline = std::move(headline)});
+    return findings_.back();
+  }
+
+  /// Returns the roles on a node, as text.
+  [[nodiscard]] std::string roles_on(size_t node) const {
+    std::string text;
+    const auto add_role = [&](const std::string& role) { text += (text.empty() ? "" : " and ") + role; };
+    for (size_t i = 0; i < fit_.workers.size(); ++i) {
+      if (fit_.training.workers[i].node == node) add_role(fit_.workers[i]);
+    }
+    for (size_t i = 0; i < fit_.servers.size(); ++i) {
+      if (fit_.training.servers[i].node == node) add_role(fit_.servers[i]);
+    }
+    return text.empty() ? fit_.training.nodes[node].name : text;
+  }
+
+  void network() {
+    const Freed free = freed(without(fit_.training, Resource::network));
+    if (free.cost < kLeastCost) return;
+    const auto& nodes = fit_.training.nodes;
+    const auto slower = [](const predict::Node& a, const predict::Node& b) { return a.link.rate < b.link.rate; };
+    const auto slowest = std::min_element(nodes.begin(), nodes.end(), slower);
+    std::vector<double> others;
+    for (auto it = nodes.begin(); it != nodes.end(); ++it) {
+      if (it != slowest) others.push_back(it->link.rate);
+    }
+    std::sort(others.begin(), others.end());
+    const bool one = !others.empty() && slowest->link.rate < 0.6 * others[others.size() / 2];
+    const std::string who = one ? roles_on(static_cast<size_t>(slowest - nodes.begin())) : "";
+    std::string link = slowest->link.rate < 1e11 ? " at " + rate_text(slowest->link.rate) : "";
+    if (slowest->link.latency >= 100e-6) link += fmt::format(", delayed by {}", time_text(slowest->link.latency));
+    Finding& finding =
+        add("network", who, free,
+            fmt::format("{}: {} each way{}.", cost_text(one ? "The link of " + who : "The network", free),
+                        amount_text(fit_.prediction.sent), link));
+    if (!fit_.links_known) finding.sentence = "The rate is that of the model; the run did not record it.";
+    finding.evidence = {share_evidence("network", free.cost),
+                        {"sent by a worker per step", fit_.prediction.sent, amount_text(fit_.prediction.sent)}};
+    finding.suggestions = advice_.fewer_bytes();
+  }
+
+  void servers() {
+    if (fit_.servers.empty()) return;
+    const Freed all = freed(without(fit_.training, Resource::servers));
+    if (all.cost < kLeastCost) return;
+    Freed most;
+    size_t who = 0;
+    for (size_t i = 0; i < fit_.servers.size(); ++i) {
+      Training changed = fit_.training;
+      changed.servers[i].cost = 0;
+      const Freed free = freed(changed);
+      if (i == 0 || free.cost > most.cost) {
+        most = free;
+        who = i;
+      }
+    }
+    const bool one = fit_.servers.size() == 1 || most.cost > 0.7 * all.cost;
+    const Freed& free = one ? most : all;
+    const predict::Node& node = fit_.training.nodes[fit_.training.servers[who].node];
+    const double work = fit_.prediction.servers[who] * fit_.prediction.step;
+    const std::string name = one ? "The parameter server " + fit_.servers[who] : "The parameter servers";
+    Finding& finding = add("servers", one ? fit_.servers[who] : "", free,
+                           fmt::format("{}: {} of CPU time per step{}.", cost_text(name, free), time_text(work),
+                                       node.quota_period > 0 ? fmt::format(" on {:.2g} cores", node.cores) : ""));
+    finding.removable = busy(who);
+    finding.evidence = {share_evidence(name.substr(4), free.cost)};
+    if (const RoleRecord* role = run_.role(fit_.servers[who]); role != nullptr) {
+      const double cpu = role->resource("cpu_percent").mean;
+      if (known(cpu)) finding.evidence.push_back({role->role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
+    }
+    finding.suggestions = advice_.stronger_servers(who);
+  }
+
+  /// Returns whether a server is near its limit. Otherwise what it costs is part of an exchange's fixed costs.
+  [[nodiscard]] bool busy(size_t server) const {
+    constexpr double kBusy = 0.8;
+    const predict::Node& node = fit_.training.nodes[fit_.training.servers[server].node];
+    return fit_.prediction.servers[server] > kBusy * std::min(node.cores, 1.0);
+  }
+
+  void programs() {
+    Training changed = without(fit_.training, Resource::programs);
+    const auto& nodes = fit_.training.nodes;
+    const auto most = std::max_element(nodes.begin(), nodes.end(), [](const predict::Node& a, const predict::Node& b) {
+      return a.others / a.cores < b.others / b.cores;
+    });
+    if (!(most->others > 0)) return;
+    changed.costs.wake = std::min(changed.costs.wake, kPlainWake);
+    const double busy = used_by_others(*most);
+    const Freed free = freed_with_delays(changed, fit_.prediction.step, busy >= kManyPrograms * most->cores);
+    if (free.cost < kLeastCost) return;
+    Finding& finding = add(
+        "programs", most->name, free,
+        fmt::format("{}: they used {:.2g} of its {:.3g} core{}.", cost_text("Other programs on " + most->name, free),
+                    busy, most->cores, most->cores == 1 ? "" : "s"));
+    finding.evidence = {share_evidence(most->name + ", CPU of other programs", busy / most->cores)};
+    finding.suggestions = {fmt::format("Use a machine where nothing else runs: {}.", gain_text(fit_.step, free.step))};
+  }
+
+  [[nodiscard]] double used_by_others(const predict::Node& node) const {
+    double busy = 0;
+    double own = 0;
+    for (const RoleRecord& role : run_.roles) {
+      if ((role.host.empty() ? "the machine" : role.host) != node.name) continue;
+      const double stolen = role.resource("node_steal_percent").mean;
+      busy = std::max(busy, (role.resource("node_cpu_percent").mean + (known(stolen) ? stolen : 0)) / 100 * node.cores);
+      if (known(role.resource("cpu_percent").mean)) own += role.resource("cpu_percent").mean / 100;
+    }
+    return std::clamp(busy - own, 0.0, node.cores);
+  }
+
+  /// Workers that differ in their work or cores, rather than in their links.
+  [[nodiscard]] Training even(const Training& training) const {
+    Training changed = without(training, Resource::stragglers);
+    for (size_t i = 0; i < changed.nodes.size(); ++i) changed.nodes[i].link = training.nodes[i].link;
+    return changed;
+  }
+
+  /// Returns ", on 0.2 cores" for a worker on a smaller node than the others; otherwise nothing.
+  [[nodiscard]] std::string fewer_cores(const std::string& role) const {
+    double own = 0;
+    double others = 0;
+    for (size_t i = 0; i < fit_.workers.size(); ++i) {
+      const double cores = fit_.training.nodes[fit_.training.workers[i].node].cores;
+      if (fit_.workers[i] == role) own = cores;
+      if (fit_.workers[i] != role) others = std::max(others, cores);
+    }
+    return own > 0 && own < others ? fmt::format(", on {:.2g} cores instead of {:.2g}", own, others) : "";
+  }
+
+  void stragglers() {
+    if (fit_.workers.size() < 2 || !in_step(run_)) return;
+    const Freed free = freed(even(fit_.training));
+    const Freed turns = freed(without(fit_.training, Resource::unevenness));
+    const SlowOne slow = slow_one(run_, facts_);
+    if (free.cost >= kLeastCost && !slow.role.empty()) {
+      Finding& finding = add(
+          "others", slow.role, free,
+          fmt::format("{}: it {} {} as long as the others, {} against {} per step{}.",
+                      cost_text("Waiting for " + slow.role, free), slow.data ? "waits for data and takes" : "takes",
+                      times_text(slow.factor), time_text(slow.own), time_text(slow.others), fewer_cores(slow.role)));
+      finding.suggestions = advice_.without_straggler(slow.role, free.step);
+    } else if (turns.cost >= kLeastCost) {
+      Finding& finding = add("others", "", turns,
+                             fmt::format("{}: they take turns at being last.",
+                                         cost_text("Waiting for the slowest worker of a step", turns)));
+      finding.removable = false;  // steps always vary
+      finding.suggestions = {run_.all_reduce() ? "Use larger batches: their times vary less."
+                                               : "Use larger batches, whose times vary less, or --mode async."};
+    } else {
+      return;
+    }
+    for (const Pace& pace : facts_.workers) {
+      findings_.back().evidence.push_back(time_evidence(pace.role + ", own time per step", pace.own_per_step()));
+    }
+    for (const std::string& line : run_.summary().stragglers) {
+      findings_.back().evidence.push_back({line, kUnknown, ""});
     }
   }
-  return "";
-}
 
-/// Suggests settings that send fewer bytes, unless the run has them already.
-void suggest_fewer_bytes(const RunRecord& run, Finding& finding) {
-  if (run.setting("wire") != "bf16") finding.suggestions.emplace_back("Halve the bytes: --wire bf16.");
-}
-
-void judge_server(const RunRecord& run, const RoleRecord& server, Finding& finding) {
-  const double cpu = server.resource("cpu_percent").mean;
-  const double in = server.resource("wire_received").mean;
-  const double out = server.resource("wire_sent").mean;
-  const double net = std::max(server.resource("net_received").p95, server.resource("net_sent").p95);
-  finding.evidence.push_back({server.role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
-  if (known(in)) finding.evidence.push_back({server.role + ", received", in, speed_text(in)});
-  if (known(out)) finding.evidence.push_back({server.role + ", sent", out, speed_text(out)});
-  const std::string traffic =
-      known(in + out) ? fmt::format(", {} in and {} out", speed_text(in), speed_text(out)) : std::string();
-  if (cpu >= kBusyServer) {
-    finding.cause = "servers";
-    finding.headline = fmt::format("The parameter server {} limited this run.", server.role);
-    finding.sentence += fmt::format(" {} used {} of a core{}: the server is the limit, rather than the network.",
-                                    server.role, percent_text(cpu), traffic);
-    finding.suggestions = {
-        fmt::format("Use more servers (--ps {}), or --strategy allreduce, which needs none.", run.servers() + 1)};
-    suggest_fewer_bytes(run, finding);
-  } else if (const std::string link = full_link(net); !link.empty()) {
-    finding.cause = "network";
-    finding.headline = "The network to the parameter servers limited this run.";
-    finding.sentence +=
-        fmt::format(" The network of {} carried up to {}, at {} of a core.", server.role, link, percent_text(cpu));
-    finding.suggestions = {fmt::format("Spread the servers over several hosts: --ps {}.", run.servers() + 1)};
-    suggest_fewer_bytes(run, finding);
-  } else {
-    finding.sentence += fmt::format(" {} was not busy ({} of a core{}): the round trip takes the time.", server.role,
-                                    percent_text(cpu), traffic);
+  /// More threads of the run than the machine has cores, in several roles.
+  void cores() {
+    if (!run_.nodes.empty() || run_.number_setting("cpu_quota") > 0) return;
+    for (size_t n = 0; n < fit_.training.nodes.size(); ++n) {
+      const predict::Node& node = fit_.training.nodes[n];
+      double threads = 0;
+      size_t roles = 0;
+      for (const predict::Worker& worker : fit_.training.workers) {
+        if (worker.node == n) threads += worker.work.threads;
+        if (worker.node == n) ++roles;
+      }
+      for (const predict::Server& server : fit_.training.servers) {
+        if (server.node == n) threads += 1;
+        if (server.node == n) ++roles;
+      }
+      if (roles < 2 || threads <= node.cores) continue;
+      Training alone = without(fit_.training, Resource::programs);
+      const double before = advice_.step_of(alone);
+      alone.nodes[n].cores = threads;
+      alone.costs.wake = std::min(alone.costs.wake, kPlainWake);
+      const Freed free = freed_with_delays(alone, before, true);
+      if (free.cost < kLeastCost) continue;
+      Finding& finding = add(
+          "cpu", node.name, free,
+          fmt::format("{}: {} roles with {} threads share {} core{}.", cost_text("Too few cores on " + node.name, free),
+                      roles, count_text(threads), count_text(node.cores), node.cores == 1 ? "" : "s"));
+      for (const RoleRecord& role : run_.roles) {
+        const double cpu = role.resource("cpu_percent").mean;
+        if (known(cpu)) finding.evidence.push_back({role.role + ", CPU (100 %: one core)", cpu, percent_text(cpu)});
+      }
+      finding.suggestions = {
+          fmt::format("Use fewer roles or --threads on this machine, or more machines: {} with {} "
+                      "cores.",
+                      gain_text(fit_.step, free.step), count_text(threads))};
+    }
   }
-}
 
-Finding server_exchange(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  const double part = all.push + all.pull;
-  Finding finding{"exchange", all.share(part), "Exchanging with the parameter servers limited this run.",
-                  fmt::format("Exchanging with the parameter servers took {} of the time, {}: push {}, pull {}.",
-                              share_text(all.share(part)), per_step(facts, part), share_text(all.share(all.push)),
-                              share_text(all.share(all.pull)))};
-  finding.evidence = {share_evidence("push", all.share(all.push)), share_evidence("pull", all.share(all.pull))};
-  finding.suggestions = {"Make fewer, larger exchanges: a larger --batch, or --accumulate."};
-  if (const RoleRecord* server = busiest_server(run)) judge_server(run, *server, finding);
-  return finding;
-}
-
-/// Returns bytes per second while a member was sending, whether hidden behind computing or not.
-double all_reduce_speed(const RunRecord& run, const RunFacts& facts) {
-  const double bytes = run.summary().number("communication.bytes_per_step");
-  const double sending = run.summary().number("communication.transfer_seconds");
-  if (sending > 0) return bytes * facts.workers.front().steps / sending;
-  return bytes / facts.all.per_step(facts.all.transfer);
-}
-
-Finding all_reduce_transfer(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  Finding finding{"network", all.share(all.transfer), "Exchanging gradients by all-reduce limited this run.",
-                  fmt::format("All-reduce took {} of the time, {}, without the part hidden behind computing",
-                              share_text(all.share(all.transfer)), per_step(facts, all.transfer))};
-  finding.evidence = {share_evidence("all-reduce", finding.weight)};
-  const double bytes = run.summary().number("communication.bytes_per_step");
-  const double overlapped = run.summary().number("communication.overlapped");
-  if (known(bytes)) {
-    finding.sentence += fmt::format("; {} were {} per step, at {}", amount_text(bytes),
-                                    run.in_process() ? "summed" : "sent", speed_text(all_reduce_speed(run, facts)));
-    finding.evidence.push_back({run.in_process() ? "summed per step" : "sent per step", bytes, amount_text(bytes)});
+  /// One worker with more threads than cores. What that costs, no recorded number says; the bound is that all threads
+  /// wait for one that has no core.
+  void threads() {
+    for (size_t i = 0; i < fit_.workers.size(); ++i) {
+      const predict::Worker& worker = fit_.training.workers[i];
+      const double cores = std::ceil(fit_.training.nodes[worker.node].cores);
+      if (worker.work.threads <= cores) continue;
+      const double bound = (1 - cores / worker.work.threads) * facts_.all.share(facts_.all.compute());
+      Finding& finding = add("threads", fit_.workers[i], {kUnknown, bound},
+                             fmt::format("{} computes with {} threads on {} core{}, which can cost up to {} of each "
+                                         "step.",
+                                         fit_.workers[i], count_text(worker.work.threads), count_text(cores),
+                                         cores == 1 ? "" : "s", share_text(bound)));
+      finding.suggestions = {fmt::format("Use --threads {}.", count_text(cores))};
+      return;
+    }
   }
-  if (known(overlapped)) finding.evidence.push_back(share_evidence("of the transfer behind computing", overlapped));
-  finding.sentence += ".";
-  if (run.in_process()) {
-    finding.headline = "Adding up the replicas' gradients limited this run.";
-    finding.suggestions = {"Use a larger --batch, or fewer --replicas with more --threads each."};
-  } else {
-    finding.suggestions = {"Try other buckets (--autotune), fewer bytes (--top-k), or a larger --batch."};
-    suggest_fewer_bytes(run, finding);
+
+  void simple(Resource resource) {
+    const Freed free = freed(without(fit_.training, resource));
+    if (free.cost < kLeastCost) return;
+    const Pace& all = facts_.all;
+    switch (resource) {
+      case Resource::data:
+        data(free);
+        break;
+      case Resource::evaluation:
+        add("evaluation", "", free,
+            fmt::format("{}, {} in all.", cost_text("Evaluations", free), time_text(all.evaluation)))
+            .suggestions = advice_.rarer(free.cost, "Evaluate half as often (--eval-every) or on less (--test-limit)");
+        break;
+      case Resource::checkpoint:
+        add("checkpoint", "", free,
+            fmt::format("{}, {} in all.", cost_text("Checkpoints", free), time_text(all.checkpoint)))
+            .suggestions = advice_.rarer(free.cost, "Write checkpoints half as often (--checkpoint-every)");
+        break;
+      default:
+        add("rest", "", free,
+            fmt::format("{}, {}.", cost_text("Logs, displays and the like", free), time_text(all.per_step(all.rest))))
+            .suggestions = {
+            "Use a larger --batch, or write logs and summaries less often (--log-every, "
+            "--summary-every)."};
+    }
   }
-  return finding;
-}
 
-/// Blames a straggler that is slow in every step.
-void blame(const RunRecord& run, const RunFacts& facts, const SlowOne& slow, Finding& finding) {
-  finding.headline = fmt::format("Waiting for {} limited this run.", slow.role);
-  finding.sentence += fmt::format(" They waited for {}, which {} {} as long as the others: {} against {} per step.",
-                                  slow.role, slow.data ? "waits for data and takes" : "takes", times_text(slow.factor),
-                                  time_text(slow.own), time_text(slow.others));
-  finding.suggestions = {
-      fmt::format("Check what else runs on the machine of {}, and give it less work or a faster machine.", slow.role)};
-  if (!run.all_reduce() && facts.workers.size() > 1) {
-    finding.suggestions.emplace_back(
-        fmt::format("Update without the last worker (--aggregate {}), or use --mode async.", facts.workers.size() - 1));
+  void data(const Freed& free) {
+    const auto& workers = facts_.workers;
+    const auto most = std::max_element(workers.begin(), workers.end(),
+                                       [](const Pace& a, const Pace& b) { return a.share(a.data) < b.share(b.data); });
+    Finding& finding =
+        add("data", most->role, free,
+            fmt::format("{}: a batch takes {} to make{}.", cost_text("Waiting for data", free),
+                        time_text(fit_.training.workers[static_cast<size_t>(most - workers.begin())].work.load),
+                        workers.size() > 1 ? ", most at " + most->role : ""));
+    finding.evidence = {share_evidence("waiting for data", facts_.all.share(facts_.all.data))};
+    const RoleRecord* role = run_.role(most->role);
+    const double read = role == nullptr ? kUnknown : role->resource("disk_read").mean;
+    if (read > 1e6) {
+      finding.evidence.push_back({"read from disk", read, speed_text(read)});
+      finding.suggestions = {
+          fmt::format("{} were read from the disk meanwhile. Data that fits into memory is read "
+                      "only once.",
+                      speed_text(read))};
+    } else {
+      finding.suggestions = {"A separate thread makes the batches: leave it a core, with fewer --threads."};
+    }
   }
-  // The share of the step that would be saved if the straggler were as fast as the others.
-  const double whole_step = facts.all.per_step(facts.all.seconds);
-  if (in_step(run) && whole_step > 0) finding.weight = std::max(finding.weight, (slow.own - slow.others) / whole_step);
-}
 
-/// Names the worker that the others wait for when none is slow by itself: the one that waits much less than the rest.
-void say_who_waits(const RunRecord& run, const RunFacts& facts, Finding& finding) {
-  const auto less = [](const Pace& a, const Pace& b) { return a.share(a.others) < b.share(b.others); };
-  const auto [least, most] = std::minmax_element(facts.workers.begin(), facts.workers.end(), less);
-  const double low = least->share(least->others);
-  const double high = most->share(most->others);
-  if (low >= 0.6 * high) {
-    finding.sentence += fmt::format(" All of them waited about as much ({} to {}): they take turns at being last.",
-                                    share_text(low), share_text(high));
-  } else {
-    finding.sentence += fmt::format(" {} waited least, {} of its time against up to {}: the others waited for it.",
-                                    least->role, share_text(low), share_text(high));
-    finding.headline = fmt::format("Waiting for other workers, mostly {}, limited this run.", least->role);
+  /// Computing, and what is the same at any batch: what is left without all of the above.
+  void own_work() {
+    Training bare = fit_.training;
+    for (const Resource resource : {Resource::network, Resource::programs, Resource::data, Resource::evaluation,
+                                    Resource::checkpoint, Resource::unevenness}) {
+      bare = without(std::move(bare), resource);
+    }
+    for (size_t i = 0; i < bare.servers.size(); ++i) {
+      if (busy(i)) bare.servers[i].cost = 0;
+    }
+    bare = even(bare);
+    bare.costs.wake = std::min(bare.costs.wake, kPlainWake);
+    const double once = advice_.step_of(bare);
+    const double twice = advice_.step_of(advice_.doubled(bare));
+    const double fixed = std::clamp(2 * once - twice, 0.0, once);
+    const auto share = [&](double seconds) { return std::min(1.0, seconds / fit_.prediction.step); };
+    const auto time = [&](double seconds) { return time_text(share(seconds) * fit_.step); };
+    const double batch_step = advice_.step_of(advice_.doubled(fit_.training)) / 2;  // for as many examples
+    Finding batch{.cause = {"batch", "", share(fixed), fit_.step * batch_step / fit_.prediction.step},
+                  .removable = false};
+    batch.headline = fmt::format("The batch is too small: {} of each step ({} of {}) are the same at any batch.",
+                                 share_text(batch.cause.cost), time(fixed), time_text(fit_.step));
+    batch.sentence = fmt::format("With twice the batch{} an example would take {} less time.",
+                                 run_.setting("batch").empty() ? "" : " (now " + run_.setting("batch") + ")",
+                                 share_text(std::max(0.0, 1 - batch_step / fit_.prediction.step)));
+    batch.evidence = {share_evidence("the same at any batch", batch.cause.cost)};
+    batch.suggestions = {fmt::format("Use twice the --batch (with a learning rate to match), or --accumulate 2: {}.",
+                                     gain_text(fit_.prediction.step, batch_step))};
+    Finding compute{.cause = {"compute", "", share(once - fixed), (1 - share(once - fixed)) * fit_.step},
+                    .removable = false};
+    compute.headline = fmt::format("Computing limited this run: {} of each step, {} of {}.",
+                                   share_text(compute.cause.cost), time(once - fixed), time_text(fit_.step));
+    compute.mention =
+        fmt::format("Computing alone takes {} of it ({}).", time(once - fixed), share_text(compute.cause.cost));
+    compute.evidence = {share_evidence("computing", facts_.all.share(facts_.all.compute())),
+                        time_evidence("computing, per step", facts_.all.per_step(facts_.all.compute()))};
+    compute.suggestions = advice_.more_compute();
+    findings_.push_back(std::move(compute));
+    if (batch.cause.cost >= kLeastCost) findings_.push_back(std::move(batch));
   }
-  finding.suggestions = {run.all_reduce()
-                             ? "Use larger batches: their times vary less."
-                             : "Use larger batches, whose times vary less, or --mode async, which does not wait."};
-}
 
-Finding waiting_for_others(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  Finding finding{"others", all.share(all.others), "Waiting for other workers limited this run.",
-                  fmt::format("Workers waited for each other for {} of the time, {}.",
-                              share_text(all.share(all.others)), per_step(facts, all.others))};
-  for (const Pace& pace : facts.workers) {
-    finding.evidence.push_back(time_evidence(pace.role + ", own time per step", pace.own_per_step()));
+  void unexplained() {
+    constexpr double kMuch = 0.1;
+    if (!(fit_.unexplained > kMuch) || fit_.prediction.step > fit_.step || delays_said_) return;
+    const double more = fit_.unexplained * fit_.step;
+    Finding& finding = add("unexplained", "", {fit_.step - more, fit_.unexplained},
+                           fmt::format("{} of each step ({}) are not explained by its work, messages and links.",
+                                       share_text(fit_.unexplained), time_text(more)));
+    finding.suggestions = {"Train again with --trace, and look at the trace (`lockstep trace`)."};
   }
-  if (const SlowOne slow = slow_one(run, facts); !slow.role.empty()) {
-    blame(run, facts, slow, finding);
-  } else if (facts.workers.size() > 1) {
-    say_who_waits(run, facts, finding);
-  }
-  for (const std::string& line : run.summary().stragglers) finding.evidence.push_back({line, kUnknown, ""});
-  return finding;
-}
 
-Finding aside(const RunRecord& run, const Pace& all) {
-  Finding finding{"aside", all.share(all.aside()), "Evaluations and checkpoints limited this run.",
-                  fmt::format("Evaluations took {} of the time and checkpoints {}, {} in all.",
-                              share_text(all.share(all.evaluation)), share_text(all.share(all.checkpoint)),
-                              time_text(all.aside()))};
-  finding.evidence = {share_evidence("evaluation", all.share(all.evaluation)),
-                      share_evidence("checkpoint", all.share(all.checkpoint))};
-  const std::string elsewhere = run.servers() > 0 && !run.has_evaluator() ? ", or elsewhere (--evaluator)" : "";
-  finding.suggestions = {all.evaluation >= all.checkpoint
-                             ? fmt::format("Evaluate less often (--eval-every) or on less (--test-limit){}.", elsewhere)
-                             : "Write checkpoints less often (--checkpoint-every)."};
-  return finding;
-}
-
-Finding rest(const RunFacts& facts) {
-  const Pace& all = facts.all;
-  return {"rest",
-          all.share(all.rest),
-          "Overhead around the steps limited this run.",
-          fmt::format("Logs, displays and everything else around the steps took {} of the time, {}.",
-                      share_text(all.share(all.rest)), per_step(facts, all.rest)),
-          {share_evidence("rest", all.share(all.rest))},
-          {"Use a larger --batch, or write logs and summaries less often (--log-every, --summary-every)."}};
-}
-
-/// Finds a batch so small that fixed costs are most of a step, while nothing else is at its limit.
-std::optional<Finding> small_batch(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  const bool waits = all.others > all.exchange() + all.rest;  // waits for other workers rather than for the exchange
-  const double fixed = all.exchange() + all.rest + (waits ? 0 : all.others);
-  const double scaling = all.compute() + all.data;
-  const double share = fixed / (fixed + scaling);
-  if ((in_step(run) && !slow_one(run, facts).role.empty()) || waits || !(share >= kMostlyFixed)) return std::nullopt;
-  if (run.all_reduce() && !full_link(all_reduce_speed(run, facts)).empty()) return std::nullopt;
-  const double larger = fixed / (fixed + 4 * scaling);
-  const std::string batch = run.setting("batch");
-  Finding finding{"batch", all.share(fixed) + 0.01, "The batch is too small for the fixed costs of each step.",
-                  fmt::format("A {} takes {}, of which {} ({}) are fixed: exchanging, waiting and the rest, at any "
-                              "batch{}. With four times the batch the fixed part would be about {}.",
-                              facts.step, time_text(facts.step_seconds), time_text(all.per_step(fixed)),
-                              share_text(share), batch.empty() ? "" : " (now " + batch + ")", share_text(larger))};
-  finding.evidence = {time_evidence(facts.step, facts.step_seconds), share_evidence("fixed costs of a step", share),
-                      share_evidence("fixed costs with four times the batch, estimated", larger)};
-  finding.suggestions = {"Use a larger --batch (with a learning rate to match), or --accumulate."};
-  return finding;
-}
+  const RunRecord& run_;
+  const RunFacts& facts_;
+  const Fit& fit_;
+  Advice advice_;
+  bool delays_said_ = false;
+  std::vector<Finding> findings_;
+};
 
 }  // namespace
 
-std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts) {
-  const Pace& all = facts.all;
-  std::vector<Finding> findings{computing(run, facts), data_wait(run, facts), aside(run, all), rest(facts)};
-  if (all.push + all.pull > 0) findings.push_back(server_exchange(run, facts));
-  if (all.transfer > 0) findings.push_back(all_reduce_transfer(run, facts));
-  if (all.others > 0) findings.push_back(waiting_for_others(run, facts));
-  const bool at_a_limit = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return finding.cause == "servers" || (finding.cause == "network" && !run.all_reduce());
-  });
-  if (at_a_limit) return findings;
-  if (auto small = small_batch(run, facts)) findings.push_back(std::move(*small));
-  return findings;
+std::vector<Finding> model_findings(const RunRecord& run, const RunFacts& facts, const Fit& fit) {
+  return Causes(run, facts, fit).all();
 }
 
 }  // namespace lockstep::records

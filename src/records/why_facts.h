@@ -1,10 +1,11 @@
-// The numbers that the rules of why.cpp use. Internal to this room.
+// The numbers and words that why.cpp uses. Internal to this room.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "records/fit.h"
 #include "records/run_record.h"
 #include "records/why.h"
 
@@ -67,20 +68,23 @@ bool in_step(const RunRecord& run);
 /// Finds the straggler, from phases or from the chief's figures about workers. An empty role: there is none.
 SlowOne slow_one(const RunRecord& run, const RunFacts& facts);
 
-/// A cause, with the share of the time it explains.
+/// A cause with its words. `removable`: not the training's own work; it comes first even if computing takes more time.
 struct Finding {
-  std::string cause;
-  double weight = 0;
-  std::string headline;
-  std::string sentence;
+  Cause cause = {};
+  bool removable = true;
+  std::string headline = {};
+  std::string mention = {};   ///< headline where another cause comes first; empty: the same
+  std::string sentence = {};  ///< more about it; may be empty
   std::vector<Evidence> evidence = {};
   std::vector<std::string> suggestions = {};
 };
 
-/// Returns the causes in the time of the training threads (why_causes.cpp).
-std::vector<Finding> time_findings(const RunRecord& run, const RunFacts& facts);
-/// Returns shortages of the machines (why_machine.cpp).
+/// Returns what a step spends time on, by the model (why_causes.cpp).
+std::vector<Finding> model_findings(const RunRecord& run, const RunFacts& facts, const Fit& fit);
+/// Returns shortages that the model does not know: memory, quotas of processes (why_machine.cpp).
 std::vector<Finding> machine_findings(const RunRecord& run, const RunFacts& facts);
+/// Returns "1.4 times" for what takes `before` and would take `after`.
+std::string gain_text(double before, double after);
 /// Returns remarks: workers that died, lost gradients, a bad end.
 std::vector<std::string> remarks(const RunRecord& run);
 

@@ -126,6 +126,13 @@ std::string why_json(const records::RunRecord& run, const records::Diagnosis& di
     json["evidence"].push_back({{"what", evidence.what}, {"value", number(evidence.value)}, {"text", evidence.text}});
   }
   json["suggestions"] = diagnosis.suggestions;
+  json["causes"] = ordered_json::array();
+  for (const records::Cause& cause : diagnosis.causes) {
+    json["causes"].push_back(
+        {{"cause", cause.cause}, {"who", cause.who}, {"cost", number(cause.cost)}, {"step", number(cause.step)}});
+  }
+  json["step"] = number(diagnosis.step);
+  json["unexplained"] = number(diagnosis.unexplained);
   if (against) {
     ordered_json phases = ordered_json::array();
     for (const records::PhaseCost& cost : against->phases) {

@@ -1,0 +1,329 @@
+#include "records/fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.h"
+#include "records/fit_machines.h"
+#include "records/why_facts.h"
+
+namespace lockstep::records {
+namespace {
+
+using predict::Prediction;
+using predict::Training;
+using predict::Work;
+using predict::WorkerTimes;
+
+constexpr int kRounds = 12;
+constexpr double kMostWorkers = 4096;
+constexpr double kMostParameters = 1e10;
+/// A waiting thread of a busy machine starts to run after this time at most; what is beyond stays unexplained.
+constexpr double kLongestWake = 1.5e-3;
+constexpr double kLongestWakeWhenIdle = 0.3e-3;
+constexpr double kMostSpread = 0.8;
+constexpr double kLeastSpread = 0.03;
+
+/// Recorded means of a worker's steps.
+struct Recorded {
+  WorkerTimes times;
+  double spread = 0;
+  /// Most steps are not paused by a quota; then these are their times, and 0 otherwise.
+  double forward = 0;
+  double backward = 0;
+  double cpu = kUnknown;  ///< CPU time of the whole process per step
+};
+
+double bounded(double value, double low, double high) { return known(value) ? std::clamp(value, low, high) : low; }
+
+Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
+  Recorded recorded;
+  WorkerTimes& times = recorded.times;
+  times.data = pace.per_step(pace.data);
+  times.forward = pace.per_step(pace.forward);
+  times.backward = pace.per_step(pace.backward);
+  times.optimizer = pace.per_step(pace.optimizer);
+  times.push = pace.per_step(pace.push);
+  times.pull = pace.per_step(pace.pull);
+  times.transfer = pace.per_step(pace.transfer);
+  times.others = pace.per_step(pace.others);
+  times.evaluation = pace.per_step(pace.evaluation);
+  times.checkpoint = pace.per_step(pace.checkpoint);
+  times.rest = pace.per_step(pace.rest);
+  for (const PhaseTotals& phase : role.phases) {
+    if (phase.name != "backward" && phase.name != "forward") continue;
+    constexpr double kQuantile = 1.645;  // of the normal distribution, for 95 %
+    const double spread = std::log(phase.p95 / phase.p50) / kQuantile;
+    recorded.spread = std::max(recorded.spread, bounded(spread, 0, kMostSpread));
+    constexpr double kPauses = 1.2;  // of the mean to the median
+    const double usual = phase.mean > kPauses * phase.p50 ? phase.p50 : 0;
+    (phase.name == "forward" ? recorded.forward : recorded.backward) = usual;
+  }
+  if (role.samples >= kEnoughSamples) {
+    recorded.cpu = role.resource("cpu_percent").mean / 100 * pace.per_step(pace.seconds);
+  }
+  // A loader that nearly keeps up is late now and then; the model's loader never is.
+  constexpr double kLate = 0.05;
+  if (times.data < kLate * times.all()) {
+    times.rest += times.data;
+    times.data = 0;
+  }
+  return recorded;
+}
+
+double step_of(const RunRecord& run, const std::vector<Recorded>& all) {
+  if (in_step(run)) return all.front().times.all();
+  double sum = 0;
+  for (const Recorded& recorded : all) sum += recorded.times.all();
+  return sum / static_cast<double>(all.size());
+}
+
+/// Returns the share of the forward pass that does not grow with the batch, from evaluations: their batches are large.
+double fixed_share(const RunRecord& run, const Recorded& chief) {
+  const double batch = run.number_setting("batch");
+  const double large = run.number_setting("eval_batch");
+  if (!(batch > 0) || !(large >= 4 * batch)) return 0;
+  const CsvTable& evals = run.chief().evals;
+  const double seconds = median(evals.column("eval_seconds"));
+  const double examples = median(evals.column("examples"));
+  const double each = seconds / examples;
+  if (!known(each) || !(chief.times.forward > 0)) return 0;
+  // An evaluation also makes its batches, so it is an upper bound of the time per example.
+  return std::clamp(1 - each * batch / chief.times.forward, 0.0, 1.0);
+}
+
+void set_rules(const RunRecord& run, Training& training) {
+  const double parameters = run.summary().number("parameters");
+  training.tensors = predict::even_tensors(static_cast<size_t>(bounded(parameters, 1, kMostParameters)));
+  training.sync = in_step(run);
+  training.aggregate = static_cast<int>(bounded(run.number_setting("aggregate"), 0, kMostWorkers));
+  const double stale = run.number_setting("max_staleness");
+  training.max_staleness = known(stale) && stale >= 0 && stale < 1e6 ? static_cast<int>(stale) : -1;
+  training.batch = std::max(1.0, bounded(run.number_setting("batch"), 1, 1e9) *
+                                     std::max(1.0, bounded(run.number_setting("accumulate"), 1, 1e6)));
+  const std::string wire = run.setting("wire");
+  training.element_bytes = wire == "bf16" || wire == "f16" ? 2 : 4;
+  const double bucket = run.number_setting("bucket_mb");
+  if (bucket > 0) training.all_reduce_bucket = static_cast<size_t>(bounded(bucket, 0.001, 1e6) * (1 << 20));
+  if (run.setting("placement") == "round-robin") training.placement = schedule::Placement::round_robin;
+}
+
+/// The rounds of a fit: each scales what the model gets wrong.
+class Fitter {
+ public:
+  Fitter(Fit& fit, std::vector<Recorded> recorded, bool busy)
+      : fit_(fit), recorded_(std::move(recorded)), busy_(busy), options_(few_steps(fit.training)) {}
+
+  void run() {
+    for (int round = 0; round < kRounds; ++round) {
+      fit_.prediction = predict::simulate(fit_.training, options_);
+      adjust_work();
+      if (fit_.training.strategy != predict::Strategy::local) adjust_exchange(round);
+    }
+    fit_.prediction = predict::simulate(fit_.training, options_);
+    if (fit_.training.strategy != predict::Strategy::local) prefer_plain();
+    fit_.unexplained = std::min(1.0, std::fabs(fit_.step - fit_.prediction.step) / fit_.step);
+  }
+
+ private:
+  /// Returns the factor by which to change what takes `predicted` and should take `recorded`.
+  static double factor(double recorded, double predicted) {
+    constexpr double kMost = 4;
+    if (!(predicted > 1e-12)) return 1;
+    return std::clamp(recorded / predicted, 1 / kMost, kMost);
+  }
+
+  void adjust_work() {
+    for (size_t i = 0; i < recorded_.size(); ++i) {
+      const Recorded& recorded = recorded_[i];
+      Work& work = fit_.training.workers[i].work;
+      const WorkerTimes& wanted = recorded.times;
+      const WorkerTimes& got = fit_.prediction.workers[i];
+      const bool limited = fit_.training.nodes[fit_.training.workers[i].node].quota_period > 0;
+      if (limited) {
+        adjust_limited(i);
+      } else {
+        work.forward *= factor(wanted.forward, got.forward);
+        work.backward *= factor(wanted.backward, got.backward);
+      }
+      work.optimizer *= factor(wanted.optimizer, got.optimizer);
+      if (!limited) work.rest *= factor(wanted.rest, got.rest);
+      if (wanted.data > 0) {
+        if (work.load == 0) work.load = got.all() - got.data;
+        work.load = std::max(0.0, work.load + (wanted.data - got.data));
+      }
+      adjust_messages(i);
+    }
+  }
+
+  /// Where a quota pauses is chance. So the CPU time says how much a worker computes, and the times of its passes only
+  /// how that divides; unless most steps are not paused at all.
+  void adjust_limited(size_t i) {
+    const Recorded& recorded = recorded_[i];
+    const WorkerTimes& wanted = recorded.times;
+    const WorkerTimes& got = fit_.prediction.workers[i];
+    Work& work = fit_.training.workers[i].work;
+    const double both = wanted.forward + wanted.backward;
+    double by = factor(both, got.forward + got.backward);
+    if (work.threads == 1 && known(recorded.cpu)) {
+      const double own = recorded.cpu - got.messages - work.optimizer - work.rest;
+      by = std::clamp(own / both, 0.05, 1.0) * both / std::max(work.forward + work.backward, 1e-12);
+    }
+    work.forward = recorded.forward > 0 ? recorded.forward : work.forward * by;
+    work.backward = recorded.backward > 0 ? recorded.backward : work.backward * by;
+  }
+
+  /// What a process of one thread computes is known, so the rest of its CPU time went to messages.
+  void adjust_messages(size_t i) {
+    predict::Worker& worker = fit_.training.workers[i];
+    const double own = worker.work.forward + worker.work.backward + worker.work.optimizer + worker.work.rest;
+    const double messages = fit_.prediction.workers[i].messages;
+    const bool limited = fit_.training.nodes[worker.node].quota_period > 0;
+    if (limited && (recorded_[i].forward == 0 || recorded_[i].backward == 0)) return;  // see adjust_limited
+    if (worker.work.threads > 1 || !known(recorded_[i].cpu) || !(messages > 0)) return;
+    constexpr double kMost = 4;
+    worker.cost = std::clamp(worker.cost * (recorded_[i].cpu - own) / messages, 1 / kMost, kMost);
+  }
+
+  [[nodiscard]] WorkerTimes recorded_mean() const {
+    WorkerTimes sum;
+    const auto count = static_cast<double>(recorded_.size());
+    for (const Recorded& recorded : recorded_) {
+      sum.push += recorded.times.push / count;
+      sum.pull += recorded.times.pull / count;
+      sum.transfer += recorded.times.transfer / count;
+      sum.others += recorded.times.others / count;
+    }
+    return sum;
+  }
+
+  /// Links whose rate is not known take what the exchange lacks, otherwise waking up does.
+  void adjust_exchange(int round) {
+    const WorkerTimes wanted = recorded_mean();
+    const WorkerTimes got = fit_.prediction.mean();
+    if (in_step_ && round % 2 == 1) adjust_spread(wanted.others, got.others);
+    const double lacking = wanted.exchange() - got.exchange();
+    if (!fit_.links_known && separate_) {
+      const double change = factor(wanted.exchange(), got.exchange());
+      for (predict::Node& node : fit_.training.nodes) {
+        node.link.rate = std::clamp(node.link.rate / change, 1e4, 1e11);
+        node.link.latency = std::clamp(node.link.latency * change, 1e-6, 0.1);
+      }
+      return;
+    }
+    const double waits = fit_.training.strategy == predict::Strategy::servers ? 3 : 2;
+    double& wake = fit_.training.costs.wake;
+    wake = std::clamp(wake + 0.7 * lacking / waits, 2e-6, busy_ ? kLongestWake : kLongestWakeWhenIdle);
+  }
+
+  /// A longer wake that changes nothing, because links are the limit, would only mislead.
+  void prefer_plain() {
+    constexpr double kSame = 0.02;
+    Training plain = fit_.training;
+    plain.costs.wake = std::min(plain.costs.wake, kPlainWake);
+    Prediction prediction = predict::simulate(plain, options_);
+    if (std::fabs(prediction.step - fit_.prediction.step) > kSame * fit_.prediction.step) return;
+    fit_.training = std::move(plain);
+    fit_.prediction = std::move(prediction);
+  }
+
+  void adjust_spread(double wanted, double got) {
+    const double by = got > 1e-9 ? std::clamp(std::sqrt(wanted / got), 0.5, 2.0) : 1;
+    for (size_t i = 0; i < recorded_.size(); ++i) {
+      double& spread = fit_.training.workers[i].work.spread;
+      // Workers that are exactly alike would all be paused by their quotas in the same moments.
+      spread = std::clamp(spread * by, kLeastSpread, std::min(kMostSpread, 2 * std::max(0.05, recorded_[i].spread)));
+    }
+  }
+
+  Fit& fit_;
+  std::vector<Recorded> recorded_;
+  bool busy_;
+  predict::SimulationOptions options_;
+
+ public:
+  bool in_step_ = true;    ///< workers wait for each other
+  bool separate_ = false;  ///< roles are on several hosts
+};
+
+/// Scales the costs of the exchange so that the servers use as much CPU as they did.
+void fit_server_costs(const RunRecord& run, Fit& fit) {
+  double used = 0;
+  for (const std::string& name : fit.servers) {
+    const RoleRecord* role = run.role(name);
+    if (role == nullptr || role->samples < kEnoughSamples) return;
+    used += role->resource("cpu_percent").mean / 100;
+  }
+  const Prediction now = predict::simulate(fit.training, few_steps(fit.training));
+  double modelled = 0;  // CPU time in a step, as is `used` below
+  for (const double cores : now.servers) modelled += cores * now.step;
+  used *= fit.step;
+  if (!(used > 0) || !(modelled > 0)) return;
+  const double by = std::clamp(used / modelled, 0.25, 4.0);
+  predict::Costs& costs = fit.training.costs;
+  for (double predict::Costs::*cost : {&predict::Costs::message, &predict::Costs::byte, &predict::Costs::add,
+                                       &predict::Costs::update, &predict::Costs::update_byte}) {
+    costs.*cost *= by;
+  }
+}
+
+std::string what_is_missing(const RunRecord& run, const RunFacts& facts) {
+  if (facts.workers.empty()) return "it recorded no phases of its steps (phases.csv)";
+  if (facts.workers.front().steps < 2) return "its workers recorded fewer than two steps";
+  if (!(facts.all.seconds > 0) || !(facts.all.seconds < 1e12)) return "the times of its phases are not usable";
+  if (run.workers() > kMostWorkers) return "it names more workers than a model is fitted to";
+  return "";
+}
+
+Fit fit_of(const RunRecord& run, const RunFacts& facts) {
+  Fit fit;
+  std::vector<Recorded> recorded;
+  set_rules(run, fit.training);
+  MachineNotes notes = set_machines(run, facts, fit);
+  for (const Pace& pace : facts.workers) recorded.push_back(recorded_of(*run.role(pace.role), pace));
+  const size_t copies = run.in_process() ? run.workers() : 1;  // replicas are alike; one of them recorded its time
+  while (recorded.size() < copies) recorded.push_back(recorded.front());
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    const WorkerTimes& times = recorded[i].times;
+    Work& work = fit.training.workers[i].work;
+    const double pace = notes.pace[std::min(i, notes.pace.size() - 1)];
+    work.forward = times.forward * pace;
+    work.backward = times.backward * pace;
+    work.optimizer = times.optimizer * pace;
+    work.rest = times.rest * pace;
+    work.spread = notes.limited ? std::clamp(recorded[i].spread, kLeastSpread, 0.1) : recorded[i].spread;
+  }
+  fit.training.evaluation = recorded.front().times.evaluation;
+  fit.training.checkpoint = recorded.front().times.checkpoint;
+  fit.fixed_compute = fixed_share(run, recorded.front());
+  fit.step = step_of(run, recorded);
+  if (fit.training.strategy == predict::Strategy::servers) fit_server_costs(run, fit);
+  Fitter fitter(fit, std::move(recorded), notes.busy);
+  fitter.in_step_ = fit.training.strategy == predict::Strategy::all_reduce || fit.training.sync;
+  fitter.separate_ = notes.separate;
+  fitter.run();
+  return fit;
+}
+
+}  // namespace
+
+predict::SimulationOptions few_steps(const Training& training) {
+  constexpr size_t kMostSteps = 4000;
+  const size_t steps = kMostSteps / std::max<size_t>(training.workers.size(), 1);
+  return {.steps = static_cast<int>(std::clamp<size_t>(steps, 8, 60))};
+}
+
+Fit fit(const RunRecord& run) {
+  const RunFacts facts = facts_of(run);
+  Fit result;
+  result.missing = what_is_missing(run, facts);
+  if (!result.there()) return result;
+  try {
+    return fit_of(run, facts);
+  } catch (const Error& error) {
+    result.missing = error.what();
+    return result;
+  }
+}
+
+}  // namespace lockstep::records
