@@ -80,6 +80,11 @@ double RunRecord::threads() const {
 
 const CsvTable& RunRecord::evals() const {
   const auto found = std::find_if(roles.begin(), roles.end(), [](const RoleRecord& r) { return !r.evals.empty(); });
+  // With an evaluator the chief evaluates only at the end, if at all.
+  const auto evaluator = std::find_if(roles.begin(), roles.end(), [](const RoleRecord& r) {
+    return r.role.starts_with("evaluator:") && r.evals.column("step").size() > 1;
+  });
+  if (evaluator != roles.end()) return evaluator->evals;
   return found == roles.end() ? chief().evals : found->evals;
 }
 

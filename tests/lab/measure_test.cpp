@@ -119,6 +119,16 @@ TEST_F(Measure, ConvergenceIsMostOfTheWayDown) {
   EXPECT_NEAR(values.at("loss_fall"), 2 / 2.3025851, 1e-6);
 }
 
+TEST_F(Measure, CurvesAreTheEvaluatorsIfThereIsOne) {
+  put_text(run + "/evals.csv", "step,epoch,seconds,loss,accuracy\n200,1,0.51,0.42,0.892\n");
+  put_text(run + "/cluster.yaml",
+           "worker:\n  - \"127.0.0.1:1\"\n  - \"127.0.0.1:2\"\nps:\n  - \"127.0.0.1:3\"\n"
+           "evaluator:\n  - \"127.0.0.1:4\"\n");
+  put_text(run + "/evaluator-0/evals.csv",
+           "step,epoch,seconds,loss,accuracy\n50,0,1,0.8,0.7\n100,0,2,0.6,0.8\n200,0,3,0.42,0.892\n");
+  EXPECT_NEAR(measured().values.at("accuracy_gain"), 0.192, 1e-9) << "the chief evaluates only at the end";
+}
+
 TEST_F(Measure, SharesOfStepsAddUpToOne) {
   const lab::Measured values = measured().roles[1].values;
   const double sum = values.at("wait_share") + values.at("share_compute") + values.at("share_exchange") +
