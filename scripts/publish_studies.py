@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Publishes finished experiments: writes their reports to docs/reports/ and their verdicts into docs/studies.md, between
+`<!-- NAME -->` and `<!-- end -->`.
+
+  scripts/publish_studies.py [--lab-dir lab] [--program build/release/lockstep] [--scale paper] [NAME ...]
+
+Without names: all experiments that docs/studies.md has a place for and the lab has results of. Needs git, for the commit.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LARGEST = 1 << 20  # bytes of a report
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ").strip()
+
+
+def section(results, report, commit):
+    done = [run for run in results["runs"] if run["state"] == "done"]
+    disturbed = sum(1 for run in done if run["measured"].get("disturbed"))
+    minutes = sum(run["ended"] - run["started"] for run in done) / 60
+    where = results["environment"]
+    day = datetime.datetime.fromtimestamp(max(run["ended"] for run in done), datetime.timezone.utc)
+    lines = [f"{len(done)} of {len(results['runs'])} runs in {minutes:.0f} minutes on {where['cores']} cores of an "
+             f"{where['processor']}, commit {commit}, {day.day} {day:%B %Y}; {disturbed or 'no'} disturbed. "
+             f"[The report](reports/{report.name}) has tables, plots and what was left out.", "",
+             "| finding | here |", "| --- | --- |"]
+    for finding in results["findings"]:
+        ours = " (ours)" if finding["ours"] else ""
+        why = next((s for s in finding["sentences"] if s.startswith("Not judged here: ")), "")
+        verdict = finding["verdict"] + (": " + why.removeprefix("Not judged here: ") if why else "")
+        lines.append(f"| {cell(finding['says'])}{ours} | {cell(verdict)} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lab-dir", default="lab")
+    parser.add_argument("--program", default="build/release/lockstep")
+    parser.add_argument("--scale", default="paper")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    page = ROOT / "docs/studies.md"
+    text = page.read_text()
+    places = re.findall(r"<!-- ([a-z0-9-]+) -->", text)
+    names = options.names or [name for name in places if name != "end"]
+    commit = output("git", "rev-parse", "--short", "HEAD").stdout.strip()
+    for name in names:
+        if name not in places:
+            sys.exit(f"docs/studies.md has no place for '{name}'; it has {', '.join(p for p in places if p != 'end')}")
+        scale = ["--scale", options.scale] if options.scale and name != "quickstart" else []
+        lab = [options.program, "lab"]
+        known = output(*lab, "export", name, *scale, "--lab-dir", options.lab_dir, "--to", "json")
+        results = json.loads(known.stdout) if known.returncode == 0 else {"runs": []}
+        if not any(run["state"] == "done" for run in results["runs"]):
+            print(f"{name}: no results yet {known.stderr.strip()}")
+            continue
+        report = ROOT / "docs/reports" / f"{name}.html"
+        report.parent.mkdir(exist_ok=True)
+        made = output(*lab, "report", name, *scale, "--lab-dir", options.lab_dir, "-o", str(report))
+        if made.returncode != 0:
+            sys.exit(f"{name}: {made.stderr.strip()}")
+        size = report.stat().st_size
+        text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)",
+                      lambda m: m[1] + section(results, report, commit) + "\n" + m[2], text, count=1, flags=re.S)
+        page.write_text(text)
+        print(f"{name}: {report.relative_to(ROOT)}, {size / 1e6:.2f} MB" + (", too large" if size > LARGEST else ""))
+
+
+main()
