@@ -124,7 +124,7 @@ TEST(Roles, ASecondProcessTakesThePlaceOfOneThatDies) {
 class RefusesOnce {
  public:
   explicit RefusesOnce(RefusalKind kind)
-      : server_({}, [this, kind](transport::Stream& stream) {
+      : server_(transport::testing::any_port(), [this, kind](transport::Stream& stream) {
           const auto hello = stream.read();
           if (!hello) return;
           stream.admit();
