@@ -1,38 +1,36 @@
 #include "ps/control_streams.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "ps/messages.h"
 
 namespace lockstep::ps {
 
-ControlStreams::Entry::Entry(ControlStreams& streams, Peer peer, transport::Stream& stream)
-    : streams_(streams), peer_(std::move(peer)), stream_(stream) {
+ControlStreams::Entry::Entry(ControlStreams& streams, Peer peer, transport::Stream& stream) : streams_(streams) {
   const base::MutexLock lock(streams_.mutex_);
-  streams_.entries_.push_back(this);
+  id_ = streams_.peers_.add(std::move(peer), streams_.clock_());
+  streams_.streams_[id_] = &stream;
 }
 
 ControlStreams::Entry::~Entry() {
   const base::MutexLock lock(streams_.mutex_);
-  std::erase(streams_.entries_, this);
+  streams_.peers_.remove(id_);
+  streams_.streams_.erase(id_);
 }
 
 void ControlStreams::Entry::heard() {
   const base::MutexLock lock(streams_.mutex_);
-  heard_ = said_something_ = Clock::now();
+  streams_.peers_.heard(id_, streams_.clock_());
 }
 
 void ControlStreams::Entry::knows_end() {
   const base::MutexLock lock(streams_.mutex_);
-  peer_.knows_end = true;
+  streams_.peers_.knows_end(id_);
 }
 
 std::string ControlStreams::Entry::why() const {
   const base::MutexLock lock(streams_.mutex_);
-  return why_;
+  return streams_.peers_.why(id_);
 }
 
 // Sends to some peers. A peer that does not read cannot block these writes: it is given up long before the transport's
@@ -40,53 +38,33 @@ std::string ControlStreams::Entry::why() const {
 void ControlStreams::send(const transport::Header& header, const google::protobuf::MessageLite* message,
                           const std::function<bool(const Peer&)>& to) {
   const base::MutexLock lock(mutex_);
-  for (Entry* entry : entries_) {
-    if (!to(entry->peer_)) continue;
-    const base::Status sent =
-        message == nullptr ? entry->stream_.write(header) : ps::send(entry->stream_, header, *message);
-    if (!sent) entry->stream_.cancel(sent.failure().message());
+  for (const Peers::Id id : peers_.those(to)) {
+    transport::Stream& stream = *streams_.at(id);
+    const base::Status sent = message == nullptr ? stream.write(header) : ps::send(stream, header, *message);
+    if (!sent) stream.cancel(sent.failure().message());
   }
 }
 
 void ControlStreams::tick(const std::map<int, std::string>& awaited) {
   send(header(Kind::heartbeat), nullptr, [](const Peer&) { return true; });
   const base::MutexLock lock(mutex_);
-  const Clock::time_point now = Clock::now();
-  // This process itself was suspended, so silence says nothing about the others.
-  const bool paused = now - std::exchange(ticked_, now) > kPause;
-  for (Entry* entry : entries_) {
-    if (paused) entry->heard_ = now;
-    if (now - entry->heard_ < kSilence || !entry->why_.empty()) continue;
-    const double silent = std::chrono::duration<double>(now - entry->heard_).count();
-    const auto expected = awaited.find(entry->peer_.member);
-    entry->why_ = fmt::format("no heartbeat for {:.1f} s{}", silent,
-                              expected == awaited.end() ? std::string() : " while waiting for " + expected->second);
-    entry->stream_.cancel(entry->why_);
-  }
+  for (const Peers::Id id : peers_.give_up_silent(clock_(), awaited)) streams_.at(id)->cancel(peers_.why(id));
 }
 
 bool ControlStreams::any(const std::function<bool(const Peer&)>& which) const {
   const base::MutexLock lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry* entry) { return which(entry->peer_); });
+  return peers_.any(which);
 }
 
-std::optional<ControlStreams::Holder> ControlStreams::other_holder(const std::string& role, uint64_t incarnation,
-                                                                   Clock::time_point since) const {
+std::optional<Peers::Holder> ControlStreams::other_holder(const std::string& role, uint64_t incarnation,
+                                                          double since) const {
   const base::MutexLock lock(mutex_);
-  std::optional<Holder> holder;
-  for (const Entry* entry : entries_) {
-    const Peer& peer = entry->peer_;
-    const bool another = peer.role == role && peer.incarnation != 0 && peer.incarnation != incarnation;
-    if (!another || !entry->why_.empty()) continue;
-    holder = {peer.process, entry->said_something_ > since};
-    if (holder->alive) break;
-  }
-  return holder;
+  return peers_.other_holder(role, incarnation, since);
 }
 
-void ControlStreams::cancel_all(const std::string& why) {
+Peers ControlStreams::peers() const {
   const base::MutexLock lock(mutex_);
-  for (Entry* entry : entries_) entry->stream_.cancel(why);
+  return peers_;
 }
 
 }  // namespace lockstep::ps

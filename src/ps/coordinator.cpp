@@ -334,12 +334,14 @@ void Coordinator::check_limit() {
   if (options_.limit_steps > 0 && version_ >= options_.limit_steps) stop(train::StopReason::steps);
 }
 
-bool Coordinator::all_done() const {
+std::vector<int> Coordinator::unfinished() const {
   const bool stopping = stop_ != train::StopReason::none;
-  for (const Member& member : members_) {
-    if (computes(member) || (!stopping && (counts(member) || member.wants_in))) return false;
+  std::vector<int> members;
+  for (int i = 0; i < options_.members; ++i) {
+    const Member& member = at(i);
+    if (computes(member) || (!stopping && (counts(member) || member.wants_in))) members.push_back(i);
   }
-  return stopping || !data_left();
+  return members;
 }
 
 }  // namespace lockstep::ps

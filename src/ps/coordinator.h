@@ -174,7 +174,11 @@ class Coordinator {
   void stop(train::StopReason reason);
   [[nodiscard]] train::StopReason stopped() const { return stop_; }
   /// Returns true if all members have finished or, after a stop, left.
-  [[nodiscard]] bool all_done() const;
+  [[nodiscard]] bool all_done() const {
+    return unfinished().empty() && (stop_ != train::StopReason::none || !data_left());
+  }
+  /// Members that training cannot end without.
+  [[nodiscard]] std::vector<int> unfinished() const;
 
   // Records.
   [[nodiscard]] const exchange::BatchReport& latest() const { return latest_; }  ///< report on the latest version

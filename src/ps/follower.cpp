@@ -23,14 +23,20 @@ void Follower::announced(const Decision& update, double now) {
   announced_.push_back(update);
 }
 
-std::optional<Follower::Next> Follower::next(double now) const {
-  if (announced_.empty()) return std::nullopt;
-  Next next{announced_.front(), {}};
-  for (const Contributor& contributor : next.update.contributors) {
+std::vector<Contributor> Follower::missing() const {
+  std::vector<Contributor> missing;
+  if (announced_.empty()) return missing;
+  for (const Contributor& contributor : announced_.front().contributors) {
     const auto found = here_.find(contributor.member);
     const bool is_here = found != here_.end() && found->second == name_of(contributor);
-    if (!is_here) next.missing.push_back(contributor);
+    if (!is_here) missing.push_back(contributor);
   }
+  return missing;
+}
+
+std::optional<Follower::Next> Follower::next(double now) const {
+  if (announced_.empty()) return std::nullopt;
+  Next next{announced_.front(), missing()};
   if (!next.missing.empty() && now - waits_since_ < kLostGradient) return std::nullopt;
   return next;
 }

@@ -43,6 +43,8 @@ class Follower {
   };
   /// Returns nothing while a push of the next update is missing; after kLostGradient it is lost.
   [[nodiscard]] std::optional<Next> next(double now) const;
+  /// Contributors of the next update whose pushes are not here.
+  [[nodiscard]] std::vector<Contributor> missing() const;
   /// `next` has been applied.
   void committed(double now);
 

@@ -15,14 +15,28 @@ constexpr size_t kMostPayload = size_t{16} << 20;  ///< a slice of elements and 
 
 constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 
+JobOptions job_options(const ServerOptions& options) {
+  JobOptions job;
+  job.index = options.index;
+  const auto add = [&](std::vector<std::string>& names, const cluster::Task& task) {
+    const std::string& address = options.spec.address(task);
+    names.push_back(task.str() + (address.empty() ? "" : " at " + address));
+  };
+  for (const cluster::Task& member : options.spec.members()) add(job.members, member);
+  for (int i = 0; i < static_cast<int>(options.spec.ps.size()); ++i) add(job.servers, {cluster::Role::ps, i});
+  job.evaluator = !options.spec.evaluator.empty();
+  job.patience = options.patience;
+  job.record = options.contributions;
+  return job;
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options)
     : options_(std::move(options)),
       incarnation_(wire::new_incarnation()),
       trace_(options_.tracer, options_.index),
-      alone_since_(now()),
-      evaluator_heard_(now()) {
+      job_(job_options(options_), now()) {
   base::make_directories(options_.folder);
   take_over_state();
   transport::ServerOptions listen;
@@ -57,13 +71,6 @@ void Server::log(std::string_view level, const std::string& text) const {
   if (options_.log) options_.log(level, text);
 }
 
-std::string Server::member_name(int member) const {
-  const std::vector<cluster::Task> members = options_.spec.members();
-  if (member < 0 || static_cast<size_t>(member) >= members.size()) return "?";
-  const std::string& address = options_.spec.address(members[static_cast<size_t>(member)]);
-  return members[static_cast<size_t>(member)].str() + (address.empty() ? "" : " at " + address);
-}
-
 void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
   if (!coordinates()) follow_thread_ = std::thread([this] { follow_coordinator(); });
@@ -73,7 +80,7 @@ void Server::run() {
     const base::MutexLock lock(mutex_);
     while (!ended_) ending_.wait(mutex_);
     error = error_;
-    trained = finishing_;
+    trained = job_.finishing();
   }
   if (error) std::rethrow_exception(error);
   // The chief has all state in its last checkpoint.
@@ -99,16 +106,16 @@ void Server::end_with_error() {
 Server::Progress Server::progress() const {
   const base::MutexLock lock(mutex_);
   Progress progress;
-  progress.initialised = initialised_;
-  progress.pushes = pushes_;
-  if (!initialised_) {
+  progress.initialised = job_.initialised();
+  progress.pushes = job_.pushes();
+  if (!job_.initialised()) {
     progress.state = "waiting for the chief";
     return progress;
   }
   progress.bytes_copied = bytes_staged_ + shard_->bytes_copied();
-  progress.version = coordinator_ ? coordinator_->version() : follower_->version();
-  progress.active = coordinator_ ? coordinator_->active() : static_cast<int>(sessions_.size());
-  progress.state = finishing_ ? "done" : "serving";
+  progress.version = job_.version();
+  progress.active = job_.active();
+  progress.state = job_.finishing() ? "done" : "serving";
   return progress;
 }
 
@@ -135,15 +142,8 @@ void Server::handle(transport::Stream& stream) {
 wire::Welcome Server::welcome() const {
   wire::Welcome welcome;
   welcome.set_run(options_.run);
-  welcome.set_generation(generation_);
   welcome.set_incarnation(incarnation_);
-  welcome.set_initialised(initialised_);
-  if (initialised_) welcome.set_version(coordinator_ ? coordinator_->version() : follower_->version());
-  for (const program::ParameterRange& range : ranges_) {
-    wire::Range& added = *welcome.add_ranges();
-    added.set_offset(range.offset);
-    added.set_count(range.count);
-  }
+  job_.welcome(welcome);
   return welcome;
 }
 
@@ -154,15 +154,15 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     // Under the lock, so that no commit falls between the ones it missed and the ones sent to it as a peer.
     const base::MutexLock lock(mutex_);
     claim_role(stream, hello);
-    const std::vector<Decision> missed = server && coordinator_ ? missed_by(hello) : std::vector<Decision>();
+    const std::vector<Decision> missed = job_.arrived(hello, now());
+    settle();
     if (!send(stream, header(Kind::welcome), welcome())) return;
     for (const Decision& decision : missed) {
       wire::Commit commit;
       to_wire(decision, commit);
-      commit.set_generation(generation_);
+      commit.set_generation(job_.generation());
       if (!send(stream, header(Kind::commit), commit)) return;
     }
-    if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now();
     entry.emplace(
         control_streams_,
         Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
@@ -179,82 +179,44 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
     if (kind_of(frame.value()) == Kind::notice) {
       entry->knows_end();
       const base::MutexLock lock(mutex_);
-      know_end_.insert(hello.member());
+      job_.knows_end(hello.member());
     }
-    if (kind_of(frame.value()) == Kind::received && server) on_received(hello, parse<wire::Received>(frame.value()));
+    if (kind_of(frame.value()) == Kind::received && server) {
+      const auto received = parse<wire::Received>(frame.value());
+      const base::MutexLock lock(mutex_);
+      job_.received(cluster::parse_task(hello.role()).index, received);
+      settle();
+    }
   }
   const std::string why = entry->why();
   entry.reset();
   departed(hello, why.empty() ? "its connection closed" : why);
 }
 
-void Server::on_received(const wire::Hello& hello, const wire::Received& received) {
-  const base::MutexLock lock(mutex_);
-  const bool fits = coordinator_ && received.generation() == generation_ && received.member() >= 0 &&
-                    received.member() < coordinator_->options().members;
-  if (!fits) return;
-  const int server = cluster::parse_task(hello.role()).index;
-  coordinator_->reached(server, received.version());
-  coordinator_->received(server, received.member(), received.incarnation(), received.sequence());
-  commit_if_ready();
-}
-
-std::vector<Decision> Server::missed_by(const wire::Hello& hello) {
-  coordinator_->forget(cluster::parse_task(hello.role()).index);
-  if (!hello.initialised()) {
-    server_lost_state_ = initialised_;
-    changed_.notify_all();
-  }
-  if (!hello.initialised() || hello.generation() != generation_) return {};
-  std::optional<std::vector<Decision>> missed = coordinator_->missed(hello.version());
-  if (missed) return std::move(*missed);
-  throw RefusedError(
-      RefusalKind::state,
-      fmt::format("its state is of step {}, which does not fit ps:0's of step {}; resume from a checkpoint",
-                  hello.version(), coordinator_->version()));
-}
-
 void Server::departed(const wire::Hello& hello, const std::string& why) {
+  const Peers peers = control_streams_.peers();
   const base::MutexLock lock(mutex_);
   changed_.notify_all();
-  if (ended_ || finishing_) return;
-  // The process has another control stream already: it was cut off for a while, and is back.
-  const auto itself = [&](const Peer& peer) {
-    return peer.role == hello.role() && peer.incarnation == hello.incarnation();
-  };
-  if (control_streams_.any(itself)) return;
-  // A worker that only asked for the run's name is not a member.
-  bool counted = hello.role().starts_with("ps:") || hello.role().starts_with("evaluator:");
-  if (hello.member() >= 0 && coordinator_) {
-    const bool finished = coordinator_->finished(hello.member());
-    counted = coordinator_->depart(hello.member(), hello.incarnation()) && !finished;
-    if (counted) lost_at_[hello.member()] = now();
-    commit_if_ready();
-  }
-  const auto session = sessions_.find(hello.member());
-  if (session != sessions_.end() && session->second->hello.incarnation() == hello.incarnation()) {
-    session->second->given_up = true;
-    session->second->stream.cancel(why);
-  }
-  changed_.notify_all();
-  const std::string name = hello.member() >= 0 ? member_name(hello.member()) : hello.role();
-  if (counted && coordinates()) log("warning", fmt::format("{}: {}; training goes on", name, why));
+  if (ended_) return;
+  job_.departed(hello, why, peers, now());
+  settle();
 }
 
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
-  const auto session = std::make_shared<Session>(stream);
-  session->hello = hello;
+  Session session(stream);
+  session.hello = hello;
   {
     const base::MutexLock lock(mutex_);
     claim_role(stream, hello);
+    session.id = job_.open(hello, now());
+    sessions_[session.id] = &session;
   }
-  admit(session);
   struct Dismissal {
     Server& server;
-    const SessionPtr& session;
+    Session& session;
     ~Dismissal() {
       try {
-        server.trace_.give_back(session->hello.role(), session->trace);
+        server.trace_.give_back(session.hello.role(), session.trace);
         server.dismiss(session);
       } catch (const std::exception&) {
         server.end_with_error();
@@ -264,8 +226,9 @@ void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   wire::Welcome greeting;
   {
     const base::MutexLock lock(mutex_);
+    settle();
     greeting = welcome();
-    session->told_generation = generation_;
+    job_.greeted(session.id);
   }
   if (!send(stream, header(Kind::welcome), greeting)) return;
   for (;;) {
@@ -275,12 +238,12 @@ void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
   }
 }
 
-void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
-  const bool trains = session->hello.member() >= 0;
-  const bool evaluates = session->hello.role().starts_with("evaluator:");
+void Server::answer(Session& session, const transport::Frame& frame) {
+  const bool trains = session.hello.member() >= 0;
+  const bool evaluates = session.hello.role().starts_with("evaluator:");
   const auto only = [&](bool allowed) {
     if (!allowed)
-      throw DataError(fmt::format("frame of kind {} is not allowed from {}", frame.header.kind, session->hello.role()));
+      throw DataError(fmt::format("frame of kind {} is not allowed from {}", frame.header.kind, session.hello.role()));
   };
   switch (kind_of(frame)) {
     case Kind::push:
@@ -295,7 +258,7 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
     case Kind::init_begin:
     case Kind::init:
     case Kind::init_end:
-      only(session->hello.member() == 0);
+      only(session.hello.member() == 0);
       return on_init(session, frame);
     case Kind::leave:
       only(trains && coordinates());
@@ -304,14 +267,15 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
       only(trains && coordinates());
       return on_wait_end(session);
     case Kind::hold:
-      only(session->hello.member() == 0 && coordinates());
+      only(session.hello.member() == 0 && coordinates());
       return on_hold(session);
     case Kind::snapshot:
-      only(session->hello.member() == 0);
+      only(session.hello.member() == 0);
       return on_snapshot(session, frame);
     case Kind::release: {
       const base::MutexLock lock(mutex_);
-      return release(session);
+      if (job_.release(session.id)) settle();
+      return;
     }
     case Kind::stop:
       only(evaluates && coordinates() && frame.header.extra <= kMostReasons);
@@ -319,48 +283,26 @@ void Server::answer(const SessionPtr& session, const transport::Frame& frame) {
     case Kind::follow:
       only(evaluates);
       return on_follow(session, frame);
-    case Kind::end: {
-      only(session->hello.member() == 0);
-      static_cast<void>(session->stream.write(header(Kind::ok)));
-      const base::MutexLock lock(mutex_);
-      finishing_ = true;
-      finishing_since_ = now();
-      ending_.notify_all();
-      changed_.notify_all();
-      return;
-    }
+    case Kind::end:
+      only(session.hello.member() == 0);
+      return on_end(session);
     default:
       only(false);
   }
 }
 
-/// Registers a stream. A worker or the evaluator has one data stream: a newer one replaces an older one.
-void Server::admit(const SessionPtr& session) {
-  const bool evaluates = session->hello.role().starts_with("evaluator:");
-  if (session->hello.member() < 0 && !evaluates) return;
-  const base::MutexLock lock(mutex_);
-  SessionPtr& place = evaluates ? evaluator_ : sessions_[session->hello.member()];
-  if (place) place->given_up = true;
-  if (place) place->stream.cancel("a newer connection of " + session->hello.role());
-  place = session;
-}
-
-void Server::dismiss(const SessionPtr& session) {
+void Server::dismiss(Session& session) {
   bool depart = false;
   {
     const base::MutexLock lock(mutex_);
-    release(session);
+    if (job_.release(session.id)) settle();
     apply_booked(session);
-    const auto found = sessions_.find(session->hello.member());
-    if (found != sessions_.end() && found->second == session) {
-      sessions_.erase(found);
-      depart = true;
-    }
-    if (evaluator_ == session) evaluator_.reset();
-    changed_.notify_all();
+    depart = job_.close(session.id);
+    sessions_.erase(session.id);
+    settle();
   }
   // Its control stream reports its death; without one, this is the only sign.
-  if (depart) departed(session->hello, "its connection closed");
+  if (depart) departed(session.hello, "its connection closed");
 }
 
 }  // namespace lockstep::ps

@@ -1,4 +1,4 @@
-// Admission to a parameter server, and the limit for silence.
+// Admission to a parameter server.
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
@@ -6,8 +6,6 @@
 
 namespace lockstep::ps {
 namespace {
-
-constexpr double kSilenceSeconds = std::chrono::duration<double>(kSilence).count();
 
 constexpr size_t kMostImpostors = 100;
 
@@ -55,9 +53,9 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
 
 /// A process that was killed, or is cut off, frees its role as its connection closes or after the limit for silence.
 void Server::claim_role(const transport::Stream& stream, const wire::Hello& hello) {
-  const Clock::time_point came = Clock::now();
+  const double came = now();
   ++claims_;
-  std::optional<ControlStreams::Holder> holder;
+  std::optional<Peers::Holder> holder;
   for (;;) {
     holder = control_streams_.other_holder(hello.role(), hello.incarnation(), came);
     if (!holder || holder->alive || ended_) break;
@@ -71,23 +69,6 @@ void Server::claim_role(const transport::Stream& stream, const wire::Hello& hell
                     !impostors_.insert(fmt::format("{} {}", hello.role(), hello.incarnation())).second;
   if (!told) log("warning", line);
   throw RefusedError(RefusalKind::taken, line);
-}
-
-/// Drops members that train but send no heartbeats.
-void Server::give_up_silent() {
-  const double limit = now() - kSilenceSeconds;
-  const auto look = [&](Session& session) {
-    const wire::Hello& hello = session.hello;
-    const bool here = control_streams_.any(
-        [&](const Peer& peer) { return peer.role == hello.role() && peer.incarnation == hello.incarnation(); });
-    if (here) session.heard = now();
-    if (session.heard >= limit || session.given_up) return;
-    session.given_up = true;
-    session.stream.cancel("no heartbeats received");
-    changed_.notify_all();
-  };
-  for (const auto& [member, session] : sessions_) look(*session);
-  if (evaluator_) look(*evaluator_);
 }
 
 }  // namespace lockstep::ps

@@ -8,14 +8,9 @@
 #include "base/hash.h"
 #include "lockstep/error.h"
 #include "ps/server.h"
-#include "ps/server_wait.h"
 
 namespace lockstep::ps {
 namespace {
-
-bool is_goal(train::StopReason reason) {
-  return reason == train::StopReason::accuracy || reason == train::StopReason::loss;
-}
 
 size_t count_of(const std::vector<program::ParameterRange>& ranges) {
   size_t count = 0;
@@ -43,24 +38,14 @@ bool has_state(const std::string& folder) {
   return std::filesystem::exists(folder + "/state", ignored) && std::filesystem::exists(folder + "/job", ignored);
 }
 
-CoordinatorOptions Server::rules_of(const wire::JobConfig& job) const {
-  CoordinatorOptions options = coordinator_options(job);
-  options.record = options_.contributions;
-  return options;
-}
-
-void Server::adopt(const wire::JobConfig& job) {
-  check(job);
-  job_ = job;
-  rules_ = from_wire(job.optimizer());
-  ranges_ = ranges_of(job.ranges());
-  generation_ = job.generation();
+void Server::adopt(const wire::JobConfig& config) {
+  check(config);
   ParameterShardOptions shard;
-  shard.optimizer = rules_.optimizer;
-  shard.parameters = count_of(ranges_);
+  shard.optimizer = from_wire(config.optimizer()).optimizer;
+  shard.parameters = count_of(ranges_of(config.ranges()));
   shard.durability = options_.durability;
   shard.file = state_file();
-  shard.identity = identity_of(job);
+  shard.identity = identity_of(config);
   shard.ledger_bytes = kMostLedgerBytes;
   shard.threads = options_.threads;
   shard_ = std::make_shared<ParameterShard>(shard);
@@ -97,12 +82,10 @@ void Server::take_over_state() {
     adopt(job);
   } catch (const DataError& error) {
     if (!options_.resumed) throw;
-    job_.reset();
     return drop_state(error.what());
   }
   if (!shard_->initialised()) {
     shard_.reset();
-    job_.reset();
     return;
   }
   const View view = shard_->current();
@@ -110,22 +93,12 @@ void Server::take_over_state() {
   if (!ledger.ParseFromArray(view.ledger.data(), static_cast<int>(view.ledger.size()))) {
     throw DataError(state_file() + ": damaged ledger");
   }
-  if (coordinates()) {
-    ledger.set_version(view.version);
-    coordinator_ = std::make_unique<Coordinator>(rules_of(job), ledger, now());
-  } else {
-    std::map<int, PushName> applied;
-    for (int i = 0; i < ledger.members_size(); ++i) {
-      applied[i] = {ledger.members(i).incarnation(), ledger.members(i).applied()};
-    }
-    follower_.emplace(view.version, std::move(applied));
-  }
-  initialised_ = true;
-  version_since_ = now();
+  job_.adopt(job);
+  job_.resume(ledger, view.version, now());
   log("info", fmt::format("ps:{} is back at step {} with all acknowledged updates", options_.index, view.version));
 }
 
-void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
+void Server::on_init(Session& session, const transport::Frame& frame) {
   if (kind_of(frame) == Kind::init_begin) return begin_init(session, parse<wire::JobConfig>(frame));
   if (kind_of(frame) == Kind::init_end) return end_init(session, frame);
   const base::MutexLock lock(mutex_);
@@ -143,9 +116,9 @@ void Server::on_init(const SessionPtr& session, const transport::Frame& frame) {
   take_elements(frame, values);
 }
 
-void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
+void Server::begin_init(const Session& session, const wire::JobConfig& job) {
   check(job);
-  if (job.job() != session->hello.job() || job.members() != static_cast<int>(options_.spec.members().size()) ||
+  if (job.job() != session.hello.job() || job.members() != static_cast<int>(options_.spec.members().size()) ||
       job.servers() != static_cast<int>(options_.spec.ps.size())) {
     throw DataError(fmt::format("the job has {} members and {} servers; this cluster has {} and {}", job.members(),
                                 job.servers(), options_.spec.members().size(), options_.spec.ps.size()));
@@ -156,7 +129,7 @@ void Server::begin_init(const SessionPtr& session, const wire::JobConfig& job) {
   coming_values_.assign(static_cast<size_t>(slots) + 1, {});
 }
 
-void Server::end_init(const SessionPtr& session, const transport::Frame& frame) {
+void Server::end_init(Session& session, const transport::Frame& frame) {
   const auto ledger = parse<wire::Ledger>(frame);
   const base::MutexLock lock(mutex_);
   if (!coming_) throw DataError("the end of parameters that were not announced");
@@ -171,44 +144,21 @@ void Server::end_init(const SessionPtr& session, const transport::Frame& frame) 
     throw DataError(fmt::format("received {} of {} first parameters", values.front().size(), count));
   }
   // Made before any state is dropped, because it throws for impossible data.
-  std::unique_ptr<Coordinator> coordinator;
-  if (coordinates()) {
-    const data::Remainder data = from_wire(ledger.plan());
-    coordinator = std::make_unique<Coordinator>(rules_of(job), frame.header.version, data, now());
-    coordinator->set_examples(ledger.examples());
-  }
+  std::unique_ptr<Coordinator> coordinator = job_.coordinator_for(job, frame.header.version, ledger, now());
   // The previous state belongs to another generation: a new file keeps it from being mistaken for this one.
-  initialised_ = false;
+  job_.set_parameters(session.id, job, frame.header.version, std::move(coordinator));
   shard_.reset();
   std::error_code ignored;
   std::filesystem::remove(state_file(), ignored);
   base::write_whole_file(job_file(), job.SerializeAsString());
   adopt(job);
-  gradients_.clear();
-  follower_.reset();
-  if (!coordinates()) follower_.emplace(frame.header.version, std::map<int, PushName>());
-  for (const auto& [member, other] : sessions_) {
-    if (other == session || other->told_generation == 0) {  // it waits for these first parameters
-      other->told_generation = generation_;
-      continue;
-    }
-    other->given_up = true;
-    other->stream.cancel("the parameters were set again");
-  }
-  // A goal that was met stays met; other reasons to stop are found again if they still hold.
-  if (coordinator_ && is_goal(coordinator_->stopped())) coordinator->stop(coordinator_->stopped());
-  coordinator_ = std::move(coordinator);
   std::vector<std::span<const float>> slots;
   if (!no_slots) slots.assign(values.begin() + 1, values.end());
-  const std::string bytes = ledger_bytes();
+  const std::string bytes = job_.ledger(now());
   shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
-  initialised_ = true;
-  began_at_ = frame.header.version;
-  lost_ = 0;
-  server_lost_state_ = false;
-  version_since_ = now();
-  changed_.notify_all();
-  static_cast<void>(session->stream.write(header(Kind::ok)));
+  job_.parameters_set(now());
+  settle();
+  static_cast<void>(session.stream.write(header(Kind::ok)));
 }
 
 }  // namespace lockstep::ps

@@ -1,106 +1,22 @@
 // A server's heartbeats and deadlines, and the other servers' connection to ps:0.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "lockstep/error.h"
 #include "ps/server.h"
 
 namespace lockstep::ps {
-namespace {
-
-constexpr double kStraggler = 5;    ///< seconds of waiting for a straggler that are worth a line
-constexpr double kLeaveWait = 20;   ///< seconds for the evaluator to take the last snapshot, and for others to leave
-constexpr double kRejoinWait = 10;  ///< seconds for a worker lost shortly before the end to return
-constexpr double kLateEvaluatorWait = 10;  ///< seconds that the evaluator may start later than this server
-
-}  // namespace
-
-std::map<int, std::string> Server::awaited() {
-  const base::MutexLock lock(mutex_);
-  std::map<int, std::string> awaited;
-  if (!coordinator_) return awaited;
-  for (const int member : coordinator_->awaited()) {
-    awaited[member] = fmt::format("its push of step {}", coordinator_->version() + 1);
-  }
-  return awaited;
-}
-
-void Server::expire_and_warn() {
-  if (coordinator_) {
-    for (const int member : coordinator_->expire(now(), !sessions_.empty())) {
-      log("warning", fmt::format("{} has not joined; training goes on without it", member_name(member)));
-    }
-    commit_if_ready();
-    const std::vector<int> servers = coordinator_->awaited_servers();
-    if (servers.empty()) servers_since_ = now();
-    const bool waits = !finishing_ && now() - version_since_ > kStraggler;
-    if (waits && !warned_ && coordinator_->active() > 0 && held_ == 0) {
-      std::string names;
-      const auto add = [&names](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
-      for (const int member : coordinator_->options().sync ? coordinator_->awaited() : std::vector<int>()) {
-        add(member_name(member));
-      }
-      for (const int server : now() - servers_since_ > kStraggler ? servers : std::vector<int>()) {
-        add(fmt::format("ps:{} at {}", server, options_.spec.address({cluster::Role::ps, server})));
-      }
-      if (!names.empty()) {
-        log("warning", fmt::format("step {} has waited {:.0f} s for {}", coordinator_->version() + 1,
-                                   now() - version_since_, names));
-      }
-      warned_ = !names.empty();
-    }
-  }
-  apply_announced();  // without what is lost by now
-}
-
-void Server::look_after() {
-  changed_.notify_all();  // wakes waits whose deadline has passed
-  expire_and_warn();
-  give_up_silent();
-  watch_coordinator();
-  if (!sessions_.empty()) alone_since_ = now();
-  const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
-  if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
-  if (interrupted && sessions_.empty()) end({});
-  if (now() - alone_since_ > options_.patience) {
-    end(fmt::format("ps:{}: nobody has trained for {:.0f} s; giving up", options_.index, options_.patience));
-  }
-}
-
-bool Server::may_come() {
-  // A process that is still starting should hear of the end, not wait for a server that is gone.
-  for (int member = 0; coordinator_ && member < coordinator_->options().members; ++member) {
-    if (know_end_.contains(member)) continue;
-    if (coordinator_->presence(member) == Coordinator::Presence::absent) return true;
-    // Training may have waited for its last gradient before the end.
-    const auto lost = lost_at_.find(member);
-    const bool lately = lost != lost_at_.end() && finishing_since_ - lost->second < kRejoinWait + kLostGradient;
-    if (lately && now() - std::max(lost->second, finishing_since_) < kRejoinWait) return true;
-  }
-  const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
-  const bool evaluator = !options_.spec.evaluator.empty() && !evaluator_knows_end_ && (coordinates() || behind);
-  return evaluator && now() - evaluator_heard_ < kLateEvaluatorWait;
-}
 
 bool Server::alone_after_the_end() {
   wire::Notice notice;
   notice.set_ended(true);
   {
     const base::MutexLock lock(mutex_);
-    if (coordinator_) notice.set_stop(static_cast<uint32_t>(coordinator_->stopped()));
+    if (job_.coordinator()) notice.set_stop(static_cast<uint32_t>(job_.coordinator()->stopped()));
   }
   control_streams_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
-  const bool evaluator = control_streams_.any([](const Peer& peer) { return peer.role.starts_with("evaluator"); });
-  // A process that has not heard of the end would look for this server long after it is gone.
-  const bool unaware =
-      control_streams_.any([](const Peer& peer) { return !peer.role.starts_with("ps:") && !peer.knows_end; });
-  const bool others = control_streams_.any([](const Peer& peer) { return !peer.role.starts_with("evaluator"); });
+  const Peers peers = control_streams_.peers();
   const base::MutexLock lock(mutex_);
-  const bool behind = !snapshots_.empty() && snapshots_.back().id > snapshot_taken_;
-  const bool wait = (coordinates() && others) || may_come() || unaware || (evaluator && behind);
-  return !wait || now() - finishing_since_ > kLeaveWait;
+  return job_.may_leave(peers, now());
 }
 
 void Server::monitor() {
@@ -114,16 +30,21 @@ void Server::monitor() {
 void Server::watch_until_the_end() {
   for (;;) {
     bool finishing = false;
+    std::map<int, std::string> awaited;
     {
       const base::MutexLock lock(mutex_);
       const Clock::time_point next = Clock::now() + kHeartbeat;
-      while (!ended_ && !finishing_ && Clock::now() < next) ending_.wait_for(mutex_, next - Clock::now());
-      if (finishing_ && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
-      look_after();
+      while (!ended_ && !job_.finishing() && Clock::now() < next) ending_.wait_for(mutex_, next - Clock::now());
+      if (job_.finishing() && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
+      job_.expire(now());
+      settle();
+      job_.watch(control_streams_.peers(), is_interrupted(), now());
+      settle();
       if (ended_) return;
-      finishing = finishing_;
+      finishing = job_.finishing();
+      awaited = job_.awaited();
     }
-    control_streams_.tick(awaited());
+    control_streams_.tick(awaited);
     if (!finishing || !alone_after_the_end()) continue;
     const base::MutexLock lock(mutex_);
     return end({});
@@ -142,11 +63,10 @@ void Server::follow_coordinator() {
 
 void Server::follow_until_the_end() {
   const std::string& address = options_.spec.ps.front();
-  double away_since = now();
   for (;;) {
     {
       const base::MutexLock lock(mutex_);
-      if (ended_ || finishing_) return;
+      if (ended_ || job_.finishing()) return;
     }
     transport::ConnectOptions connect;
     connect.security = options_.security;
@@ -160,21 +80,19 @@ void Server::follow_until_the_end() {
       const base::MutexLock lock(mutex_);
       if (stream.failure().kind == base::FailureKind::usage)
         end(fmt::format("ps:{}: ps:0: {}", options_.index, stream.failure().message()));
-      if (now() - away_since > options_.patience) {
-        end(fmt::format("ps:{}: ps:0 at {}: {} for {:.0f} s; giving up", options_.index, address,
-                        stream.failure().message(), options_.patience));
-      }
+      job_.ps0_unreachable(stream.failure().message(), now());
+      settle();
       continue;
     }
     {
       const base::MutexLock lock(mutex_);
       followed_ = stream.value().get();
-      coordinator_silence_.heard(now());
+      job_.ps0_connected(now());
     }
     serve_coordinator(*stream.value());
     const base::MutexLock lock(mutex_);
     followed_ = nullptr;
-    if (!told_silence_) away_since = now();
+    job_.ps0_lost(now());
   }
 }
 
@@ -188,9 +106,7 @@ void Server::serve_coordinator(transport::Stream& stream) {
   introduce(hello);
   {
     const base::MutexLock lock(mutex_);
-    hello.set_initialised(initialised_);
-    hello.set_generation(generation_);
-    if (initialised_) hello.set_version(follower_->version());
+    job_.introduce_to_ps0(hello);
   }
   transport::Header first = header(Kind::hello);
   first.flags = kControl;
@@ -206,9 +122,8 @@ void Server::serve_coordinator(transport::Stream& stream) {
   {
     const base::MutexLock lock(mutex_);
     coordinator_stream_ = &stream;
-    if (follower_) {
-      for (const auto& [member, push] : follower_->here()) tell_received(member, push);
-    }
+    job_.ps0_welcomed();
+    settle();
   }
   try {
     listen_to_coordinator(stream);
@@ -219,56 +134,29 @@ void Server::serve_coordinator(transport::Stream& stream) {
   coordinator_stream_ = nullptr;
 }
 
-void Server::heard_of_coordinator() {
-  const base::MutexLock lock(mutex_);
-  coordinator_silence_.heard(now());
-  if (!std::exchange(told_silence_, false)) return;
-  log("info", fmt::format("ps:0 at {} is back", options_.spec.ps.front()));
-}
-
-void Server::watch_coordinator() {
-  const std::optional<double> silent = coordinator_silence_.look(now());
-  if (followed_ == nullptr || !silent) return;
-  const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
-  if (!std::exchange(told_silence_, true)) {
-    log("warning", fmt::format("ps:0 at {}: {}; ps:{} connects again", options_.spec.ps.front(), why, options_.index));
-  }
-  followed_->cancel(why);
-}
-
-void Server::on_commit(const wire::Commit& commit) {
-  const base::MutexLock lock(mutex_);
-  if (!initialised_ || commit.generation() != generation_) return;
-  follower_->announced(from_wire(commit), now());
-  apply_announced();
-}
-
 void Server::listen_to_coordinator(transport::Stream& stream) {
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) return;
-    heard_of_coordinator();
+    const base::MutexLock lock(mutex_);
+    job_.heard_of_ps0(now());
     switch (kind_of(frame.value())) {
-      case Kind::heartbeat: {
-        const base::MutexLock lock(mutex_);
+      case Kind::heartbeat:
         if (!stream.write(header(Kind::heartbeat))) return;
         break;
-      }
       case Kind::commit:
-        on_commit(parse<wire::Commit>(frame.value()));
+        job_.announced(parse<wire::Commit>(frame.value()), now());
         break;
-      case Kind::notice: {
-        const base::MutexLock lock(mutex_);
+      case Kind::notice:
         if (!parse<wire::Notice>(frame.value()).ended()) break;
-        finishing_ = true;
-        finishing_since_ = now();
+        job_.finish_training(now());
+        settle();
         ending_.notify_all();
-        changed_.notify_all();
         return;
-      }
       default:
         break;
     }
+    settle();
   }
 }
 
