@@ -1,4 +1,4 @@
-// How a worker joins: the first parameters, joining, pulling.
+// What a worker says to the servers, and what it reads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,44 +8,119 @@
 
 namespace lockstep::ps {
 
-using exchange::StepInfo;
+/// The servers of a WorkerFlow, over this exchange's links.
+class PsExchange::Links final : public Servers {
+ public:
+  explicit Links(PsExchange& exchange) : exchange_(exchange) {}
 
-base::Status PsExchange::connect_all(const std::string& awaited) {
-  for (const auto& part : parts_) {
-    base::Result<transport::Stream*> stream = part->link->stream(awaited);
-    if (!stream) return stream.failure();
+  [[nodiscard]] int count() const override { return static_cast<int>(exchange_.parts_.size()); }
+  base::Status connect(int server, const std::string& awaited) override {
+    base::Result<transport::Stream*> stream = link(server).stream(awaited);
+    return stream ? base::Status() : stream.failure();
   }
-  run_ = parts_.front()->link->welcome().run();
-  return {};
-}
+  [[nodiscard]] uint64_t connections(int server) const override { return link(server).connections(); }
+  [[nodiscard]] bool intact(int server) override { return link(server).intact(); }
+  [[nodiscard]] const wire::Welcome& welcome(int server) const override { return link(server).welcome(); }
+  void drop(int server, const std::string& why) override { link(server).drop(why); }
+  [[nodiscard]] bool ended(int server) const override { return link(server).ended(); }
+  [[nodiscard]] train::StopReason why_ended(int server) const override { return link(server).why_ended(); }
+  void wait_for_all(bool on) override { exchange_.waits_for_all_ = on; }
+  [[nodiscard]] bool waits_for_all() const override { return exchange_.waits_for_all_; }
 
-base::Status PsExchange::initialise_if_needed() {
-  // All servers must have one generation: a chief may have died after it had set only some of them again.
-  const uint64_t current = parts_.front()->link->welcome().generation();
-  const bool all = std::all_of(parts_.begin(), parts_.end(), [&](const auto& part) {
-    return part->link->welcome().initialised() && part->link->welcome().generation() == current;
-  });
-  if (all || !chief()) return {};
-  uint64_t generation = generation_;
-  for (const auto& part : parts_) generation = std::max(generation, part->link->welcome().generation());
-  const Initial initial = options_.initial();
-  if (generation > 0) {
-    options_.log("warning",
-                 fmt::format("a parameter server lost its state; all workers go back to step {}", initial.version));
-  }
-  // The coordinator comes last: once it has its parameters, all servers have theirs.
-  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-    base::Status sent = send_initial(**part, initial, generation + 1);
-    if (!sent) {
-      (*part)->link->drop(sent.failure().message());
-      return sent;
+  base::Status push(int server, bool whole) override {
+    if (exchange_.traced_) {
+      part(server).began_last = Clock::now();
+      const uint64_t flow = push_flow(exchange_.member_, exchange_.incarnation_, exchange_.flow_->sequence(), server);
+      exchange_.options_.trace->flow_begin(exchange_.push_label_, flow, part(server).began_last);
     }
+    program::ParameterRange range{};
+    const bool nothing = exchange_.report_.examples == 0;
+    if (whole && !nothing) range = {0, exchange_.parameters_.count()};
+    if (!whole && !nothing) range = exchange_.buckets_.rest();
+    return exchange_.push(part(server), range, true);
   }
-  for (const auto& part : parts_) part->link->drop("the parameters were set again");
-  return connect_all("its welcome");
-}
+  base::Result<Parameters> read_parameters(int server) override {
+    base::Result<wire::Reply> reply = exchange_.read_parameters(part(server));
+    if (!reply) return reply.failure();
+    return Parameters{part(server).version, std::move(reply.value())};
+  }
+  void answered(int server, const wire::Reply& reply) override {
+    // The other servers wait for ps:0, which knows the missing members.
+    double& others = exchange_.spent_.others;
+    if (server == 0) others = std::max(others, reply.waited_seconds());
+    if (exchange_.traced_) exchange_.trace_answer(part(server), reply);
+  }
+  base::Status ask_to_join(uint64_t version, uint64_t generation) override {
+    transport::Header ask = header(Kind::join);
+    ask.version = version;
+    ask.extra = generation;
+    return write(0, ask);
+  }
+  base::Status ask_for(int server, uint64_t version) override {
+    transport::Header ask = header(Kind::pull);
+    ask.version = version;
+    return write(server, ask);
+  }
+  uint64_t find_initial() override {
+    exchange_.initial_ = exchange_.options_.initial();
+    return exchange_.initial_->version;
+  }
+  base::Status initialise(int server, uint64_t generation) override {
+    return exchange_.send_initial(part(server), generation);
+  }
+  base::Status say_leave(const wire::Leave& leave) override {
+    base::Result<transport::Stream*> stream = link(0).current();
+    if (!stream) return stream.failure();
+    base::Status sent = send(*stream.value(), header(Kind::leave), leave);
+    if (!sent) return sent;
+    base::Result<transport::Frame> ok = read(0, Kind::ok);
+    return ok ? base::Status() : ok.failure();
+  }
+  base::Result<bool> wait_end() override {
+    base::Status asked = write(0, header(Kind::wait_end));
+    base::Result<transport::Frame> end = asked ? read(0, Kind::snapshot_end) : asked.failure();
+    if (!end) return end.failure();
+    exchange_.take_records(parse<wire::Snapshot>(end.value()).ledger());
+    return (end.value().header.flags & kLast) != 0;
+  }
+  base::Status hold() override {
+    base::Status asked = write(0, header(Kind::hold));
+    base::Result<transport::Frame> held = asked ? read(0, Kind::snapshot_end) : asked.failure();
+    return held ? base::Status() : held.failure();
+  }
+  void release() override {
+    base::Result<transport::Stream*> stream = link(0).stream("a snapshot");
+    if (stream) static_cast<void>(stream.value()->write(header(Kind::release)));
+  }
+  base::Result<uint64_t> read_state(int server, uint64_t version) override {
+    base::Result<wire::Snapshot> came = exchange_.read_state(part(server), version);
+    if (!came) return came.failure();
+    if (server == 0) exchange_.snapshot_ = came.value();
+    return came.value().version();
+  }
 
-base::Status PsExchange::send_initial(ServerPart& part, const Initial& initial, uint64_t generation) {
+ private:
+  [[nodiscard]] ServerPart& part(int server) const { return *exchange_.parts_[static_cast<size_t>(server)]; }
+  [[nodiscard]] ServerLink& link(int server) const { return *part(server).link; }
+  base::Status write(int server, const transport::Header& header) {
+    base::Result<transport::Stream*> stream = link(server).current();
+    return stream ? stream.value()->write(header) : stream.failure();
+  }
+  base::Result<transport::Frame> read(int server, Kind kind) {
+    base::Result<transport::Stream*> stream = link(server).current();
+    if (!stream) return stream.failure();
+    base::Result<transport::Frame> frame = stream.value()->read();
+    if (frame && kind_of(frame.value()) != kind) return unexpected(link(server), frame.value());
+    return frame;
+  }
+
+  PsExchange& exchange_;
+};
+
+std::unique_ptr<Servers> PsExchange::make_links() { return std::make_unique<Links>(*this); }
+
+base::Status PsExchange::send_initial(ServerPart& part, uint64_t generation) {
+  const Initial& initial = *initial_;
   base::Result<transport::Stream*> found = part.link->stream("its first parameters");
   if (!found) return found.failure();
   transport::Stream& stream = *found.value();
@@ -94,86 +169,6 @@ base::Status PsExchange::send_initial(ServerPart& part, const Initial& initial, 
   return {};
 }
 
-base::Result<std::optional<StepInfo>> PsExchange::join() {
-  for (;;) {
-    base::Result<StepInfo> joined = try_to_join();
-    if (joined) return std::optional<StepInfo>(joined.value());
-    if (interrupted()) return base::Failure{base::FailureKind::interrupted, "interrupted"};
-    if (ended()) return std::optional<StepInfo>(end_after_others());
-    if (given_up_) return joined.failure();
-    note(joined.failure());
-  }
-}
-
-/// Logs a failure that is retried; once, and only if it is not an ordinary lost connection.
-void PsExchange::note(const base::Failure& failure) {
-  if (failure.kind != base::FailureKind::refused) return;
-  std::string line = failure.message();
-  if (line == noted_) return;
-  noted_ = std::move(line);
-  options_.log("warning", noted_ + "; trying again");
-}
-
-base::Result<StepInfo> PsExchange::try_to_join() {
-  base::Status connected = connect_all("its welcome");
-  if (!connected) {
-    given_up_ = true;
-    return connected.failure();
-  }
-  base::Status fine = initialise_if_needed();
-  if (!fine) return fine.failure();
-  ServerPart& coordinator = *parts_.front();
-  base::Result<transport::Stream*> stream = coordinator.link->stream("its parameters");
-  if (!stream) return stream.failure();
-  transport::Header ask = header(Kind::join);
-  ask.version = coordinator.version;  // the step reached here, in case all went back
-  ask.extra = generation_;
-  base::Status asked = stream.value()->write(ask);
-  base::Result<wire::Reply> reply = asked ? read_parameters(coordinator) : asked.failure();
-  if (!reply) {
-    coordinator.link->drop(reply.failure().message());
-    return reply.failure();
-  }
-  generation_ = reply.value().generation();
-  for (size_t i = 1; i < parts_.size(); ++i) {
-    fine = pull(*parts_[i], coordinator.version);
-    if (!fine) return fine.failure();
-  }
-  if (options_.coordination.sync) fine = level();
-  if (!fine) return fine.failure();
-  rounds_ = 0;
-  left_finish_ = Clock::now();
-  return info_from(reply.value());
-}
-
-base::Status PsExchange::pull(ServerPart& part, uint64_t version) {
-  base::Result<transport::Stream*> stream = part.link->stream("its parameters");
-  if (!stream) return stream.failure();
-  transport::Header ask = header(Kind::pull);
-  ask.version = version;
-  base::Status asked = stream.value()->write(ask);
-  base::Result<wire::Reply> reply = asked ? read_parameters(part) : asked.failure();
-  if (reply) return {};
-  part.link->drop(reply.failure().message());
-  return reply.failure();
-}
-
-base::Status PsExchange::level() {
-  constexpr int kTries = 1000;
-  for (int i = 0; i < kTries; ++i) {
-    uint64_t newest = 0;
-    for (const auto& part : parts_) newest = std::max(newest, part->version);
-    ServerPart* behind = nullptr;
-    for (const auto& part : parts_) {
-      if (part->version < newest) behind = part.get();
-    }
-    if (behind == nullptr) return {};
-    base::Status pulled = pull(*behind, newest);
-    if (!pulled) return pulled;
-  }
-  return base::Failure{base::FailureKind::other, "the servers did not reach one common version"};
-}
-
 base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
   base::Result<transport::Stream*> stream = part.link->current();
   if (!stream) return stream.failure();
@@ -203,30 +198,6 @@ base::Result<wire::Reply> PsExchange::read_parameters(ServerPart& part) {
     check(reply);
     return reply;
   }
-}
-
-void PsExchange::set_outcome(StepInfo& info, const wire::Reply& reply) {
-  using exchange::StepOutcome;
-  info.outcome = reply.applied() ? StepOutcome::applied : info.stop ? StepOutcome::ended : StepOutcome::retry;
-}
-
-StepInfo PsExchange::info_from(const wire::Reply& reply) {
-  StepInfo info;
-  info.step = parts_.front()->version;
-  info.learning_rate = reply.learning_rate();
-  info.gradient_norm = reply.gradient_norm();
-  if (reply.stop() != 0) info.stop = {stop_reason(reply.stop())};
-  set_outcome(info, reply);
-  info.group = {reply.loss_sum(), reply.correct(), reply.examples()};
-  info.examples_total = reply.examples_total();
-  info.staleness = reply.staleness();
-  if (reply.has_plan()) {
-    info.plan = from_wire(reply.plan());
-    info.batches_per_step = std::max<int64_t>(reply.plan().batches_per_update(), 1);
-    plan_ = info.plan->id;
-    rounds_ = 0;
-  }
-  return info;
 }
 
 }  // namespace lockstep::ps

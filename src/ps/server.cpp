@@ -135,7 +135,12 @@ void Server::handle(transport::Stream& stream) {
   } catch (const std::exception& error) {
     // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
     if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
-    static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), wire::refusal_for(error)));
+    wire::RefusalReason refusal = wire::refusal_for(error);
+    {
+      const base::MutexLock lock(mutex_);
+      if (ended_) refusal.kind = RefusalKind::failed;
+    }
+    static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), refusal));
   }
 }
 

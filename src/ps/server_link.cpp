@@ -8,11 +8,17 @@ namespace {
 constexpr double kLogAfter = 5;                   ///< seconds of waiting that are worth a line
 constexpr std::chrono::seconds kRetryControl{1};  ///< delay after keys were refused
 
+double now_in_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
-ServerLink::ServerLink(ServerLinkOptions options) : options_(std::move(options)), heard_(Clock::now()) {
+ServerLink::ServerLink(ServerLinkOptions options) : options_(std::move(options)) {
+  {
+    const base::MutexLock lock(mutex_);
+    link_watch_.heard(now_in_seconds());
+  }
   control_thread_ = std::thread([this] { keep_control(); });
   watch_thread_ = std::thread([this] { watch(); });
 }
@@ -49,7 +55,7 @@ base::Status ServerLink::connect() {
     // From here on the server's silence cancels this stream.
     const base::MutexLock lock(mutex_);
     data_ = stream;
-    data_process_ = 0;
+    link_watch_.data_connecting();
     lost_.clear();
   }
   base::Status sent = send(*stream, header(Kind::hello), options_.hello);
@@ -66,8 +72,7 @@ base::Status ServerLink::connect() {
   welcome_ = parse<wire::Welcome>(answer.value());
   ++connections_;
   const base::MutexLock lock(mutex_);
-  data_process_ = welcome_.incarnation();
-  const bool differ = control_process_ != 0 && control_process_ != data_process_;
+  const bool differ = link_watch_.data_welcomed(welcome_.incarnation());
   if (differ && control_ != nullptr) control_->cancel("the server was restarted");
   return {};
 }
@@ -170,14 +175,13 @@ void ServerLink::keep_control_until_the_end() {
     {
       const base::MutexLock lock(mutex_);
       control_ = made.value().get();
-      control_process_ = 0;
-      heard_ = Clock::now();
+      link_watch_.control_connected(now_in_seconds());
     }
     listen(*made.value());
     {
       const base::MutexLock lock(mutex_);
       control_ = nullptr;
-      control_process_ = 0;
+      link_watch_.control_lost();
     }
     if (stopping_ || ended_) return;
     lose("its connection closed");
@@ -194,7 +198,7 @@ void ServerLink::listen(transport::Stream& stream) {
     if (!frame) return;
     {
       const base::MutexLock lock(mutex_);
-      heard_ = Clock::now();
+      link_watch_.heard(now_in_seconds());
     }
     try {
       if (kind_of(frame.value()) == Kind::notice) {
@@ -213,8 +217,7 @@ void ServerLink::listen(transport::Stream& stream) {
 void ServerLink::compare(uint64_t process) {
   {
     const base::MutexLock lock(mutex_);
-    control_process_ = process;
-    if (data_process_ == 0 || data_process_ == process) return;
+    if (!link_watch_.control_welcomed(process)) return;
   }
   lose("the server was restarted");
   if (options_.on_lost) options_.on_lost();
@@ -224,12 +227,10 @@ void ServerLink::compare(uint64_t process) {
 void ServerLink::watch() {
   const base::MutexLock lock(mutex_);
   while (!stopping_) {
-    const Clock::time_point before = Clock::now();
-    wake_.wait_for(mutex_, kHeartbeat / 4);
-    // This process itself was suspended, so silence says nothing about the server.
-    if (Clock::now() - before > kPause) heard_ = Clock::now();
-    if (Clock::now() - heard_ < kSilence) continue;
-    const std::string why = fmt::format("no heartbeat for {:.1f} s", seconds_since(heard_));
+    wake_.wait_for(mutex_, wire::kHeartbeat / 4);
+    const std::optional<double> silent = link_watch_.silent(now_in_seconds());
+    if (!silent) continue;
+    const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
     if (data_ && lost_.empty()) {
       lost_ = why;
       data_->cancel(why);
@@ -238,7 +239,6 @@ void ServerLink::watch() {
       if (control_ == nullptr && options_.on_lost) options_.on_lost();
     }
     if (control_ != nullptr) control_->cancel(why);
-    heard_ = Clock::now();
   }
 }
 

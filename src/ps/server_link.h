@@ -10,11 +10,14 @@
 #include <thread>
 
 #include "base/mutex.h"
-#include "ps/control_streams.h"
+#include "ps/link_watch.h"
 #include "ps/messages.h"
 #include "transport/stream.h"
+#include "wire/liveness.h"
 
 namespace lockstep::ps {
+
+using wire::Clock;
 
 /// A line for people: level "info", "warning" or "error".
 using Log = std::function<void(std::string_view level, const std::string& text)>;
@@ -91,10 +94,7 @@ class ServerLink {
   std::shared_ptr<transport::Stream> data_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< the reason why the data stream was given up
   transport::Stream* control_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;
-  /// Ids of the server processes at the other end of the two streams; 0: not welcomed yet.
-  uint64_t data_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  uint64_t control_process_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  Clock::time_point heard_ LOCKSTEP_GUARDED_BY(mutex_);
+  LinkWatch link_watch_ LOCKSTEP_GUARDED_BY(mutex_);
 
   std::thread control_thread_;
   std::thread watch_thread_;

@@ -20,8 +20,6 @@ struct PsExchange::ServerPart {
   std::vector<program::ParameterRange> ranges;
   size_t count = 0;
   uint64_t version = 0;          ///< version of the parameters received last
-  uint64_t pushed_on = 0;        ///< connection that the push in flight went to; 0: broken
-  bool sent = false;             ///< the whole push was sent
   std::vector<float> scattered;  ///< parameters being received for several ranges
   int index = 0;                 ///< index i of ps:i
   Clock::time_point began_last;  ///< when it began to send the last frame of the push in flight

@@ -1,0 +1,44 @@
+// Decides when a worker's connection to a server is lost: the server is silent, or the two streams to it lead to two of
+// its processes, so that the end of one was not seen. Plain logic: the caller passes the seconds, and locks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ps/silence.h"
+
+namespace lockstep::ps {
+
+class LinkWatch {
+ public:
+  void data_connecting() { data_process_ = 0; }
+  /// Returns true if the control stream leads to another process, and must be cancelled.
+  bool data_welcomed(uint64_t process) {
+    data_process_ = process;
+    return control_process_ != 0 && control_process_ != process;
+  }
+  void control_connected(double now) {
+    control_process_ = 0;
+    silence_.heard(now);
+  }
+  /// Returns true if the data stream leads to another process, and is lost.
+  bool control_welcomed(uint64_t process) {
+    control_process_ = process;
+    return data_process_ != 0 && data_process_ != process;
+  }
+  void control_lost() { control_process_ = 0; }
+  void heard(double now) { silence_.heard(now); }
+  /// Returns the seconds of silence if they reach the limit; then counting begins anew.
+  std::optional<double> silent(double now) {
+    const std::optional<double> seconds = silence_.look(now);
+    if (seconds) silence_.heard(now);
+    return seconds;
+  }
+
+ private:
+  uint64_t data_process_ = 0;  ///< ids of the server's processes at the other end of the streams; 0: not welcomed yet
+  uint64_t control_process_ = 0;
+  Silence silence_;
+};
+
+}  // namespace lockstep::ps
