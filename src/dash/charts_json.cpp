@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "chart/run_charts.h"
 
@@ -31,6 +32,11 @@ bool is_used(const records::RunRecord& run, const char* column) {
   });
 }
 
+/// Returns whether the values differ: a constant learning rate needs no curve.
+bool varies(std::span<const double> values) {
+  return std::any_of(values.begin(), values.end(), [&](double value) { return value != values.front(); });
+}
+
 class Charts {
  public:
   void add(const std::string& group, chart::Chart chart) {
@@ -52,6 +58,9 @@ void add_curves(Charts& charts, const std::vector<const records::RunRecord*>& ru
 std::string run_charts_json(const records::RunRecord& run, const std::string& over) {
   Charts charts;
   add_curves(charts, {&run}, over);
+  if (varies(run.chief().steps.column("learning_rate"))) {
+    charts.add("curves", chart::curves({&run}, "learning_rate", over_of(over)));
+  }
   charts.add("time", chart::phases(run));
   charts.add("time", chart::timeline(run));
   for (const char* column : kUsage) {

@@ -169,9 +169,10 @@ std::vector<NodeRecord> nodes_of(const records::RunRecord& run) {
 }
 
 std::string role_state(const records::RunRecord& run, const records::RoleRecord& role, double now) {
-  if (run.state == records::RunState::ended || (role.has_summary && run.state != records::RunState::running)) {
-    return "ended";
-  }
+  const std::string reason = run.summary().text("stop_reason");
+  const bool early = reason == "interrupted" || run.failed();
+  if (run.state == records::RunState::ended) return early ? "stopped" : "ended";
+  if (role.has_summary && run.state != records::RunState::running) return "ended";
   if (run.state == records::RunState::broken) return "lost";
   if (role.has_summary) return "ended";
   const double every = run.number_setting("monitor_every");

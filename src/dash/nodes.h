@@ -12,8 +12,8 @@ namespace lockstep::dash {
 /// their summary, or on this machine.
 std::vector<records::NodeRecord> nodes_of(const records::RunRecord& run);
 
-/// Returns "alive", "silent" (its monitor has not written for a while), "starting", "ended" or "lost" (the run broke
-/// off).
+/// Returns "alive", "silent" (its monitor has not written for a while), "starting", "ended", "stopped" (before the
+/// plan's end) or "lost" (the run broke off).
 std::string role_state(const records::RunRecord& run, const records::RoleRecord& role, double now);
 
 /// Describes a run that is training, as JSON for /api/nodes.

@@ -7,7 +7,9 @@
 
 #include "dash/json_values.h"
 #include "dash/nodes.h"
+#include "dash/pictures.h"
 #include "records/format.h"
+#include "records/run_values.h"
 #include "records/why.h"
 
 namespace lockstep::dash {
@@ -22,14 +24,6 @@ ordered_json place_json(const RunPlace& place, double changed) {
           {"changed", number(changed)}};
 }
 
-/// Returns how the run trained, by its settings and roles: "ps sync", "all-reduce", "one process".
-std::string how(const records::RunRecord& run) {
-  if (run.all_reduce()) return "all-reduce";
-  const std::string mode = run.setting("mode");
-  if (run.servers() > 0) return mode.empty() ? "ps" : "ps " + mode;
-  return run.workers() > 1 ? "replicas" : "one process";
-}
-
 ordered_json results_json(const records::RunRecord& run) {
   double best = run.summary().number("best_accuracy");
   if (!known(best)) best = records::largest(run.evals().column("accuracy"));
@@ -42,26 +36,48 @@ ordered_json results_json(const records::RunRecord& run) {
           {"examples", number(run.examples())},
           {"examples_per_second", number(run.examples_per_second())},
           {"seconds_per_step", number(run.seconds_per_step())},
-          {"epoch", number(run.chief().steps.last("epoch"))}};
+          {"epoch", number(std::fmax(run.chief().steps.last("epoch"), run.evals().last("epoch")))}};
+}
+
+/// Returns the steps of the whole plan, once the first epoch is over; NaN before, or if the plan has no end.
+double planned_steps(const records::RunRecord& run) {
+  const double most = run.number_setting("max_steps");
+  const double epochs = run.number_setting("epochs");
+  const records::CsvTable& log = run.chief().steps;
+  const auto step = log.column("step");
+  const auto epoch = log.column("epoch");
+  double by_epochs = records::kUnknown;
+  for (size_t i = 1; i < epoch.size() && epochs > 0; ++i) {
+    // The last line of an epoch may lie before its end, the first of the next one lies behind it.
+    if (epoch[i] > epoch[i - 1] && epoch[i] >= 2) by_epochs = step[i] * epochs / (epoch[i] - 1);
+  }
+  return std::fmin(most > 0 ? most : records::kUnknown, by_epochs);
 }
 
 /// Returns the finished part of the run's plan, from 0 to 1; NaN if the plan has no end.
 double progress(const records::RunRecord& run) {
   const double epochs = run.number_setting("epochs");
-  const double done = run.chief().steps.last("epoch");
-  const double most = run.number_setting("max_steps");
-  const double by_steps = known(most) && most > 0 ? run.steps() / most : records::kUnknown;
-  // Counts only whole epochs: the log does not know the place within one.
-  const double by_epochs = known(epochs) && epochs > 0 ? std::max(0.0, done - 1) / epochs : records::kUnknown;
+  const double by_steps = run.steps() / planned_steps(run);
+  const double by_epochs = epochs > 0 ? std::max(0.0, run.chief().steps.last("epoch") - 1) / epochs : records::kUnknown;
   return std::min(1.0, std::fmax(by_steps, by_epochs));
 }
 
+/// Returns the seconds until the plan is done at the speed so far; NaN if unknown. A stop rule may end it sooner.
+double seconds_left(const records::RunRecord& run) {
+  const auto step = run.chief().steps.column("step");
+  const auto seconds = run.chief().steps.column("seconds");
+  if (run.state != records::RunState::running || step.size() < 2) return records::kUnknown;
+  const double pace = (seconds.back() - seconds.front()) / (step.back() - step.front());
+  const double left = (planned_steps(run) - step.back()) * pace;
+  return pace > 0 && left >= 0 && std::isfinite(left) ? left : records::kUnknown;
+}
+
 void add_identity(ordered_json& json, const records::RunRecord& run) {
-  json["state"] = state_name(run.state);
+  json["state"] = records::state_text(run.state);
   json["stop_reason"] = run.summary().text("stop_reason");
   json["model"] = run.model();
   json["dataset"] = run.dataset();
-  json["how"] = how(run);
+  json["how"] = records::how_text(run);
   json["workers"] = run.workers();
   json["servers"] = run.servers();
   json["batch"] = number(run.number_setting("batch"));
@@ -92,7 +108,7 @@ ordered_json roles_json(const records::RunRecord& run, double now) {
     ordered_json json{{"role", role.role},
                       {"node", node == nodes.end() ? role.host : node->name},
                       {"state", role_state(run, role, now)},
-                      {"step", number(role.steps.last("step"))},
+                      {"step", number(role.serves() ? role.summary.number("updates") : role.steps.last("step"))},
                       {"cpu_percent", number(role.resource("cpu_percent").mean)},
                       {"memory", number(role.peak_memory())},
                       {"received", number(role.resource("wire_received").mean)},
@@ -123,6 +139,14 @@ bool has_checkpoint(const std::string& folder) {
     if (entry.path().extension() == ".ckpt") return true;
   }
   return false;
+}
+
+ordered_json pictures_json(const std::string& run) {
+  ordered_json list = ordered_json::array();
+  for (const Picture& one : pictures_of(run)) {
+    list.push_back({{"file", one.file}, {"name", one.name}, {"step", one.step}});
+  }
+  return list;
 }
 
 ordered_json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
@@ -162,6 +186,9 @@ std::string run_json(const std::string& id, const records::RunRecord& run, doubl
   add_identity(json, run);
   json["results"] = results_json(run);
   json["progress"] = number(progress(run));
+  json["seconds_left"] = number(seconds_left(run));
+  json["learning_rate"] = number(run.chief().steps.last("learning_rate"));
+  json["pictures"] = pictures_json(run.path);
   json["parameters"] = number(run.summary().number("parameters"));
   json["why"] = diagnosis_json(run);
   json["roles"] = roles_json(run, now);
@@ -185,7 +212,7 @@ std::string compare_json(const std::vector<std::pair<std::string, RunPtr>>& runs
     row["results"] = results_json(*run);
     json["runs"].push_back(std::move(row));
     for (const auto& [key, value] : run->settings) {
-      if (seen.insert(key).second) keys.push_back(key);
+      if (key != "run_dir" && seen.insert(key).second) keys.push_back(key);  // every run has its own folder
     }
   }
   json["settings"] = ordered_json::array();

@@ -16,18 +16,6 @@ constexpr int kRestPerRead = 4;
 
 }  // namespace
 
-std::string state_name(records::RunState state) {
-  switch (state) {
-    case records::RunState::running:
-      return "running";
-    case records::RunState::broken:
-      return "broken";
-    case records::RunState::ended:
-      break;
-  }
-  return "ended";
-}
-
 std::string run_id(const std::string& experiment, const std::string& name) {
   if (!experiment.empty()) return experiment + "~" + name;
   return name.find('~') == std::string::npos ? name : "~" + name;
@@ -73,14 +61,18 @@ std::optional<std::string> RunStore::experiment_folder(const std::string& name) 
 
 void RunStore::read_row(const RunPlace& place, uint64_t stamp, double changed, KeptRow& kept) {
   const auto begin = Clock::now();
-  RunRow row{place, records::RunState::broken, changed, ""};
+  RunRow row{place, records::RunState::broken, changed, "", {}};
   try {
     const records::RunRecord run = records::read_run(place.path);
     row.state = run.state;
     row.json = row_json(place, run, changed);
+    row.values = values_of(run);
   } catch (const std::exception& error) {
     row.json = damaged_row_json(place, error.what(), changed);
+    row.values["name"].text = std::filesystem::path(place.path).filename().string();
+    row.values["state"].text = records::state_text(row.state);
   }
+  if (!place.experiment.empty()) row.values["experiment"].text = place.experiment;
   const bool same = kept.row && kept.stamp == stamp && kept.row->json == row.json;
   kept.stamp = stamp;
   kept.look_again = Clock::now() + kRestPerRead * (Clock::now() - begin);

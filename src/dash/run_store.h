@@ -15,6 +15,7 @@
 
 #include "base/mutex.h"
 #include "records/run_record.h"
+#include "records/run_values.h"
 
 namespace lockstep::dash {
 
@@ -36,8 +37,9 @@ std::string experiment_of(const std::string& id);
 struct RunRow {
   RunPlace place;
   records::RunState state = records::RunState::ended;
-  double changed = 0;  ///< time when its files were last written, seconds since 1970
-  std::string json;    ///< its JSON for /api/runs
+  double changed = 0;         ///< time when its files were last written, seconds since 1970
+  std::string json;           ///< its JSON for /api/runs
+  records::RunValues values;  ///< for filters and chosen columns
 };
 using RowPtr = std::shared_ptr<const RunRow>;
 
@@ -90,8 +92,5 @@ class RunStore {
   base::Mutex runs_mutex_;
   std::list<KeptRun> runs_ LOCKSTEP_GUARDED_BY(runs_mutex_);  ///< the most recently requested one first
 };
-
-/// Returns "ended", "running" or "broken".
-std::string state_name(records::RunState state);
 
 }  // namespace lockstep::dash

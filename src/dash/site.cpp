@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <set>
 
 #include "dash/charts_json.h"
 #include "dash/json_values.h"
 #include "dash/lab_json.h"
+#include "dash/list_json.h"
 #include "dash/nodes.h"
+#include "dash/pictures.h"
 #include "dash/run_json.h"
 #include "lockstep/error.h"
 
@@ -51,7 +52,7 @@ http::Response asset_response(std::string_view name) {
           .headers = {{"Content-Security-Policy", kPagePolicy}}};
 }
 
-/// Decodes the ids in "a,b", each once.
+/// Decodes the names in "a,b", each once.
 std::vector<std::string> ids_in(std::string_view list) {
   std::vector<std::string> ids;
   std::set<std::string> seen;
@@ -86,6 +87,7 @@ http::Response Site::answer(const http::Request& request) {
     return {.type = "text/event-stream", .body = "retry: 2000\nevent: hello\ndata: {}\n\n", .events = true};
   }
   if (path.size() == 2 && path[0] == "report") return report(path[1]);
+  if (path.size() == 3 && path[0] == "picture") return picture(path[1], path[2]);
   return page(request);
 }
 
@@ -98,7 +100,8 @@ http::Response Site::page(const http::Request& request) {
 http::Response Site::api(const http::Request& request) {
   const std::vector<std::string>& path = request.path;
   const std::string what = path.size() > 1 ? path[1] : "";
-  if (path.size() == 2 && what == "runs") return runs();
+  if (path.size() == 2 && what == "runs") return runs(request);
+  if (path.size() == 2 && what == "keys") return json_response(keys_json(store_.rows()));
   if (path.size() == 2 && what == "compare") return compare(request);
   if (path.size() == 2 && what == "nodes") return nodes();
   if (path.size() == 2 && what == "experiments") return json_response(experiments_json(lab_dir_, store_));
@@ -107,13 +110,15 @@ http::Response Site::api(const http::Request& request) {
   return not_found("there is no such page");
 }
 
-http::Response Site::runs() {
-  std::string list;
-  for (const RowPtr& row : store_.rows()) list += (list.empty() ? "" : ",") + row->json;
-  std::error_code ignored;
-  const ordered_json folder = runs_dir_;
-  return json_response(fmt::format("{{\"folder\":{},\"there\":{},\"runs\":[{}]}}", dumped(folder),
-                                   std::filesystem::is_directory(runs_dir_, ignored), list));
+http::Response Site::runs(const http::Request& request) {
+  ListQuestion question{.filter = request.parameter("q")};
+  if (const auto keys = request.query.find("columns"); keys != request.query.end())
+    question.keys = ids_in(keys->second);
+  if (const auto ids = request.query.find("ids"); ids != request.query.end()) {
+    const std::vector<std::string> list = ids_in(ids->second);
+    question.ids.emplace(list.begin(), list.end());
+  }
+  return json_response(list_json(runs_dir_, store_.rows(), question));
 }
 
 http::Response Site::one_run(const http::Request& request) {
@@ -172,6 +177,13 @@ http::Response Site::report(const std::string& folder) {
   return {.type = "text/html; charset=utf-8",
           .body = std::move(*html),
           .headers = {{"Content-Security-Policy", kReportPolicy}}};
+}
+
+http::Response Site::picture(const std::string& id, const std::string& file) {
+  const RunPtr run = store_.find(id);
+  std::optional<std::string> bytes = run ? read_picture(run->path, file) : std::nullopt;
+  if (!bytes) return not_found("there is no such picture");
+  return {.type = "image/png", .body = std::move(*bytes), .headers = {{"Content-Security-Policy", kPagePolicy}}};
 }
 
 std::string Site::changes() {

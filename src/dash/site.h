@@ -27,12 +27,13 @@ class Site {
  private:
   http::Response page(const http::Request& request);
   http::Response api(const http::Request& request);
-  http::Response runs();
+  http::Response runs(const http::Request& request);
   http::Response one_run(const http::Request& request);
   http::Response compare(const http::Request& request);
   http::Response experiment(const std::string& id);
   http::Response nodes();
   http::Response report(const std::string& folder);
+  http::Response picture(const std::string& id, const std::string& file);
 
   const std::string runs_dir_;
   const std::string lab_dir_;

@@ -161,7 +161,8 @@ bool RunFilter::equals(const Term& term, const RunValue& value) {
 
 bool RunFilter::fits(const Term& term, const RunValues& run) {
   if (term.compare == Operator::word) {
-    constexpr std::array<std::string_view, 7> kTexts{"name", "model", "dataset", "how", "state", "tag", "note"};
+    constexpr std::array<std::string_view, 9> kTexts{"name", "model", "dataset", "how",       "state",
+                                                     "end",  "tag",   "note",    "experiment"};
     return std::any_of(kTexts.begin(), kTexts.end(), [&](std::string_view key) {
       const auto found = run.find(key);
       return found != run.end() && lower(found->second.text).find(term.texts.front()) != std::string::npos;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <set>
 
@@ -29,7 +30,7 @@ void add_results(RunValues& values, const RunRecord& run) {
   values["loss"] = number_value(run.test_loss());
   values["train_loss"] = number_value(known(run.train_loss()) ? run.train_loss() : run.chief().steps.last("loss"));
   values["steps"] = number_value(run.steps());
-  values["epoch"] = number_value(run.chief().steps.last("epoch"));
+  values["epoch"] = number_value(std::fmax(run.chief().steps.last("epoch"), run.evals().last("epoch")));
   values["examples"] = number_value(run.examples());
   values["seconds"] = number_value(run.seconds());
   values["speed"] = number_value(run.examples_per_second());

@@ -44,7 +44,8 @@ class SiteTest : public ::testing::Test {
 
 TEST_F(SiteTest, ThePageAndItsPartsAreThere) {
   EXPECT_THAT(answer("/").body, HasSubstr("<title>Lockstep</title>"));
-  for (const char* name : {"app.js", "chart.js", "page.js", "runs_view.js", "cluster_view.js"}) {
+  for (const char* name :
+       {"app.js", "chart.js", "page.js", "runs_view.js", "columns.js", "pictures.js", "cluster_view.js"}) {
     const http::Response response = answer(std::string("/static/") + name);
     EXPECT_EQ(response.status, 200) << name;
     EXPECT_EQ(response.type, "text/javascript; charset=utf-8");
@@ -82,6 +83,112 @@ TEST_F(SiteTest, ARunIsGivenWithItsFiguresRolesAndReasons) {
   EXPECT_EQ(charts[0]["chart"]["series"][0]["y"].size(), 2U);
   EXPECT_EQ(answer("/api/run/b").status, 404);
   EXPECT_EQ(answer("/api/run/b/charts").status, 404);
+}
+
+/// Writes runs of three learning rates, the last one in the lab.
+class ListTest : public SiteTest {
+ protected:
+  ListTest() {
+    for (const auto& [path, lr] :
+         {std::pair{runs_ + "/a", "0.1"}, {runs_ + "/b", "0.02"}, {lab_ + "/study/runs/c", "0.005"}}) {
+      write_cluster_run(path);
+      put_text(path + "/config.yaml", fmt::format("model: lr\ndataset: mnist\nbatch: 100\nlr: {}\nmode: sync\n", lr));
+    }
+  }
+  std::vector<std::string> listed(const std::string& question) {
+    const json list = asked("/api/runs?" + question);
+    std::vector<std::string> ids;
+    for (const json& run : list["runs"]) ids.push_back(run["id"]);
+    return ids;
+  }
+};
+
+TEST_F(ListTest, TheListTakesTheWordsOfTheCommandLine) {
+  EXPECT_EQ(listed("q=lr%3C0.05"), (std::vector<std::string>{"b", "study~c"}));
+  EXPECT_EQ(listed("q=model%3Dlr%20accuracy%3E88%25%20lr%3D0.1"), std::vector<std::string>{"a"});
+  EXPECT_EQ(listed("q=accuracy%3E0.95"), std::vector<std::string>{});
+  EXPECT_EQ(listed("q=state%3Drunning"), std::vector<std::string>{});
+  EXPECT_EQ(listed("q=experiment%3Dstudy"), std::vector<std::string>{"study~c"});
+  EXPECT_EQ(listed("q=study"), std::vector<std::string>{"study~c"})
+      << "a word is searched in the experiment's name, too";
+}
+
+TEST_F(ListTest, AnUnknownKeyIsSaidAndListsNothing) {
+  const json answer_json = asked("/api/runs?q=acuracy%3E0.5");
+  EXPECT_EQ(answer_json["problem"], "runs have no 'acuracy' (did you mean 'accuracy'?)");
+  EXPECT_EQ(answer_json["runs"].size(), 0U);
+  EXPECT_EQ(answer_json["all"], 3);
+  EXPECT_THAT(asked("/api/runs?q=lr%3Cfast")["problem"].get<std::string>(), HasSubstr("'fast' is not a number"));
+}
+
+TEST_F(ListTest, ChosenColumnsAreAddedToTheRows) {
+  const json answer_json = asked("/api/runs?columns=lr,best_accuracy");
+  EXPECT_EQ(answer_json["columns"][0]["kind"], "number");
+  EXPECT_EQ(answer_json["columns"][1]["kind"], "share");
+  EXPECT_DOUBLE_EQ(answer_json["runs"][1]["values"]["lr"], 0.02);
+  EXPECT_DOUBLE_EQ(answer_json["runs"][1]["values"]["best_accuracy"], 0.892);
+  EXPECT_THAT(asked("/api/runs?columns=nothing")["problem"].get<std::string>(), HasSubstr("nothing"));
+  const json keys = asked("/api/keys")["keys"];
+  const auto has = [&](const char* key) {
+    return std::any_of(keys.begin(), keys.end(), [&](const json& one) { return one["key"] == key; });
+  };
+  EXPECT_TRUE(has("accuracy"));
+  EXPECT_TRUE(has("lr")) << "a setting of the runs";
+}
+
+TEST_F(ListTest, OnlyTheRunsThatChangedAreAskedFor) {
+  EXPECT_EQ(listed("ids=b"), std::vector<std::string>{"b"});
+  EXPECT_EQ(listed("ids=b&q=lr%3E0.05"), std::vector<std::string>{}) << "it does not pass the filter";
+  fs::remove_all(runs_ + "/a");
+  const json answer_json = asked("/api/runs?ids=a,b");
+  EXPECT_EQ(answer_json["gone"], json::array({"a"}));
+  EXPECT_EQ(answer_json["all"], 2);
+}
+
+TEST_F(SiteTest, AnInterruptedRunStoppedItsRoles) {
+  write_cluster_run(runs_ + "/a");
+  put_text(runs_ + "/a/summary.json",
+           R"({"model": "lr", "steps": 200, "stop_reason": "interrupted", "host": "north"})");
+  const json run = asked("/api/run/a");
+  EXPECT_EQ(run["stop_reason"], "interrupted");
+  EXPECT_EQ(run["roles"][0]["state"], "stopped");
+  EXPECT_EQ(run["roles"][2]["step"], 200) << "a server's steps are its updates";
+}
+
+TEST_F(SiteTest, TheTimeLeftComesFromThePace) {
+  write_cluster_run(runs_ + "/a");
+  fs::remove(runs_ + "/a/summary.json");
+  put_text(runs_ + "/a/config.yaml", "model: lr\nepochs: 4\n");
+  put_text(runs_ + "/a/steps.csv",
+           "step,epoch,seconds,loss,learning_rate\n1,1,1,2,0.1\n101,2,11,1,0.05\n201,3,21,1,0.025\n");
+  const auto lock = base::LockFile::try_lock(runs_ + "/a/.lock");
+  const json run = asked("/api/run/a");
+  EXPECT_EQ(run["learning_rate"], 0.025);
+  EXPECT_NEAR(run["seconds_left"], 20.1, 0.2) << "half of 402 steps, at 10 a second";
+  EXPECT_NEAR(run["progress"], 0.5, 0.01);
+  const json charts = asked("/api/run/a/charts")["charts"];
+  EXPECT_TRUE(std::any_of(charts.begin(), charts.end(), [](const json& one) {
+    return one["chart"]["id"] == "learning_rate";
+  })) << "a learning rate that changes has a curve";
+}
+
+TEST_F(SiteTest, OnlyPicturesOfARunAreServed) {
+  write_cluster_run(runs_ + "/a");
+  put_text(dir_.path() + "/secret.png", "secret");
+  for (const char* name : {"reconstruction-00000096.png", "reconstruction-00000032.png", "notes.txt", "plain.png"}) {
+    put_text(runs_ + "/a/pictures/" + name, name);
+  }
+  fs::create_symlink(dir_.path() + "/secret.png", runs_ + "/a/pictures/linked-00000001.png");
+  const json pictures = asked("/api/run/a")["pictures"];
+  ASSERT_EQ(pictures.size(), 3U);
+  EXPECT_EQ(pictures[2]["step"], 96);
+  const http::Response shown = answer("/picture/a/reconstruction-00000096.png");
+  EXPECT_EQ(shown.type, "image/png");
+  EXPECT_EQ(shown.body, "reconstruction-00000096.png");
+  for (const char* path : {"/picture/a/notes.txt", "/picture/a/plain.png", "/picture/a/linked-00000001.png",
+                           "/picture/b/reconstruction-00000096.png", "/picture/a/..%2fconfig.yaml", "/picture/a"}) {
+    EXPECT_EQ(answer(path).status, 404) << path;
+  }
 }
 
 TEST_F(SiteTest, ARunSaysWhatItCanGoOnFrom) {

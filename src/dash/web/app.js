@@ -7,8 +7,8 @@ import {experimentsView} from "./experiments_view.js";
 import {experimentView} from "./experiment_view.js";
 import {clusterView} from "./cluster_view.js";
 
-// Makes a view from a place and a route {id, query, change(query)}; a view is {title, load(), concerns(change),
-// close()}.
+// Makes a view from a place and a route {id, query, change(query)}; a view is {title, load(ids), concerns(change),
+// close()}. `ids` are the runs that changed since the last load; without them, everything is loaded.
 const kViews = {
   runs: runsView, run: runView, compare: compareView, experiments: experimentsView, experiment: experimentView, cluster: clusterView,
 };
@@ -25,35 +25,47 @@ function parseHash() {
   return {name: kViews[name] ? name : "runs", id: rest.join("/"), query: new URLSearchParams(query || "")};
 }
 
-// Loads one at a time: requests during a load cause one more load at its end.
+// Loads one at a time: changes during a load cause one more load at its end. The view's place stays hidden until it has
+// something to show.
 class Shown {
-  constructor(view, problems) {
-    this.view = view;
-    this.problems = problems;
+  constructor(view, place, problems) {
+    Object.assign(this, {view, place, problems});
     this.busy = false;
-    this.again = false;
     this.closed = false;
+    this.asked = null;  // what to load next: a set of changed runs, "all", or nothing
+    place.hidden = true;
+    setTimeout(() => { if (place.hidden && !this.closed && !problems.firstChild) problems.replaceChildren(el("p", {class: "loading"}, "Loading…")); }, 150);
   }
 
-  async load() {
-    if (this.busy) { this.again = true; return; }
+  async load(ids = "all") {
+    this.asked = ids === "all" || this.asked === "all" ? "all" : new Set([...(this.asked || []), ...ids]);
+    if (this.busy) return;
     this.busy = true;
-    do {
-      this.again = false;
+    while (this.asked && !this.closed) {
+      const now = this.asked;
+      this.asked = null;
       try {
-        await this.view.load();
-        if (!this.closed) this.problems.replaceChildren();
+        await this.view.load(now === "all" || this.place.hidden ? null : now);
+        if (this.closed) break;
+        this.place.hidden = false;
+        this.problems.replaceChildren();
       } catch (error) {
         if (!this.closed) this.say(error);
       }
-    } while (this.again && !this.closed);
+    }
     this.busy = false;
   }
 
   say(error) {
     const silent = error instanceof TypeError;  // fetch throws TypeError if no server answers
-    const text = error instanceof Gone ? "It does not exist (any more)." : silent ? "The server does not answer." : error.message;
-    this.problems.replaceChildren(notice(error instanceof Gone ? "warn" : "bad", text, " ", el("a", {href: "#/runs"}, "All runs")));
+    const link = el("a", {href: "#/runs"}, "All runs");
+    if (error instanceof Gone && this.place.hidden) {
+      const what = this.view.title === "Experiment" ? "No such experiment" : "No such run";
+      this.problems.replaceChildren(el("h1", {}, what), el("p", {class: "soft"}, `“${this.view.what ?? this.view.title}” does not exist (any more). `, link));
+      return;
+    }
+    const text = error instanceof Gone ? "It does not exist any more." : silent ? "The server does not answer." : error.message;
+    this.problems.replaceChildren(notice(error instanceof Gone ? "warn" : "bad", text, " ", link));
   }
 
   close() {
@@ -88,7 +100,7 @@ function show() {
     else link.removeAttribute("aria-current");
   }
   scrollTo(0, 0);
-  current = new Shown(view, problems);
+  current = new Shown(view, place, problems);
   current.load();
 }
 
@@ -98,7 +110,7 @@ function listen() {
   source.addEventListener("hello", () => { say("good", "live"); current?.load(); });
   source.addEventListener("change", (event) => {
     const change = JSON.parse(event.data);
-    if (current?.view.concerns({runs: new Set(change.runs), lab: change.lab})) current.load();
+    if (current?.view.concerns({runs: new Set(change.runs), lab: change.lab})) current.load(change.runs);
   });
   source.addEventListener("error", () => {
     say("warn", "not connected");

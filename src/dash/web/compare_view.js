@@ -1,5 +1,5 @@
 // Several runs side by side: overlaid curves, results, and the settings that differ.
-import {badge, choice, compareLink, el, emptyState, get, keep, kMostCompared, notice, runLink} from "./dom.js";
+import {choice, compareLink, el, emptyState, get, keep, kMostCompared, notice, runBadge, runLink} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
 import {kOver} from "./run_view.js";
@@ -27,7 +27,7 @@ function resultsTable(runs) {
   };
   return el("div", {class: "card flush"}, el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Results"},
     el("table", {class: "data", "aria-label": "Results"}, heading(runs), el("tbody", {},
-      el("tr", {}, el("th", {scope: "row", class: "text"}, "State"), runs.map((run) => el("td", {}, badge(run.state)))),
+      el("tr", {}, el("th", {scope: "row", class: "text"}, "State"), runs.map((run) => el("td", {}, runBadge(run)))),
       kResults.filter(([, value]) => runs.some((run) => format.known(value(run)))).map(row)))));
 }
 
@@ -49,29 +49,38 @@ export function compareView(place, route) {
   const settings = el("div");
   const curves = el("div", {class: "cards curves"});
   const charts = new LiveCharts();
-  const add = el("select", {"aria-label": "Add a run", onchange: () => { if (add.value) location.hash = compareLink([...ids, add.value]); }});
+  const add = el("select", {"aria-label": "Add a run", onfocus: () => loadOthers().catch(() => {}), onchange: () => { if (add.value) location.hash = compareLink([...ids, add.value]); }});
   const pick = choice("Curves over", kOver, over, (value) => {
     over = value;
     route.change(new URLSearchParams(over === "step" ? "" : {over}));
     charts.clear();
     load();
   });
+  const parts = [];
   place.append(el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "Runs"), " / "), el("h1", {}, "Compare"), chips, missing);
   if (ids.length === 0) place.append(emptyState("No runs chosen", "Tick runs in the list of runs to compare them."));
-  else place.append(el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), curves),
+  else parts.push(el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), curves),
     el("section", {}, el("h2", {}, "Results"), results), el("section", {}, el("h2", {}, "Settings that differ"), settings));
+  place.append(...parts);
   chips.append(...ids.map((id) => el("span", {class: "chip"}, el("a", {href: runLink(id)}, id),
     ids.length > 1 ? el("a", {class: "off", href: compareLink(ids.filter((other) => other !== id)), "aria-label": `Leave out ${id}`, title: "Leave out"}, "×") : null)), add);
 
-  async function load() {
+  let others = false;
+  async function loadOthers() {
     const all = await get("api/runs");
+    others = true;
     add.disabled = ids.length >= kMostCompared;
     keep(add, all.runs.filter((run) => !ids.includes(run.id)).sort((a, b) => b.changed - a.changed).map((run) => run.id),
       (others) => [el("option", {value: ""}, ids.length < kMostCompared ? "Add a run…" : `At most ${kMostCompared} runs`), ...others.map((id) => el("option", {value: id}, id))]);
+  }
+
+  async function load() {
+    if (!others) await loadOthers();
     if (ids.length === 0) return;
     const asked = over;
     const answer = await get(`api/compare?runs=${ids.map(encodeURIComponent).join(",")}&over=${asked}`);
     if (asked !== over) return;
+    for (const part of parts) part.hidden = answer.table.runs.length === 0;
     charts.update(answer.curves.charts, {curves});
     keep(missing, answer.missing, (list) => list.map((id) => notice("warn", `${id} does not exist (any more).`)));
     keep(results, answer.table.runs, resultsTable);

@@ -29,8 +29,15 @@ export const compareLink = (ids) => `#/compare/${ids.map(encodeURIComponent).joi
 const kStates = {
   running: ["live", "training"], ended: ["good", "ended"], broken: ["bad", "broken off"], done: ["good", "done"],
   failed: ["bad", "failed"], planned: ["", "planned"], alive: ["good", "alive"], silent: ["warn", "silent"],
-  starting: ["", "starting"], lost: ["bad", "lost"], cut: ["bad", "cut off"],
+  starting: ["", "starting"], interrupted: ["warn", "interrupted"], error: ["bad", "error"], "non-finite loss": ["bad", "non-finite loss"],
+  stopped: ["", "stopped"], lost: ["bad", "lost"], cut: ["bad", "cut off"],
 };
+
+// The badge of a run: how it ended counts, too.
+export function runBadge({state, stop_reason}) {
+  if (state === "ended" && ["interrupted", "error", "non-finite loss"].includes(stop_reason)) return badge(stop_reason);
+  return badge(state, stop_reason);
+}
 
 export function badge(state, title) {
   const [kind, text] = kStates[state] || ["", state || "?"];
@@ -70,6 +77,13 @@ export function keep(element, value, draw) {
   if (shown.get(element) === text) return;
   shown.set(element, text);
   morphChildren(element, [draw(value)].flat().filter((child) => child));
+}
+
+// Saves text as a file.
+export function saveText(name, type, text) {
+  const url = URL.createObjectURL(new Blob([text], {type: `${type};charset=utf-8`}));
+  el("a", {href: url, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
 // A row of buttons, one of which is chosen.

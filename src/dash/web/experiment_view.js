@@ -64,6 +64,7 @@ export function experimentView(place, route) {
 
   return {
     title: "Experiment",
+    what: route.id,
     async load() {
       const {runs, ...rest} = await get(`api/experiment/${encodeURIComponent(route.id)}`);
       document.title = `${rest.title || rest.name} · Lockstep`;

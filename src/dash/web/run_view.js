@@ -1,8 +1,9 @@
 // One run: its figures, curves, phases, what limited it, its roles and settings.
-import {badge, choice, compareLink, el, get, keep, notice} from "./dom.js";
+import {badge, choice, compareLink, el, get, keep, notice, runBadge} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
-import {progressBar} from "./runs_view.js";
+import {progressBar} from "./columns.js";
+import {Pictures} from "./pictures.js";
 
 export const kOver = [["step", "Steps"], ["epoch", "Epochs"], ["seconds", "Time"]];
 
@@ -13,20 +14,21 @@ function headline(run) {
     format.known(run.batch) ? `batch ${run.batch}` : "", format.known(run.parameters) ? `${format.rate(run.parameters)} parameters` : ""];
   return [
     el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "Runs"), " / "),
-    el("div", {class: "title"}, el("h1", {}, run.name), badge(run.state, run.stop_reason),
+    el("div", {class: "title"}, el("h1", {}, run.name), runBadge(run),
       run.state === "running" ? progressBar(run.progress) : null,
-      run.stop_reason ? el("span", {class: "soft small"}, `stopped by: ${run.stop_reason}`) : null),
+      format.known(run.seconds_left) ? el("span", {class: "soft small number", "data-figure": "time left"}, `about ${format.seconds(run.seconds_left)} left`) : null,
+      run.stop_reason && run.stop_reason !== "interrupted" ? el("span", {class: "soft small"}, `stopped by: ${run.stop_reason}`) : null),
     el("p", {class: "soft"}, parts.filter((part) => part).join(" · ")),
   ];
 }
 
-function tiles(results) {
+function tiles({results, learning_rate}) {
   const tile = (label, value, note) => el("div", {class: "tile", "data-figure": label}, el("b", {}, value), el("span", {}, label),
     note ? el("span", {class: "faint"}, note) : null);
   const best = format.known(results.best_accuracy) && results.best_accuracy !== results.accuracy ? `best ${format.share(results.best_accuracy)}` : "";
   return el("div", {class: "tiles"},
     tile("accuracy on test data", format.share(results.accuracy), best), tile("loss on test data", format.loss(results.loss)),
-    tile("training loss", format.loss(results.train_loss)), tile("time", format.seconds(results.seconds)),
+    tile("training loss", format.loss(results.train_loss), format.known(learning_rate) ? `learning rate ${format.number(learning_rate)}` : ""), tile("time", format.seconds(results.seconds)),
     tile("steps", format.count(results.steps), format.known(results.epoch) ? `epoch ${format.count(results.epoch)}` : ""),
     tile("examples/s", format.rate(results.examples_per_second), format.known(results.seconds_per_step) ? `${format.seconds(results.seconds_per_step)} a step` : ""));
 }
@@ -65,7 +67,7 @@ function settings(list) {
     el("dl", {class: "facts columns"}, given.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("code", {}, value))))));
 }
 
-// Tells how to resume a run that broke off. A run of the lab is made again by its experiment.
+// Tells how to resume a run that ended before its plan. A run of the lab is made again by its experiment.
 function goOn({folder, experiment, checkpoint}) {
   const command = (text) => el("code", {}, text);
   if (experiment) return [command("lockstep lab run"), ` with the file of ${experiment} repeats it.`];
@@ -76,7 +78,7 @@ function goOn({folder, experiment, checkpoint}) {
 export function runView(place, route) {
   const id = decodeURIComponent(route.id);
   let over = kOver.some(([value]) => value === route.query.get("over")) ? route.query.get("over") : "step";
-  const parts = Object.fromEntries(["head", "tiles", "notes", "why", "faults", "roles", "settings"].map((name) => [name, el("div")]));
+  const parts = Object.fromEntries(["head", "tiles", "notes", "why", "faults", "roles", "settings", "pictures"].map((name) => [name, el("div")]));
   const groups = {curves: el("div", {class: "cards curves"}), time: el("div", {class: "cards"}), usage: el("div", {class: "cards"})};
   const charts = new LiveCharts();
   const pick = choice("Curves over", kOver, over, (value) => {
@@ -86,12 +88,13 @@ export function runView(place, route) {
     loadCharts();
   });
   const section = (title, ...content) => el("section", {}, el("h2", {}, title), ...content);
+  const pictures = new Pictures(parts.pictures, id);
   const time = section("Time", groups.time);
   const usage = section("What it used", groups.usage);
   const empty = el("p", {class: "soft"}, "No points yet: the first appear with the first line of the log.");
   place.append(parts.head, parts.notes, parts.tiles,
     el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), empty, groups.curves),
-    parts.why, time, el("section", {}, el("h2", {}, "Roles"), parts.roles, parts.faults), usage,
+    parts.pictures, parts.why, time, el("section", {}, el("h2", {}, "Roles"), parts.roles, parts.faults), usage,
     el("section", {}, parts.settings, el("p", {}, el("a", {href: compareLink([id])}, "Compare with other runs"))));
 
   async function loadCharts() {
@@ -109,11 +112,13 @@ export function runView(place, route) {
     title: id,
     async load() {
       const [run] = await Promise.all([get(`api/run/${encodeURIComponent(id)}`), loadCharts()]);
-      const {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress} = run;
-      keep(parts.head, {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress}, headline);
-      keep(parts.tiles, run.results, tiles);
-      keep(parts.notes, [run.warnings, run.went_on, run.state, run.folder, run.experiment, run.checkpoint], ([warnings, wentOn, state]) => [
+      const {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress, seconds_left, results, learning_rate} = run;
+      keep(parts.head, {model, dataset, how, workers, servers, batch, parameters, name, state, stop_reason, progress, seconds_left}, headline);
+      keep(parts.tiles, {results, learning_rate}, tiles);
+      pictures.update(run.pictures);
+      keep(parts.notes, [run.warnings, run.went_on, state, stop_reason, run.folder, run.experiment, run.checkpoint], ([warnings, wentOn]) => [
         state === "broken" ? notice("bad", "The run broke off: no process is training it, and it has no summary. ", ...goOn(run)) : null,
+        state === "ended" && stop_reason === "interrupted" ? notice("warn", "The run was interrupted before its end. ", ...goOn(run)) : null,
         wentOn ? notice("warn", "The run was resumed after its summary was written; the figures come from its logs.") : null,
         ...warnings.map((text) => notice("warn", text)),
       ].filter((part) => part));

@@ -1,6 +1,6 @@
 // A table that its headings sort, with boxes to choose rows. Rows are known by their key. Columns: {name, title, text
-// (left), value(row) to sort by, cell(row), minor (not on phones), label, aging (tells how long ago)}. At most `most`
-// rows can be chosen.
+// (left), value(row) to sort by, csv(row) if another value belongs in a file, cell(row), minor (not on phones), label,
+// aging (tells how long ago)}. At most `most` rows can be chosen.
 import {el, morph} from "./dom.js";
 
 const kFirstRows = 200;
@@ -53,6 +53,19 @@ export class Table {
       const order = typeof a === "string" ? a.localeCompare(b, "en", {numeric: true}) : a - b;
       return sign * order || this.key(rowA).localeCompare(this.key(rowB), "en", {numeric: true});
     }).map(([, row]) => row);
+  }
+
+  // Returns the rows as CSV, in their order, with unrounded values. A text that a spreadsheet would take for a formula is
+  // quoted by an apostrophe.
+  csv() {
+    const cell = (value) => {
+      let text = value === null || value === undefined ? "" : String(value);
+      if (typeof value === "string" && /^[=+@\-]/.test(text) && !Number.isFinite(Number(text))) text = `'${text}`;
+      return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [this.columns.map((column) => column.name), ...this.sorted(this.rows).map((row) =>
+      this.columns.map((column) => (column.csv || column.value)(row)))];
+    return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
   }
 
   drawRow(row) {
