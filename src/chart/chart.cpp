@@ -80,6 +80,7 @@ void add_axis(std::string& json, std::string_view key, const Axis& axis) {
   add_pair(json, "label", axis.label);
   add_pair(json, "unit", axis.unit);
   if (axis.log) json += R"(,"log":true)";
+  if (axis.at_values) json += R"(,"at_values":true)";
   if (!axis.categories.empty()) {
     add_key(json, "categories");
     add_list(json, axis.categories, add_text);
@@ -158,12 +159,19 @@ std::string to_json(const Chart& chart) {
   add_axis(json, "y", chart.y);
   add_axis(json, "y2", chart.y2);
   add_data(json, chart);
+  if (chart.adjustable) json += R"(,"adjustable":true)";
   if (!chart.choice.empty()) add_pair(json, "choice", chart.choice);
   if (!chart.choices.empty()) {
     add_key(json, "choices");
     add_list(json, chart.choices, add_choice);
   }
   json += '}';
+  return json;
+}
+
+std::string json_text(std::string_view text) {
+  std::string json;
+  add_text(json, text);
   return json;
 }
 

@@ -16,7 +16,8 @@ struct Axis {
   bool log = false;
   std::vector<std::string> categories =
       {};                          ///< categories of an x axis of bars and stacks; x values are their positions
-  std::vector<double> shows = {};  ///< values that a y axis must include, so that charts can be compared
+  std::vector<double> shows = {};  ///< values that the axis must include, so that charts can be compared
+  bool at_values = false;          ///< ticks at the values themselves, if they are few: batch sizes, numbers of nodes
 };
 
 struct Series {
@@ -67,6 +68,7 @@ struct Chart {
   std::vector<Mark> marks = {};
   std::vector<std::string> rows = {};  ///< rows of a timeline
   std::vector<Span> spans = {};
+  bool adjustable = false;           ///< the reader may choose a logarithmic y axis and smoothing
   std::string choice = {};           ///< name of the data drawn first, if there are alternatives
   std::vector<Choice> choices = {};  ///< the alternatives
 };
@@ -79,6 +81,8 @@ std::string to_json(const Chart& chart);
 /// choose light or dark. Throws Error for any other name.
 std::string_view asset(std::string_view name);
 
+/// Returns a text as a JSON string.
+std::string json_text(std::string_view text);
 /// Escapes text for HTML, also for attributes.
 std::string escape_html(std::string_view text);
 /// Escapes JSON for a <script> element.

@@ -60,14 +60,23 @@ std::vector<double> places(const RunRecord& run, const RoleRecord& role, const r
   return x;
 }
 
-/// Names a node with all roles on it.
+/// Names a node with all roles on it. Roles that tell no host are on one machine.
 std::string node_title(const RunRecord& run, const RoleRecord& role) {
-  if (role.host.empty()) return role.role;
   std::string roles;
   for (const RoleRecord& other : run.roles) {
     if (other.host == role.host) roles += (roles.empty() ? "" : ", ") + other.role;
   }
-  return fmt::format("{} ({})", role.host, roles);
+  return fmt::format("{} ({})", role.host.empty() ? "this node" : role.host, roles);
+}
+
+/// Returns how many samples of a monitor to draw: the last one, taken at the end, may cover so short an interval that
+/// its rates mean nothing.
+size_t drawn_samples(std::span<const double> times) {
+  if (times.size() < 4) return times.size();
+  std::vector<double> gaps;
+  for (size_t i = 1; i + 1 < times.size(); ++i) gaps.push_back(times[i] - times[i - 1]);
+  const double last = times.back() - times[times.size() - 2];
+  return times.size() - (last < 0.5 * records::median(gaps) ? 1 : 0);
 }
 
 std::string role_title(const RoleRecord& role) {
@@ -159,15 +168,17 @@ Axis curve_axis(std::string_view y) {
   if (y == "accuracy") return {"Accuracy on test data", "share"};
   if (y == "loss") return {"Loss on test data", ""};
   if (y == "train_loss") return {"Loss of batches in training", ""};
+  if (y == "learning_rate") return {"Learning rate", ""};
   if (y == "train_accuracy") return {"Accuracy of batches in training", "share"};
   return {std::string(y), ""};
 }
 
 Curve curve(const RunRecord& run, const RoleRecord& role, std::string_view y, Over over) {
-  const bool steps = y.starts_with("train_");
+  const bool train = y.starts_with("train_");
+  const bool steps = train || y == "learning_rate";
   const bool chief = role.role == run.chief().role;
   const records::CsvTable& table = steps ? role.steps : chief ? run.evals() : role.evals;
-  const std::string_view column = steps ? y.substr(6) : y;
+  const std::string_view column = train ? y.substr(6) : y;
   Curve result{places(run, role, table, over), {}};
   const auto values = table.column(column);
   result.y.assign(values.begin(), values.end());
@@ -205,6 +216,7 @@ Chart curves(const std::vector<const RunRecord*>& runs, const std::string& y, Ov
               .y2 = {},
               .series = {}};
   chart.y.label.clear();  // the title already says it
+  chart.adjustable = y.ends_with("loss") || y.starts_with("train_");
   for (const RunRecord* run : runs) {
     Curve all = curve(*run, y, over);
     Curve points = records::downsampled(all.x, all.y, kMostPoints);
@@ -227,11 +239,12 @@ Chart usage(const RunRecord& run, const std::string& column, const std::vector<s
   for (const RoleRecord& role : run.roles) {
     const bool wanted = roles.empty() || std::find(roles.begin(), roles.end(), role.role) != roles.end();
     if (!wanted || !role.monitor.has(column)) continue;
-    if (text.of_node && !role.host.empty() && !seen.insert(role.host).second) continue;
-    const auto times = role.monitor.column("time");
+    if (text.of_node && !seen.insert(role.host).second) continue;
+    const auto all = role.monitor.column("time");
+    const auto times = all.first(drawn_samples(all));
     std::vector<double> x(times.begin(), times.end());
     for (double& time : x) time -= zero;
-    Curve points = records::downsampled(x, role.monitor.column(column), kMostPoints);
+    Curve points = records::downsampled(x, role.monitor.column(column).first(times.size()), kMostPoints);
     chart.series.push_back(
         {text.of_node ? node_title(run, role) : role.role, std::move(points.x), std::move(points.y)});
   }
@@ -242,7 +255,7 @@ Chart usage(const RunRecord& run, const std::string& column, const std::vector<s
 Chart phases(const RunRecord& run) {
   Chart chart{.id = id_of(run, "phases"),
               .title = "Where the time went",
-              .text = "Share of each role's time.",
+              .text = "Each bar shows on what a role spent its time.",
               .kind = Kind::stack,
               .x = {},
               .y = {"", "share"},

@@ -68,6 +68,22 @@ TEST_F(RunCharts, UsageHasASeriesForEachRoleThatWasWatched) {
   EXPECT_THAT(usage(run, "no_such_column").series, IsEmpty());
 }
 
+TEST_F(RunCharts, ANodeHasOneLineAlsoIfItsRolesTellNoHost) {
+  for (const char* role : {"", "/worker-1"}) testing::put_text(path() + role + "/summary.json", R"({"steps": 200})");
+  const Chart chart = usage(records::read_run(path()), "node_cpu_percent");
+  ASSERT_THAT(chart.series, SizeIs(1));
+  EXPECT_THAT(chart.series[0].name, ::testing::StartsWith("this node (worker:0"));
+}
+
+TEST_F(RunCharts, TheLastTinyIntervalIsDropped) {
+  std::string monitor = "time,seconds,cpu_percent\n";
+  for (int i = 0; i < 5; ++i) monitor += fmt::format("{},{},50\n", 1794787200 + i, i);
+  testing::put_text(path() + "/monitor.csv", monitor + "1794787204.01,4.01,4000\n");
+  EXPECT_EQ(records::largest(usage(records::read_run(path()), "cpu_percent").series[0].y), 50);
+  testing::put_text(path() + "/monitor.csv", monitor + "1794787204.9,4.9,60\n");
+  EXPECT_EQ(records::largest(usage(records::read_run(path()), "cpu_percent").series[0].y), 60) << "long enough";
+}
+
 TEST_F(RunCharts, PhasesOfARoleAddUpToItsTime) {
   const records::RunRecord run = records::read_run(path());
   const Chart chart = phases(run);

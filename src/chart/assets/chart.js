@@ -1,6 +1,6 @@
 // lockstepChart(element, spec) draws a chart (docs/formats.md) into an element and returns {update, destroy, blob}.
 // Legend entries hide series (with Shift: show only one). Hovering or the arrow keys show values, dragging zooms, a
-// double click or Escape resets.
+// double click or Escape resets. Adjustable charts have a logarithmic axis and smoothing to choose.
 const lockstepChart = (() => {
   "use strict";
   const {html, svg} = lockstepDom;
@@ -27,11 +27,31 @@ const lockstepChart = (() => {
     const used = new Map();
     list.forEach((series, order) => {
       series.order = order;
+      series.same = twinOf(list, order);
       series.tint = series.color >= 0 ? series.color : next++;
       series.shape = series.tint + (used.get(series.tint) || 0);
       used.set(series.tint, (used.get(series.tint) || 0) + 1);
     });
     return list;
+  }
+
+  // Returns the name of the first series before this one with the same points; undefined if there is none.
+  function twinOf(list, order) {
+    const {x, y, second_axis: second, spans} = list[order];
+    if (spans || !y.some(known)) return undefined;
+    const equal = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
+    return list.slice(0, order).find((other) => !other.second_axis === !second && equal(other.x, x) && equal(other.y, y))?.name;
+  }
+
+  // Returns the exponential moving average with this share of the past; without the bias of its beginning.
+  function smoothed(y, share) {
+    let mean = 0, weight = 0;
+    return y.map((value) => {
+      if (!known(value)) return value;
+      mean = share * mean + (1 - share) * value;
+      weight = share * weight + (1 - share);
+      return mean / weight;
+    });
   }
 
   class Chart extends Pointing {
@@ -42,6 +62,9 @@ const lockstepChart = (() => {
       this.hidden = new Set();
       this.zoom = null;
       this.place = -1;
+      this.width = 0;
+      this.log = null;  // whether the reader has chosen a logarithmic y axis; null: as the chart says
+      this.smoothing = 0;
       this.build();
       this.update(spec);
       this.observer = new ResizeObserver(() => {
@@ -56,19 +79,65 @@ const lockstepChart = (() => {
       this.select = html("select", {"aria-label": "Which to show", onchange: () => this.choose(this.select.value)});
       this.chosenText = html("span", {class: "chart-chosen"});
       this.choice = html("label", {class: "chart-choice"}, "Shown: ", this.select, this.chosenText);
+      this.smoothText = html("output", {}, "off");
+      this.logButton = html("button", {type: "button", class: "small", title: "Logarithmic y axis", onclick: () => {
+        this.log = !this.isLog();
+        this.render();
+      }}, "log");
+      this.adjust = html("div", {class: "chart-choice chart-adjust"}, this.logButton, html("label", {}, "Smoothing ", html("input", {
+        type: "range", min: 0, max: 0.98, step: 0.02, value: 0, "aria-label": "Smoothing", oninput: (event) => this.smooth(Number(event.target.value))}), " ", this.smoothText));
       this.legend = html("div", {class: "legend", role: "group", "aria-label": "Series"});
       this.tip = html("div", {class: "chart-tip", role: "status", hidden: true});
       this.frame = html("div", {class: "chart-frame"}, this.tip);
       this.table = html("details", {class: "chart-data", ontoggle: () => this.fillTable()}, html("summary", {}, "Data"));
       const button = (text, label, action) => html("button", {type: "button", class: "small", "aria-label": label, title: label, onclick: action}, text);
-      const save = (type) => lockstepSave.save(this.figure, this.heading(), this.spec.id, type);
+      const save = (type) => this.forSaving((figure) => lockstepSave.save(figure, this.heading(), this.spec.id, type));
       this.reset = button("Reset zoom", "Show the whole chart again", () => this.setZoom(null));
       this.reset.hidden = true;
-      this.buttons = html("div", {class: "chart-buttons"}, this.reset,
-        button("SVG", "Save as SVG", () => save("svg")), button("PNG", "Save as PNG", () => save("png")));
+      this.buttons = html("div", {class: "chart-buttons"}, this.reset, this.saveMenu(html("div", {class: "toolbar"},
+        button("SVG", "Save as SVG", () => save("svg")), button("PNG", "Save as PNG", () => save("png")),
+        button("PDF", "Save as PDF, by printing", () => save("pdf")))));
       this.figure = html("figure", {class: "chart"},
-        html("figcaption", {}, html("div", {}, this.title, this.text, this.choice), this.buttons), this.legend, this.frame, this.table);
+        html("figcaption", {}, html("div", {}, this.title, this.text, this.choice), this.buttons), this.adjust, this.legend, this.frame, this.table);
       this.element.replaceChildren(this.figure);
+    }
+
+    // The menu that saves the chart, with the width and the font for it.
+    saveMenu(buttons) {
+      const {look} = lockstepSave;
+      const width = html("input", {type: "number", min: 72, max: 600, step: 1, placeholder: "page", "aria-label": "Width in mm",
+        oninput: () => { look.width = width.checkValidity() ? Number(width.value) / 25.4 * 96 : 0; }});
+      const font = html("select", {"aria-label": "Font", onchange: () => { look.font = font.value; }},
+        [["", "as on the page"], ["Helvetica, Arial, sans-serif", "Sans"], ["'Times New Roman', Times, serif", "Serif"], ["'Courier New', monospace", "Mono"]]
+          .map(([value, text]) => html("option", {value}, text)));
+      const shown = () => {
+        width.value = look.width ? Math.round(look.width / 96 * 25.4) : "";
+        font.value = look.font;
+      };
+      const menu = html("details", {class: "chart-look", ontoggle: shown, onkeydown: (event) => { if (event.key === "Escape") menu.open = false; }},
+        html("summary", {class: "button small"}, "Save"),
+        html("div", {class: "chart-look-box"}, buttons, html("label", {}, "Width in mm ", width), html("label", {}, "Font ", font)));
+      menu.addEventListener("focusout", (event) => { if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false; });
+      return menu;
+    }
+
+    // Calls `save` with a figure in the chosen width and font: this one, or another, drawn for this purpose.
+    async forSaving(save) {
+      const {width, font} = lockstepSave.look;
+      if (!width && !font) return save(this.figure);
+      const {hidden, zoom, log, smoothing} = this;
+      const place = html("div", {class: "off-screen", style: `width:${width ? width - 32 : this.frame.clientWidth}px${font ? `;--sans:${font}` : ""}`});
+      document.body.append(place);
+      const other = new Chart(place, {...this.spec, choices: []});
+      try {
+        Object.assign(other, {hidden, zoom, log, smoothing});
+        other.drawLegend();
+        other.render();
+        return await save(other.figure);
+      } finally {
+        other.destroy();
+        place.remove();
+      }
     }
 
     update(spec) {
@@ -100,10 +169,19 @@ const lockstepChart = (() => {
       this.title.textContent = this.spec.title || "";
       this.text.textContent = this.spec.text || "";
       this.text.hidden = !this.spec.text;
+      this.adjust.hidden = !this.spec.adjustable;
       if (this.spec.id) this.figure.id = this.spec.id;
       this.figure.dataset.kind = this.spec.kind;
       this.drawLegend();
       if (this.table.open) this.fillTable();
+      this.render();
+    }
+
+    isLog() { return this.log ?? Boolean(this.given.y.log); }
+
+    smooth(share) {
+      this.smoothing = share;
+      this.smoothText.textContent = share > 0 ? share.toFixed(2) : "off";
       this.render();
     }
 
@@ -124,7 +202,7 @@ const lockstepChart = (() => {
       this.legend.replaceChildren(...this.series.map((series) => html("button", {
         type: "button", "aria-pressed": this.hidden.has(series.name) ? "false" : "true", "data-series": series.name,
         title: "Hide or show; with Shift: only this one", onclick: (event) => this.toggle(series.name, event.shiftKey),
-      }, draw.swatch(series, this.spec.kind), html("span", {}, series.name))));
+      }, draw.swatch(series, this.spec.kind), html("span", {}, series.name), series.same ? html("span", {class: "same"}, `same as ${series.same}`) : null)));
       if (focused !== null) [...this.legend.children].find((button) => button.dataset.series === focused)?.focus();
     }
 
@@ -153,12 +231,14 @@ const lockstepChart = (() => {
       const {spec} = this;
       if (isDiscrete(spec)) return [-0.5, Math.max(categories(spec).length, 1) - 0.5];
       if (spec.kind === "timeline") {
-        const [, high] = extent([...spec.spans.map((span) => span.to), ...spec.marks.map((mark) => mark.x)]);
+        const [, high] = extent([...spec.spans.map((span) => span.to), ...spec.marks.map((mark) => mark.x), ...(spec.x.shows || [])]);
         return [Math.min(0, extent(spec.spans.map((span) => span.from))[0]), high];
       }
       const all = extent(this.series.flatMap((series) => series.x), spec.x.log);
+      if (all[0] === all[1] && !spec.x.log && all[0] > 0) return [0, 2 * all[0]];
       if (all[0] === all[1]) return roomy(all, {log: spec.x.log});
-      if (this.xValues().length > 24) return all;
+      if (!spec.x.log && !spec.x.at_values && all[0] > 0 && all[0] < 0.3 * all[1]) all[0] = 0;  // round numbers from the start
+      if (this.xValues().length > 24 || all[0] === 0) return all;
       const air = spec.x.log ? (all[1] / all[0]) ** 0.04 : (all[1] - all[0]) * 0.04;
       return spec.x.log ? [all[0] / air, all[1] * air] : [all[0] - air, all[1] + air];
     }
@@ -170,12 +250,12 @@ const lockstepChart = (() => {
         series.x.forEach((x, i) => {
           if (!known(x) || x < from || x > to || !known(series.y[i])) return;
           if (this.spec.kind === "stack") sums.set(x, (sums.get(x) || 0) + Math.max(0, series.y[i]));
-          else values.push(series.y[i], series.low?.[i] ?? null, series.high?.[i] ?? null);
+          else values.push((series.raw ?? series.y)[i], series.low?.[i] ?? null, series.high?.[i] ?? null);
         });
       }
       values.push(...sums.values());
       if (!this.zoom && this.hidden.size === 0) values.push(...(axis.shows || []));
-      const zero = this.spec.kind === "stack" || this.spec.kind === "bar" || axis.unit === "s";
+      const zero = this.spec.kind === "stack" || this.spec.kind === "bar" || ["s", "percent", "B", "B/s"].includes(axis.unit);
       const most = axis.unit === "share" ? 1 : axis.unit === "percent" ? 100 : Infinity;
       return roomy(extent(values, axis.log), {log: axis.log, zero, most});
     }
@@ -192,14 +272,18 @@ const lockstepChart = (() => {
     // Computes what drawing needs: sizes, scales, ticks.
     layout() {
       const {spec} = this;
-      const shown = this.series.filter((series) => !this.hidden.has(series.name));
+      spec.y = {...spec.y, log: this.isLog()};
+      this.logButton.setAttribute("aria-pressed", spec.y.log ? "true" : "false");
+      const drawn = this.series.filter((series) => !this.hidden.has(series.name));
+      const shown = this.smoothing === 0 || spec.kind !== "line" ? drawn : drawn.map((series) =>
+        ({...series, raw: series.y, y: smoothed(series.y, this.smoothing), low: null, high: null}));
       const width = this.width = Math.max(this.frame.clientWidth, 240);
       const first = shown.filter((series) => !series.second_axis), second = shown.filter((series) => series.second_axis);
       const view = {spec, shown, width, second: second.length > 0};
       const xDomain = this.xDomain();
       const timeline = spec.kind === "timeline";
       const plotHeight = timeline ? Math.max(60, spec.rows.length * 34) : Math.max(190, Math.min(320, width * 0.44));
-      const count = Math.max(3, Math.floor(plotHeight / 46));
+      const count = Math.max(3, Math.floor(plotHeight / 34));
       view.yTicks = timeline ? [] : this.ticks(spec.y, view.yDomain = this.yDomain(first, spec.y, xDomain), count);
       view.y2Ticks = view.second ? this.ticks(spec.y2, view.y2Domain = this.yDomain(second, spec.y2, xDomain), count) : [];
       const rows = timeline ? spec.rows.map((row) => ({text: shorten(row, 22)})) : [];
@@ -245,9 +329,9 @@ const lockstepChart = (() => {
         return;
       }
       const values = this.xValues().filter((value) => value >= domain[0] && value <= domain[1]);
-      view.xTicks = values.length > 0 && values.length <= 10 && spec.kind === "line" && !spec.x.unit
+      view.xTicks = spec.x.at_values && values.length > 0 && values.length <= 10
         ? lockstepScale.valueTicks(values, spec.x.unit, view.sx, view.width)
-        : this.ticks(spec.x, domain, Math.max(3, Math.floor(view.w / 90)));
+        : this.ticks(spec.x, domain, Math.max(3, Math.floor(view.w / 72)));
     }
 
     // ---- drawing

@@ -65,12 +65,14 @@ const lockstepDraw = (() => {
   function line(view, series) {
     const sx = view.sx, sy = series.second_axis ? view.sy2 : view.sy;
     const parts = pieces(series, sx, sy, (i) => series.y[i]);
+    const raw = series.raw ? pieces(series, sx, sy, (i) => series.raw[i]) : [];
     const points = parts.flat();
     const few = points.length <= 24;
     const marks = markedPoints(points, series.order, view.shown.length < 2)
       .map(([x, y]) => markerPath(series.shape, x, y, few ? 3.6 : 3.2)).join("");
-    return svg("g", {class: "series" + (series.dashed ? " dashed" : ""), style: color(series.tint), "data-series": series.name},
+    return svg("g", {class: "series" + (series.dashed ? " dashed" : series.same ? " same" : ""), style: color(series.tint), "data-series": series.name},
       band(series, sx, sy),
+      raw.length ? svg("path", {class: "raw", d: raw.map((piece) => "M" + join(piece)).join("")}) : null,
       svg("path", {class: "line", d: parts.map((piece) => "M" + join(piece)).join("")}),
       marks ? svg("path", {class: "markers", d: marks}) : null);
   }

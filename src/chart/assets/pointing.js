@@ -98,7 +98,7 @@ const lockstepPointing = (() => {
           this.hover.append(svg("circle", {class: "dot", style: draw.color(series.tint), cx: view.sx(series.x[i]).toFixed(1), cy: sy(series.y[i]).toFixed(1), r: 4.5}));
         }
       }
-      const heading = categories(this.spec)[best] ?? [valueText(best, this.spec.x.unit), this.spec.x.unit ? "" : this.spec.x.label].filter(Boolean).join(" ");
+      const heading = categories(this.spec)[best] ?? [this.spec.x.unit ? "" : this.spec.x.label, valueText(best, this.spec.x.unit)].filter(Boolean).join(" ");
       return this.showTip(heading, rows.map(({series, i}) => [series, this.valueWithRange(series, i)]), x, py);
     }
 

@@ -1,4 +1,5 @@
-// Saves a chart as a file: SVG with its styles, title and legend inside, or the same as PNG.
+// Saves a chart as a file: SVG with its styles, title and legend inside, or the same as PNG; PDF by the browser's
+// printing. A width and a font may be chosen; the chart is then drawn anew for them.
 const lockstepSave = (() => {
   "use strict";
   const {svg} = lockstepDom;
@@ -59,7 +60,7 @@ const lockstepSave = (() => {
       svg("title", {}, title),
       svg("rect", {width: "100%", height: "100%", fill: colors.back}),
       svg("text", {x: 16, y: 28, style: `font:600 15px ${font};fill:${colors.text}`}, title), parts.group, inner);
-    return {text: new XMLSerializer().serializeToString(whole), width: width + 32, height: top + height + 12};
+    return {text: new XMLSerializer().serializeToString(whole), element: whole, width: width + 32, height: top + height + 12};
   }
 
   function picture(url) {
@@ -83,12 +84,35 @@ const lockstepSave = (() => {
     return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   }
 
-  async function save(figure, title, id, type) {
-    const url = URL.createObjectURL(await blob(figure, title, type));
-    const link = lockstepDom.html("a", {href: url, download: `${id || "chart"}.${type}`});
+  function saveFile(name, file) {
+    const url = URL.createObjectURL(file);
+    const link = lockstepDom.html("a", {href: url, download: name});
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
   }
 
-  return {save, blob};
+  // Prints only the chart, on a page of its size; the browser's dialog saves it as PDF, with its text as text.
+  function print(figure, title, id) {
+    const whole = document_of(figure, title);
+    const frame = lockstepDom.html("iframe", {title: "Chart to print", class: "print-frame"});
+    document.body.append(frame);
+    const inside = frame.contentDocument;
+    inside.title = id || "chart";
+    const style = inside.createElement("style");
+    style.textContent = `@page { size: ${whole.width}px ${whole.height}px; margin: 0 } body { margin: 0 } svg { display: block }`;
+    inside.head.append(style);
+    inside.body.append(inside.importNode(whole.element, true));
+    frame.contentWindow.addEventListener("afterprint", () => setTimeout(() => frame.remove(), 0));
+    frame.contentWindow.print();
+  }
+
+  async function save(figure, title, id, type) {
+    if (type === "pdf") print(figure, title, id);
+    else saveFile(`${id || "chart"}.${type}`, await blob(figure, title, type));
+  }
+
+  // Width in pixels (96 to an inch) and font of saved charts, for all charts of the page; 0 and "": as on the page.
+  const look = {width: 0, font: ""};
+
+  return {save, saveFile, blob, look};
 })();

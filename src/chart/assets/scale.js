@@ -37,7 +37,7 @@ const lockstepScale = (() => {
     const text = Math.abs(value).toFixed(digits);
     const [whole, part] = text.split(".");
     const sign = value < 0 && Number(text) !== 0 ? "−" : "";
-    return sign + whole.replace(/\B(?=(\d{3})+$)/g, " ") + (part ? "." + part : "");
+    return sign + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? "." + part : "");
   }
 
   // Formats a single value with up to four significant digits.

@@ -1,0 +1,123 @@
+// Charts as files, without a browser.
+#include "chart/drawing.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+#include "chart/canvas.h"
+#include "chart/ticks.h"
+#include "lockstep/error.h"
+
+namespace lockstep::chart {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Chart line_chart() {
+  Chart chart;
+  chart.id = "plot";
+  chart.title = "Accuracy & loss (mean)";
+  chart.x = {"step", ""};
+  chart.y = {"test accuracy", "share"};
+  chart.series = {
+      {.name = "a <b>", .x = {0, 100, 200}, .y = {0.5, NAN, 0.9}, .low = {0.4, NAN, 0.8}, .high = {0.6, NAN, 1}},
+      {.name = "same", .x = {0, 100, 200}, .y = {0.5, NAN, 0.9}}};
+  return chart;
+}
+
+std::vector<std::string> texts(const std::vector<Tick>& ticks) {
+  std::vector<std::string> result;
+  for (const Tick& tick : ticks) result.push_back(tick.text);
+  return result;
+}
+
+TEST(Ticks, AreRoundAndCarryTheirUnit) {
+  EXPECT_EQ(texts(linear_ticks(0, 1, 5, "share")),
+            (std::vector<std::string>{"0 %", "20 %", "40 %", "60 %", "80 %", "100 %"}));
+  EXPECT_EQ(texts(linear_ticks(0, 12000, 4, "")), (std::vector<std::string>{"0", "5,000", "10,000"}));
+  EXPECT_EQ(texts(linear_ticks(0, 0.004, 2, "s")), (std::vector<std::string>{"0 ms", "2 ms", "4 ms"}));
+  EXPECT_EQ(texts(log_ticks(1, 1000, 4, "")), (std::vector<std::string>{"1", "10", "100", "1,000"}));
+  EXPECT_TRUE(linear_ticks(1, 1, 5, "").empty());
+  EXPECT_EQ(value_text(0.91834, "share"), "91.83 %");
+  EXPECT_EQ(value_text(1234567, ""), "1,234,567");
+  EXPECT_EQ(value_text(3.1e8, "B/s"), "310 MB/s");
+}
+
+TEST(Drawing, AnSvgHasTheChosenWidthFontAndAllNames) {
+  const std::string svg = drawn_as_svg(line_chart(), {.width_mm = 85, .font = "serif"});
+  EXPECT_THAT(svg, HasSubstr("width=\"240.94pt\""));
+  EXPECT_THAT(svg, HasSubstr("font-family=\"Times New Roman, Times, serif\""));
+  for (const char* text : {">Accuracy &amp; loss (mean)<", ">a &lt;b&gt;<", ">same (same as a &lt;b&gt;)<",
+                           ">test accuracy<", ">step<", ">100 %<", "stroke-dasharray"}) {
+    EXPECT_THAT(svg, HasSubstr(text));
+  }
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(drawn_as_svg(line_chart(), {.title = false}), Not(HasSubstr(">Accuracy &amp; loss (mean)</text>")));
+}
+
+TEST(Drawing, APdfHasItsTextAndCorrectOffsets) {
+  const std::string pdf = drawn_as_pdf(line_chart(), {.width_mm = 100, .font = "Courier"});
+  EXPECT_TRUE(pdf.starts_with("%PDF-1.4\n"));
+  EXPECT_THAT(pdf, HasSubstr("/BaseFont /Courier "));
+  EXPECT_THAT(pdf, HasSubstr("(Accuracy & loss \\(mean\\)) Tj"));
+  EXPECT_THAT(pdf, HasSubstr("/MediaBox [0 0 283.46 "));
+  const size_t table = std::stoul(pdf.substr(pdf.find("startxref\n") + 10));
+  ASSERT_EQ(pdf.substr(table, 7), "xref\n0 ");
+  const std::regex entry("(\\d{10}) 00000 n ");
+  int object = 0;
+  for (auto found = std::sregex_iterator(pdf.begin() + static_cast<ptrdiff_t>(table), pdf.end(), entry);
+       found != std::sregex_iterator(); ++found) {
+    EXPECT_EQ(pdf.substr(std::stoul((*found)[1]), 7), fmt::format("{} 0 obj", ++object));
+  }
+  EXPECT_EQ(object, 7);
+  const size_t begin = pdf.find("stream\n") + 7;
+  EXPECT_THAT(pdf, HasSubstr(fmt::format("/Length {} ", pdf.find("endstream") - begin)));
+}
+
+TEST(Drawing, EveryKindDrawsItsData) {
+  Chart bars = line_chart();
+  bars.kind = Kind::bar;
+  bars.x.categories = {"one", "a rather long name of a case", "three"};
+  for (Series& series : bars.series) series.x = {0, 1, 2};
+  Chart stack = bars;
+  stack.kind = Kind::stack;
+  Chart timeline;
+  timeline.kind = Kind::timeline;
+  timeline.rows = {"worker:0"};
+  timeline.x = {"time", "s"};
+  timeline.spans = {{0, 1, 5, "trains"}};
+  timeline.series = {{.name = "trains", .x = {}, .y = {}}, {.name = "serves", .x = {}, .y = {}}};
+  timeline.marks = {{2, "kill worker:0"}};
+  for (const Chart& chart : {bars, stack, timeline}) {
+    const std::string svg = drawn_as_svg(chart, {});
+    EXPECT_THAT(svg, HasSubstr("fill=\"#006ecd\"")) << svg;
+    EXPECT_THAT(svg, Not(HasSubstr("nan"))) << svg;
+    EXPECT_THAT(drawn_as_pdf(chart, {}), Not(HasSubstr("nan")));
+  }
+  EXPECT_THAT(drawn_as_svg(timeline, {}), HasSubstr("kill worker:0"));
+  EXPECT_THAT(drawn_as_svg(timeline, {}), Not(HasSubstr("serves"))) << "no span has this name";
+  EXPECT_THAT(drawn_as_svg(Chart{}, {}), HasSubstr("</svg>")) << "a chart without data";
+}
+
+TEST(Drawing, RefusesWidthsAndFontsThatItCannotUse) {
+  EXPECT_THROW((void)drawn_as_svg(line_chart(), {.width_mm = 5}), UsageError);
+  EXPECT_THROW((void)drawn_as_svg(line_chart(), {.width_mm = NAN}), UsageError);
+  EXPECT_THROW((void)drawn_as_svg(line_chart(), {.font = "x\"/><script>"}), UsageError);
+  EXPECT_THROW((void)drawn_as_pdf(line_chart(), {.font = "Garamond"}), UsageError);
+  EXPECT_THAT(drawn_as_svg(line_chart(), {.font = "Garamond"}), HasSubstr("font-family=\"Garamond, sans-serif\""));
+}
+
+TEST(Fonts, TextIsMeasuredAndEncoded) {
+  const Font sans = font_called("sans");
+  EXPECT_NEAR(text_width(sans, "Hello", 10), (722 + 556 + 222 + 222 + 556) * 0.01, 1e-9);
+  EXPECT_EQ(in_win_ansi("5 µs × 2 – …"), "5 \xb5s \xd7 2 \x96 \x85");
+  EXPECT_EQ(in_win_ansi("\xe6\xbc\xa2\xff"), "??") << "what the encoding lacks";
+}
+
+}  // namespace
+}  // namespace lockstep::chart
