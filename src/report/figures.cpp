@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "records/format.h"
@@ -56,25 +57,22 @@ Unit unit_of(std::string_view field) {
   return def == nullptr ? Unit::none : def->unit;
 }
 
-chart::Axis axis_of(std::string_view field) {
-  switch (unit_of(field)) {
-    case Unit::share:
-      return {field_title(field), "share"};
-    case Unit::percent:
-      return {field_title(field), "percent"};
-    case Unit::seconds:
-      return {field_title(field), "s"};
-    case Unit::bytes:
-      return {field_title(field), "B"};
-    case Unit::bytes_per_second:
-      return {field_title(field), "B/s"};
-    case Unit::times:
-      return {field_title(field), "x"};
-    case Unit::none:
-    case Unit::count:
-      break;
+std::string axis_title(std::string_view field) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 6> kWords{{{"batch", "batch size"},
+                                                                            {"lr", "learning rate"},
+                                                                            {"ps", "parameter servers"},
+                                                                            {"accumulate", "batches per step"},
+                                                                            {"label", "case"},
+                                                                            {"mode", "way of updating"}}};
+  for (const auto& [name, words] : kWords) {
+    if (field == name) return words;
   }
-  return {field_title(field), ""};
+  return field_title(field);
+}
+
+chart::Axis axis_of(std::string_view field) {
+  constexpr std::array<const char*, 8> kUnits{"", "share", "s", "B", "B/s", "percent", "", "x"};
+  return {axis_title(field), kUnits.at(static_cast<size_t>(unit_of(field)))};
 }
 
 std::string figure_text(double value, Unit unit) {
@@ -91,12 +89,20 @@ std::string figure_text(double value, Unit unit) {
     case Unit::bytes_per_second:
       return records::speed_text(value);
     case Unit::times:
-      return fmt::format("{:.2f}", value);
+      return fmt::format("{:.2f} ×", value);
     case Unit::none:
     case Unit::count:
       break;
   }
   return plain_text(value);
+}
+
+std::string spread_text(const statistics::Estimate& figure, Unit unit) {
+  const double half = std::max(figure.high - figure.value, figure.value - figure.low);
+  if (!figure.has_interval() || figure.repeats < 2 || !std::isfinite(half)) return figure_text(figure.value, unit);
+  const ColumnFormat format = column_format({figure.value}, unit);
+  return fmt::format("{} ± {}{}{}", column_text(figure.value, format), column_text(half, format),
+                     format.unit.empty() ? "" : " ", format.unit);
 }
 
 ColumnFormat column_format(const std::vector<double>& values, Unit unit, const std::vector<double>& beside) {
@@ -135,9 +141,30 @@ std::string column_text(double value, const ColumnFormat& format) {
   return format.digits == 0 ? records::count_text(shown) : fmt::format("{:.{}f}", shown, format.digits);
 }
 
+std::string part_id(const std::string& kind, std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const auto code = static_cast<unsigned char>(c);
+    if (std::isalnum(code) != 0 && code < 0x80) {
+      result += static_cast<char>(std::tolower(code));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  while (!result.empty() && result.back() == '-') result.pop_back();
+  return kind + "-" + (result.empty() ? "part" : result);
+}
+
 std::string capital(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
+}
+
+std::string sentence(std::string text) {
+  text = capital(std::move(text));
+  const bool open =
+      !text.empty() && text.back() != '.' && text.back() != '!' && text.back() != '?' && text.back() != ':';
+  return open ? text + "." : text;
 }
 
 std::string counted(size_t count, const std::string& noun) {

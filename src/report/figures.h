@@ -8,15 +8,21 @@
 #include "chart/chart.h"
 #include "lab/fields.h"
 #include "report/observations.h"
+#include "statistics/decision.h"
 
 namespace lockstep::report {
 
 /// Returns the field's title: "time of an epoch"; for a setting its name with spaces.
 std::string field_title(std::string_view field);
+/// Returns the title of an axis or a column: settings in words, "learning rate" for lr.
+std::string axis_title(std::string_view field);
 lab::Unit unit_of(std::string_view field);
 chart::Axis axis_of(std::string_view field);
 /// Formats a value for a sentence: "1.42 s", "91.8 %", "0.312".
 std::string figure_text(double value, lab::Unit unit);
+
+/// Formats a value with half its interval, if there is one: "98.91 ± 0.12 %", "1.42 s".
+std::string spread_text(const statistics::Estimate& figure, lab::Unit unit);
 
 /// The format of a table column's numbers: one unit, and as many digits as needed.
 struct ColumnFormat {
@@ -28,8 +34,13 @@ struct ColumnFormat {
 ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit, const std::vector<double>& beside = {});
 std::string column_text(double value, const ColumnFormat& format);
 
+/// Returns the id of a table or plot: "plot-two-axes" for a plot called "Two axes".
+std::string part_id(const std::string& kind, std::string_view name);
+
 /// "accuracy" -> "Accuracy".
 std::string capital(std::string text);
+/// Returns the text with a capital at its beginning and a full stop at its end.
+std::string sentence(std::string text);
 /// "1 run", "2 runs".
 std::string counted(size_t count, const std::string& noun);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "records/statistics.h"
 #include "records/why.h"
@@ -48,11 +49,19 @@ std::string explaining(const std::string& field, const Checked& test) {
   return capital(field_title(field)) + where + ": " + text + ".";
 }
 
-/// Adds what limited one run of each side.
+/// Returns whether what limited the runs bears on the field: on times, rates and loads, not on losses or counted bytes.
+bool bears_on(const std::string& field) {
+  const lab::FieldDef* def = lab::find_field(field);
+  return def != nullptr && def->varies == lab::Varies::time && def->unit != lab::Unit::bytes;
+}
+
+/// Adds what limited one run of each side, unless it is the same on all sides and so explains no difference.
 void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector<std::string>& reasons) {
   Observations all;
   for (const Side& side : sides) all.insert(all.end(), side.members.begin(), side.members.end());
   const bool with_group = several_groups(all);
+  std::vector<std::string> limits;
+  std::set<std::string> headlines;
   for (const Side& side : sides) {
     for (const Observation& member : side.members) {
       const records::RunRecord* record = folders.record(*member.run);
@@ -60,10 +69,13 @@ void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector
       const records::Diagnosis diagnosis = records::diagnose(*record);
       if (diagnosis.cause == "unknown" || diagnosis.cause == "short" || diagnosis.headline.empty()) break;
       std::string reason = fmt::format("{}: {}", title_of(*member.run, with_group), diagnosis.headline);
-      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+      if (std::find(limits.begin(), limits.end(), reason) == limits.end()) limits.push_back(std::move(reason));
+      headlines.insert(diagnosis.headline);
       break;
     }
   }
+  if (sides.size() > 1 && headlines.size() < 2) return;
+  reasons.insert(reasons.end(), limits.begin(), limits.end());
 }
 
 /// Marks tests that could not be judged: the verdict is based on the others.
@@ -145,7 +157,9 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
         std::string reason = explaining(field, *test);
         if (!reason.empty()) finding.reasons.push_back(std::move(reason));
       }
-      add_limits(test->sides, folders, finding.reasons);
+      if (bears_on(spec.tests[static_cast<size_t>(test - tests.data())].field)) {
+        add_limits(test->sides, folders, finding.reasons);
+      }
     }
     findings.push_back(std::move(finding));
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "chart/columns.h"
+#include "chart/run_charts.h"
 #include "records/statistics.h"
 #include "report/figures.h"
 
@@ -51,6 +53,66 @@ void share_axes(std::vector<chart::Chart>& charts, bool facets) {
   }
 }
 
+/// Gives all timelines of a plot, and all repeats, the same time axis, so that they can be compared.
+void share_times(std::vector<chart::Chart>& charts) {
+  double last = 0;
+  const auto take = [&](const std::vector<chart::Span>& spans, const std::vector<chart::Mark>& marks) {
+    for (const chart::Span& span : spans) last = std::max(last, span.to);
+    for (const chart::Mark& mark : marks) last = std::max(last, mark.x);
+  };
+  for (const chart::Chart& chart : charts) {
+    take(chart.spans, chart.marks);
+    for (const chart::Choice& choice : chart.choices) take(choice.spans, choice.marks);
+  }
+  for (chart::Chart& chart : charts) {
+    if (chart.kind == chart::Kind::timeline && last > 0) chart.x.shows = {0, last};
+  }
+}
+
+/// Joins titles: "accuracy, loss and time".
+std::string listed(const std::vector<std::string>& titles) {
+  std::string text;
+  for (size_t i = 0; i < titles.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 < titles.size() ? ", " : " and ") + titles[i];
+  }
+  return text;
+}
+
+std::string what_it_shows(const lab::PlotSpec& spec) {
+  std::vector<std::string> titles;
+  for (const auto* fields : {&spec.y, &spec.y2}) {
+    for (const std::string& field : *fields) {
+      titles.push_back(spec.kind == PlotKind::curves  ? chart::curve_axis(field).label
+                       : spec.kind == PlotKind::usage ? chart::column_text(field).title
+                                                      : field_title(field));
+    }
+  }
+  switch (spec.kind) {
+    case PlotKind::phases:
+      return "Where the time of a step goes";
+    case PlotKind::timeline:
+      return "When each role worked";
+    case PlotKind::speed_up:
+      return "Speed-up and efficiency";
+    case PlotKind::usage:
+      return listed(titles);
+    case PlotKind::curves:
+      return listed(titles) + " over " + chart::axis_of(chart::over_of(spec.x)).label +
+             (spec.x == "seconds" ? "" : "s");
+    case PlotKind::lines:
+    case PlotKind::bars:
+      break;
+  }
+  return listed(titles) + " by " + axis_of(spec.x).label;
+}
+
+/// Returns whether the experiment has more than one group of runs.
+bool has_groups(const Material& material) {
+  const auto& runs = material.results().runs;
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const lab::RunResult& run) { return run.plan.group != runs.front().plan.group; });
+}
+
 /// Names a facet; groups by their titles.
 std::string facet_name(const Material& material, const Fields& fields, Key key) {
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -69,8 +131,8 @@ bool names_alone(std::string title, const std::vector<chart::Chart>& charts, siz
   return true;
 }
 
-void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::string& facet, size_t begin, Plot& plot) {
-  const std::string title = spec.title.empty() ? capital(spec.name) : spec.title;
+void name_charts(const lab::PlotSpec& spec, const std::string& title, const std::string& id, const std::string& facet,
+                 size_t begin, Plot& plot) {
   const std::vector<chart::Chart> unnamed = plot.charts;
   for (size_t i = begin; i < plot.charts.size(); ++i) {
     chart::Chart& chart = plot.charts[i];
@@ -80,7 +142,7 @@ void name_charts(const lab::PlotSpec& spec, const std::string& id, const std::st
       name += (facet.empty() ? ": " : ", ") + chart.title;
     chart.title = name;
     chart.id = fmt::format("{}-{}", id, i + 1);
-    if (i == 0 && !spec.text.empty()) chart.text = spec.text + (chart.text.empty() ? "" : " " + chart.text);
+    if (i == 0 && !spec.text.empty()) chart.text = sentence(spec.text) + (chart.text.empty() ? "" : " " + chart.text);
   }
 }
 
@@ -96,6 +158,13 @@ void add_facet(const lab::PlotSpec& spec, const Case& facet, const Reported& rep
 }
 
 }  // namespace
+
+std::string plot_title(const Material& material, const lab::PlotSpec& spec) {
+  if (!spec.title.empty()) return spec.title;
+  const std::string title = capital(what_it_shows(spec));
+  const bool of_group = spec.filter.groups.size() == 1 && has_groups(material);
+  return of_group ? title + ": " + material.group_title(spec.filter.groups.front()) : title;
+}
 
 std::vector<Case> series_cases(const Fields& fields, const Observations& observations) {
   if (fields.empty()) return variations(observations);
@@ -130,12 +199,13 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
     }
     const size_t begin = plot.charts.size();
     add_facet(spec, facet, reported, folders, plot);
-    name_charts(spec, id, facet_name(material, spec.facets, facet.key), begin, plot);
+    name_charts(spec, plot_title(material, spec), id, facet_name(material, spec.facets, facet.key), begin, plot);
   }
   if (!reported.empty() && material.results().experiment.scale == "quick")
     plot.notes.emplace_back("Reported figures are not comparable with this quick form, which trains less.");
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more charts were left out.", left_out));
   share_axes(plot.charts, !spec.facets.empty());
+  share_times(plot.charts);
   if (const std::string missing = material.missing_text(spec.filter); !missing.empty()) plot.notes.push_back(missing);
   std::sort(plot.notes.begin(), plot.notes.end());
   plot.notes.erase(std::unique(plot.notes.begin(), plot.notes.end()), plot.notes.end());

@@ -16,6 +16,9 @@ struct Plot {
   std::vector<std::string> notes;    ///< why something could not be drawn
 };
 
+/// Returns the plot's title; of an untitled one, what it shows: "Test accuracy by batch size".
+std::string plot_title(const Material& material, const lab::PlotSpec& spec);
+
 /// `id` begins the ids of its charts.
 Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec& spec, const std::string& id);
 

@@ -178,6 +178,7 @@ Chart field_chart(const PlotSpec& spec, const Fields& y, const Observations& obs
               .y2 = {},
               .series = {}};
   chart.x.log = spec.log_x && places.numbers();
+  chart.x.at_values = true;
   chart.y.log = spec.log_y;
   if (!places.numbers()) chart.x.categories = places.names();
   if (!spec.y2.empty()) chart.y2 = axis_of(spec.y2.front());
@@ -266,6 +267,7 @@ Chart speed_chart(const PlotSpec& spec, const Observations& observations, const 
     chart.series.back().name = series_name(spec.series, each, several_groups(observations));
   }
   if (chart.series.empty()) return chart;
+  chart.x.at_values = true;
   chart.text = band_text(chart, all);
   chart.series.push_back(ideal_line(ideal));
   chart.y.shows = {0};

@@ -103,6 +103,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
                 .series = {}};
     chart.x.log = spec.log_x;
     chart.y.log = spec.log_y;
+    chart.adjustable = y.ends_with("loss") || y.starts_with("train_");
     if (spec.y.size() > 1) chart.title = chart.y.label;
     size_t most = 0;
     const std::vector<Case> cases = series_cases(spec.series, members);

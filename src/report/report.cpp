@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "chart/chart.h"
 #include "report/appendix.h"
 #include "report/checks.h"
 #include "report/defaults.h"
+#include "report/figures.h"
 #include "report/plots.h"
 #include "report/summary.h"
 #include "report/tables.h"
@@ -28,20 +28,6 @@ constexpr std::string_view kPolicy =
 /// A chart with more letters or bars than these takes the whole width.
 constexpr size_t kManyLetters = 100;
 constexpr size_t kManyBars = 24;
-
-std::string slug(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (std::isalnum(code) != 0 && code < 0x80) {
-      result += static_cast<char>(std::tolower(code));
-    } else if (!result.empty() && result.back() != '-') {
-      result += '-';
-    }
-  }
-  while (!result.empty() && result.back() == '-') result.pop_back();
-  return result.empty() ? "part" : result;
-}
 
 class Page {
  public:
@@ -77,9 +63,14 @@ class Page {
   void add_tables() {
     std::string body;
     for (const lab::TableSpec& spec : spec_.tables) {
-      const std::string id = "table-" + slug(spec.name);
-      body += table_html(material_, spec, id);
-      add_below(id, spec.title.empty() ? spec.name : spec.title);
+      const Table table = table_of(material_, spec, part_id("table", spec.name));
+      body += table_html(table);
+      add_below(table.id, table.title);
+      if (table.rows.empty()) continue;
+      if (!tables_.empty()) tables_ += ",\n";
+      tables_ += fmt::format("{}:{{\"csv\":{},\"md\":{},\"tex\":{}}}", chart::json_text(table.id),
+                             chart::json_text(table_csv(table)), chart::json_text(table_markdown(table)),
+                             chart::json_text(table_latex(table)));
     }
     if (!body.empty()) add_section("tables", "Tables", body);
   }
@@ -92,8 +83,8 @@ class Page {
       singles.clear();
     };
     for (const lab::PlotSpec& spec : spec_.plots) {
-      const std::string id = "plot-" + slug(spec.name);
-      const std::string title = spec.title.empty() ? spec.name : spec.title;
+      const std::string id = part_id("plot", spec.name);
+      const std::string title = plot_title(material_, spec);
       const Plot plot = plot_of(material_, folders_, spec, id);
       add_below(id, title);
       if (plot.charts.size() == 1 || plot.charts.empty()) {
@@ -165,6 +156,8 @@ class Page {
         "turned off.</p></noscript>\n";
     page += body_ + "</main>\n</div>\n";
     page += "<script type=\"application/json\" id=\"charts\">[" + chart::escape_script(charts_) + "]</script>\n";
+    page +=
+        "<script type=\"application/json\" id=\"tables-as-text\">{" + chart::escape_script(tables_) + "}</script>\n";
     page += fmt::format("<script>\n{}{}{}</script>\n</body>\n</html>\n", chart::asset("page.js"),
                         chart::asset("chart.js"), embedded("report.js"));
     return page;
@@ -179,6 +172,7 @@ class Page {
   std::string below_;
   std::string body_;
   std::string charts_;  ///< JSON, one chart after another
+  std::string tables_;  ///< JSON: the tables in the formats that the page saves
 };
 
 }  // namespace

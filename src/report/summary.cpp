@@ -11,6 +11,7 @@
 #include "lab/noise.h"
 #include "records/statistics.h"
 #include "report/figures.h"
+#include "report/judgement.h"
 
 namespace lockstep::report {
 namespace {
@@ -51,6 +52,7 @@ Counts count_runs(const lab::Results& results) {
 struct Best {
   double value = records::kUnknown;
   std::string name;
+  std::string text;  ///< the value with its unit and half its interval
 };
 
 Best best_of(const std::vector<Case>& cases, const std::string& field, bool largest, bool with_group = false) {
@@ -59,7 +61,8 @@ Best best_of(const std::vector<Case>& cases, const std::string& field, bool larg
     const double value = each.stat(field).mean;
     if (!known(value)) continue;
     if (!known(best.value) || (largest ? value > best.value : value < best.value))
-      best = {value, title_of(*each.members.front().run, with_group)};
+      best = {value, title_of(*each.members.front().run, with_group),
+              spread_text(estimate_of(each.members, field), unit_of(field))};
   }
   return best;
 }
@@ -75,10 +78,8 @@ std::string range_text(const std::vector<Case>& cases, const std::string& field)
   if (!known(low.value)) return "";
   const lab::Unit unit = unit_of(field);
   const std::string title = field_title(field);
-  const std::string from = figure_text(low.value, unit);
-  const std::string to = figure_text(high.value, unit);
-  if (from == to) return fmt::format("{} {}", title, from);
-  std::string text = fmt::format("{} from {} ({}) to {} ({})", title, from, low.name, to, high.name);
+  if (figure_text(low.value, unit) == figure_text(high.value, unit)) return fmt::format("{} {}", title, low.text);
+  std::string text = fmt::format("{} from {} ({}) to {} ({})", title, low.text, low.name, high.text, high.name);
   if (unit == lab::Unit::seconds && low.value > 0 && high.value / low.value >= 1.05) {
     text += fmt::format(", {:.2g} times as long", high.value / low.value);
   }
@@ -227,13 +228,13 @@ std::string tiles_html(const Material& material, const std::vector<Finding>& fin
   const std::vector<Case> cases = variations(all);
   const bool groups = several_groups(all);
   if (const Best best = best_of(cases, "accuracy", true, groups); known(best.value)) {
-    html += tile(figure_text(best.value, lab::Unit::share), "best test accuracy: " + best.name);
+    html += tile(best.text, "best test accuracy: " + best.name);
   }
   if (const Best best = best_of(cases, "speed_up", true, groups); known(best.value) && best.value > 1.02) {
-    html += tile(fmt::format("{:.2f} ×", best.value), "largest speed-up: " + best.name);
+    html += tile(best.text, "largest speed-up: " + best.name);
   }
   if (const Best best = best_of(cases, "examples_per_second", true, groups); known(best.value)) {
-    html += tile(figure_text(std::round(best.value), lab::Unit::count), "most examples per second: " + best.name);
+    html += tile(best.text + " per s", "most examples per second: " + best.name);
   }
   return html + "</div>";
 }

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <set>
 
-#include "chart/chart.h"
 #include "records/statistics.h"
 #include "report/figures.h"
 #include "report/judgement.h"
@@ -16,7 +15,6 @@
 namespace lockstep::report {
 namespace {
 
-using chart::escape_html;
 using records::known;
 
 struct Column {
@@ -73,38 +71,33 @@ std::vector<Column> columns_of(const lab::TableSpec& spec, const std::vector<Row
   return columns;
 }
 
-std::string head(const lab::TableSpec& spec, const std::vector<Column>& columns) {
-  const bool two = std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.reported; });
-  const std::string rows = two ? " rowspan=\"2\"" : "";
-  std::string html = "<thead><tr>";
-  for (const std::string& field : spec.rows) {
-    html += fmt::format("<th class=\"text\" scope=\"col\"{}>{}</th>", rows, escape_html(field_title(field)));
-  }
-  std::string second;
+/// Returns the columns as they are written: each measured one with its reported figures beside it.
+std::vector<TableColumn> written_columns(const lab::TableSpec& spec, const std::vector<Column>& columns) {
+  std::vector<TableColumn> written;
+  for (const std::string& field : spec.rows) written.push_back({axis_title(field), "", "", CellKind::text});
   for (const Column& column : columns) {
-    std::string title = escape_html(field_title(column.field));
-    if (!column.format.unit.empty() && !column.text)
-      title += fmt::format(" <span class=\"faint\">({})</span>", column.format.unit);
-    const std::string pair = fmt::format(" colspan=\"{}\" class=\"pair\"", column.related ? 3 : 2);
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", column.reported ? pair : rows, title);
-    if (column.reported) second += "<th scope=\"col\">measured</th><th scope=\"col\">reported</th>";
-    if (column.related) {
-      second +=
-          fmt::format("<th scope=\"col\">{}</th>", unit_of(column.field) == lab::Unit::share ? "difference" : "ratio");
-    }
+    const std::string title = field_title(column.field);
+    const std::string unit = column.text ? "" : column.format.unit;
+    const CellKind kind = column.text ? CellKind::text : CellKind::measured;
+    written.push_back({title, unit, column.reported ? "measured" : "", kind});
+    if (column.reported) written.push_back({title, unit, "reported", CellKind::reported});
+    if (!column.related) continue;
+    const bool share = unit_of(column.field) == lab::Unit::share;
+    written.push_back({title, unit, share ? "difference" : "ratio", CellKind::relation});
   }
-  html += fmt::format("<th scope=\"col\"{}>runs</th></tr>", rows);
-  if (two) html += "<tr>" + second + "</tr>";
-  return html + "</thead>";
+  written.push_back({"runs", "", "", CellKind::runs});
+  return written;
 }
 
 /// Shows the mean with half its interval: of the longer side, where a ratio's interval has two.
-std::string measured_cell(const statistics::Estimate& figure, const ColumnFormat& format) {
-  std::string html = "<td>" + column_text(figure.value, format);
+TableCell measured_cell(const statistics::Estimate& figure, const ColumnFormat& format) {
+  TableCell cell{column_text(figure.value, format), "", figure.value * format.factor};
   const double half = std::max(figure.high - figure.value, figure.value - figure.low);
-  if (figure.has_interval() && figure.repeats > 1)
-    html += fmt::format(" <span class=\"sd\">± {}</span>", std::isinf(half) ? "∞" : column_text(half, format));
-  return html + "</td>";
+  if (figure.has_interval() && figure.repeats > 1) {
+    cell.aside = fmt::format("± {}", std::isinf(half) ? "∞" : column_text(half, format));
+    cell.half = half * format.factor;
+  }
+  return cell;
 }
 
 std::string relation(double measured, double reported, lab::Unit unit) {
@@ -115,40 +108,38 @@ std::string relation(double measured, double reported, lab::Unit unit) {
   return ratio >= 100 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.{}g}", ratio, 2);
 }
 
-std::string reported_cells(const Column& column, double measured, const Row& row, const Reported& reported) {
+void add_reported(const Column& column, double measured, const Row& row, const Reported& reported,
+                  std::vector<TableCell>& cells) {
   const double figure = reported.mean(row.reported, column.field);
   const auto rows = std::count_if(row.reported.begin(), row.reported.end(),
                                   [&](size_t each) { return known(reported.number(each, column.field)); });
   // Uses the column's unit if the figure is readable in it: "0.00 GB/s" says nothing.
-  std::string text;
+  TableCell cell{"", "", figure * column.format.factor};
   if (known(figure)) {
     const double shown = std::fabs(figure * column.format.factor);
     const bool readable = figure == 0 || (shown >= 0.5 * std::pow(10.0, -column.format.digits) * 10 && shown < 1e6);
-    text = readable ? column_text(figure, column.format) : figure_text(figure, unit_of(column.field));
+    cell.text = readable ? column_text(figure, column.format) : figure_text(figure, unit_of(column.field));
   }
-  if (rows > 1) text += fmt::format(" <span class=\"sd\">mean of {}</span>", rows);
-  std::string html = fmt::format("<td class=\"reported\">{}</td>", text);
-  if (column.related)
-    html += fmt::format("<td class=\"faint\">{}</td>", relation(measured, figure, unit_of(column.field)));
-  return html;
+  if (rows > 1) cell.aside = fmt::format("mean of {}", rows);
+  cells.push_back(std::move(cell));
+  if (column.related) cells.push_back({relation(measured, figure, unit_of(column.field))});
 }
 
-std::string row_html(const Row& row, const std::vector<Column>& columns, const Reported& reported) {
-  std::string html = "<tr>";
-  for (const std::string& value : row.from->key)
-    html += "<td class=\"text\">" + escape_html(value.empty() ? "–" : value) + "</td>";
+std::vector<TableCell> cells_of(const Row& row, const std::vector<Column>& columns, const Reported& reported) {
+  std::vector<TableCell> cells;
+  for (const std::string& value : row.from->key) cells.push_back({value.empty() ? "–" : value});
   std::set<const lab::RunResult*> runs;
   for (const Observation& member : row.from->members) runs.insert(member.run);
   for (const Column& column : columns) {
     if (column.text) {
-      html += "<td>" + escape_html(row.from->members.front().text(column.field)) + "</td>";
+      cells.push_back({row.from->members.front().text(column.field)});
       continue;
     }
-    const statistics::Estimate figure = estimate_of(row.from->members, column.field);
-    html += measured_cell(figure, column.format);
-    if (column.reported) html += reported_cells(column, row.from->stat(column.field).mean, row, reported);
+    cells.push_back(measured_cell(estimate_of(row.from->members, column.field), column.format));
+    if (column.reported) add_reported(column, row.from->stat(column.field).mean, row, reported, cells);
   }
-  return html + fmt::format("<td class=\"faint\">{}</td></tr>", runs.size());
+  cells.push_back({fmt::format("{}", runs.size()), "", static_cast<double>(runs.size())});
+  return cells;
 }
 
 /// Returns a note if means are not over repeats alone.
@@ -205,32 +196,28 @@ std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, cons
 
 }  // namespace
 
-std::string table_html(const Material& material, const lab::TableSpec& spec, const std::string& id) {
+Table table_of(const Material& material, const lab::TableSpec& spec, const std::string& id) {
   std::vector<Case> cases = cases_by(material.observations(spec.filter, spec.per), spec.rows);
   sort_rows(cases, spec.rows.size());
   const Reported reported(lab::value_of(material.results().experiment.reported, spec.reported), spec.reported_columns,
                           spec.reported_where);
   std::vector<Row> rows;
   for (const Case& each : cases) rows.push_back({&each, reported.rows(spec.rows, each.key)});
-  std::string html = fmt::format("<div class=\"card\" id=\"{0}\"><h3 id=\"{0}-title\">{1}</h3>", escape_html(id),
-                                 escape_html(spec.title.empty() ? capital(spec.name) : spec.title));
-  if (!spec.text.empty()) html += "<p class=\"soft\">" + escape_html(spec.text) + "</p>";
+  Table table{
+      id, spec.title.empty() ? capital(spec.name) : spec.title, spec.text.empty() ? "" : sentence(spec.text), {}, {},
+      ""};
   const std::string missing = material.missing_text(spec.filter);
   if (rows.empty()) {
-    return html + "<p class=\"soft\">No run of this table is done yet. " + escape_html(missing) + "</p></div>";
+    table.below = "No run of this table is done yet. " + missing;
+    return table;
   }
   const std::vector<Column> columns = columns_of(spec, rows, reported, is_comparable(material));
-  html += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"" + escape_html(id) +
-          "-title\"><table class=\"data\" aria-labelledby=\"" + escape_html(id) + "-title\">" + head(spec, columns) +
-          "<tbody>";
-  for (const Row& row : rows) html += row_html(row, columns, reported);
-  html += "</tbody></table></div>";
+  table.columns = written_columns(spec, columns);
+  for (const Row& row : rows) table.rows.push_back(cells_of(row, columns, reported));
   const std::string disturbed = disturbed_note(material.observations(spec.filter), spec.columns);
-  const std::string below = (disturbed.empty() ? "" : disturbed + " ") + pooled_note(cases) +
-                            repeats_note(cases, spec.columns) +
-                            notes(spec, rows, reported, missing, is_comparable(material));
-  if (!below.empty()) html += "<p class=\"small soft\">" + escape_html(below) + "</p>";
-  return html + "</div>";
+  table.below = (disturbed.empty() ? "" : disturbed + " ") + pooled_note(cases) + repeats_note(cases, spec.columns) +
+                notes(spec, rows, reported, missing, is_comparable(material));
+  return table;
 }
 
 }  // namespace lockstep::report

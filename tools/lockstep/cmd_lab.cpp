@@ -18,7 +18,8 @@ constexpr const char* kLabExamples =
     "  lockstep lab list                                          experiments of the lab\n"
     "  lockstep lab show study-3                                  its runs and their results\n"
     "  lockstep lab report study-3 -o study-3.html                write the report again\n"
-    "  lockstep lab export study-3 --to csv -o study-3.csv        every run with its settings and measurements";
+    "  lockstep lab export study-3 --to csv -o study-3.csv        every run with its settings and measurements\n"
+    "  lockstep lab export study-3 --to pdf -o figures            the report's plots; also svg, and tables as markdown";
 
 void add_run(const Command& lab, Invocation& invocation) {
   const Command app = lab.add_command("run", "Train the runs of an experiment file and write a report");
@@ -83,12 +84,26 @@ void add_looks(const Command& lab, Invocation& invocation) {
 
   const auto given = std::make_shared<LabLookArguments>();
   const Command out =
-      add_look(lab, invocation, "export", "Export the results of an experiment as CSV or JSON", lab_export, given);
+      add_look(lab, invocation, "export", "Export the results, tables or plots of an experiment", lab_export, given);
   add_name(out, *given);
-  out.add_option("--to", given->to, "Format [csv]").type_name("csv|json");
+  out.add_option("--to", given->to,
+                 "Format: csv or json of the runs, markdown or latex of the tables, svg or pdf of the plots [csv]")
+      .type_name("FORMAT");
+  out.add_flag("--tables", given->tables, "Export the report's tables; with --to csv");
   out.add_flag("--workers", given->workers, "Write a row for each role of a run");
   out.add_flag("--long", given->long_form, "Write a row for each measured value (CSV)");
-  out.add_option("-o,--output", given->output, "File to write [standard output]").type_name("FILE");
+  out.add_number("--width", given->width, "Width of plots in millimetres [150]").type_name("MM");
+  out.add_option("--font", given->font, "Font of plots: sans, serif, mono, or for SVG any other [sans]")
+      .type_name("NAME");
+  out.add_flag("--no-titles", given->no_titles, "Leave out the titles of plots, for papers with captions");
+  out.add_option("-o,--output", given->output, "File to write [standard output]; for tables and plots a folder")
+      .type_name("FILE");
+  out.footer(
+      "Examples:\n"
+      "  lockstep lab export study-3 -o study-3.csv                          every run, with settings and "
+      "measurements\n"
+      "  lockstep lab export study-3 --to latex -o tables                    the report's tables, for booktabs\n"
+      "  lockstep lab export study-3 --to pdf --width 85 --font serif -o figures   its plots, for a paper's column");
 }
 
 }  // namespace

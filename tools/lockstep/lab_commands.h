@@ -32,6 +32,10 @@ struct LabLookArguments {
   std::string lab_dir = "lab";
   std::string output;
   std::string to = "csv";
+  int64_t width = 0;  ///< of plots, in millimetres; 0: not given
+  std::string font;   ///< of plots; empty: not given
+  bool tables = false;
+  bool no_titles = false;
   bool workers = false;
   bool long_form = false;
   bool json = false;
@@ -42,6 +46,9 @@ int lab_list(const LabLookArguments& arguments);
 int lab_show(const LabLookArguments& arguments);
 int lab_report(const LabLookArguments& arguments);
 int lab_export(const LabLookArguments& arguments);
+/// Exports the tables or the plots of the report: of formats and flags that ask for them.
+int export_report_parts(const lab::Results& results, const LabLookArguments& arguments);
+bool wants_report_parts(const LabLookArguments& arguments);
 
 /// Prints the verdicts on the experiment's findings; nothing if it states none.
 void print_findings(const lab::Results& results);

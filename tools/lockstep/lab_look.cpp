@@ -94,8 +94,13 @@ int lab_report(const LabLookArguments& arguments) {
 }
 
 int lab_export(const LabLookArguments& arguments) {
+  if (wants_report_parts(arguments)) {
+    const Database database(arguments.lab_dir, Database::Access::read);
+    return export_report_parts(database.results(database.find(arguments.name, arguments.scale).id), arguments);
+  }
   if (arguments.to != "csv" && arguments.to != "json") {
-    throw UsageError(fmt::format("--to: '{}' is not allowed; it takes csv or json", arguments.to));
+    throw UsageError(
+        fmt::format("--to: '{}' is not allowed; it takes csv, json, markdown, latex, svg or pdf", arguments.to));
   }
   if (arguments.long_form && (arguments.workers || arguments.to == "json")) {
     throw UsageError("--long: writes every value of every role as a CSV row; leave out --workers and --to json");

@@ -1,0 +1,57 @@
+#include "report/exports.h"
+
+#include <fmt/format.h>
+
+#include "report/defaults.h"
+#include "report/figures.h"
+#include "report/plots.h"
+#include "report/tables.h"
+
+namespace lockstep::report {
+
+std::string_view ending(FileFormat format) {
+  switch (format) {
+    case FileFormat::csv:
+      return "csv";
+    case FileFormat::markdown:
+      return "md";
+    case FileFormat::latex:
+      return "tex";
+    case FileFormat::svg:
+      return "svg";
+    case FileFormat::pdf:
+      break;
+  }
+  return "pdf";
+}
+
+std::vector<ExportFile> table_files(const lab::Results& results, FileFormat format) {
+  const Material material(results);
+  std::vector<ExportFile> files;
+  for (const lab::TableSpec& spec : spec_of(results).tables) {
+    const Table table = table_of(material, spec, part_id("table", spec.name));
+    std::string text = format == FileFormat::csv        ? table_csv(table)
+                       : format == FileFormat::markdown ? table_markdown(table)
+                                                        : table_latex(table);
+    files.push_back({fmt::format("{}.{}", table.id, ending(format)), std::move(text)});
+  }
+  return files;
+}
+
+std::vector<ExportFile> plot_files(const lab::Results& results, FileFormat format, const chart::Look& look,
+                                   std::vector<std::string>& notes) {
+  const Material material(results);
+  RunFolders folders;
+  std::vector<ExportFile> files;
+  for (const lab::PlotSpec& spec : spec_of(results).plots) {
+    const Plot plot = plot_of(material, folders, spec, part_id("plot", spec.name));
+    for (const chart::Chart& one : plot.charts) {
+      files.push_back({fmt::format("{}.{}", one.id, ending(format)),
+                       format == FileFormat::svg ? chart::drawn_as_svg(one, look) : chart::drawn_as_pdf(one, look)});
+    }
+    notes.insert(notes.end(), plot.notes.begin(), plot.notes.end());
+  }
+  return files;
+}
+
+}  // namespace lockstep::report
