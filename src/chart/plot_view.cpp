@@ -209,7 +209,7 @@ double place_x(PlotView& view) {
     if (view.turned) room = widest(view, view.x_ticks) * 0.58 + 12;
   } else {
     if (chart.x.at_values) view.x_ticks = value_ticks(view);
-    if (view.x_ticks.empty()) view.x_ticks = ticks_of(chart.x, view.x.domain(), view.w, 52);
+    if (view.x_ticks.empty()) view.x_ticks = ticks_of(chart.x, view.x.domain(), view.w, 40);
   }
   return room + (chart.x.label.empty() ? 0 : kTextHeight + 2);
 }
@@ -255,13 +255,13 @@ PlotView view_of(const Chart& chart, const Look& look, const Font& font) {
     left = std::min(left, view.width * 0.35);
   } else {
     domain = y_domain(view, chart.y, false);
-    view.y_ticks = ticks_of(chart.y, domain, view.h, 25);
+    view.y_ticks = ticks_of(chart.y, domain, view.h, 22);
     left = std::max(left, widest(view, view.y_ticks));
   }
   view.y = Scale(domain, view.top + view.h, view.top, chart.y.log);
   if (view.second) {
     const Range second = y_domain(view, chart.y2, true);
-    view.y2_ticks = ticks_of(chart.y2, second, view.h, 25);
+    view.y2_ticks = ticks_of(chart.y2, second, view.h, 22);
     view.y2 = Scale(second, view.top + view.h, view.top, chart.y2.log);
   }
   view.left = left + 8;

@@ -89,7 +89,7 @@ std::string figure_text(double value, Unit unit) {
     case Unit::bytes_per_second:
       return records::speed_text(value);
     case Unit::times:
-      return fmt::format("{:.2f} ×", value);
+      return fmt::format("{:.2f}", value);
     case Unit::none:
     case Unit::count:
       break;
@@ -99,7 +99,9 @@ std::string figure_text(double value, Unit unit) {
 
 std::string spread_text(const statistics::Estimate& figure, Unit unit) {
   const double half = std::max(figure.high - figure.value, figure.value - figure.low);
-  if (!figure.has_interval() || figure.repeats < 2 || !std::isfinite(half)) return figure_text(figure.value, unit);
+  if (!figure.has_interval() || figure.repeats < 2 || !std::isfinite(half)) {
+    return figure_text(figure.value, unit) + (unit == Unit::times ? " ×" : "");
+  }
   const ColumnFormat format = column_format({figure.value}, unit);
   return fmt::format("{} ± {}{}{}", column_text(figure.value, format), column_text(half, format),
                      format.unit.empty() ? "" : " ", format.unit);

@@ -74,7 +74,7 @@ void add_limits(const std::vector<Side>& sides, RunFolders& folders, std::vector
       break;
     }
   }
-  if (sides.size() > 1 && headlines.size() < 2) return;
+  if (limits.size() > 1 && headlines.size() == 1) return;
   reasons.insert(reasons.end(), limits.begin(), limits.end());
 }
 

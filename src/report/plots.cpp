@@ -96,9 +96,10 @@ std::string what_it_shows(const lab::PlotSpec& spec) {
       return "Speed-up and efficiency";
     case PlotKind::usage:
       return listed(titles);
-    case PlotKind::curves:
-      return listed(titles) + " over " + chart::axis_of(chart::over_of(spec.x)).label +
-             (spec.x == "seconds" ? "" : "s");
+    case PlotKind::curves: {
+      const std::string label = chart::axis_of(chart::over_of(spec.x)).label;
+      return listed(titles) + " over " + label + (label == "step" || label == "epoch" ? "s" : "");
+    }
     case PlotKind::lines:
     case PlotKind::bars:
       break;
@@ -204,7 +205,7 @@ Plot plot_of(const Material& material, RunFolders& folders, const lab::PlotSpec&
   if (!reported.empty() && material.results().experiment.scale == "quick")
     plot.notes.emplace_back("Reported figures are not comparable with this quick form, which trains less.");
   if (left_out > 0) plot.notes.push_back(fmt::format("{} more charts were left out.", left_out));
-  share_axes(plot.charts, !spec.facets.empty());
+  share_axes(plot.charts, plot.panels || !spec.facets.empty());
   share_times(plot.charts);
   if (const std::string missing = material.missing_text(spec.filter); !missing.empty()) plot.notes.push_back(missing);
   std::sort(plot.notes.begin(), plot.notes.end());

@@ -14,6 +14,7 @@ namespace lockstep::report {
 struct Plot {
   std::vector<chart::Chart> charts;  ///< one for each combination of the facets, or for each column
   std::vector<std::string> notes;    ///< why something could not be drawn
+  bool panels = false;               ///< its charts are panels of one quantity, with the same y axis
 };
 
 /// Returns the plot's title; of an untitled one, what it shows: "Test accuracy by batch size".

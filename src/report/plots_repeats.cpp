@@ -24,6 +24,7 @@ using lab::PlotSpec;
 // Limits for the repeats to choose from, so that a page stays small.
 constexpr size_t kMostRepeats = 10;
 constexpr size_t kPointsOfOthers = 150;       ///< per series
+constexpr size_t kMostSeries = 8;             ///< of a usage plot; with more, each run has a panel of its own
 constexpr size_t kMostPointsOfPlot = 40'000;  ///< about 600 kB
 
 std::string repeat_name(int repeat) { return fmt::format("repeat {}", repeat); }
@@ -148,13 +149,21 @@ std::vector<std::vector<std::string>> columns_by_unit(const std::vector<std::str
   return axes;
 }
 
+/// Names an axis for several columns of a unit.
+std::string axis_words(const std::string& unit) {
+  if (unit == "percent") return "load";
+  if (unit == "B") return "bytes";
+  return unit == "B/s" ? "bytes per second" : "";
+}
+
 /// `several`: the plot has other charts, so that these need names.
 Chart usage_chart(const PlotSpec& spec, const std::vector<std::string>& columns, const std::vector<Drawn>& runs,
                   bool several, bool groups) {
   Chart chart{
       .id = "", .title = "", .text = "", .x = chart::axis_of(chart::Over::seconds), .y = {}, .y2 = {}, .series = {}};
-  chart.y = {columns.size() == 1 ? chart::column_text(columns[0]).title : "", chart::column_text(columns[0]).unit,
-             spec.log_y};
+  chart.y = {
+      columns.size() == 1 ? chart::column_text(columns[0]).title : axis_words(chart::column_text(columns[0]).unit),
+      chart::column_text(columns[0]).unit, spec.log_y};
   for (const Drawn& drawn : runs) {
     for (const std::string& column : columns) {
       const Chart one = chart::usage(*drawn.read.record, column, spec.roles);
@@ -171,25 +180,42 @@ Chart usage_chart(const PlotSpec& spec, const std::vector<std::string>& columns,
   return chart;
 }
 
+/// Returns whether a chart of all cases would have too many series to tell apart.
+bool is_crowded(const PlotSpec& spec, const std::vector<Case>& cases, const std::vector<std::vector<std::string>>& axes,
+                RunFolders& folders) {
+  const std::vector<int> repeats = repeats_of(cases);
+  if (cases.size() < 2 || repeats.empty()) return false;
+  Plot ignored;
+  const std::vector<Drawn> runs = drawn_of(cases, repeats.front(), folders, ignored);
+  return std::any_of(axes.begin(), axes.end(), [&](const auto& columns) {
+    return usage_chart(spec, columns, runs, true, false).series.size() > kMostSeries;
+  });
+}
+
 }  // namespace
 
 void add_usage(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {
   const std::vector<Case> cases = series_cases(spec.series, members);
   const std::vector<std::vector<std::string>> axes = columns_by_unit(spec.y);
   const bool groups = several_groups(members);
-  const auto make = [&](int repeat, Plot& into) {
-    const std::vector<Drawn> runs = drawn_of(cases, repeat, folders, into);
-    std::vector<Chart> charts;
-    for (const std::vector<std::string>& columns : axes) {
-      charts.push_back(usage_chart(spec, columns, runs, cases.size() > 1, groups));
-      if (axes.size() > 1) charts.back().title = charts.back().y.label;
-      if (charts.back().series.empty() && !runs.empty()) {
-        into.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
+  const auto add = [&](const std::vector<Case>& some, const std::string& panel) {
+    const auto make = [&](int repeat, Plot& into) {
+      const std::vector<Drawn> runs = drawn_of(some, repeat, folders, into);
+      std::vector<Chart> charts;
+      for (const std::vector<std::string>& columns : axes) {
+        charts.push_back(usage_chart(spec, columns, runs, some.size() > 1, groups));
+        charts.back().title = joined(panel, axes.size() > 1 ? charts.back().y.label : "");
+        if (charts.back().series.empty() && !runs.empty()) {
+          into.notes.push_back(fmt::format("No monitor recorded {}.", columns.front()));
+        }
       }
-    }
-    return charts;
+      return charts;
+    };
+    add_with_choices(some, make, plot);
   };
-  add_with_choices(cases, make, plot);
+  plot.panels = is_crowded(spec, cases, axes, folders);
+  if (!plot.panels) return add(cases, "");
+  for (const Case& each : cases) add({each}, series_name(spec.series, each, groups));
 }
 
 void add_timelines(const PlotSpec& spec, const Observations& members, RunFolders& folders, Plot& plot) {

@@ -70,7 +70,7 @@ std::string csv_cell(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string csv_number(double value) { return known(value) ? fmt::format("{:.6g}", value) : ""; }
+std::string csv_number(double value) { return known(value) ? fmt::format("{:.9g}", value) : ""; }
 
 /// Joins the parts of a column's title: "test accuracy (%), reported".
 std::string flat_title(const TableColumn& column) {
@@ -209,7 +209,7 @@ std::string table_latex(const Table& table) {
   std::string columns;
   for (const TableColumn& column : table.columns) columns += column.kind == CellKind::text ? 'l' : 'r';
   std::string text = fmt::format(
-      "% needs \\usepackage{{booktabs}}\n\\begin{{table}}\n  \\centering\n  \\caption{{{}}}\n  \\label{{tab:{}}}\n  "
+      "% needs \\usepackage{{booktabs}}\n\\begin{{table}}\n  \\centering\n  \\caption{{{}}}\n  \\label{{{}}}\n  "
       "\\begin{{tabular}}{{{}}}\n    \\toprule\n",
       latex_text(table.title), table.id, columns);
   text += latex_head(table) + "    \\midrule\n";

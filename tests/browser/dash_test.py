@@ -173,6 +173,35 @@ class DashTest(unittest.TestCase):
         self.page.one("input[type=search]").send_keys("nothing-of-this-name")
         self.assertIn("No run matches", self.page.one(".empty h2").text)
 
+    def test_keys_filter_and_unknown_ones_are_said(self):
+        self.table_of_runs()
+        search = self.page.one("input[type=search]")
+        search.send_keys("batch>100 state=ended")
+        wait_until(lambda: self.names() == ["large-batch"], "the run with the large batch")
+        search.send_keys(Keys.CONTROL, "a", Keys.BACKSPACE)
+        search.send_keys("bach=50")
+        wait_until(lambda: "did you mean 'batch'" in self.page.one("#view").text, "a hint")
+
+    def test_columns_are_chosen_and_saved_as_csv(self):
+        self.table_of_runs()
+        self.page.click("details.menu summary")
+        self.page.click("details.menu [data-column=how]")
+        self.page.one("details.menu input[type=text]").send_keys("lr", Keys.ENTER)
+        wait_until(lambda: self.page.texts("tr[data-key=large-batch] td.c-lr") == ["0.3"], "the learning rate")
+        self.assertEqual(self.page.all("td.c-how"), [])
+        self.page.one("input[type=search]").send_keys("large")
+        wait_until(lambda: self.names() == ["large-batch"], "one run")
+        self.page.script("[...document.querySelectorAll('.toolbar button')].find((one) => one.textContent === 'CSV').click()")
+        head, row = self.page.saved("runs.csv").decode().splitlines()
+        cells = dict(zip(head.split(","), row.split(",")))
+        self.assertEqual((cells["name"], cells["state"], cells["batch"], cells["lr"]), ("large-batch", "ended", "400", "0.3"))
+
+    def test_a_run_that_is_not_there_has_no_empty_headings(self):
+        self.page.driver.get(f"{self.address}#/run/nothing")
+        wait_until(lambda: self.page.texts("#view h1") == ["No such run", ""], "what is missing")
+        self.assertEqual([text for text in self.page.texts("#view h2") if text], [])
+        self.leave()
+
     def test_chosen_runs_are_compared(self):
         self.table_of_runs()
         for name in ("plain", "large-batch"):

@@ -84,6 +84,12 @@ class ReportTest(unittest.TestCase):
     def shown(self, ident):
         return self.browser.script("return [...document.querySelectorAll(arguments[0])].map((group) => group.dataset.series)", f"#{ident} svg.plot g.series")
 
+    def save(self, ident, kind):
+        menu = self.browser.one(f"#{ident} .chart-look")
+        if not menu.get_attribute("open"):
+            menu.find_element("css selector", "summary").click()
+        self.browser.one(f"#{ident} [aria-label^='Save as {kind}']").click()
+
     def screenshot(self, name):
         if SCREENSHOTS:
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -138,7 +144,7 @@ class ReportTest(unittest.TestCase):
         self.browser.hover(self.plot("plot-two-axes-1"), 0.55, 0.5)
         tip = self.browser.one("#plot-two-axes-1 .chart-tip")
         self.assertTrue(tip.is_displayed())
-        self.assertRegex(tip.text, r"\d+ batch")
+        self.assertRegex(tip.text, r"batch size \d+")
         self.assertRegex(tip.text, r"test accuracy\s+9[78](\.\d+)? %")
         self.assertRegex(tip.text, r"time of an epoch\s+\d\.\d+ s")
         self.browser.hover(self.browser.one("h1"), 0.5, 0.5)
@@ -148,7 +154,7 @@ class ReportTest(unittest.TestCase):
         plot = self.plot("plot-two-axes-1")
         self.browser.script("arguments[0].focus()", plot)
         self.browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-        self.assertIn("64 batch", self.browser.one("#plot-two-axes-1 .chart-tip").text)
+        self.assertIn("batch size 64", self.browser.one("#plot-two-axes-1 .chart-tip").text)
 
     def test_the_legend_hides_series(self):
         names = self.shown("plot-accuracy-1")
@@ -191,7 +197,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual([text for text in self.ticks("plot-cpu-2") if "%" in text], [text for text in ticks if "%" in text], "the same axis")
         self.assertIn("(repeat 2)", self.plot("plot-cpu-2").get_attribute("aria-label"))
         self.screenshot("repeat")
-        self.browser.one("#plot-cpu-2 [aria-label='Save as SVG']").click()
+        self.save("plot-cpu-2", "SVG")
         self.assertIn(b"(repeat 2)", self.browser.saved("plot-cpu-2.svg"))
         self.browser.media("light", "print")
         self.assertFalse(select.is_displayed())
@@ -211,10 +217,7 @@ class ReportTest(unittest.TestCase):
         self.assertFalse(self.browser.one("#plot-accuracy-1 .chart-choice").is_displayed())
 
     def test_charts_can_be_saved(self):
-        def click(label):
-            self.browser.one(f"#plot-epoch-1 [aria-label='{label}']").click()
-
-        click("Save as SVG")
+        self.save("plot-epoch-1", "SVG")
         drawing = xml.etree.ElementTree.fromstring(self.browser.saved("plot-epoch-1.svg"))
         self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
         text = " ".join(drawing.itertext())
@@ -222,12 +225,50 @@ class ReportTest(unittest.TestCase):
         self.assertIn("all-reduce", text)
         fills = {element.get("style", "") for element in drawing.iter("{http://www.w3.org/2000/svg}path")}
         self.assertTrue(any("fill:rgb(0, 110, 205)" in style.replace("fill: ", "fill:") for style in fills), fills)
-        click("Save as PNG")
+        self.save("plot-epoch-1", "PNG")
         picture = self.browser.saved("plot-epoch-1.png")
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
         width, height = struct.unpack(">II", picture[16:24])
         self.assertGreater(width, 600)
         self.assertGreater(height, 400)
+
+    def test_charts_are_saved_in_the_chosen_width_and_font(self):
+        self.browser.script("lockstepSave.look.width = 340; lockstepSave.look.font = \"'Times New Roman', Times, serif\"")
+        self.save("plot-accuracy-1", "SVG")
+        drawing = xml.etree.ElementTree.fromstring(self.browser.saved("plot-accuracy-1.svg"))
+        self.assertEqual(float(drawing.get("width")), 340)
+        fonts = {element.get("style", "") for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
+        self.assertTrue(all("Times" in style for style in fonts), fonts)
+        self.assertEqual(self.browser.all(".off-screen"), [])
+
+    def test_a_chart_is_printed_alone_on_a_page_of_its_size(self):
+        self.browser.script("lockstepSave.look.width = lockstepSave.look.font = ''")
+        self.save("plot-accuracy-1", "PDF")
+        inside = self.browser.wait(lambda: self.browser.script("return document.querySelector('.print-frame')?.contentDocument.documentElement.outerHTML"))
+        self.assertRegex(inside, r"@page \{ size: \d+(\.\d+)?px \d+(\.\d+)?px")
+        self.assertEqual(inside.count("<title>"), 2)
+        self.browser.script("document.querySelector('.print-frame').remove()")
+
+    def test_tables_can_be_saved(self):
+        self.browser.one("#table-nodes [aria-label='Save as LaTeX']").click()
+        self.assertIn(b"\\toprule", self.browser.saved("table-nodes.tex"))
+        self.browser.one("#table-nodes [aria-label='Save as CSV']").click()
+        self.assertIn("± test accuracy".encode(), self.browser.saved("table-nodes.csv").splitlines()[0])
+
+    def test_losses_can_be_smoothed_and_logarithmic(self):
+        def drawn():
+            return self.browser.script("return document.querySelector('#plot-loss-1 svg.plot .line').getAttribute('d')")
+
+        first = drawn()
+        button = self.browser.one("#plot-loss-1 .chart-adjust button")
+        self.assertEqual(button.get_attribute("aria-pressed"), "true", "as the plot says")
+        button.click()
+        linear = drawn()
+        self.assertNotEqual(linear, first)
+        slider = self.browser.one("#plot-loss-1 [aria-label=Smoothing]")
+        self.browser.script("arguments[0].value = 0.9; arguments[0].dispatchEvent(new Event('input'))", slider)
+        self.assertNotEqual(drawn(), linear)
+        self.assertTrue(self.browser.all("#plot-loss-1 svg.plot .raw"), "the unsmoothed curve stays")
 
     def test_dark_and_light(self):
         def brightness(selector):

@@ -473,6 +473,22 @@ TEST(Reasons, SayWhatLimitedARun) {
   EXPECT_THAT(finding.reasons[0], StartsWith("3 nodes: "));
 }
 
+TEST(Reasons, AreLeftOutWhereTheyExplainNothing) {
+  const testing::TempDir dir;
+  testing::write_cluster_run(dir.path() + "/one");
+  lab::Results results = repeated({nodes(1, 4), nodes(3, 2)});
+  for (lab::RunResult& run : results.runs) {
+    run.folder = dir.path() + "/one";
+    run.measured.values["accuracy"] = 0.9;
+  }
+  EXPECT_THAT(check(results, {ratio(0.6)}).reasons, IsEmpty()) << "the same limited both sides";
+  results.runs[0].folder = results.runs[1].folder = results.runs[2].folder = dir.path() + "/gone";
+  EXPECT_THAT(check(results, {ratio(0.6)}).reasons, ::testing::SizeIs(1));
+  FindingTest accuracy = ratio(1.1);
+  accuracy.field = "accuracy";
+  EXPECT_THAT(check(results, {accuracy}).reasons, IsEmpty()) << "what limits the speed does not change the accuracy";
+}
+
 /// Makes a run with roles, which tell how many train.
 MadeRun crew(int workers, int batch, double rate, int repeat = 1) {
   MadeRun run{.varied = {{"batch", std::to_string(batch)}},

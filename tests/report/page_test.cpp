@@ -254,7 +254,7 @@ TEST(Plot, FacetsShareTheirAxis) {
   const auto charts = charts_of(html(results));
   ASSERT_THAT(charts, SizeIs(2));
   EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({0.2, 0.8}));
-  EXPECT_EQ(charts[1]["title"], "P: mode async");
+  EXPECT_EQ(charts[1]["title"], "Test accuracy by batch size: mode async");
 }
 
 TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {

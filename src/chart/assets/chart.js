@@ -4,7 +4,7 @@
 const lockstepChart = (() => {
   "use strict";
   const {html, svg} = lockstepDom;
-  const {known, valueText, scale, extent, roomy} = lockstepScale;
+  const {known, valueText, scale, extent, roomy, smoothed} = lockstepScale;
   const {Pointing, isDiscrete, categories} = lockstepPointing;
   const draw = lockstepDraw;
   const kMarkLevels = 2;
@@ -14,45 +14,6 @@ const lockstepChart = (() => {
 
   const textRoom = (text) => text.length * 6.7;
   const shorten = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
-
-  // The series as drawn, each with its colour, shape and position. A timeline has one series per name of its spans.
-  function seriesOf(spec) {
-    let list = (spec.series || []).map((series) => ({...series}));
-    if (spec.kind === "timeline") {
-      const names = [...new Set(spec.spans.map((span) => span.name))];
-      list = names.map((name) => ({...list.find((series) => series.name === name), name, x: [], y: [],
-                                   spans: spec.spans.filter((span) => span.name === name)}));
-    }
-    let next = 0;
-    const used = new Map();
-    list.forEach((series, order) => {
-      series.order = order;
-      series.same = twinOf(list, order);
-      series.tint = series.color >= 0 ? series.color : next++;
-      series.shape = series.tint + (used.get(series.tint) || 0);
-      used.set(series.tint, (used.get(series.tint) || 0) + 1);
-    });
-    return list;
-  }
-
-  // Returns the name of the first series before this one with the same points; undefined if there is none.
-  function twinOf(list, order) {
-    const {x, y, second_axis: second, spans} = list[order];
-    if (spans || !y.some(known)) return undefined;
-    const equal = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
-    return list.slice(0, order).find((other) => !other.second_axis === !second && equal(other.x, x) && equal(other.y, y))?.name;
-  }
-
-  // Returns the exponential moving average with this share of the past; without the bias of its beginning.
-  function smoothed(y, share) {
-    let mean = 0, weight = 0;
-    return y.map((value) => {
-      if (!known(value)) return value;
-      mean = share * mean + (1 - share) * value;
-      weight = share * weight + (1 - share);
-      return mean / weight;
-    });
-  }
 
   class Chart extends Pointing {
     constructor(element, spec) {
@@ -90,35 +51,13 @@ const lockstepChart = (() => {
       this.tip = html("div", {class: "chart-tip", role: "status", hidden: true});
       this.frame = html("div", {class: "chart-frame"}, this.tip);
       this.table = html("details", {class: "chart-data", ontoggle: () => this.fillTable()}, html("summary", {}, "Data"));
-      const button = (text, label, action) => html("button", {type: "button", class: "small", "aria-label": label, title: label, onclick: action}, text);
       const save = (type) => this.forSaving((figure) => lockstepSave.save(figure, this.heading(), this.spec.id, type));
-      this.reset = button("Reset zoom", "Show the whole chart again", () => this.setZoom(null));
+      this.reset = html("button", {type: "button", class: "small", title: "Show the whole chart again", onclick: () => this.setZoom(null)}, "Reset zoom");
       this.reset.hidden = true;
-      this.buttons = html("div", {class: "chart-buttons"}, this.reset, this.saveMenu(html("div", {class: "toolbar"},
-        button("SVG", "Save as SVG", () => save("svg")), button("PNG", "Save as PNG", () => save("png")),
-        button("PDF", "Save as PDF, by printing", () => save("pdf")))));
+      this.buttons = html("div", {class: "chart-buttons"}, this.reset, lockstepSave.menu(save));
       this.figure = html("figure", {class: "chart"},
         html("figcaption", {}, html("div", {}, this.title, this.text, this.choice), this.buttons), this.adjust, this.legend, this.frame, this.table);
       this.element.replaceChildren(this.figure);
-    }
-
-    // The menu that saves the chart, with the width and the font for it.
-    saveMenu(buttons) {
-      const {look} = lockstepSave;
-      const width = html("input", {type: "number", min: 72, max: 600, step: 1, placeholder: "page", "aria-label": "Width in mm",
-        oninput: () => { look.width = width.checkValidity() ? Number(width.value) / 25.4 * 96 : 0; }});
-      const font = html("select", {"aria-label": "Font", onchange: () => { look.font = font.value; }},
-        [["", "as on the page"], ["Helvetica, Arial, sans-serif", "Sans"], ["'Times New Roman', Times, serif", "Serif"], ["'Courier New', monospace", "Mono"]]
-          .map(([value, text]) => html("option", {value}, text)));
-      const shown = () => {
-        width.value = look.width ? Math.round(look.width / 96 * 25.4) : "";
-        font.value = look.font;
-      };
-      const menu = html("details", {class: "chart-look", ontoggle: shown, onkeydown: (event) => { if (event.key === "Escape") menu.open = false; }},
-        html("summary", {class: "button small"}, "Save"),
-        html("div", {class: "chart-look-box"}, buttons, html("label", {}, "Width in mm ", width), html("label", {}, "Font ", font)));
-      menu.addEventListener("focusout", (event) => { if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false; });
-      return menu;
     }
 
     // Calls `save` with a figure in the chosen width and font: this one, or another, drawn for this purpose.
@@ -165,7 +104,7 @@ const lockstepChart = (() => {
       this.chosen = this.select.value = name;
       this.chosenText.textContent = this.select.hidden ? name : `${name}, one of ${this.choices.length}`;
       this.spec = {...this.given, ...data};
-      this.series = seriesOf(this.spec);
+      this.series = draw.seriesOf(this.spec);
       this.title.textContent = this.spec.title || "";
       this.text.textContent = this.spec.text || "";
       this.text.hidden = !this.spec.text;

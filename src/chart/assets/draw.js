@@ -7,6 +7,34 @@ const lockstepDraw = (() => {
   const kColors = 8;
   const kShapes = ["circle", "square", "triangle", "diamond", "down", "cross"];
 
+  // The series as drawn, each with its colour, shape and position. A timeline has one series per name of its spans.
+  function seriesOf(spec) {
+    let list = (spec.series || []).map((series) => ({...series}));
+    if (spec.kind === "timeline") {
+      const names = [...new Set(spec.spans.map((span) => span.name))];
+      list = names.map((name) => ({...list.find((series) => series.name === name), name, x: [], y: [],
+                                   spans: spec.spans.filter((span) => span.name === name)}));
+    }
+    let next = 0;
+    const used = new Map();
+    list.forEach((series, order) => {
+      series.order = order;
+      series.same = twinOf(list, order);
+      series.tint = series.color >= 0 ? series.color : next++;
+      series.shape = series.tint + (used.get(series.tint) || 0);
+      used.set(series.tint, (used.get(series.tint) || 0) + 1);
+    });
+    return list;
+  }
+
+  // Returns the name of the first series before this one with the same points; undefined if there is none.
+  function twinOf(list, order) {
+    const {x, y, second_axis: second, spans} = list[order];
+    if (spans || !y.some(known)) return undefined;
+    const equal = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
+    return list.slice(0, order).find((other) => !other.second_axis === !second && equal(other.x, x) && equal(other.y, y))?.name;
+  }
+
   const color = (index) => `--c: var(--series-${((index % kColors) + kColors) % kColors})`;
   const at = (number) => Math.round(number * 100) / 100;
 
@@ -161,5 +189,5 @@ const lockstepDraw = (() => {
            svg("path", {class: "markers", d: markerPath(series.shape, 11, 6, 3.4)})]));
   }
 
-  return {line, bars, stacks, spans, swatch, markerPath, color};
+  return {line, bars, stacks, spans, swatch, markerPath, color, seriesOf};
 })();

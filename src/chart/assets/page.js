@@ -1,4 +1,4 @@
-// The theme of a page: the system's, until the button with id "theme" chooses another.
+// The theme of a page: the system's, until the button with id "theme" chooses another. Menus close on a click elsewhere.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -11,5 +11,8 @@
     if (!event.target.closest?.("#theme")) return;
     root.dataset.theme = dark() ? "light" : "dark";
     remember(root.dataset.theme);
+  });
+  document.addEventListener("pointerdown", (event) => {
+    for (const menu of document.querySelectorAll("details.menu[open], details.chart-look[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
 })();

@@ -2,7 +2,7 @@
 // printing. A width and a font may be chosen; the chart is then drawn anew for them.
 const lockstepSave = (() => {
   "use strict";
-  const {svg} = lockstepDom;
+  const {html, svg} = lockstepDom;
   const kStyles = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap",
                    "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "shape-rendering"];
 
@@ -86,7 +86,7 @@ const lockstepSave = (() => {
 
   function saveFile(name, file) {
     const url = URL.createObjectURL(file);
-    const link = lockstepDom.html("a", {href: url, download: name});
+    const link = html("a", {href: url, download: name});
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
   }
@@ -94,7 +94,7 @@ const lockstepSave = (() => {
   // Prints only the chart, on a page of its size; the browser's dialog saves it as PDF, with its text as text.
   function print(figure, title, id) {
     const whole = document_of(figure, title);
-    const frame = lockstepDom.html("iframe", {title: "Chart to print", class: "print-frame"});
+    const frame = html("iframe", {title: "Chart to print", class: "print-frame"});
     document.body.append(frame);
     const inside = frame.contentDocument;
     inside.title = id || "chart";
@@ -114,5 +114,25 @@ const lockstepSave = (() => {
   // Width in pixels (96 to an inch) and font of saved charts, for all charts of the page; 0 and "": as on the page.
   const look = {width: 0, font: ""};
 
-  return {save, saveFile, blob, look};
+  // Returns the menu that saves a chart, with the width and the font for it; save(type) saves.
+  function menu(save) {
+    const button = (text, label, type) => html("button", {type: "button", class: "small", "aria-label": label, title: label, onclick: () => save(type)}, text);
+    const width = html("input", {type: "number", min: 72, max: 600, step: 1, placeholder: "page", "aria-label": "Width in mm",
+      oninput: () => { look.width = width.checkValidity() ? Number(width.value) / 25.4 * 96 : 0; }});
+    const font = html("select", {"aria-label": "Font", onchange: () => { look.font = font.value; }},
+      [["", "as on the page"], ["Helvetica, Arial, sans-serif", "Sans"], ["'Times New Roman', Times, serif", "Serif"], ["'Courier New', monospace", "Mono"]]
+        .map(([value, text]) => html("option", {value}, text)));
+    const shown = () => {
+      width.value = look.width ? Math.round(look.width / 96 * 25.4) : "";
+      font.value = look.font;
+    };
+    const box = html("details", {class: "chart-look", ontoggle: shown, onkeydown: (event) => { if (event.key === "Escape") box.open = false; }},
+      html("summary", {class: "button small"}, "Save"),
+      html("div", {class: "chart-look-box"}, html("div", {class: "toolbar"}, button("SVG", "Save as SVG", "svg"), button("PNG", "Save as PNG", "png"),
+        button("PDF", "Save as PDF, by printing", "pdf")), html("label", {}, "Width in mm ", width), html("label", {}, "Font ", font)));
+    box.addEventListener("focusout", (event) => { if (event.relatedTarget && !box.contains(event.relatedTarget)) box.open = false; });
+    return box;
+  }
+
+  return {save, saveFile, blob, look, menu};
 })();

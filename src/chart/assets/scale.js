@@ -137,5 +137,16 @@ const lockstepScale = (() => {
     return [low === 0 ? 0 : low - air, high === 0 ? 0 : high <= most ? Math.min(high + air, Math.max(most, high)) : high + air];
   }
 
-  return {known, unitScale, valueText, linearTicks, logTicks, valueTicks, scale, extent, roomy};
+  // Returns the exponential moving average with this share of the past; without the bias of its beginning.
+  function smoothed(y, share) {
+    let mean = 0, weight = 0;
+    return y.map((value) => {
+      if (!known(value)) return value;
+      mean = share * mean + (1 - share) * value;
+      weight = share * weight + (1 - share);
+      return mean / weight;
+    });
+  }
+
+  return {known, unitScale, valueText, linearTicks, logTicks, valueTicks, scale, extent, roomy, smoothed};
 })();

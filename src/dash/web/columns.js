@@ -78,6 +78,5 @@ export function columnMenu(names, change) {
   el("summary", {class: "button"}, "Columns"), el("div", {class: "menu-box card"}, list, add, keys,
     el("button", {type: "button", class: "small", onclick: () => set(kUsual)}, "The usual columns")));
   menu.addEventListener("keydown", (event) => { if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); } });
-  document.addEventListener("pointerdown", (event) => { if (menu.isConnected && !menu.contains(event.target)) menu.open = false; });
   return menu;
 }
