@@ -42,10 +42,11 @@ std::string only(const lab::Results& results, FileFormat format) {
 }
 
 TEST(TableFiles, CsvHasUnroundedFiguresAndTheirIntervals) {
-  EXPECT_EQ(only(results_of("64"), FileFormat::csv),
-            "batch size,\"test accuracy (%), measured\",\"± test accuracy (%), measured\",\"test accuracy (%), reported\","
-            "\"test accuracy (%), difference\",time of an epoch (s),± time of an epoch (s),runs\n"
-            "64,91,12.7062047,91.5,-0.50 pp,1.25,0,2\n");
+  EXPECT_EQ(
+      only(results_of("64"), FileFormat::csv),
+      "batch size,\"test accuracy (%), measured\",\"± test accuracy (%), measured\",\"test accuracy (%), reported\","
+      "\"test accuracy (%), difference\",time of an epoch (s),± time of an epoch (s),runs\n"
+      "64,91,12.7062047,91.5,-0.50 pp,1.25,0,2\n");
 }
 
 TEST(TableFiles, LatexIsEscapedAndHasRulesOfBooktabs) {
