@@ -26,7 +26,7 @@ MUST_HOLD = {
     5: {"heaviest network": [0]},
 }
 # Group -> minimum accuracy of its runs; real MNIST only.
-LEAST_ACCURACY = {2: {"workers": 0.8, "sum": 0.8}, 3: {"lr": 0.9, "lenet": 0.95}, 4: {"lr": 0.89, "lenet": 0.85}}
+LEAST_ACCURACY = {2: {"workers": 0.8, "sum": 0.8}, 3: {"lr": 0.9, "lenet": 0.95}, 4: {"lr": 0.87, "lenet": 0.85}}
 
 
 def lockstep(*arguments):
