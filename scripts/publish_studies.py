@@ -2,7 +2,7 @@
 """Publishes finished experiments: writes their reports to docs/reports/ and their verdicts into docs/studies.md, between
 `<!-- NAME -->` and `<!-- end -->`.
 
-  scripts/publish_studies.py [--lab-dir lab] [--program build/release/lockstep] [--scale paper] [NAME ...]
+  scripts/publish_studies.py [--lab-dir lab] [--program build/release/lockstep] [--scale paper] [--commit COMMIT] [NAME ...]
 
 Without names: all experiments that docs/studies.md has a place for and the lab has results of. Needs git, for the commit.
 """
@@ -49,13 +49,14 @@ def main():
     parser.add_argument("--lab-dir", default="lab")
     parser.add_argument("--program", default="build/release/lockstep")
     parser.add_argument("--scale", default="paper")
+    parser.add_argument("--commit", help="commit of the program that made the runs; default: the present one")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     page = ROOT / "docs/studies.md"
     text = page.read_text()
     places = re.findall(r"<!-- ([a-z0-9-]+) -->", text)
     names = options.names or [name for name in places if name != "end"]
-    commit = output("git", "rev-parse", "--short", "HEAD").stdout.strip()
+    commit = options.commit or output("git", "rev-parse", "--short", "HEAD").stdout.strip()
     for name in names:
         if name not in places:
             sys.exit(f"docs/studies.md has no place for '{name}'; it has {', '.join(p for p in places if p != 'end')}")
@@ -71,6 +72,11 @@ def main():
         made = output(*lab, "report", name, *scale, "--lab-dir", options.lab_dir, "-o", str(report))
         if made.returncode != 0:
             sys.exit(f"{name}: {made.stderr.strip()}")
+        program = f"<span>{results['environment']['program']}</span>"
+        html = report.read_text()
+        if program not in html:
+            sys.exit(f"{report}: does not name the program as {program}")
+        report.write_text(html.replace(program, f"{program}<span>commit {commit}</span>", 1))
         size = report.stat().st_size
         text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)",
                       lambda m: m[1] + section(results, report, commit) + "\n" + m[2], text, count=1, flags=re.S)
