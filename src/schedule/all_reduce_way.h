@@ -10,7 +10,10 @@ namespace lockstep::schedule {
 enum class AllReduceWay : uint8_t {
   exchange_all,  ///< every member sends everything to all others
   through_root,  ///< everything is summed on rank 0 and sent back
-  in_shares      ///< every member sums its share and sends it to all others
+  in_shares,     ///< every member sums its share and sends it to all others
+  // In groups whose members are not connected with all others (all_reduce_steps.h):
+  through_tree,  ///< everything is summed up a tree and sent down again
+  by_halves      ///< pairs exchange halves of the data, then halves of these, and so on
 };
 
 /// Bytes of a piece, of which some are on the way at a time.

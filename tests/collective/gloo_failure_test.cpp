@@ -208,9 +208,9 @@ TEST(GlooProcesses, OneThatIsSilentIsNamedAfterTheDeadline) {
 
 /// Returns where one of two waits for the other. Its address has this after a line, the token, how it waits and its
 /// machine.
-sockaddr_in listening_place(const std::string& address, int rank) {
+sockaddr_in listening_place(const std::string& address) {
   size_t at = address.find('\n') + 1;
-  for (int field = 0; field < 3 + (1 - rank); ++field) {
+  for (int field = 0; field < 3; ++field) {
     uint16_t length = 0;
     std::memcpy(&length, address.data() + at, sizeof(length));
     at += sizeof(length) + length;
@@ -221,8 +221,8 @@ sockaddr_in listening_place(const std::string& address, int rank) {
 }
 
 /// Connects in a member's place before it does, and sends this text.
-base::FileHandle intrude(const std::string& address, int rank, const std::string& text) {
-  const sockaddr_in place = listening_place(address, rank);
+base::FileHandle intrude(const std::string& address, const std::string& text) {
+  const sockaddr_in place = listening_place(address);
   base::FileHandle intruder(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (connect(intruder.get(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)) != 0) throw Error("refused");
   if (send(intruder.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) throw Error("not sent");
@@ -254,7 +254,7 @@ TEST_P(GlooIntruders, MakeTheGroupFailAndNothingElse) {
     std::array<base::FileHandle, 2> intruders;  // a member may connect to either of them
     for (int rank = 0; rank < 2; ++rank) {
       const auto i = static_cast<size_t>(rank);
-      intruders[i] = intrude(addresses[i], rank, GetParam());
+      intruders[i] = intrude(addresses[i], GetParam());
       if (!stays) intruders[i].reset();
     }
     std::this_thread::sleep_for(milliseconds(20));

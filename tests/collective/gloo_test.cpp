@@ -1,6 +1,7 @@
 // Groups over Gloo, beyond the conformance of all engines: every method of a sum, and its exact order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 
@@ -164,6 +165,98 @@ TEST_P(GlooSizes, MembersMayBeAheadOfEachOther) {
       }
     });
   }
+}
+
+/// Returns whole numbers, whose sums of a few members are exact in every order.
+std::vector<float> whole_numbers(size_t count, int rank) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 7 + static_cast<size_t>(rank) * 13) % 11);
+  return values;
+}
+
+/// Groups in which not all are connected with all.
+class LargeGloo : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(All, LargeGloo, ::testing::Values(9, 16, 21));
+
+TEST_P(LargeGloo, EveryoneGetsTheSameSumsByEveryMethod) {
+  const int size = GetParam();
+  for (const GroupOptions& options : {kCrowded, kSpinning}) {
+    const Group group = make_gloo_group(size, options);
+    for (const size_t count : {0UL, 1UL, 100UL, 4097UL, 65537UL, 300007UL}) {
+      std::vector<float> expected(count);
+      for (int rank = 0; rank < size; ++rank) {
+        const std::vector<float> values = whole_numbers(count, rank);
+        for (size_t i = 0; i < count; ++i) expected[i] += values[i];
+      }
+      std::vector<std::vector<float>> rounded(static_cast<size_t>(size));
+      in_threads(size, [&](int rank) {
+        Collective& member = *group[static_cast<size_t>(rank)];
+        std::vector<float> data = whole_numbers(count, rank);
+        ASSERT_TRUE(member.all_reduce(data));
+        EXPECT_TRUE(data == expected) << count << " elements, rank " << rank;
+        Bytes halves = packed(numbers(count, rank), Element::bfloat16);
+        Bytes again = halves;
+        ASSERT_TRUE(member.all_reduce(halves.data(), count, Element::bfloat16));
+        ASSERT_TRUE(member.all_reduce(again.data(), count, Element::bfloat16));
+        EXPECT_TRUE(halves == again) << count << " elements";
+        rounded[static_cast<size_t>(rank)] = unpacked(halves, Element::bfloat16);
+      });
+      for (const std::vector<float>& one : rounded) EXPECT_TRUE(one == rounded[0]) << count << " elements";
+    }
+  }
+}
+
+TEST_P(LargeGloo, MembersMayBeAheadOfEachOther) {
+  const int size = GetParam();
+  const Group group = make_gloo_group(size);
+  in_threads(size, [&](int rank) {
+    Collective& member = *group[static_cast<size_t>(rank)];
+    std::minstd_rand pauses(static_cast<unsigned>(rank + 1));
+    std::minstd_rand plan(1);
+    for (int i = 0; i < 24; ++i) {
+      const size_t count = size_t{1} << (plan() % 18);
+      const std::vector<float> mine = whole_numbers(count, rank);
+      if (pauses() % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(pauses() % 10));
+      switch (i % 4) {
+        case 0: {
+          std::vector<float> data = mine;
+          ASSERT_TRUE(member.broadcast(std::as_writable_bytes(std::span(data)), i % size));
+          EXPECT_TRUE(data == whole_numbers(count, i % size));
+          break;
+        }
+        case 1: {
+          std::vector<float> all(count * static_cast<size_t>(size));
+          ASSERT_TRUE(member.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all))));
+          for (int from = 0; from < size; ++from) {
+            const auto block = std::span(all).subspan(count * static_cast<size_t>(from), count);
+            EXPECT_TRUE(std::ranges::equal(block, whole_numbers(count, from))) << "block of rank " << from;
+          }
+          break;
+        }
+        case 2: {
+          std::vector<float> data = mine;
+          ASSERT_TRUE(member.all_reduce(data));
+          break;
+        }
+        default:
+          ASSERT_TRUE(member.barrier());
+      }
+    }
+  });
+}
+
+TEST_P(LargeGloo, NobodyPassesABarrierBeforeAllHaveCome) {
+  const int size = GetParam();
+  const Group group = make_gloo_group(size);
+  std::atomic<int> come{0};
+  in_threads(size, [&](int rank) {
+    for (int round = 1; round <= 20; ++round) {
+      ++come;
+      ASSERT_TRUE(group[static_cast<size_t>(rank)]->barrier());
+      EXPECT_GE(come.load(), round * size);
+      ASSERT_TRUE(group[static_cast<size_t>(rank)]->barrier());
+    }
+  });
 }
 
 TEST(Gloo, OneGroupFollowsAnother) {

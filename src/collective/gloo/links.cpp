@@ -18,6 +18,7 @@
 
 #include "base/host.h"
 #include "base/keep_alive.h"
+#include "schedule/all_reduce_steps.h"
 
 namespace lockstep::collective::gloo_engine {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 namespace tcp = gloo::transport::tcp;
 using base::FailureKind;
 
-constexpr std::string_view kMagic = "lockstep gloo 2\n";
+constexpr std::string_view kMagic = "lockstep gloo 3\n";
 constexpr std::string_view kSpins = "spins";
 constexpr std::string_view kSleeps = "sleeps";
 constexpr size_t kTokenSize = 16;
@@ -164,16 +165,19 @@ void Links::FreeStage::operator()(std::byte* bytes) const {
 }
 
 Links::Links(const std::string& host, int rank, int size, const GroupOptions& options)
-    : rank_(rank), size_(size), options_(options), token_(make_token()), peers_(static_cast<size_t>(size)) {
+    : rank_(rank),
+      size_(size),
+      options_(options),
+      token_(make_token()),
+      peers_(static_cast<size_t>(std::max(size, 0))) {
   if (size < 1 || rank < 0 || rank >= size)
     throw UsageError(fmt::format("rank {} cannot be in a group of {}", rank, size));
   try {
     device_ = tcp::CreateDevice(tcp::attr(listenable(host).c_str()));
     context_ = device_->createContext(rank, size);
     context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(options.deadline));
-    for (int peer = 0; peer < size; ++peer) {
-      if (peer != rank) peers_[static_cast<size_t>(peer)].pair = context_->createPair(peer).get();
-    }
+    neighbours_ = schedule::all_reduce_neighbours(rank, size);
+    for (const int peer : neighbours_) peers_[static_cast<size_t>(peer)].pair = context_->createPair(peer).get();
   } catch (const std::exception& error) {
     throw IoError(fmt::format("gloo: cannot listen at {}: {}", host, without_place(error.what())));
   }
@@ -186,8 +190,8 @@ std::string Links::address() const {
   append_field(blob, token_);
   append_field(blob, options_.spin.count() > 0 ? kSpins : kSleeps);
   append_field(blob, machine());
-  for (const Peer& peer : peers_) {
-    const std::vector<char> bytes = peer.pair == nullptr ? std::vector<char>() : peer.pair->address().bytes();
+  for (const int rank : neighbours_) {
+    const std::vector<char> bytes = peers_[static_cast<size_t>(rank)].pair->address().bytes();
     append_field(blob, {bytes.data(), bytes.size()});
   }
   return blob;
@@ -209,20 +213,17 @@ void Links::connect(const std::vector<std::string>& addresses) {
     tokens.emplace_back(take_field(blob, rank));
     sleeps = take_field(blob, rank) != kSpins || sleeps;
     shared = !machines.emplace(take_field(blob, rank)).second || shared;
+    if (peers_[static_cast<size_t>(rank)].pair == nullptr) continue;
     std::string_view mine;
-    for (int peer = 0; peer < size_; ++peer) {
+    for (const int peer : schedule::all_reduce_neighbours(rank, size_)) {
       const std::string_view field = take_field(blob, rank);
       if (peer == rank_) mine = field;
     }
-    if (rank != rank_) connect_peer(rank, mine);
+    connect_peer(rank, mine);
   }
   crowded_ = sleeps && shared;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank != rank_) greet(rank, tokens[static_cast<size_t>(rank)]);
-  }
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank != rank_) check_greeting(rank);
-  }
+  for (const int rank : neighbours_) greet(rank, tokens[static_cast<size_t>(rank)]);
+  for (const int rank : neighbours_) check_greeting(rank);
 }
 
 void Links::connect_peer(int rank, std::string_view address) {

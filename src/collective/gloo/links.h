@@ -1,4 +1,5 @@
-// Connections of one group over Gloo's TCP transport, one pair for each two members. Internal.
+// Connections of one group over Gloo's TCP transport, one pair for each two members that are connected
+// (schedule::all_reduce_neighbours). Internal.
 //
 // Gloo's usual wait wakes its event thread, which wakes the caller, and first asks the receiver whether it is ready:
 // three messages and six sleeping threads for one exchange. Here Gloo's pairs are in synchronous mode: the caller's
@@ -90,8 +91,8 @@ class Links {
     void operator()(std::byte* bytes) const;
   };
   struct Peer {
-    gloo::transport::Pair* pair = nullptr;
-    base::FileHandle socket;  ///< another handle of the pair's socket
+    gloo::transport::Pair* pair = nullptr;  ///< null: not connected with it
+    base::FileHandle socket;                ///< another handle of the pair's socket
     std::unique_ptr<std::byte, FreeStage> stage;
     std::array<Buffer, 2> in;   ///< by lane
     std::array<Buffer, 2> out;  ///< by lane
@@ -110,7 +111,8 @@ class Links {
   std::string token_;  ///< proof of membership: only members of the group know this address's token
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
-  std::vector<Peer> peers_;
+  std::vector<int> neighbours_;  ///< ranks with a connection
+  std::vector<Peer> peers_;      ///< by rank
   Clock::time_point until_;
   std::span<const std::byte> out_;
   std::span<std::byte> in_;

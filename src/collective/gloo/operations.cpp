@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collective/sum.h"
+#include "schedule/all_reduce_steps.h"
 #include "schedule/all_reduce_way.h"
 
 namespace lockstep::collective::gloo_engine {
@@ -139,6 +140,79 @@ class Pipeline {
   size_t round_bytes_ = 0;
 };
 
+/// A part of an operation's data.
+struct Range {
+  size_t begin = 0;
+  size_t end = 0;
+
+  [[nodiscard]] bool empty() const { return begin >= end; }
+  /// Takes the next piece from it and returns its length.
+  size_t take() {
+    const size_t length = std::min(kPiece, end - begin);
+    begin += length;
+    return length;
+  }
+};
+
+/// Runs steps between members that are not connected with all others.
+class Stepper {
+ public:
+  /// `share`: bytes of a share in `part`, the last of which may be smaller.
+  Stepper(Links& links, std::span<std::byte> data, Range part, size_t share, Element element)
+      : links_(links), data_(data), part_(part), share_(share), element_(element) {}
+
+  void run(const std::vector<schedule::Step>& steps) {
+    for (const schedule::Step& step : steps) run(step);
+  }
+
+ private:
+  [[nodiscard]] Range range(const schedule::Shares& shares) const {
+    const auto at = [this](size_t share) { return std::min(part_.end, part_.begin + share * share_); };
+    return {at(shares.begin), at(shares.end)};
+  }
+
+  /// Each side reads a piece before it writes the next one, so few are on the way.
+  void run(const schedule::Step& step) {
+    const Lane lane = step.adds ? Lane::stage : Lane::place;
+    Range out = range(step.out);
+    Range in = range(step.in);
+    while (!out.empty() || !in.empty()) {
+      if (!out.empty()) {
+        const size_t at = out.begin;
+        links_.send(step.peer, lane, at, out.take());
+      }
+      if (in.empty()) continue;
+      std::byte* const mine = data_.data() + in.begin;
+      const size_t length = in.take();
+      links_.receive(step.peer, lane, length);
+      if (step.adds) add(element_, mine, links_.stage(step.peer), mine, length / bytes_of(element_));
+    }
+  }
+
+  Links& links_;
+  const std::span<std::byte> data_;
+  const Range part_;
+  const size_t share_;
+  const Element element_;
+};
+
+/// Runs steps of one share for each piece, so that pieces follow each other through a tree.
+void by_piece(Links& links, std::span<std::byte> data, Element element, const std::vector<schedule::Step>& steps) {
+  for (size_t at = 0; at < data.size(); at += kPiece) {
+    const Range piece{at, std::min(data.size(), at + kPiece)};
+    Stepper(links, data, piece, kPiece, element).run(steps);
+  }
+}
+
+void by_halves(Links& links, std::span<std::byte> data, Element element) {
+  const size_t shares = schedule::shares_by_halves(links.size());
+  const size_t unit = 16 * shares;
+  const size_t share = (data.size() + unit - 1) / unit * 16;
+  Stepper(links, data, {0, data.size()}, share, element).run(schedule::sum_by_halves(links.rank(), links.size()));
+}
+
+bool connects_few(const Links& links) { return links.size() > schedule::kAllReduceMesh; }
+
 }  // namespace
 
 void all_reduce(Links& links, std::span<std::byte> data, Element element) {
@@ -151,12 +225,19 @@ void all_reduce(Links& links, std::span<std::byte> data, Element element) {
       return through_root(links, data, element);
     case schedule::AllReduceWay::in_shares:
       return Pipeline(links, data, element).run();
+    case schedule::AllReduceWay::through_tree:
+      return by_piece(links, data, element, schedule::sum_through_tree(links.rank(), links.size()));
+    case schedule::AllReduceWay::by_halves:
+      return by_halves(links, data, element);
   }
 }
 
 void broadcast(Links& links, std::span<std::byte> data, int root) {
   if (data.empty() || links.size() == 1) return;
   const Binding binding(links, data, data);
+  if (connects_few(links)) {
+    return by_piece(links, data, Element::float32, schedule::broadcast_through_tree(links.rank(), links.size(), root));
+  }
   // A chain that starts at the root: each member sends everything once.
   const int previous = (links.rank() + links.size() - 1) % links.size();
   const int next = (links.rank() + 1) % links.size();
@@ -173,6 +254,10 @@ void all_gather(Links& links, std::span<const std::byte> mine, std::span<std::by
   const size_t own = size * static_cast<size_t>(links.rank());
   std::memcpy(all.data() + own, mine.data(), size);
   const Binding binding(links, all, all);
+  if (connects_few(links)) {
+    return Stepper(links, all, {0, all.size()}, size, Element::float32)
+        .run(schedule::gather_by_doubling(links.rank(), links.size()));
+  }
   for (size_t at = 0; at < size; at += kPiece) {
     const size_t length = std::min(kPiece, size - at);
     for_peers(links, [&](int peer) { links.send(peer, Lane::place, own + at, length); });
@@ -181,6 +266,10 @@ void all_gather(Links& links, std::span<const std::byte> mine, std::span<std::by
 }
 
 void barrier(Links& links) {
+  if (connects_few(links)) {
+    float nothing = 0;
+    return all_reduce(links, std::as_writable_bytes(std::span(&nothing, 1)), Element::float32);
+  }
   const std::byte here{1};
   const Binding binding(links, {&here, 1}, {});
   for_peers(links, [&](int peer) { links.send(peer, Lane::stage, 0, 1); });
