@@ -87,6 +87,24 @@ TEST(Start, ExpectedMembersThatAreTooFewToTrainWaitForMore) {
               HasSubstr("more than half of the 4 members are needed, or half with worker:0; worker:1, worker:3 are"));
 }
 
+TEST(Start, OneMemberOfALargeClusterSumsUpWhomAllWaitFor) {
+  AssemblyRules large;
+  large.relayed = true;
+  World world(20, large);
+  const std::vector<int> here = {0, 1, 2, 4, 5, 6, 7, 18, 19};
+  for (const int member : here) world.start(member);
+  for (const int member : here) world.form(member);
+  world.pass(8);
+  ASSERT_FALSE(world.at(0).log_lines.empty());
+  EXPECT_THAT(
+      world.at(0).log_lines.back().text,
+      HasSubstr(" s so far for 11 of 20 members, not here yet: worker:3, worker:8 to worker:17; more than half of "
+                "the 20 members are needed, or half with worker:0; 9 members are here"));
+  for (const int member : here) {
+    EXPECT_TRUE(member == 0 || world.at(member).log_lines.empty()) << world.at(member).log_lines.back().text;
+  }
+}
+
 TEST(Start, OneThatIsStillGettingReadyJoinsLater) {
   World world(3);
   world.start_all();

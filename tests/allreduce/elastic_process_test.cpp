@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <set>
 
 #include "base/address.h"
 #include "cluster/cluster_file.h"
@@ -177,6 +180,40 @@ TEST_F(Processes, SurviveManyKills) {
     if (!at(second).child) start(second);
     ASSERT_TRUE(trains({0, 1, 2, 3})) << "round " << round << "\n" << said();
   }
+  finish_all();
+}
+
+/// Returns the number of entries of a folder in /proc of a member.
+size_t entries(const process::Child& child, const std::string& folder) {
+  const std::filesystem::directory_iterator all("/proc/" + std::to_string(child.pid()) + "/" + folder);
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST_F(Processes, OfALargeClusterHaveFewConnectionsAndGoOnWithoutThoseThatPassOnTheirMessages) {
+  make(24);
+  std::vector<int> all(24);
+  std::iota(all.begin(), all.end(), 0);
+  const auto without = [&](const std::set<int>& away) {
+    std::vector<int> rest;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](int member) { return !away.contains(member); });
+    return rest;
+  };
+  ASSERT_TRUE(trains(all)) << said();
+  for (const Member& member : members) {
+    EXPECT_LT(entries(*member.child, "task"), 45U);
+    EXPECT_LT(entries(*member.child, "fd"), 110U);
+  }
+  kill(0);
+  kill(2);
+  ASSERT_TRUE(trains(without({0, 2}))) << said();
+  EXPECT_TRUE(says(23, "worker:2 at " + spec.workers[2] + ": connection closed")) << said();
+  at(1).child->signal(SIGSTOP);
+  ASSERT_TRUE(trains(without({0, 1, 2}))) << said();
+  EXPECT_TRUE(says(23, "worker:1 at " + spec.workers[1] + ": no heartbeat for ")) << said();
+  at(1).child->signal(SIGCONT);
+  start(0);
+  start(2);
+  ASSERT_TRUE(trains(all)) << said();
   finish_all();
 }
 

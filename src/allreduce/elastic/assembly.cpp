@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace lockstep::allreduce::elastic {
+namespace {
+
+constexpr size_t kNamed = 8;  ///< most names in a line
+
+}  // namespace
 
 Assembly::Assembly(AssemblyRules rules) : rules_(std::move(rules)), peers_(static_cast<size_t>(rules_.members)) {}
 
@@ -14,7 +19,16 @@ std::string Assembly::name(int member) const {
 
 std::string Assembly::names_of(const std::vector<int>& members) const {
   std::string text;
-  for (const int member : members) text += (text.empty() ? "" : ", ") + short_name(member);
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  size_t parts = 0;
+  for (size_t i = 0; i < members.size() && parts < kNamed; ++parts) {
+    size_t last = i;
+    while (members.size() > kNamed && last + 1 < members.size() && members[last + 1] == members[last] + 1) ++last;
+    if (last < i + 2) last = i;
+    add(short_name(members[i]) + (last > i ? " to " + short_name(members[last]) : ""));
+    i = last + 1;
+    if (parts + 1 == kNamed && i < members.size()) add(fmt::format("{} more", members.size() - i));
+  }
   return text;
 }
 

@@ -50,6 +50,7 @@ struct AssemblyRules {
   int min_workers = 0;  ///< fewest members of a group, besides the rule
   int max_workers = 0;  ///< 0: all
   bool allow_split = false;
+  bool relayed = false;        ///< members pass on each other's messages, so all that are here reach each other
   std::string authority = {};  ///< name of the register's holder: "etcd at 10.0.0.1:2379"; empty: the majority rule
   double start_wait = 60;
   double patience = 600;

@@ -9,9 +9,10 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kMesh = 3;        ///< seconds to wait for connections missing between two others
-constexpr double kTurn = 10;       ///< seconds after which the next member may propose a group
-constexpr double kWorthALine = 5;  ///< seconds of waiting before a warning; doubled each time
+constexpr double kMesh = 3;         ///< seconds to wait for connections missing between two others
+constexpr double kTurn = 10;        ///< seconds after which the next member may propose a group
+constexpr double kWorthALine = 5;   ///< seconds of waiting before a warning; doubled each time
+constexpr double kOthersLine = 20;  ///< the same for members of a large cluster that do not propose the group
 
 }  // namespace
 
@@ -38,6 +39,8 @@ std::vector<int> Assembly::candidates(double now) const {
 }
 
 bool Assembly::reach_each_other(int a, int b) const {
+  const auto here = [this](int member) { return member == rules_.me || at(member).here; };
+  if (rules_.relayed) return here(a) && here(b);
   const auto reaches = [this](int from, int to) {
     if (from == rules_.me) return at(to).here;
     const std::vector<int>& reach = at(from).status.reach;
@@ -176,7 +179,9 @@ void Assembly::warn_or_give_up(double now) {
   if (waited > rules_.patience) {
     return fail(fmt::format("gave up after {:.0f} s of waiting for {}", rules_.patience, awaited_), false);
   }
-  if (waited < kWorthALine || waited < 2 * warned_ || awaited_.empty()) return;
+  // In a large cluster one line is enough, at first.
+  const bool leads = !rules_.relayed || candidates(now).front() == rules_.me;
+  if (waited < (leads ? kWorthALine : kOthersLine) || waited < 2 * warned_ || awaited_.empty()) return;
   warned_ = waited;
   log("warning", fmt::format("waited {:.0f} s so far for {}", waited, awaited_));
 }

@@ -11,6 +11,7 @@ namespace {
 constexpr double kFresh = 1;         ///< seconds for which an answer of the authority counts as current
 constexpr double kLarger = 3;        ///< seconds that a small part of a group leaves to the larger one
 constexpr double kAskAgain = 0.5;    ///< seconds between questions that are not answered
+constexpr size_t kMissing = 8;       ///< most members that a line describes one by one
 constexpr double kLostRetry = 0.05;  ///< seconds after another group was first
 
 }  // namespace
@@ -43,15 +44,21 @@ bool Assembly::enough(const std::vector<int>& chosen, double now) const {
 }
 
 void Assembly::await_more(const std::vector<int>& chosen) {
+  std::vector<int> absent;
   std::string missing;
   for (int member = 0; member < rules_.members; ++member) {
     if (member == rules_.me || std::binary_search(chosen.begin(), chosen.end(), member)) continue;
+    absent.push_back(member);
     const Peer& peer = at(member);
+    if (absent.size() > kMissing) continue;
     missing += fmt::format("{}{} ({})", missing.empty() ? "" : ", ", name(member),
                            peer.here ? "it is getting ready" : peer.why);
   }
-  awaited_ =
-      fmt::format("{}; {}; {} here", missing, needed(), names_of(chosen) + (chosen.size() == 1 ? " is" : " are"));
+  if (absent.size() > kMissing) {
+    missing = fmt::format("{} of {} members, not here yet: {}", absent.size(), rules_.members, names_of(absent));
+  }
+  const std::string here = chosen.size() > kMissing ? fmt::format("{} members", chosen.size()) : names_of(chosen);
+  awaited_ = fmt::format("{}; {}; {} here", missing, needed(), here + (chosen.size() == 1 ? " is" : " are"));
 }
 
 std::string Assembly::needed() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "allreduce/elastic/elastic_membership_impl.h"
+#include "allreduce/elastic/messages.h"
 #include "lockstep/error.h"
 
 namespace lockstep::allreduce {
@@ -29,6 +30,7 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.min_workers = options.min_workers;
   rules.max_workers = options.max_workers;
   rules.allow_split = options.allow_split;
+  rules.relayed = rules.members > elastic::kMeshMembers;
   rules.authority = authority;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
@@ -55,6 +57,7 @@ ElasticMembership::Impl::Impl(ElasticOptions options)
   mesh.meter = options_.meter;
   const base::MutexLock lock(mutex_);  // threads of the mesh wait for this lock
   mesh_ = std::make_unique<elastic::Mesh>(std::move(mesh), *this);
+  if (mesh_->relays()) mesh_->publish(assembly_.status());
 }
 
 ElasticMembership::Impl::~Impl() {
@@ -79,14 +82,30 @@ void ElasticMembership::Impl::ask_authority(const elastic::Question& question) {
   }
 }
 
+void ElasticMembership::Impl::publish(const elastic::MemberStatus& status) {
+  if (status == last_status_) return;
+  last_status_ = status;
+  if (mesh_) mesh_->publish(status);
+}
+
 void ElasticMembership::Impl::send_all() {
-  for (const elastic::Send& send : assembly_.take_sends()) {
-    const auto* status = std::get_if<elastic::MemberStatus>(&send.message);
-    if (send.to < 0 && status != nullptr) {
-      if (*status == last_status_) continue;
-      last_status_ = *status;
+  const std::vector<elastic::Send> sends = assembly_.take_sends();
+  for (size_t i = 0; i < sends.size();) {
+    const elastic::Message& message = sends[i].message;
+    const auto* status = std::get_if<elastic::MemberStatus>(&message);
+    if (sends[i].to < 0 && status != nullptr) {
+      publish(*status);
+      ++i;
+      continue;
     }
-    if (mesh_) mesh_->send(send.to, send.message);
+    // One message to several members is sent as one.
+    std::vector<int> to;
+    for (const std::string text = encode(message); i < sends.size() && sends[i].to >= 0; ++i) {
+      const bool same = kind_of(sends[i].message) == kind_of(message) && encode(sends[i].message) == text;
+      if (!same) break;
+      to.push_back(sends[i].to);
+    }
+    if (mesh_) mesh_->send(to, message);
   }
 }
 

@@ -54,6 +54,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   template <class Change>
   void act(const Change& change);
   void send_all() LOCKSTEP_REQUIRES(mutex_);
+  void publish(const elastic::MemberStatus& status) LOCKSTEP_REQUIRES(mutex_);
   void ask_authority(const elastic::Question& question);
   /// Work for the thread that forms a group. Without work it is empty after a while, so that the thread checks again. A
   /// failure ends the forming.

@@ -42,7 +42,12 @@ void ElasticMembership::Impl::on_unreachable(int peer, const std::string& why) {
 }
 
 void ElasticMembership::Impl::tick() {
-  act([](elastic::Assembly& assembly) { assembly.tick(now()); });
+  act([this](elastic::Assembly& assembly) {
+    mutex_.assert_held();
+    assembly.tick(now());
+    // Neighbours that pass on statuses send heartbeats without them.
+    if (mesh_ && mesh_->relays()) publish(assembly.status());
+  });
 }
 
 void ElasticMembership::Impl::on_refused(const std::string& line, bool by_member) {

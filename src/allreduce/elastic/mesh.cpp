@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "allreduce/elastic/mesh_tree.h"
 #include "allreduce/elastic/messages.h"
 #include "cluster.pb.h"
 #include "lockstep/error.h"
@@ -17,6 +20,8 @@ constexpr size_t kLargestPayload = size_t{8} << 20;
 constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLastRetry{500};
 constexpr int kMostProbes = 8;  ///< at the fast pace; a stopped process must not be flooded
+
+PeerLink::Outgoing framed(const Message& message) { return {header(kind_of(message)), encode(message)}; }
 
 milliseconds retry_after(int tries) { return std::min(kFirstRetry * (1 << std::min(tries, 5)), kLastRetry); }
 
@@ -54,7 +59,9 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
     : options_(std::move(options)),
       owner_(owner),
       members_(options_.spec.members()),
-      me_(options_.spec.member_index(options_.task)) {
+      me_(options_.spec.member_index(options_.task)),
+      relays_(static_cast<int>(members_.size()) > kMeshMembers),
+      relay_(std::max(me_, 0), static_cast<int>(members_.size())) {
   for (const cluster::Task& task : members_) {
     if (options_.spec.address(task).empty()) {
       throw UsageError(fmt::format("{} has no address; all-reduce needs one for every member", task.str()));
@@ -70,7 +77,8 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   server.on_refused = [this](const std::string& line) { owner_.on_refused(line, false); };
   server.on_failure = [this](const std::string& line) { owner_.on_failed(line); };
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
-  for (int peer = 0; peer < me_; ++peer) threads_.emplace_back([this, peer] { keep_connected(peer); });
+  if (relays_) threads_.emplace_back([this] { seek_parent(); });
+  for (int peer = 0; peer < me_ && !relays_; ++peer) threads_.emplace_back([this, peer] { keep_connected(peer); });
   threads_.emplace_back([this] { probe_lost(); });
   threads_.emplace_back([this] { watch(); });
 }
@@ -79,6 +87,7 @@ Mesh::~Mesh() { stop(); }
 
 void Mesh::stop() {
   if (!server_) return;
+  if (relays_) part();
   {
     const base::MutexLock lock(mutex_);
     stopping_ = true;
@@ -89,6 +98,7 @@ void Mesh::stop() {
     changed_.notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
+  if (parent_thread_.joinable()) parent_thread_.join();
   server_->shutdown();
   server_.reset();
 }
@@ -114,10 +124,26 @@ wire::Hello Mesh::hello() const {
   return hello;
 }
 
-void Mesh::send(int to, const Message& message) {
+void Mesh::send(const std::vector<int>& to, const Message& message) {
   const base::MutexLock lock(mutex_);
+  if (relays_) {
+    relay_.post(to, static_cast<uint16_t>(kind_of(message)), encode(message));
+    return send_frames();
+  }
+  for (const int peer : to) {
+    const auto found = links_.find(peer);
+    if (found != links_.end() && found->second != nullptr) found->second->send(framed(message));
+  }
+}
+
+void Mesh::publish(const MemberStatus& status) {
+  const base::MutexLock lock(mutex_);
+  if (relays_) {
+    relay_.set_status(status);
+    return send_frames();
+  }
   for (const auto& [peer, link] : links_) {
-    if (link != nullptr && (to < 0 || to == peer)) link->send(message);
+    if (link != nullptr) link->send(framed(status));
   }
 }
 
@@ -140,7 +166,15 @@ void Mesh::keep_connected(int peer) {
   }
 }
 
-std::string Mesh::connect_once(int peer) try {
+std::string Mesh::connect_once(int peer) {
+  uint64_t incarnation = 0;
+  std::string why;
+  const std::unique_ptr<transport::Stream> stream = greet(peer, incarnation, why);
+  if (stream) run_link(peer, incarnation, *stream);
+  return why;
+}
+
+std::unique_ptr<transport::Stream> Mesh::greet(int peer, uint64_t& incarnation, std::string& why) try {
   transport::ConnectOptions connect;
   connect.security = options_.security;
   connect.role = members_[static_cast<size_t>(peer)].str();
@@ -151,32 +185,34 @@ std::string Mesh::connect_once(int peer) try {
   if (!made && made.failure().kind == base::FailureKind::usage) {
     owner_.on_refused(fmt::format("{}: {}", name(peer), made.failure().message()), true);
   }
-  if (!made) return made.failure().message();
+  const auto fail = [&why](std::string text) {
+    why = std::move(text);
+    return nullptr;
+  };
+  if (!made) return fail(made.failure().message());
   transport::Stream& stream = *made.value();
-  wire::Hello there;
-  {
-    const Stranger stranger(*this, stream);
-    if (stopping_) return "this process ends";
-    if (!wire::send(stream, header(Kind::hello), hello())) return "the peer closed the connection";
-    const base::Result<transport::Frame> answer = stream.read();
-    if (!answer) return "no greeting: " + answer.failure().message();
-    if (kind_of(answer.value()) == Kind::refuse) {
-      const wire::RefusalReason refusal = wire::read_refusal(answer.value());
-      if (refusal.kind == wire::RefusalKind::failed) return refusal.text;  // its next process may accept
-      owner_.on_refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), refusal.text), true);
-      return "it refused this process";
-    }
-    if (kind_of(answer.value()) != Kind::welcome) return "it is not a member of a training by all-reduce";
-    there = wire::parse<wire::Hello>(answer.value());
+  const Stranger stranger(*this, stream);
+  if (stopping_) return fail("this process ends");
+  if (!wire::send(stream, header(Kind::hello), hello())) return fail("the peer closed the connection");
+  const base::Result<transport::Frame> answer = stream.read();
+  if (!answer) return fail("no greeting: " + answer.failure().message());
+  if (kind_of(answer.value()) == Kind::refuse) {
+    const wire::RefusalReason refusal = wire::read_refusal(answer.value());
+    if (refusal.kind == wire::RefusalKind::failed) return fail(refusal.text);  // its next process may accept
+    owner_.on_refused(fmt::format("{} refused {}: {}", name(peer), options_.task.str(), refusal.text), true);
+    return fail("it refused this process");
   }
+  if (kind_of(answer.value()) != Kind::welcome) return fail("it is not a member of a training by all-reduce");
+  const auto there = wire::parse<wire::Hello>(answer.value());
   if (check_hello(there, options_.spec, options_.job, options_.task.str()) != peer) {
     throw DataError(fmt::format("another role has this address: {}", there.role()));
   }
-  run_link(peer, there.incarnation(), stream);
-  return {};
+  incarnation = there.incarnation();
+  return std::move(made.value());
 } catch (const Error& error) {
   owner_.on_refused(fmt::format("{}: {}", name(peer), error.what()), true);
-  return error.what();
+  why = error.what();
+  return nullptr;
 }
 
 void Mesh::handle(transport::Stream& stream) {
@@ -205,18 +241,22 @@ void Mesh::serve(transport::Stream& stream, const transport::Frame& first) {
   if (peer <= me_)
     throw wire::RefusedError(wire::RefusalKind::role,
                              fmt::format("{} does not connect to {}", greeting.role(), options_.task.str()));
+  if (const std::string why = why_full(peer); !why.empty()) {
+    return static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), {wire::RefusalKind::failed, why}));
+  }
   stream.admit();
   if (!wire::send(stream, header(Kind::welcome), hello())) return;
   run_link(peer, greeting.incarnation(), stream);
 }
 
 void Mesh::run_link(int peer, uint64_t incarnation, transport::Stream& stream) {
+  if (relays_) return run_tree_link(peer, incarnation, stream);
   bool arrived = false;
   std::string why;
   {
-    PeerLink link(stream, [this] { return owner_.status(); });
+    PeerLink link(stream, [this] { return framed(owner_.status()); });
     enter(peer, link);
-    link.send(owner_.status());
+    link.send(framed(owner_.status()));
     why = read_messages(peer, incarnation, stream, link, arrived);
     leave(peer);
   }
@@ -288,11 +328,11 @@ void Mesh::probe_lost() {
     for (const auto& [peer, tries] : lost) {
       if (stopping_) return;
       const bool refuses = transport::refuses(options_.spec.address(members_[static_cast<size_t>(peer)]));
-      if (refuses) owner_.on_confirmed_dead(peer);
+      if (refuses) confirm_dead(peer);
       const base::MutexLock lock(mutex_);
       const auto found = lost_.find(peer);
       if (found == lost_.end()) continue;
-      if (refuses) {
+      if (refuses || (relays_ && !relay_.misses(peer))) {
         lost_.erase(found);
       } else if (++found->second < kMostProbes) {
         next = std::min(next, retry_after(found->second));
@@ -302,25 +342,34 @@ void Mesh::probe_lost() {
   }
 }
 
+void Mesh::confirm_dead(int peer) {
+  if (!relays_) return owner_.on_confirmed_dead(peer);
+  with_relay([peer](Relay& relay) { relay.confirm_dead(peer); });
+}
+
 void Mesh::watch() {
   auto looked = wire::Clock::now();
   while (!stopping_) {
     pause(wire::kHeartbeat / 4);
     const auto now = wire::Clock::now();
-    const bool paused = now - std::exchange(looked, now) > wire::kPause;
-    {
-      const base::MutexLock lock(mutex_);
-      for (const auto& [peer, link] : links_) {
-        if (link == nullptr) continue;
-        if (paused) link->forgive();
-        link->check_silence();
-      }
-      for (auto& [stream, since] : strangers_) {
-        if (paused) since = now;
-        if (now - since > wire::kSilence) stream->cancel("no greeting within 5 s");
-      }
-    }
+    check_links(now - std::exchange(looked, now) > wire::kPause);
+    if (relays_) with_relay([](Relay& relay) { relay.tick(Mesh::now()); });
     if (!stopping_) owner_.tick();
+  }
+}
+
+/// Ends silent connections; `paused`: this process itself was stopped.
+void Mesh::check_links(bool paused) {
+  const auto now = wire::Clock::now();
+  const base::MutexLock lock(mutex_);
+  for (const auto& [peer, link] : links_) {
+    if (link == nullptr) continue;
+    if (paused) link->forgive();
+    link->check_silence();
+  }
+  for (auto& [stream, since] : strangers_) {
+    if (paused) since = now;
+    if (now - since > wire::kSilence) stream->cancel("no greeting within 5 s");
   }
 }
 

@@ -1,6 +1,13 @@
-// Connections between all members. Each member listens at its address, connects to members with lower numbers, accepts
+// Connections between members. Each member listens at its address, connects to members with lower numbers, accepts
 // those with higher ones, and retries as long as it lives. The mesh knows who is connected; the owner handles the
 // messages. It also accepts guests: processes that ask for the run's name, and the evaluator.
+//
+// In a cluster of up to kMeshMembers members each is connected with all others. In a larger one each has a few
+// neighbours in a tree, and members pass on each other's messages (relay.h); the owner sees no difference, but that a
+// broken connection may also come from elsewhere.
+//
+//   mesh.cpp        greetings, all connections of a small cluster, silence
+//   mesh_tree.cpp   the tree of a large cluster
 //
 // Callbacks come from threads of the mesh. For one member they come one after the other: on_connected, on_message...,
 // on_lost, perhaps on_confirmed_dead.
@@ -11,12 +18,15 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "allreduce/elastic/agreement.h"
 #include "allreduce/elastic/peer_link.h"
+#include "allreduce/elastic/relay.h"
 #include "base/mutex.h"
 #include "cluster/spec.h"
 #include "transport/stream.h"
@@ -64,8 +74,12 @@ class Mesh {
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  /// Sends to a member, or to all connected ones (-1). Does not wait.
-  void send(int to, const Message& message);
+  /// True if members pass on each other's messages.
+  [[nodiscard]] bool relays() const { return relays_; }
+  /// Sends to some members, as far as they are connected. Does not wait.
+  void send(const std::vector<int>& to, const Message& message);
+  /// Sends this member's status to all others.
+  void publish(const MemberStatus& status);
   /// Ends all connections and threads; no callback comes after it.
   void stop();
 
@@ -82,8 +96,10 @@ class Mesh {
   };
 
   void keep_connected(int peer);
-  /// Makes one connection and serves it. Returns why it ended, or could not be made.
+  /// Makes one connection and serves it. Returns why it could not be made.
   std::string connect_once(int peer);
+  /// Connects with a member that greets in return. If it does not, `why` says so.
+  std::unique_ptr<transport::Stream> greet(int peer, uint64_t& incarnation, std::string& why);
   void handle(transport::Stream& stream);
   void serve(transport::Stream& stream, const transport::Frame& first);
   void run_link(int peer, uint64_t incarnation, transport::Stream& stream);
@@ -91,7 +107,31 @@ class Mesh {
   void enter(int peer, PeerLink& link);
   void leave(int peer);
   void probe_lost();
+  void confirm_dead(int peer);
   void watch();
+  void check_links(bool paused);
+
+  // mesh_tree.cpp
+  void seek_parent();
+  void try_parent(int peer);
+  void change_parent(int peer, uint64_t incarnation, std::unique_ptr<transport::Stream> stream);
+  /// Asks the parent to end the connection, so that no message is lost.
+  void leave_parent();
+  /// Makes room for a child. Returns why there is none; empty: there is.
+  std::string why_full(int peer);
+  void run_tree_link(int peer, uint64_t incarnation, transport::Stream& stream);
+  std::string read_frames(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link);
+  void let_go(int peer, transport::Stream& stream, PeerLink& link);
+  void end_tree_link(int peer, const std::string& why);
+  /// Lets all neighbours take what was sent, and hang up.
+  void part();
+  /// Calls `action` with the relay, sends its frames, and tells the owner its news, in order.
+  template <class Action>
+  void with_relay(const Action& action);
+  void send_frames() LOCKSTEP_REQUIRES(mutex_);
+  void pass_on(const News& news);
+  [[nodiscard]] static double now();
+
   void pause(std::chrono::milliseconds at_most);
   [[nodiscard]] wire::Hello hello() const;
   [[nodiscard]] std::string name(int peer) const;
@@ -100,16 +140,25 @@ class Mesh {
   MeshOwner& owner_;
   std::vector<cluster::Task> members_;
   int me_ = 0;
+  bool relays_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> parting_ = false;  ///< takes no new neighbours
 
+  base::Mutex order_;  ///< taken before the other one, and held while the owner hears news of the relay
   base::Mutex mutex_;
   base::Condition changed_;
   std::map<int, PeerLink*> links_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<int, int> lost_
-      LOCKSTEP_GUARDED_BY(mutex_);  ///< members that should connect to this one: probes since they were lost
+      LOCKSTEP_GUARDED_BY(mutex_);  ///< members that another one must connect with: probes since they were lost
   std::list<std::pair<transport::Stream*, wire::Clock::time_point>> strangers_ LOCKSTEP_GUARDED_BY(mutex_);
 
+  Relay relay_ LOCKSTEP_GUARDED_BY(mutex_);
+  int left_ LOCKSTEP_GUARDED_BY(mutex_) = -1;          ///< parent that was asked to end the connection
+  std::set<int> dropped_ LOCKSTEP_GUARDED_BY(mutex_);  ///< children that were asked to find another parent
+  bool parent_ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+
   std::unique_ptr<transport::Server> server_;
+  std::thread parent_thread_;  ///< reads from the parent; used by the thread that seeks parents
   std::vector<std::thread> threads_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace lockstep::allreduce::elastic {
 
-constexpr uint32_t kProtocol = 1;
+constexpr uint32_t kProtocol = 2;
 
 /// Kinds of frames, distinct from a parameter server's. The first frame of a stream has a wire::Hello.
 enum class Kind : uint16_t {
@@ -30,6 +30,12 @@ enum class Kind : uint16_t {
   ended,       ///< training has ended, with nothing newer
   stop,        ///< the evaluator met a goal: `extra` is the reason; answered by ok
   ok,
+  // Between neighbours in a large cluster (relay.h):
+  sightings,   ///< Sightings
+  departures,  ///< Departures
+  parcel,      ///< Parcel
+  leaving,     ///< Leaving
+  beat,        ///< a heartbeat, without a message
 };
 
 transport::Header header(Kind kind);

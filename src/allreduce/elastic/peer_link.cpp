@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "allreduce/elastic/messages.h"
 #include "wire/frames.h"
 
 namespace lockstep::allreduce::elastic {
 
-PeerLink::PeerLink(transport::Stream& stream, std::function<Message()> heartbeat)
+PeerLink::PeerLink(transport::Stream& stream, std::function<Outgoing()> heartbeat)
     : stream_(stream), heartbeat_(std::move(heartbeat)), writer_([this] { write_all(); }) {}
 
 PeerLink::~PeerLink() {
@@ -20,9 +19,9 @@ PeerLink::~PeerLink() {
   writer_.join();
 }
 
-void PeerLink::send(const Message& message) {
+void PeerLink::send(Outgoing outgoing) {
   const base::MutexLock lock(mutex_);
-  queue_.push_back({header(kind_of(message)), encode(message)});
+  queue_.push_back(std::move(outgoing));
   wake_.notify_all();
 }
 
@@ -62,10 +61,7 @@ void PeerLink::write_all() {
       if (ended_) return;
       batch.swap(queue_);
     }
-    if (batch.empty()) {
-      const Message beat = heartbeat_();
-      batch.push_back({header(kind_of(beat)), encode(beat)});
-    }
+    if (batch.empty()) batch.push_back(heartbeat_());
     for (const Outgoing& outgoing : batch) {
       if (!wire::send_text(stream_, outgoing.header, outgoing.bytes)) return;
     }

@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "allreduce/elastic/agreement.h"
 #include "base/mutex.h"
 #include "transport/stream.h"
 #include "wire/liveness.h"
@@ -17,13 +16,17 @@ namespace lockstep::allreduce::elastic {
 
 class PeerLink {
  public:
-  PeerLink(transport::Stream& stream, std::function<Message()> heartbeat);
+  struct Outgoing {
+    transport::Header header;
+    std::string bytes;
+  };
+  PeerLink(transport::Stream& stream, std::function<Outgoing()> heartbeat);
   /// Cancels the stream.
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  void send(const Message& message);
+  void send(Outgoing outgoing);
   void heard();
   /// Ignores the peer's silence so far, because this process itself was stopped.
   void forgive() { heard(); }
@@ -34,14 +37,10 @@ class PeerLink {
   [[nodiscard]] std::string why() const;
 
  private:
-  struct Outgoing {
-    transport::Header header;
-    std::string bytes;
-  };
   void write_all();
 
   transport::Stream& stream_;
-  std::function<Message()> heartbeat_;
+  std::function<Outgoing()> heartbeat_;
   mutable base::Mutex mutex_;
   base::Condition wake_;
   std::deque<Outgoing> queue_ LOCKSTEP_GUARDED_BY(mutex_);

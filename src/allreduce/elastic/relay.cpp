@@ -1,0 +1,305 @@
+#include "allreduce/elastic/relay.h"
+
+#include <algorithm>
+
+#include "allreduce/elastic/messages.h"
+
+namespace lockstep::allreduce::elastic {
+namespace {
+
+constexpr double kSettle = 1;       ///< seconds in which the best parents may still start
+constexpr double kRetryBest = 0.2;  ///< seconds between attempts with one of the best, without a parent
+constexpr double kRetryAny = 1;     ///< the same with any other
+constexpr double kImprove = 2;      ///< seconds between attempts with a better one
+constexpr size_t kMostWaiting = 256;
+constexpr size_t kMostBytes = size_t{1} << 20;  ///< of statuses in one frame, about
+
+size_t bytes_of(const Sightings& sightings) {
+  size_t bytes = 0;
+  for (const Sighting& one : sightings.all) bytes += one.bytes.size();
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<int> best_parents(int member) {
+  std::vector<int> best;
+  while (member > 0) best.push_back(member = (member - 1) / kChildren);
+  return best;
+}
+
+Relay::Relay(int me, int members) : me_(me), ancestors_(best_parents(me)), members_(static_cast<size_t>(members)) {}
+
+// Output.
+
+/// Frames in a row to one neighbour are joined.
+void Relay::send(int peer, RelayFrame frame) {
+  const auto last = std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& one) { return one.first == peer; });
+  if (last != frames_.rend() && last->second.index() == frame.index()) {
+    if (auto* const before = std::get_if<Sightings>(&last->second);
+        before != nullptr && bytes_of(*before) < kMostBytes) {
+      auto& more = std::get<Sightings>(frame).all;
+      before->all.insert(before->all.end(), more.begin(), more.end());
+      return;
+    }
+    if (auto* const before = std::get_if<Departures>(&last->second)) {
+      auto& more = std::get<Departures>(frame).all;
+      before->all.insert(before->all.end(), more.begin(), more.end());
+      return;
+    }
+  }
+  frames_.emplace_back(peer, std::move(frame));
+}
+
+Sighting Relay::sighting_of(int member) const {
+  const Member& one = at(member);
+  Sighting sighting{member, one.sequence, {}, one.bytes, {me_}};
+  if (member == me_) return sighting;
+  const std::vector<int>& path = one.offers.at(one.via).path;
+  sighting.path.insert(sighting.path.end(), path.begin(), path.end());
+  return sighting;
+}
+
+/// Tells all neighbours the way to a member, or that it does not go through this one.
+void Relay::tell(int member) {
+  Member& one = at(member);
+  for (const int peer : links_) {
+    if (peer != one.via) {
+      send(peer, Sightings{{sighting_of(member)}});
+      one.told.insert(peer);
+    } else if (one.told.erase(peer) > 0) {
+      send(peer, Departures{{{member, one.status.incarnation, "", false}}});
+    }
+  }
+}
+
+void Relay::set_status(MemberStatus status) {
+  status.reach.clear();
+  Member& mine = at(me_);
+  if (mine.sequence > 0 && mine.status == status) return;
+  ++mine.sequence;
+  mine.bytes = encode(status);
+  mine.status = std::move(status);
+  tell(me_);
+}
+
+// Ways.
+
+/// Goes by what a neighbour says of a member from now on.
+void Relay::use(int member, int via) {
+  Member& one = at(member);
+  const Sighting& offer = one.offers.at(via);
+  if (one.here && one.status.incarnation != offer.status.incarnation) {
+    one.here = false;
+    add_news(member, Lost{"it was restarted"});
+  }
+  const bool arrives = !one.here;
+  if (arrives || offer.sequence > one.sequence) {
+    one.sequence = offer.sequence;
+    one.status = offer.status;
+    one.bytes = offer.bytes;
+    arrives ? add_news(member, Arrived{one.status}) : add_news(member, Told{one.status});
+  }
+  one.here = one.was_here = true;
+  one.dead.reset();
+  one.via = via;
+  tell(member);
+  for (Parcel& parcel : std::exchange(one.waiting, {})) {
+    parcel.to = {member};
+    send(via, std::move(parcel));
+  }
+}
+
+void Relay::take_sighting(int peer, Sighting sighting, double now) {
+  const int member = sighting.member;
+  if (member == me_) return;
+  Member& one = at(member);
+  const bool useless = std::find(sighting.path.begin(), sighting.path.end(), me_) != sighting.path.end();
+  if (useless || one.dead == sighting.status.incarnation) return withdraw(peer, member, "", now);
+  const bool known = one.here && one.status.incarnation == sighting.status.incarnation;
+  const bool newer = !known || sighting.sequence > one.sequence;
+  const auto before = one.offers.find(peer);
+  const bool moved = before == one.offers.end() || before->second.path != sighting.path;
+  one.offers[peer] = std::move(sighting);
+  if (one.via < 0 || newer || (one.via == peer && moved)) use(member, peer);
+}
+
+/// A neighbour is no way to a member any more.
+void Relay::withdraw(int peer, int member, const std::string& why, double now) {
+  Member& one = at(member);
+  if (one.offers.erase(peer) == 0 || one.via != peer) return;
+  if (use_another(member)) return;
+  if (!why.empty()) return lose(member, why);
+  one.via = -1;
+  one.cut_at = now;
+  for (const int neighbour : std::exchange(one.told, {})) {
+    send(neighbour, Departures{{{member, one.status.incarnation, "", false}}});
+  }
+}
+
+/// Goes by another neighbour, best one that knows the same process by a short way. Returns false if there is none.
+bool Relay::use_another(int member) {
+  const Member& one = at(member);
+  const auto worse = [&](const Sighting& sighting) {
+    return std::pair(sighting.status.incarnation != one.status.incarnation, sighting.path.size());
+  };
+  const auto best = std::min_element(one.offers.begin(), one.offers.end(),
+                                     [&](const auto& a, const auto& b) { return worse(a.second) < worse(b.second); });
+  if (best == one.offers.end()) return false;
+  use(member, best->first);
+  return true;
+}
+
+void Relay::lose(int member, const std::string& why) {
+  Member& one = at(member);
+  one.here = false;
+  one.via = -1;
+  one.waiting.clear();
+  for (const int neighbour : std::exchange(one.told, {})) {
+    send(neighbour, Departures{{{member, one.status.incarnation, why, false}}});
+  }
+  add_news(member, Lost{why});
+}
+
+void Relay::mark_dead(int member, uint64_t incarnation, int told_by) {
+  Member& one = at(member);
+  std::erase_if(one.offers, [&](const auto& offer) { return offer.second.status.incarnation == incarnation; });
+  if (!one.was_here || one.status.incarnation != incarnation || one.dead == incarnation) return;
+  if (one.here && use_another(member)) return;
+  one.dead = incarnation;
+  if (one.here) lose(member, "its process is gone");
+  add_news(member, Dead{});
+  for (const int neighbour : links_) {
+    if (neighbour != told_by) send(neighbour, Departures{{{member, incarnation, "", true}}});
+  }
+}
+
+bool Relay::misses(int member) const {
+  const Member& one = at(member);
+  return one.was_here && one.via < 0 && !one.dead;
+}
+
+void Relay::confirm_dead(int member) {
+  if (misses(member)) mark_dead(member, at(member).status.incarnation, -1);
+}
+
+// Neighbours.
+
+void Relay::link_up(int peer) {
+  links_.insert(peer);
+  if (peer < me_) {
+    parent_ = peer;
+    had_parent_ = true;
+  }
+  Sightings all;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    Member& one = at(member);
+    if (one.dead) send(peer, Departures{{{member, *one.dead, "", true}}});
+    const bool known = member == me_ ? one.sequence > 0 : one.via >= 0;
+    if (!known) continue;
+    one.told.insert(peer);
+    all.all.push_back(sighting_of(member));
+    if (bytes_of(all) < kMostBytes) continue;
+    send(peer, std::exchange(all, {}));
+  }
+  if (!all.all.empty()) send(peer, std::move(all));
+}
+
+void Relay::link_down(int peer, const std::string& why, double now) {
+  links_.erase(peer);
+  if (parent_ == peer) parent_ = -1;
+  frames_.erase(std::remove_if(frames_.begin(), frames_.end(), [&](const auto& one) { return one.first == peer; }),
+                frames_.end());
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    at(member).told.erase(peer);
+    withdraw(peer, member, member == peer ? why : "", now);
+  }
+}
+
+void Relay::take(int peer, RelayFrame frame, double now) {
+  // Parcels may still come from a neighbour that is being left.
+  if (const auto* const parcel = std::get_if<Parcel>(&frame)) take_parcel(peer, *parcel);
+  if (!links_.contains(peer)) return;
+  if (auto* const sightings = std::get_if<Sightings>(&frame)) take_all(peer, *sightings, now);
+  if (const auto* const departures = std::get_if<Departures>(&frame)) take_all(peer, *departures, now);
+}
+
+void Relay::take_all(int peer, Sightings& sightings, double now) {
+  for (Sighting& sighting : sightings.all) take_sighting(peer, std::move(sighting), now);
+}
+
+void Relay::take_all(int peer, const Departures& departures, double now) {
+  for (const Departure& departure : departures.all) {
+    if (departure.member == me_) continue;
+    const auto& offers = at(departure.member).offers;
+    const auto offer = offers.find(peer);
+    if (departure.dead) {
+      mark_dead(departure.member, departure.incarnation, peer);
+    } else if (offer != offers.end() && offer->second.status.incarnation == departure.incarnation) {
+      withdraw(peer, departure.member, departure.why, now);
+    }
+  }
+}
+
+void Relay::tick(double now) {
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    const Member& one = at(member);
+    if (member != me_ && one.here && one.via < 0 && now - one.cut_at > kGrace) lose(member, "the way to it broke");
+  }
+}
+
+// Messages.
+
+void Relay::post(const std::vector<int>& to, uint16_t kind, const std::string& content) {
+  route({me_, at(me_).status.incarnation, to, kind, content}, -1);
+}
+
+void Relay::take_parcel(int peer, const Parcel& parcel) {
+  const Member& sender = at(parcel.from);
+  const bool mine = std::find(parcel.to.begin(), parcel.to.end(), me_) != parcel.to.end();
+  if (mine && parcel.from != me_ && sender.here && sender.status.incarnation == parcel.incarnation) {
+    add_news(parcel.from, Received{parcel.kind, parcel.content});
+  }
+  route(parcel, peer);
+}
+
+/// Sends a parcel on, once to each neighbour that is the way to some of its receivers.
+void Relay::route(const Parcel& parcel, int from) {
+  std::map<int, std::vector<int>> ways;
+  for (const int member : parcel.to) {
+    Member& one = at(member);
+    if (member == me_ || !one.here) continue;
+    if (one.via >= 0 && one.via != from) {
+      ways[one.via].push_back(member);
+    } else if (one.waiting.size() < kMostWaiting) {
+      one.waiting.push_back(parcel);
+    }
+  }
+  for (auto& [way, members] : ways)
+    send(way, Parcel{parcel.from, parcel.incarnation, members, parcel.kind, parcel.content});
+}
+
+// The parent.
+
+std::optional<int> Relay::next_try(double now) const {
+  std::optional<int> next;
+  // The one whose turn came first, so that none keeps another from its turn.
+  const auto consider = [&](int member) {
+    if (now >= at(member).next_try && (!next || at(member).next_try < at(*next).next_try)) next = member;
+  };
+  for (const int member : ancestors_) {
+    if (member == parent_) break;
+    consider(member);
+  }
+  const bool settled = had_parent_ || (began_ >= 0 && now - began_ >= kSettle);
+  for (int member = 0; member < me_ && parent_ < 0 && settled; ++member) consider(member);
+  return next;
+}
+
+void Relay::tried(int member, double now) {
+  if (began_ < 0) began_ = now;
+  const bool best = std::find(ancestors_.begin(), ancestors_.end(), member) != ancestors_.end();
+  at(member).next_try = now + (parent_ >= 0 ? kImprove : best ? kRetryBest : kRetryAny);
+}
+
+}  // namespace lockstep::allreduce::elastic

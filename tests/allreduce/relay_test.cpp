@@ -1,0 +1,380 @@
+// Members of large clusters that reach each other through a tree, played without network, threads or clock: at every
+// size, and through deaths, broken connections, restarts and moves in random order.
+#include "allreduce/elastic/relay.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "allreduce/elastic/relay_messages.h"
+#include "lockstep/error.h"
+
+namespace lockstep::allreduce::elastic {
+namespace {
+
+constexpr uint16_t kAnyKind = static_cast<uint16_t>(Kind::refusal);
+constexpr size_t kMostChildren = 8;
+
+class Cluster {
+ public:
+  struct View {
+    MemberStatus status;
+    std::string why;
+    bool here = false;
+    bool dead = false;
+  };
+  struct Process {
+    std::unique_ptr<Relay> relay;
+    uint64_t incarnation = 0;
+    MemberStatus status;
+    std::map<int, View> views;
+    std::vector<std::pair<int, std::string>> received;
+    std::set<int> links;
+    size_t most_links = 0;
+  };
+
+  Cluster(int members, uint64_t seed) : random_(seed), processes_(static_cast<size_t>(members)) {}
+
+  Process& at(int member) { return processes_[static_cast<size_t>(member)]; }
+  [[nodiscard]] int count() const { return static_cast<int>(processes_.size()); }
+  [[nodiscard]] bool alive(int member) const { return processes_[static_cast<size_t>(member)].relay != nullptr; }
+
+  void start(int member) {
+    Process& process = at(member) = {};
+    process.relay = std::make_unique<Relay>(member, count());
+    process.incarnation = ++incarnations_;
+    process.status.incarnation = process.incarnation;
+    tell(member, 0);
+  }
+  void kill(int member) {
+    for (const int peer : std::set<int>(at(member).links)) cut(member, peer, "connection closed");
+    at(member).relay.reset();
+  }
+  void tell(int member, uint64_t step) {
+    at(member).status.step = step;
+    at(member).relay->set_status(at(member).status);
+    collect(member);
+  }
+  void post(int from, const std::vector<int>& to, const std::string& text) {
+    at(from).relay->post(to, kAnyKind, text);
+    collect(from);
+  }
+  /// Ends a connection; what is on the way is lost. `why` empty: one of the two moves.
+  void cut(int a, int b, const std::string& why) {
+    for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
+      on_the_way_.erase({one, other});
+      if (at(one).links.erase(other) == 0) continue;
+      at(one).relay->link_down(other, why, time);
+      collect(one);
+    }
+  }
+
+  /// Lets `seconds` pass, in which members look for parents and messages arrive in any order between links.
+  void pass(double seconds) {
+    const double until = time + seconds;
+    for (; time < until; time += 0.1) {
+      for (int member = 0; member < count(); ++member) {
+        if (!alive(member)) continue;
+        at(member).relay->tick(time);
+        collect(member);
+        seek(member);
+      }
+      deliver_all();
+    }
+  }
+  void deliver_some(size_t most) {
+    while (most-- > 0 && !on_the_way_.empty()) {
+      auto which = on_the_way_.begin();
+      std::advance(which, static_cast<long>(random_() % on_the_way_.size()));
+      deliver(which);
+    }
+  }
+  void deliver_all() {
+    while (!on_the_way_.empty()) deliver_some(100);
+  }
+
+  double time = 0;
+
+ private:
+  using Queue = std::map<std::pair<int, int>, std::deque<std::pair<Kind, std::string>>>;
+
+  void deliver(Queue::iterator which) {
+    const auto [from, to] = which->first;
+    const auto [kind, bytes] = which->second.front();
+    which->second.pop_front();
+    if (which->second.empty()) on_the_way_.erase(which);
+    at(to).relay->take(from, decode_relayed(kind, bytes, from, to, count()), time);
+    collect(to);
+  }
+
+  void seek(int member) {
+    const std::optional<int> next = at(member).relay->next_try(time);
+    if (!next) return;
+    EXPECT_LT(*next, member);
+    const bool full = alive(*next) && children_of(*next) >= kMostChildren;
+    const int last = full ? *at(*next).links.rbegin() : -1;
+    if (last > member) cut(*next, last, "");  // lower numbers come first
+    if (!alive(*next) || (full && last < member)) {
+      at(member).relay->tried(*next, time);
+      if (!alive(*next)) at(member).relay->confirm_dead(*next);
+      return collect(member);
+    }
+    const int parent = at(member).relay->parent();
+    if (parent >= 0) {
+      // What is on the way is delivered first, as a parent that is left sends it.
+      at(member).relay->link_down(parent, "", time);
+      collect(member);
+      flush(member, parent);
+      at(parent).relay->link_down(member, "", time);
+      flush(parent, member);
+      at(member).links.erase(parent);
+      at(parent).links.erase(member);
+      collect(parent);
+    }
+    for (const auto& [one, other] : {std::pair(member, *next), std::pair(*next, member)}) {
+      at(one).links.insert(other);
+      at(one).most_links = std::max(at(one).most_links, at(one).links.size());
+      at(one).relay->link_up(other);
+      collect(one);
+    }
+  }
+
+  size_t children_of(int member) {
+    const std::set<int>& links = at(member).links;
+    return static_cast<size_t>(std::distance(links.upper_bound(member), links.end()));
+  }
+
+  void flush(int from, int to) {
+    for (auto which = on_the_way_.find({from, to}); which != on_the_way_.end(); which = on_the_way_.find({from, to})) {
+      deliver(which);
+    }
+  }
+
+  void collect(int member) {
+    Process& process = at(member);
+    for (auto& [peer, frame] : process.relay->take_frames()) {
+      if (process.links.contains(peer)) on_the_way_[{member, peer}].emplace_back(kind_of(frame), encode(frame));
+    }
+    for (const News& news : process.relay->take_news()) hear(process, news);
+  }
+
+  static void hear(Process& process, const News& news) {
+    View& view = process.views[news.member];
+    if (const auto* const arrived = std::get_if<Arrived>(&news.what)) {
+      EXPECT_FALSE(view.here) << "it arrives twice";
+      view = {arrived->status, "", true, false};
+    } else if (const auto* const told = std::get_if<Told>(&news.what)) {
+      EXPECT_TRUE(view.here && view.status.incarnation == told->status.incarnation);
+      EXPECT_GE(told->status.step, view.status.step) << "an older status came after a newer one";
+      view.status = told->status;
+    } else if (const auto* const lost = std::get_if<Lost>(&news.what)) {
+      EXPECT_TRUE(view.here) << "it is lost twice";
+      EXPECT_FALSE(lost->why.empty());
+      view.here = false;
+      view.why = lost->why;
+    } else if (std::holds_alternative<Dead>(news.what)) {
+      EXPECT_FALSE(view.here) << "the dead are lost first";
+      view.dead = true;
+    } else {
+      EXPECT_TRUE(view.here) << "a message of one who is not here";
+      process.received.emplace_back(news.member, std::get<Received>(news.what).content);
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::vector<Process> processes_;
+  Queue on_the_way_;
+  uint64_t incarnations_ = 0;
+};
+
+std::string small_message() { return encode(Message(Refusal{7})); }
+
+/// All that live see each other with the latest status, and nobody else.
+void expect_all_see_all(Cluster& cluster) {
+  for (int member = 0; member < cluster.count(); ++member) {
+    if (!cluster.alive(member)) continue;
+    for (int other = 0; other < cluster.count(); ++other) {
+      if (other == member) continue;
+      const Cluster::View& view = cluster.at(member).views[other];
+      ASSERT_EQ(view.here, cluster.alive(other)) << member << " about " << other << " of " << cluster.count();
+      if (view.here) {
+        ASSERT_EQ(view.status, cluster.at(other).status) << member << " about " << other;
+      }
+    }
+  }
+}
+
+void expect_messages_arrive(Cluster& cluster, int from) {
+  std::vector<int> all;
+  for (int member = 0; member < cluster.count(); ++member) {
+    if (member != from && cluster.alive(member)) all.push_back(member);
+    cluster.at(member).received.clear();
+  }
+  cluster.post(from, all, small_message());
+  cluster.deliver_all();
+  for (const int member : all) {
+    ASSERT_EQ(cluster.at(member).received, (std::vector<std::pair<int, std::string>>{{from, small_message()}}))
+        << member;
+  }
+}
+
+TEST(Relay, MembersOfEverySizeFindEachOtherOverFewConnections) {
+  for (int size = 1; size <= 130; size += size < 20 ? 1 : 7) {
+    Cluster cluster(size, static_cast<uint64_t>(size));
+    std::vector<int> order;
+    for (int member = 0; member < size; ++member) order.push_back(member);
+    std::mt19937_64 random(static_cast<uint64_t>(size));
+    std::shuffle(order.begin(), order.end(), random);
+    for (const int member : order) {
+      cluster.start(member);
+      if (random() % 4 == 0) cluster.pass(0.3);
+    }
+    cluster.pass(8);
+    expect_all_see_all(cluster);
+    size_t links = 0;
+    for (int member = 0; member < size; ++member) {
+      EXPECT_LE(cluster.at(member).most_links, kMostChildren + 1);
+      EXPECT_LE(cluster.at(member).links.size(), static_cast<size_t>(kChildren + 1)) << "all have their best parents";
+      links += cluster.at(member).links.size();
+    }
+    EXPECT_EQ(links, 2 * static_cast<size_t>(size - 1)) << "a tree";
+  }
+}
+
+TEST(Relay, StatusesAndMessagesReachAll) {
+  Cluster cluster(40, 1);
+  for (int member = 0; member < 40; ++member) cluster.start(member);
+  cluster.pass(3);
+  for (const int member : {0, 7, 39}) cluster.tell(member, 12);
+  cluster.deliver_all();
+  expect_all_see_all(cluster);
+}
+
+TEST(Relay, ADeathIsNewsForAllAndThoseBehindItAreNotLost) {
+  Cluster cluster(40, 2);
+  for (int member = 0; member < 40; ++member) cluster.start(member);
+  cluster.pass(3);
+  for (int member = 0; member < 40; ++member) cluster.at(member).received.clear();
+  for (const int dead : {1, 0}) {
+    cluster.kill(dead);
+    cluster.deliver_all();
+    for (int member = 2; member < 40; ++member) {
+      EXPECT_FALSE(cluster.at(member).views[dead].here) << member;
+      EXPECT_EQ(cluster.at(member).views[dead].why, "connection closed") << member;
+      for (int other = 2; other < 40; ++other) {
+        EXPECT_TRUE(other == member || cluster.at(member).views[other].here) << member << " lost " << other;
+      }
+    }
+    // Messages to those that are cut off wait until there is a way.
+    cluster.post(2, {5, 20, 38}, small_message());
+    cluster.pass(3);
+    for (const int to : {5, 20, 38}) {
+      EXPECT_EQ(cluster.at(to).received.size(), 1U) << to;
+      cluster.at(to).received.clear();
+    }
+    expect_all_see_all(cluster);
+    for (int member = 2; member < 40; ++member) EXPECT_TRUE(cluster.at(member).views[dead].dead) << member;
+  }
+}
+
+TEST(Relay, WithoutAnyWayAMemberIsLostAfterAWhile) {
+  Cluster cluster(12, 3);
+  for (int member = 0; member < 12; ++member) cluster.start(member);
+  cluster.pass(3);
+  Relay& relay = *cluster.at(0).relay;
+  const double cut = cluster.time;
+  relay.link_down(1, "no heartbeat for 5.0 s", cut);
+  const auto lost = [](std::vector<News> all) {
+    std::map<int, std::string> found;
+    for (const News& news : all) {
+      if (const auto* const what = std::get_if<Lost>(&news.what)) found[news.member] = what->why;
+    }
+    return found;
+  };
+  EXPECT_EQ(lost(relay.take_news()), (std::map<int, std::string>{{1, "no heartbeat for 5.0 s"}}));
+  relay.tick(cut + kGrace - 0.1);
+  EXPECT_TRUE(relay.take_news().empty());
+  relay.tick(cut + kGrace + 0.1);
+  EXPECT_EQ(
+      lost(relay.take_news()),
+      (std::map<int, std::string>{{4, "the way to it broke"}, {5, "the way to it broke"}, {6, "the way to it broke"}}));
+}
+
+TEST(Relay, InRandomHistoriesAllFindEachOtherOnceTheFaultsEnd) {
+  for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const int size = 9 + static_cast<int>(random() % 40);
+    const auto anyone = [&] { return static_cast<int>(random() % static_cast<uint64_t>(size)); };
+    Cluster cluster(size, seed);
+    for (int member = 0; member < size; ++member) {
+      if (random() % 4 > 0) cluster.start(member);
+    }
+    for (uint64_t i = 1; i < 150; ++i) {
+      const int member = anyone();
+      switch (random() % 6) {
+        case 0:
+          if (cluster.alive(member) && random() % 3 == 0) cluster.kill(member);
+          break;
+        case 1:
+          if (!cluster.alive(member)) cluster.start(member);
+          break;
+        case 2:
+          if (cluster.alive(member) && !cluster.at(member).links.empty()) {
+            cluster.cut(member, *cluster.at(member).links.begin(), "connection reset");
+          }
+          break;
+        case 3:
+          if (cluster.alive(member)) cluster.tell(member, i);
+          break;
+        case 4:
+          cluster.deliver_some(random() % 50);
+          break;
+        default:
+          cluster.pass(0.1 * static_cast<double>(random() % 10));
+      }
+    }
+    cluster.pass(20);
+    expect_all_see_all(cluster);
+    for (int member = 0; member < size; ++member) {
+      if (!cluster.alive(member)) continue;
+      expect_messages_arrive(cluster, member);
+      break;
+    }
+  }
+}
+
+TEST(Relay, FramesSurviveTheWire) {
+  MemberStatus status;
+  status.incarnation = 5;
+  const Sighting sighting{3, 9, status, encode(Message(status)), {1, 4, 3}};
+  const RelayFrame frame = decode_relayed(Kind::sightings, encode(RelayFrame(Sightings{{sighting}})), 1, 0, 12);
+  const Sighting& read = std::get<Sightings>(frame).all.at(0);
+  EXPECT_EQ(read.member, 3);
+  EXPECT_EQ(read.sequence, 9U);
+  EXPECT_EQ(read.status, status);
+  EXPECT_EQ(read.path, sighting.path);
+}
+
+TEST(Relay, FramesThatMakeNoSenseAreRefused) {
+  const auto refused = [](const RelayFrame& frame, int from) {
+    EXPECT_THROW(decode_relayed(kind_of(frame), encode(frame), from, 0, 12), DataError);
+  };
+  const std::string status = encode(Message(MemberStatus{}));
+  refused(Sightings{{{12, 1, {}, status, {1, 12}}}}, 1);
+  refused(Sightings{{{3, 1, {}, status, {}}}}, 1);
+  refused(Sightings{{{3, 1, {}, status, {2, 3}}}}, 1);
+  refused(Sightings{{{3, 1, {}, status, {1, 4}}}}, 1);
+  refused(Sightings{{{3, 1, {}, "nonsense", {1, 3}}}}, 1);
+  refused(Departures{{{-1, 1, "", false}}}, 1);
+  refused(Parcel{1, 1, {55}, kAnyKind, small_message()}, 1);
+  refused(Parcel{1, 1, {0}, 999, small_message()}, 1);
+  EXPECT_THROW(decode_relayed(Kind::follow, "", 1, 0, 12), DataError);
+}
+
+}  // namespace
+}  // namespace lockstep::allreduce::elastic
