@@ -72,6 +72,7 @@ void Stragglers::restart(std::vector<int> members) {
   members_ = std::move(members);
   paces_.assign(members_.size(), {});
   sorted_.reserve(members_.size());
+  paces_sorted_.reserve(members_.size());
   step_ = {};
   exchange_ = {};
   network_ = {};
@@ -83,6 +84,9 @@ std::vector<StragglerEvent> Stragglers::step(uint64_t step, double now, std::spa
   account(times);
   if (++steps_ <= kSkipped || members_.size() < 2) return events;
   average(times);
+  paces_sorted_.clear();
+  for (const Pace& pace : paces_) paces_sorted_.push_back(pace.own());
+  std::sort(paces_sorted_.begin(), paces_sorted_.end());
   for (size_t rank = 0; rank < paces_.size(); ++rank) judge_member(rank, step, now, events);
   judge_network(step, now, events);
   return events;
@@ -129,9 +133,19 @@ double Stragglers::median_of_others(size_t rank, const Value& value) {
   return sorted_.size() % 2 == 1 ? sorted_[half] : (sorted_[half - 1] + sorted_[half]) / 2;
 }
 
+/// The same for the sums of load and compute, from all of them in order.
+double Stragglers::median_pace_of_others(size_t rank) const {
+  const auto mine = std::lower_bound(paces_sorted_.begin(), paces_sorted_.end(), paces_[rank].own());
+  const auto at = [&](size_t i) {
+    return paces_sorted_[i < static_cast<size_t>(mine - paces_sorted_.begin()) ? i : i + 1];
+  };
+  const size_t others = paces_sorted_.size() - 1;
+  return others % 2 == 1 ? at(others / 2) : (at(others / 2 - 1) + at(others / 2)) / 2;
+}
+
 void Stragglers::judge_member(size_t rank, uint64_t step, double now, std::vector<StragglerEvent>& events) {
   Pace& pace = paces_[rank];
-  const double others = median_of_others(rank, [](const Pace& other) { return other.own(); });
+  const double others = median_pace_of_others(rank);
   const bool otherwise = pace.watch.on ? !beyond(kMemberFast, pace.own(), others, step_.value)
                                        : beyond(kMemberSlow, pace.own(), others, step_.value);
   prolong(pace.watch, ratio(pace.own(), others), now);

@@ -107,6 +107,7 @@ class Stragglers {
 
   void account(std::span<const MemberTimes> times);
   void average(std::span<const MemberTimes> times);
+  [[nodiscard]] double median_pace_of_others(size_t rank) const;
   void judge_member(size_t rank, uint64_t step, double now, std::vector<StragglerEvent>& events);
   void judge_network(uint64_t step, double now, std::vector<StragglerEvent>& events);
   void turn(Watch& watch, Episode episode, const std::string& how, double now, std::vector<StragglerEvent>& events);
@@ -127,6 +128,7 @@ class Stragglers {
   Watch network_;
   uint64_t steps_ = 0;
   std::vector<double> sorted_;
+  std::vector<double> paces_sorted_;  ///< of this step
 };
 
 }  // namespace lockstep::allreduce

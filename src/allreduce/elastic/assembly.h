@@ -230,6 +230,8 @@ class Assembly {
   void fail(std::string why, bool over);
 
   // assembly_rule.cpp
+  /// True if these have a state, and at the start nobody is awaited any more.
+  [[nodiscard]] bool complete(const std::vector<int>& chosen, double now) const;
   /// True if these may form the next group now.
   [[nodiscard]] bool enough(const std::vector<int>& chosen, double now) const;
   /// True if no other group can train beside one of these.

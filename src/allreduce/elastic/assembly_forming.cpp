@@ -108,7 +108,8 @@ bool Assembly::must_wait_for_others(double now) {
 
 bool Assembly::may_propose(double now) {
   std::vector<int> order = candidates(now);
-  std::stable_partition(order.begin(), order.end(), [this](int member) { return status_of(member).live; });
+  std::stable_partition(order.begin(), order.end(),
+                        [this](int member) { return member == rules_.me ? standing_.live : at(member).status.live; });
   if (order.front() == rules_.me) return true;
   // The first one may not reach enough others, so the next ones get their turn.
   const auto mine = std::find(order.begin(), order.end(), rules_.me) - order.begin();
@@ -127,6 +128,8 @@ void Assembly::propose_if_ready(double now) {
     awaited_ = "connections among " + names_of(all);
     return;
   }
+  // In a large cluster many would ask before all are here.
+  if (rules_.relayed && !complete(chosen, now)) return await_more(chosen);
   if (!knows_register(now)) return;
   if (apart && !enough(chosen, now)) chosen = choose(all, true);
   if (enough(chosen, now)) {

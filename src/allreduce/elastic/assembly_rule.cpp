@@ -27,7 +27,7 @@ bool Assembly::may_train(const std::vector<int>& chosen) const {
   return rules_.allow_split || is_majority(chosen);
 }
 
-bool Assembly::enough(const std::vector<int>& chosen, double now) const {
+bool Assembly::complete(const std::vector<int>& chosen, double now) const {
   bool whole = false;
   bool begun = false;
   for (const int member : chosen) {
@@ -38,7 +38,11 @@ bool Assembly::enough(const std::vector<int>& chosen, double now) const {
   int expected = rules_.expected > 0 ? rules_.expected : rules_.members;
   if (rules_.max_workers > 0) expected = std::min(expected, rules_.max_workers);
   const bool all = static_cast<int>(chosen.size()) >= expected;
-  if (!whole || (!begun && !all && now - start_ < rules_.start_wait)) return false;
+  return whole && (begun || all || now - start_ >= rules_.start_wait);
+}
+
+bool Assembly::enough(const std::vector<int>& chosen, double now) const {
+  if (!complete(chosen, now)) return false;
   if (!rules_.authority.empty() && now - forming_since_ < kLarger && may_be_outnumbered(chosen)) return false;
   return may_train(chosen);
 }

@@ -118,8 +118,11 @@ base::Result<Formed> ElasticMembership::Impl::form(const Standing& standing) {
     assembly.form(standing, now());
   });
   std::optional<base::Failure> failure;
-  while (!failure) {
-    look_for_ending();
+  for (double looked = 0; !failure;) {
+    if (now() - looked >= std::chrono::duration<double>(kLook).count()) {
+      look_for_ending();
+      looked = now();
+    }
     base::Result<Work> work = next_work();
     if (!work) {
       failure = work.failure();
