@@ -131,7 +131,10 @@ std::string Mesh::why_full(int peer) {
   int last = -1;
   {
     const base::MutexLock lock(mutex_);
-    const auto counts = [&](const auto& link) { return link.first > me_ && !dropped_.contains(link.first); };
+    const auto counts = [this](const auto& link) {
+      mutex_.assert_held();
+      return link.first > me_ && !dropped_.contains(link.first);
+    };
     const auto children = std::count_if(links_.begin(), links_.end(), counts);
     if (children < kMostChildren || links_.contains(peer)) return {};
     last = std::find_if(links_.rbegin(), links_.rend(), counts)->first;
