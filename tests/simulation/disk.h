@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "simulation/random.h"
 
@@ -40,6 +41,14 @@ class Disk {
     const auto found = files_.find(name);
     if (found == files_.end() || !found->second.there) return std::nullopt;
     return found->second.bytes;
+  }
+  /// Returns the names of all files that are there.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& [name, file] : files_) {
+      if (file.there) found.push_back(name);
+    }
+    return found;
   }
   /// The power fails: each file that was not synced may be old, new or torn.
   void power_cut(Random& random) {

@@ -9,8 +9,8 @@
 namespace lockstep::simulation {
 
 std::vector<Fault> plan_faults(Random& random, const FaultMix& mix, size_t count, int processes, int machines) {
-  const std::array<double, 9> weights = {mix.kill,      mix.stop,  mix.power_cut, mix.cut,      mix.cut_one_way,
-                                         mix.half_open, mix.reset, mix.disk_full, mix.disk_slow};
+  const std::array<double, 10> weights = {mix.kill,      mix.stop,  mix.power_cut, mix.cut,       mix.cut_one_way,
+                                          mix.half_open, mix.reset, mix.disk_full, mix.disk_slow, mix.reject};
   double sum = 0;
   for (const double weight : weights) sum += weight;
   std::vector<Fault> faults;
@@ -25,7 +25,7 @@ std::vector<Fault> plan_faults(Random& random, const FaultMix& mix, size_t count
     fault.seconds = random.chance(0.5) ? random.between(0.01, 1) : random.between(1, mix.longest);
     const bool of_machines = fault.kind == FaultKind::power_cut || fault.kind == FaultKind::cut ||
                              fault.kind == FaultKind::cut_one_way || fault.kind == FaultKind::disk_full ||
-                             fault.kind == FaultKind::disk_slow;
+                             fault.kind == FaultKind::disk_slow || fault.kind == FaultKind::reject;
     const auto among = static_cast<size_t>(of_machines ? machines : processes);
     fault.a = static_cast<int>(random.below(among));
     fault.b =
@@ -53,6 +53,8 @@ std::string describe(const Fault& fault, const std::function<std::string(int)>& 
       return when + "no network between " + machine(fault.a) + " and " + machine(fault.b) + length;
     case FaultKind::cut_one_way:
       return when + "no packets from " + machine(fault.a) + " to " + machine(fault.b) + length;
+    case FaultKind::reject:
+      return when + "resets between " + machine(fault.a) + " and " + machine(fault.b) + length;
     case FaultKind::half_open:
       return when + "connections of " + process(fault.a) + " and " + process(fault.b) + " swallow everything";
     case FaultKind::reset:

@@ -20,7 +20,8 @@ enum class FaultKind : uint8_t {
   half_open,    ///< the open connections between processes a and b swallow everything from now on
   reset,        ///< the open connections between processes a and b break
   disk_full,    ///< the disk of machine a is full for `seconds`
-  disk_slow     ///< writes of machine a take 0.2 s each for `seconds`
+  disk_slow,    ///< writes of machine a take 0.2 s each for `seconds`
+  reject  ///< a firewall between machines a and b answers with resets for `seconds`, as a dead process's machine does
 };
 
 struct Fault {
@@ -42,6 +43,7 @@ struct FaultMix {
   double reset = 2;
   double disk_full = 0;
   double disk_slow = 0;
+  double reject = 0;
   double until = 20;       ///< faults begin in [0, until)
   double longest = 12;     ///< longest fault, in seconds
   bool all_return = true;  ///< false: one of eight kills is for good

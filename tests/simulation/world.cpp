@@ -17,6 +17,8 @@ Machine World::add_machine(std::string name) {
   machines_.push_back(std::move(machine));
   for (auto& row : cuts_) row.push_back(0);
   cuts_.emplace_back(machines_.size(), 0);
+  for (auto& row : rejects_) row.push_back(0);
+  rejects_.emplace_back(machines_.size(), 0);
   return static_cast<Machine>(machines_.size()) - 1;
 }
 
@@ -114,7 +116,8 @@ Link World::connect(Process from, Process to) {
   schedule_at(now_ + delay(), [this, link, to] {
     LinkState& asked = links_[static_cast<size_t>(link)];
     if (is_cut(asked, 1) || is_cut(asked, 0)) return;
-    if (!alive(to)) return lose_end(link, 0, "connection refused");
+    const bool rejected = rejects_[at(asked.ends[0].process).machine][at(to).machine] > 0;
+    if (!alive(to) || rejected) return lose_end(link, 0, "connection refused");
     asked.ends[1].life = life(to);
     run_in(to, asked.ends[1].life, [this, link, to] {
       LinkState& made = links_[static_cast<size_t>(link)];
@@ -316,6 +319,20 @@ void World::cut(Machine from, Machine to, bool on) {
   if (!on) flush_held();
 }
 
+void World::reject(Machine a, Machine b, bool on) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    rejects_[static_cast<size_t>(from)][static_cast<size_t>(to)] += on ? 1 : -1;
+  }
+  if (!on) return;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    for (size_t j = 0; j < processes_.size(); ++j) {
+      const bool between =
+          processes_[i].machine == static_cast<size_t>(a) && processes_[j].machine == static_cast<size_t>(b);
+      if (between) break_links(static_cast<Process>(i), static_cast<Process>(j), false);
+    }
+  }
+}
+
 void World::apply(const Fault& fault) {
   const auto process_name = [this](int process) { return name(process); };
   const auto machine_name = [this](int machine) { return machines_[static_cast<size_t>(machine)].name; };
@@ -347,6 +364,10 @@ void World::apply(const Fault& fault) {
         cut(fault.a, fault.b, false);
         if (both) cut(fault.b, fault.a, false);
       });
+    case FaultKind::reject:
+      if (fault.a == fault.b) return;
+      reject(fault.a, fault.b, true);
+      return heal([this, fault] { reject(fault.a, fault.b, false); });
     case FaultKind::half_open:
       return break_links(fault.a, fault.b, true);
     case FaultKind::reset:

@@ -113,6 +113,7 @@ class World {
   void power_cut(Machine machine);
   void power_back(Machine machine);
   void cut(Machine from, Machine to, bool on);
+  void reject(Machine a, Machine b, bool on);
   void apply(const Fault& fault);
 
   // The history.
@@ -199,6 +200,7 @@ class World {
   std::deque<ProcessState> processes_;
   std::deque<LinkState> links_;
   std::vector<std::vector<int>> cuts_;        ///< by machines from and to: number of faults that cut them
+  std::vector<std::vector<int>> rejects_;     ///< likewise: number of firewalls between them
   std::vector<std::unique_ptr<Actor>> dead_;  ///< destroyed after the event in which they died
   std::function<void()> check_;
   std::string failure_;
