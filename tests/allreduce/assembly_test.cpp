@@ -430,5 +430,25 @@ TEST(Nonsense, IsIgnored) {
   EXPECT_EQ(member.broken(), "");
 }
 
+TEST(Majority, OfEqualStepsTheStateOfTheLaterGroupGoesOn) {
+  World world = running(3);
+  // Worker 0 alone finishes a step, is taken for dead, and the others make the same step in another group.
+  world.cut(0, 1);
+  world.cut(0, 2);
+  for (const int i : {1, 2}) world.form(i);
+  world.settle();
+  ASSERT_EQ(world.members_of(1), (std::vector<int>{1, 2}));
+  for (const int i : {0, 1, 2}) world.step(i);
+  world.form(0);
+  world.heal(0, 1);
+  world.heal(0, 2);
+  world.settle();
+  for (const int i : {1, 2}) world.form(i);
+  world.pass(5);
+  ASSERT_EQ(world.members_of(0), (std::vector<int>{0, 1, 2}));
+  const Decision& decided = world.formed[world.assembly(0).group().id].at(0);
+  EXPECT_NE(decided.source, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::allreduce::elastic::testing

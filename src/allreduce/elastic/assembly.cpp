@@ -11,7 +11,8 @@ constexpr size_t kNamed = 8;  ///< most names in a line
 
 }  // namespace
 
-Assembly::Assembly(AssemblyRules rules) : rules_(std::move(rules)), peers_(static_cast<size_t>(rules_.members)) {}
+Assembly::Assembly(AssemblyRules rules)
+    : rules_(std::move(rules)), peers_(static_cast<size_t>(rules_.members)), seen_(rules_.latest) {}
 
 std::string Assembly::name(int member) const {
   return short_name(member) + " at " + rules_.addresses[static_cast<size_t>(member)];
@@ -152,6 +153,8 @@ void Assembly::react(double now) {
 }
 
 void Assembly::tick(double now) {
+  ticked_ = now;
+  if (!rules_.authority.empty() && now - check_since_ <= 2 && register_.asked_at < check_since_) ask({}, now);
   react(now);
   warn_or_give_up(now);
 }

@@ -22,13 +22,14 @@
 // The first two count on one process per member: a process starts only after the earlier one of its name is dead.
 //
 // At the start all expected members are awaited for `start_wait`. The members of a group go on from the state with the
-// most steps; of equal ones, the state of the lower member.
+// most steps; of equal ones, that of the latest group, then that of more members, then that of the lower member.
 //
 //   assembly.cpp           messages and events received
 //   assembly_forming.cpp   choosing the members of a group: proposals
 //   assembly_rule.cpp      who may train: enough members, the register
 //   assembly_deciding.cpp  promises, decisions, connecting
 //   assembly_running.cpp   losses, new members, the end
+//   assembly_fence.cpp     whether a member may still write for its group
 #pragma once
 
 #include <map>
@@ -52,6 +53,7 @@ struct AssemblyRules {
   bool allow_split = false;
   bool relayed = false;        ///< members pass on each other's messages, so all that are here reach each other
   std::string authority = {};  ///< name of the register's holder: "etcd at 10.0.0.1:2379"; empty: the majority rule
+  uint64_t latest = 0;         ///< number of the latest group in the files that this member has read
   double start_wait = 60;
   double patience = 600;
   std::vector<std::string> names;      ///< by member: "worker:1"
@@ -108,6 +110,12 @@ class Assembly {
   /// Signs were found that training ended at that step. They count unless a member shows that training continues.
   void found_ending(uint64_t step, bool interrupted, double now);
 
+  // The fence: before a file of the group is renamed into place.
+  void begin_check(double now);
+  /// Returns why the file must not be kept: another group may have taken this one's place. Empty: none has, as far as
+  /// this member or the authority knows. Nothing: not known yet; ask again.
+  [[nodiscard]] std::optional<std::string> checked(double now) const;
+
   // Events from other members.
   void peer_connected(int peer, const MemberStatus& status, double now);
   void peer_lost(int peer, const std::string& why, double now);
@@ -126,6 +134,8 @@ class Assembly {
   [[nodiscard]] const Group& group() const { return group_; }
   /// Returns why its running group is broken; empty: it is not.
   [[nodiscard]] const std::string& broken() const { return broken_; }
+  /// Returns what `form` waits for; empty while it does not wait for anybody.
+  [[nodiscard]] const std::string& awaited() const { return awaited_; }
   /// True on rank 0 if a member waits to join and can.
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
   /// Returns the leader of its group, while running or closing; -1: none known.
@@ -178,6 +188,7 @@ class Assembly {
   struct Known {
     Group group;
     bool vacant = false;     ///< no process of that group lives
+    double asked_at = -1;    ///< time of its question
     double read_at = -1;     ///< time of the answer; -1: none yet
     std::string unanswered;  ///< why the latest question was not answered; empty: it was
     double next_try = 0;     ///< no question before this time
@@ -220,6 +231,7 @@ class Assembly {
   void decide(double now);
   /// Tells all members of the decided group.
   void start_group(double now);
+  [[nodiscard]] int best_source() const;
   [[nodiscard]] Decision make_decision() const;
   [[nodiscard]] bool fits(const std::vector<Seat>& seats) const;
   void review_promise(double now);
@@ -254,6 +266,8 @@ class Assembly {
   [[nodiscard]] bool forgot(const authority::Answer& answer) const;
   [[nodiscard]] authority::Answer forgetful(const authority::Answer& answer) const;
   void take_swap(const Group& next, const authority::Answer& answer, double now);
+  /// Returns why its group is not the latest, as far as members tell; empty: it may be.
+  [[nodiscard]] std::string why_replaced() const;
 
   // assembly_running.cpp
   /// True if a member knows of the end of the newest group. A group that was left behind may end on its own.
@@ -302,6 +316,9 @@ class Assembly {
   Known register_ = {};
   std::optional<Question> question_;  ///< the question under way
   bool question_taken_ = false;
+  double asked_at_ = -1;     ///< time of the latest question
+  double check_since_ = -1;  ///< start of the latest check of the fence; -1: none
+  double ticked_ = -1;       ///< time of the latest tick
 
   std::vector<Send> sends_;
   std::vector<LogLine> log_lines_;

@@ -51,36 +51,55 @@ void Assembly::take_acceptance(int peer, const Acceptance& acceptance, double no
   if (outstanding_->accepted.size() == seats.size()) decide(now);
 }
 
+/// Returns the rank whose state all go on from. Of equal steps, one of a later group counts more: all of that group may
+/// have made it, but the earlier group broke. Members that restarted may have used a number again; then the state of
+/// more members counts.
+int Assembly::best_source() const {
+  using Worth = std::tuple<bool, uint64_t, bool, uint64_t, int64_t>;
+  const auto& accepted = outstanding_->accepted;
+  const auto holders_of = [&](const Acceptance& a) {
+    return std::count_if(accepted.begin(), accepted.end(), [&](const auto& other) {
+      return a.lineage != 0 && other.second.lineage == a.lineage && other.second.standing.step == a.standing.step;
+    });
+  };
+  std::optional<Worth> best;
+  int source = 0;
+  int rank = 0;
+  for (const auto& [member, acceptance] : accepted) {
+    const Standing& has = acceptance.standing;
+    const bool ranks = has.live && !rules_.allow_split;  // with parts apart, numbers of groups tell nothing
+    const uint64_t group = ranks ? status_of(member).group.number : 0;
+    const Worth worth{has.whole, has.step, has.live, group, ranks ? holders_of(acceptance) : 0};
+    if (!best || worth > *best) {
+      best = worth;
+      source = rank;
+    }
+    ++rank;
+  }
+  return source;
+}
+
 Decision Assembly::make_decision() const {
+  const auto& accepted = outstanding_->accepted;
   Decision decision;
   decision.group.number = outstanding_->proposal.number;
   decision.group.id = unique_id(rules_.incarnation, decision.group.number);
   decision.group.seats = outstanding_->proposal.seats;
-  const Acceptance* source = nullptr;
-  const auto better = [](const Standing& a, const Standing& b) {
-    return std::make_tuple(a.whole, a.step, a.live) > std::make_tuple(b.whole, b.step, b.live);
-  };
-  int rank = 0;
-  for (const auto& [member, acceptance] : outstanding_->accepted) {
-    decision.addresses.push_back(acceptance.address);
-    if (source == nullptr || better(acceptance.standing, source->standing)) {
-      source = &acceptance;
-      decision.source = rank;
-    }
-    ++rank;
-  }
-  decision.standing = source->standing;
+  decision.source = best_source();
+  const Acceptance& source = std::next(accepted.begin(), decision.source)->second;
+  decision.standing = source.standing;
   const auto same = [&](const Acceptance& a) {
-    return a.standing.whole && a.standing.live && a.standing.step == source->standing.step && a.lineage != 0 &&
-           a.lineage == source->lineage;
+    return a.standing.whole && a.standing.live && a.standing.step == source.standing.step && a.lineage != 0 &&
+           a.lineage == source.lineage;
   };
   // Before the first step all members have the initial state.
   const auto begins = [](const Standing& s) { return s.whole && !s.live && s.step == 0; };
   decision.transfer = false;
-  rank = 0;
-  for (const auto& [member, acceptance] : outstanding_->accepted) {
+  int rank = 0;
+  for (const auto& [member, acceptance] : accepted) {
+    decision.addresses.push_back(acceptance.address);
     decision.transfer = decision.transfer || !same(acceptance);
-    const bool holds = same(acceptance) || (begins(acceptance.standing) && begins(source->standing));
+    const bool holds = same(acceptance) || (begins(acceptance.standing) && begins(source.standing));
     if (holds) decision.holders.push_back(rank);
     ++rank;
   }

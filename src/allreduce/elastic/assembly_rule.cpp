@@ -104,6 +104,7 @@ bool Assembly::may_be_outnumbered(const std::vector<int>& chosen) const {
 void Assembly::ask(std::optional<authority::Swap> swap, double now) {
   if (question_ || now < register_.next_try) return;
   question_ = Question{std::move(swap)};
+  asked_at_ = now;
   question_taken_ = false;
 }
 
@@ -142,7 +143,7 @@ void Assembly::answered(const authority::Answer& given, double now) {
       answer.outcome != authority::Outcome::unanswered && answer.outcome != authority::Outcome::refused;
   if (answers) {
     if (!register_.unanswered.empty()) log("info", rules_.authority + " answers again");
-    register_ = Known{answer.group, answer.vacant, now, {}, 0};
+    register_ = Known{answer.group, answer.vacant, asked_at_, now, {}, 0};
     note_seen(answer.group.number);
   } else {
     if (register_.unanswered.empty()) log("warning", "waiting for " + answer.failure.message());
