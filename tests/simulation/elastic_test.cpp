@@ -1,0 +1,88 @@
+// Whole groups that train by all-reduce, with the real rules, in thousands of histories of kills, stops, cuts,
+// half-open connections, resets that look like death, power cuts, and an authority that fails and returns.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "simulation/elastic_member.h"
+#include "simulation/explore.h"
+
+namespace lockstep::simulation {
+namespace {
+
+constexpr double kAfterFaults = 300;  ///< seconds after the last fault in which training ends
+
+ElasticSetup setup_of(uint64_t seed) {
+  ElasticSetup setup;
+  setup.members = 2 + static_cast<int>(seed % 4);
+  const uint64_t rule = seed / 4 % 5;
+  setup.authority = rule == 1 || rule == 3;
+  setup.allow_split = rule == 4;
+  setup.shared_disk = seed / 20 % 2 == 0;
+  setup.passes = 3 * setup.members;
+  return setup;
+}
+
+std::vector<Fault> faults_of(uint64_t seed) {
+  const ElasticSetup setup = setup_of(seed);
+  Random random(seed * 0x9E3779B97F4A7C15U);
+  FaultMix mix;
+  mix.power_cut = 0.5;
+  mix.reject = 1;
+  mix.disk_slow = 0.5;
+  mix.until = 15;
+  const int everyone = setup.members + (setup.authority ? 1 : 0);
+  return plan_faults(random, mix, 1 + random.below(8), everyone, everyone);
+}
+
+Played play(uint64_t seed, const std::vector<Fault>& faults, bool record) {
+  const ElasticSetup setup = setup_of(seed);
+  Disk shared;
+  std::optional<ElasticJudge> observer;  // outlives the members
+  World world(seed, record);
+  ElasticJudge& judge = observer.emplace(world, setup);
+  const int everyone = setup.members + (setup.authority ? 1 : 0);
+  for (int i = 0; i < everyone; ++i) world.add_machine(i < setup.members ? fmt::format("h{}", i) : "etcd's machine");
+  std::vector<const ElasticMember*> members(static_cast<size_t>(setup.members));
+  for (int i = 0; i < setup.members; ++i) {
+    world.add_process(fmt::format("worker:{}", i), i, [&](World& in, Process me) {
+      return std::make_unique<ElasticMember>(in, me, judge, setup.shared_disk ? &shared : nullptr);
+    });
+  }
+  if (setup.authority) {
+    world.add_process("etcd", setup.members,
+                      [&](World& in, Process me) { return std::make_unique<RegisterActor>(in, me, judge); });
+  }
+  world.schedule(faults);
+  world.check_always([&] { judge.look(); });
+  const bool ended = world.run([&] { return judge.all_left(); }, world.healed_at() + kAfterFaults);
+  if (!ended && world.failure().empty()) {
+    std::string states;
+    for (int i = 0; i < setup.members; ++i) {
+      if (world.alive(i)) states += "\n  " + static_cast<const ElasticMember*>(world.actor(i))->state();
+    }
+    world.fail("training does not end:" + states);
+  }
+  if (ended) judge.look_at_end();
+  return played(world);
+}
+
+Suite elastic_groups() { return {"elastic groups", faults_of, play}; }
+
+TEST(ElasticGroups, KeepTheirPromisesInEveryHistory) {
+  const Choice chosen = choice(10000);
+  const Explored explored = explore(elastic_groups(), chosen.seed, chosen.histories);
+  EXPECT_FALSE(explored.failed) << explored.report;
+  RecordProperty("histories", static_cast<int>(explored.histories));
+}
+
+TEST(ElasticGroups, AHistoryIsReplayedExactly) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Played first = play(seed, faults_of(seed), false);
+    const Played again = play(seed, faults_of(seed), true);
+    EXPECT_EQ(first.digest, again.digest);
+    EXPECT_EQ(first.events, again.events);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::simulation
