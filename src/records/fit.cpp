@@ -17,7 +17,7 @@ using predict::WorkerTimes;
 
 constexpr int kRounds = 12;
 constexpr double kMostWorkers = 4096;
-constexpr double kMostParameters = 1e10;
+constexpr double kMostParameters = 2e9;
 /// A waiting thread of a busy machine starts to run after this time at most; what is beyond stays unexplained.
 constexpr double kLongestWake = 1.5e-3;
 constexpr double kLongestWakeWhenIdle = 0.3e-3;
@@ -105,6 +105,9 @@ void set_rules(const RunRecord& run, Training& training) {
   training.element_bytes = wire == "bf16" || wire == "f16" ? 2 : 4;
   const double bucket = run.number_setting("bucket_mb");
   if (bucket > 0) training.all_reduce_bucket = static_cast<size_t>(bounded(bucket, 0.001, 1e6) * (1 << 20));
+  // A model with countless tiny buckets would take longer to simulate than to train.
+  constexpr size_t kMostBuckets = 512;
+  training.all_reduce_bucket = std::max(training.all_reduce_bucket, training.elements() * 4 / kMostBuckets + 1);
   if (run.setting("placement") == "round-robin") training.placement = schedule::Placement::round_robin;
 }
 

@@ -33,6 +33,9 @@ void add_runs(const Command& program, Invocation& invocation);
 void add_show(const Command& program, Invocation& invocation);
 void add_compare(const Command& program, Invocation& invocation);
 void add_why(const Command& program, Invocation& invocation);
+/// Adds the commands about clusters that are not there yet: what they would give, and measuring this machine for that.
+void add_plan(const Command& program, Invocation& invocation);
+void add_profile(const Command& program, Invocation& invocation);
 /// Adds the commands for experiments.
 void add_lab(const Command& program, Invocation& invocation);
 void add_export(const Command& program, Invocation& invocation);

@@ -80,6 +80,8 @@ constexpr auto kCommands = std::to_array<AddCommand>({
   add_show,
   add_why,
   add_compare,
+  add_plan,
+  add_profile,
   add_lab,
   add_dash,
   add_tensorboard,

@@ -1,0 +1,111 @@
+// lockstep profile: measures this machine for plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/file.h"
+#include "command.h"
+#include "command_line.h"
+#include "plan/profile.h"
+#include "plan_arguments.h"
+#include "profile/measure.h"
+#include "records/format.h"
+#include "settings/configuration.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+
+namespace lockstep::tools {
+namespace {
+
+struct ProfileArguments {
+  std::vector<std::string> models;
+  std::string batch = "1,8,32,128";
+  std::string threads;
+  std::string out = plan::kProfileFile;
+  int64_t seconds = 20;
+};
+
+std::vector<int> threads_of(const ProfileArguments& arguments) {
+  const auto cores = static_cast<int>(base::available_cores());
+  if (arguments.threads.empty()) return cores > 1 ? std::vector<int>{1, cores} : std::vector<int>{1};
+  std::vector<int> threads;
+  for (const int64_t number : whole_numbers("--threads", arguments.threads, 1, 16 * int64_t{cores})) {
+    threads.push_back(static_cast<int>(number));
+  }
+  return threads;
+}
+
+std::string profile_text(const terminal::Terminal& terminal, const plan::Profile& profile) {
+  constexpr auto kRight = terminal::Table::Align::right;
+  std::string text = fmt::format(
+      "{}: {} core{}, memory {}, loopback {}\na message costs {} of a core at each end, a megabyte {}; waking up takes "
+      "{}\n\n",
+      profile.host, profile.cores, profile.cores == 1 ? "" : "s", records::speed_text(profile.memory_rate),
+      records::speed_text(profile.link_rate), records::time_text(profile.costs.message),
+      records::time_text(profile.costs.byte * 1e6), records::time_text(profile.costs.wake));
+  terminal::Table table({{"model"},
+                         {"batch", kRight},
+                         {"threads", kRight},
+                         {"forward", kRight},
+                         {"backward", kRight},
+                         {"optimizer", kRight},
+                         {"examples/s", kRight}});
+  for (const plan::ModelProfile& model : profile.models) {
+    for (const plan::ComputePoint& point : model.points) {
+      const double step = point.forward + point.backward + point.optimizer;
+      table.add({model.model, fmt::format("{}", point.batch), fmt::format("{}", point.threads),
+                 records::time_text(point.forward), records::time_text(point.backward),
+                 records::time_text(point.optimizer),
+                 records::count_text(static_cast<double>(point.batch) / std::max(step, 1e-12))});
+    }
+  }
+  return text + table.text(terminal);
+}
+
+int run_profile(const ProfileArguments& arguments, std::span<const nn::ModelDef> models) {
+  const settings::Configuration configuration(models);
+  const std::vector<std::string> names =
+      arguments.models.empty() ? std::vector<std::string>{"lr", "lenet"} : arguments.models;
+  std::vector<const nn::ModelDef*> found;
+  for (const std::string& name : names) found.push_back(&configuration.model(name));
+  const std::vector<int64_t> batches = whole_numbers("--batch", arguments.batch, 1, 1'000'000);
+  const std::vector<int> threads = threads_of(arguments);
+  const double seconds = static_cast<double>(arguments.seconds) / static_cast<double>(found.size() + 1);
+  plan::Profile profile;
+  profile.cores = static_cast<int>(base::available_cores());
+  profile::measure_machine(profile, std::min(seconds, 5.0));
+  for (const nn::ModelDef* model : found) {
+    profile.models.push_back(
+        profile::measure_model({.model = model, .batches = batches, .threads = threads, .seconds = seconds}));
+  }
+  base::write_whole_file(arguments.out, plan::to_json(profile));
+  const terminal::Terminal terminal = terminal::Terminal::detect();
+  terminal::write_out(profile_text(terminal, profile));
+  terminal::print("\nwritten to {}; `lockstep plan {}` reads it\n", arguments.out, names.front());
+  return 0;
+}
+
+}  // namespace
+
+void add_profile(const Command& program, Invocation& invocation) {
+  const Command app = program.add_command("profile", "Measure this machine for plans: computing, memory, messages");
+  const auto arguments = std::make_shared<ProfileArguments>();
+  app.add_option("MODEL", arguments->models, "Models to measure [lr lenet]");
+  app.add_option("--batch", arguments->batch, "Batches [1,8,32,128]").type_name("N,N");
+  app.add_option("--threads", arguments->threads, "Numbers of threads [1 and one per core]").type_name("N,N");
+  app.add_number("--seconds", arguments->seconds, "Seconds to measure, about [20]", 1);
+  app.add_option("--out", arguments->out, "File to write [lockstep-profile.json]").type_name("FILE");
+  app.footer(
+      "Examples:\n"
+      "  lockstep profile\n"
+      "  lockstep profile alexnet --batch 8,32 --threads 1,2,4 --out here.json");
+  app.callback([arguments, &invocation] {
+    invocation.run = [arguments, &invocation] { return run_profile(*arguments, invocation.models); };
+  });
+}
+
+}  // namespace lockstep::tools
