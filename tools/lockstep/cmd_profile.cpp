@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/parallel.h"
 #include "base/file.h"
+#include "base/parallel.h"
 #include "command.h"
 #include "command_line.h"
 #include "plan/profile.h"
