@@ -78,10 +78,10 @@ bool with_server(const lab::RunResult& run, const std::string& node) {
 /// Returns whether a worker or a machine meets the filter's conditions on such fields.
 bool passes(const Observation& part, const lab::Filter& filter) {
   return std::all_of(filter.where.begin(), filter.where.end(), [&](const auto& condition) {
-    const auto& [field, values] = condition;
-    return !lab::of_part(field) || std::any_of(values.begin(), values.end(), [&](const std::string& wanted) {
-      return same_value(part.text(field), wanted);
-    });
+    if (!lab::of_part(condition.first)) return true;
+    const std::string text = part.text(condition.first);
+    return std::any_of(condition.second.begin(), condition.second.end(),
+                       [&](const std::string& wanted) { return same_value(text, wanted); });
   });
 }
 
