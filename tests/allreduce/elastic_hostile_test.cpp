@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "allreduce/elastic/messages.h"
+#include "allreduce/elastic/relay_messages.h"
 #include "allreduce/elastic_support.h"
 #include "cluster.pb.h"
 #include "wire/frames.h"
@@ -97,6 +98,35 @@ TEST_F(Stranger, ThatActsAsAMemberAndSendsNonsenseIsGivenUp) {
   }
   EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(2) + " sent an invalid message"); }));
   EXPECT_TRUE(advances(0));
+}
+
+TEST_F(Stranger, ThatActsAsANeighbourInALargeClusterAndSendsNonsenseIsGivenUp) {
+  make(12);
+  change = [](ElasticOptions& options) { options.start_wait = 600; };
+  start(0);
+  using elastic::Kind;
+  const std::string status = elastic::encode(elastic::Message(elastic::MemberStatus{}));
+  const std::vector<std::pair<Kind, std::string>> nonsense{
+      {Kind::status, status},
+      {Kind::sightings, "xyz"},
+      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{5, 1, {}, status, {2, 5}}}}))},
+      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{1, 1, {}, status, {1}}}}))},
+      {Kind::departures, encode(elastic::RelayFrame(elastic::Departures{{{12, 1, "", false}}}))},
+      {Kind::parcel, encode(elastic::RelayFrame(elastic::Parcel{1, 1, {0}, 7, "xyz"}))},
+      {Kind::follow, ""},
+  };
+  for (const auto& [kind, bytes] : nonsense) {
+    const auto stream = connected(0);
+    ASSERT_TRUE(wire::send(*stream, elastic::header(Kind::hello), hello("worker:1", 1)));
+    ASSERT_TRUE(stream->read());
+    static_cast<void>(wire::send_text(*stream, elastic::header(kind), bytes));
+    while (stream->read()) {
+    }
+  }
+  EXPECT_TRUE(eventually([&] { return at(0).lines.has(name(1) + " sent an invalid message: frame of unknown kind"); }));
+  EXPECT_TRUE(at(0).lines.has(name(1) + " sent an invalid message: the path of 2 steps to member 5 is none"));
+  EXPECT_TRUE(at(0).lines.has(name(1) + " sent an invalid message: the status comes from another process"));
+  EXPECT_TRUE(at(0).lines.has(name(1) + " sent an invalid message: member 12 does not exist"));
 }
 
 TEST_F(Stranger, ThatSaysNothingIsGivenUp) {

@@ -33,6 +33,26 @@ TEST_F(Cluster, GoesOnWithoutOneThatIsGoneAndNamesIt) {
       << ::testing::PrintToString(at(0).lines.get());
 }
 
+TEST_F(Cluster, OfManyMembersGoesOnWithoutOneThatPassesOnMessagesAndEnds) {
+  make(11);
+  for (int member = 10; member >= 0; --member) start(member);  // parents come later, and are changed to
+  std::vector<int> all;
+  std::vector<int> rest;
+  for (int member = 0; member < 11; ++member) {
+    all.push_back(member);
+    if (member != 1) rest.push_back(member);
+  }
+  ASSERT_TRUE(trains(all)) << ::testing::PrintToString(at(0).lines.get());
+  at(1).vanish();
+  ASSERT_TRUE(trains(rest)) << ::testing::PrintToString(at(0).lines.get());
+  EXPECT_TRUE(eventually([&] { return at(10).lines.has(name(1) + ": connection closed"); }));
+  start(1);
+  ASSERT_TRUE(trains(all)) << ::testing::PrintToString(at(0).lines.get());
+  at(7).finish = true;
+  for (const int member : all) at(member).wait();
+  EXPECT_TRUE(at(0).led);
+}
+
 TEST_F(Cluster, MetersCountWhatMembersTellEachOther) {
   std::array<base::TrafficMeter, 2> meters;
   change = [&](ElasticOptions& options) { options.meter = &meters[static_cast<size_t>(options.task.index)]; };
