@@ -14,6 +14,16 @@ import environment
 
 LOOK_EVERY = 0.2  # seconds between looks at the processes
 ENOUGH_FILES = 65536
+MEGABYTES_OF_WORKER = 80  # with MNIST
+
+
+def train_if_fits(args, strategy, workers):
+    """One training, if there is memory for it: each worker holds the data."""
+    free = next(int(line.split()[1]) / 1024 for line in open("/proc/meminfo") if line.startswith("MemAvailable"))
+    if workers * MEGABYTES_OF_WORKER > free:
+        return {"strategy": strategy, "workers": workers,
+                "failed": f"needs {workers * MEGABYTES_OF_WORKER / 1024:.0f} GB of memory, {free / 1024:.0f} GB are free"}
+    return train(args, strategy, workers)
 
 
 def train(args, strategy, workers):

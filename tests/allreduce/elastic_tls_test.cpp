@@ -49,5 +49,27 @@ TEST_F(Cluster, WithKeysRefusesStrangersAndImpostors) {
   EXPECT_TRUE(trains({0, 1}));
 }
 
+TEST_F(Cluster, OfManyWithKeysTrainsAndTakesNoImpostorAsNeighbour) {
+  const lockstep::testing::TempDir folder;
+  make_keys(folder, 9);
+  make(9);
+  std::vector<int> honest;
+  for (int member = 0; member < 8; ++member) honest.push_back(member);
+  change = [&](ElasticOptions& o) {
+    use_keys(folder, o);
+    o.start_wait = o.task.index == 8 ? 60 : 1;
+    if (o.task.index == 8) o.security = {folder / "keys/n3"};
+  };
+  start_all();
+  EXPECT_TRUE(trains(honest));
+  EXPECT_TRUE(testing::eventually([&] {
+    // Its parent, or any other that it tries.
+    return std::any_of(honest.begin(), honest.end(), [&](int member) {
+      return at(member).lines.has("it claims to be worker:8: its certificate (CN=n3 for worker:3) is not for");
+    });
+  }));
+  EXPECT_EQ(at(0).group(), honest);
+}
+
 }  // namespace
 }  // namespace lockstep::allreduce
