@@ -44,6 +44,7 @@ LIBRARIES = {
     "OpenMP::OpenMP_CXX": ["omp.h"],
     "ZLIB::ZLIB": ["zlib.h"],
     "PNG::PNG": ["png.h"],
+    "JPEG::JPEG": ["jpeglib.h", "jerror.h"],
     "OpenSSL::Crypto": ["openssl/"],
     "PkgConfig::GRPC": ["grpc/", "grpcpp/"],
     "protobuf::libprotobuf-lite": ["google/protobuf/"],

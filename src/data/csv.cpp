@@ -157,8 +157,8 @@ class Labels {
 
 class Reader {
  public:
-  Reader(Unpacker& content, const std::string& label_column)
-      : lines_(content), name_(content.name()), wanted_(label_column) {}
+  Reader(Unpacker& content, const std::string& label_column, int64_t features)
+      : lines_(content), name_(content.name()), wanted_(label_column), features_(static_cast<size_t>(features)) {}
 
   CsvTable read() {
     if (!lines_.next()) throw DataError(name_ + ": no examples: the file is empty");
@@ -186,14 +186,15 @@ class Reader {
   [[nodiscard]] bool labelled() const { return label_ < first_.size(); }
 
   /// Returns true if the first line names the columns: it has the label's name, or text above a number of the second
-  /// line. Without a second line any text counts.
+  /// line. Without a second line all of it is text.
   [[nodiscard]] bool is_header(const std::vector<std::string_view>* second) const {
     const auto named = [&](const std::string& field) {
       return is_label_name(field) || (!wanted_.empty() && !to_number(wanted_) && lower(field) == lower(wanted_));
     };
     if (std::any_of(first_.begin(), first_.end(), named)) return true;
+    if (second == nullptr) return std::none_of(first_.begin(), first_.end(), to_number);
     for (size_t i = 0; i < first_.size(); ++i) {
-      const bool number_below = second == nullptr || (i < second->size() && to_number((*second)[i]));
+      const bool number_below = i < second->size() && to_number((*second)[i]);
       if (number_below && !first_[i].empty() && !to_number(first_[i])) return true;
     }
     return false;
@@ -208,7 +209,7 @@ class Reader {
     } else if (find_column(lower(wanted_))) {
       return;
     }
-    if (wanted_ == "none") return;
+    if (wanted_ == "none" || first_.size() == features_) return;
     size_t number = first_.size();
     if (!wanted_.empty()) {
       const auto [end, error] = std::from_chars(wanted_.data(), wanted_.data() + wanted_.size(), number);
@@ -301,7 +302,8 @@ class Reader {
   CsvLines lines_;
   const std::string name_;
   const std::string wanted_;
-  Fields first_;  ///< the first line, names or values
+  const size_t features_;  ///< a file with so many columns has no labels, unless by name; 0: any may
+  Fields first_;           ///< the first line, names or values
   int64_t first_line_ = 0;
   int64_t line_ = 0;
   Fields names_;      ///< empty: the file has no names
@@ -313,14 +315,15 @@ class Reader {
 
 }  // namespace
 
-CsvTable read_csv(const std::string& path, const std::string& label_column) {
+CsvTable read_csv(const std::string& path, const std::string& label_column, int64_t features) {
   Unpacker content(path);
-  return Reader(content, label_column).read();
+  return Reader(content, label_column, features).read();
 }
 
-CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column) {
+CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column,
+                   int64_t features) {
   Unpacker content(file, name);
-  return Reader(content, label_column).read();
+  return Reader(content, label_column, features).read();
 }
 
 }  // namespace lockstep::data

@@ -22,8 +22,10 @@ struct CsvTable {
 };
 
 /// Reads the file. `label_column` is a name (ignoring case), a number from 1, "none", or empty: the column named label,
-/// or else class, or else y, or else the last. Labels are whole numbers from 0, or text.
-CsvTable read_csv(const std::string& path, const std::string& label_column = "");
-CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column = "");
+/// or else class, or else y, or else the last. Labels are whole numbers from 0, or text. If `features` is given, a file
+/// with so many columns and none of the label's name has no labels: data to predict.
+CsvTable read_csv(const std::string& path, const std::string& label_column = "", int64_t features = 0);
+CsvTable parse_csv(std::span<const uint8_t> file, const std::string& name, const std::string& label_column = "",
+                   int64_t features = 0);
 
 }  // namespace lockstep::data

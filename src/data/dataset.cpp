@@ -99,7 +99,7 @@ void rescale(Examples& examples, double factor) {
 
 void check_labels(const Examples& examples, const std::string& source) {
   if (examples.count() != static_cast<int64_t>(examples.labels.size())) {
-    throw DataError(fmt::format("{}: {} images but {} labels", source, examples.count(), examples.labels.size()));
+    throw DataError(fmt::format("{}: {} examples but {} labels", source, examples.count(), examples.labels.size()));
   }
   for (size_t i = 0; i < examples.labels.size(); ++i) {
     if (examples.labels[i] < 0 || examples.labels[i] >= examples.classes) {

@@ -56,7 +56,7 @@ LoaderOptions checked(const Examples& examples, LoaderOptions options) {
   reject_negative(options.repeat, "repeat");
   if (options.depth < 1) throw UsageError(fmt::format("depth {}; at least 1 is allowed", options.depth));
   if (!examples.labels.empty() && static_cast<int64_t>(examples.labels.size()) != examples.stored()) {
-    throw DataError(fmt::format("{} images but {} labels", examples.stored(), examples.labels.size()));
+    throw DataError(fmt::format("{} examples but {} labels", examples.stored(), examples.labels.size()));
   }
   if (options.pixels != nullptr && !options.pixels->empty() && options.pixels->mean.size() != examples.shape.size()) {
     throw UsageError(fmt::format("pixels are scaled for images of {} values, these have {}",

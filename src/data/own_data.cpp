@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "data/csv.h"
 #include "data/npz.h"
 #include "lockstep/error.h"
 
@@ -241,18 +240,10 @@ Dataset from_csv(CsvTable table, const std::string& path, const OwnDataOptions& 
   dataset.origin = path;
   const std::string found = table.labels.empty() ? "" : classes_text(table);
   dataset.class_names = std::move(table.class_names);
-  Examples all;
-  const bool fits = options.expected.size() > 0 && table.columns == static_cast<int64_t>(options.expected.size());
-  all.shape = fits ? options.expected : ImageShape{1, 1, static_cast<int>(table.columns)};
-  all.labels = std::move(table.labels);
-  if (are_pixels(table.values, all.shape, options.expected)) {
-    all.bytes.assign(table.values.begin(), table.values.end());
-    std::vector<float>().swap(table.values);
-    dataset.origin += ", pixels from 0 to 255";
-  } else {
-    all.floats = std::move(table.values);
-  }
-  if (!table.label_column.empty()) dataset.origin += ", labels from " + table.label_column + ": " + found;
+  const std::string label_column = table.label_column;
+  Examples all = examples_of(std::move(table), options.expected);
+  if (!all.bytes.empty()) dataset.origin += ", pixels from 0 to 255";
+  if (!label_column.empty()) dataset.origin += ", labels from " + label_column + ": " + found;
   split(dataset, std::move(all), options.test_size);
   finish(dataset, path);
   return dataset;
@@ -269,6 +260,19 @@ bool is_own_data(std::string_view name) {
 }
 
 bool has_columns(std::string_view path) { return is_csv(path); }
+
+Examples examples_of(CsvTable table, const ImageShape& expected) {
+  Examples all;
+  const bool fits = expected.size() > 0 && table.columns == static_cast<int64_t>(expected.size());
+  all.shape = fits ? expected : ImageShape{1, 1, static_cast<int>(table.columns)};
+  all.labels = std::move(table.labels);
+  if (are_pixels(table.values, all.shape, expected)) {
+    all.bytes.assign(table.values.begin(), table.values.end());
+  } else {
+    all.floats = std::move(table.values);
+  }
+  return all;
+}
 
 ArrayNames arrays_to_predict(const Npz& npz) {
   for (const Pair& pair :

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/csv.h"
 #include "data/dataset.h"
 #include "data/npz.h"
 
@@ -33,6 +34,10 @@ struct OwnDataOptions {
 bool is_own_data(std::string_view name);
 /// Returns true if the path's name is that of CSV, data with a label column.
 bool has_columns(std::string_view path);
+
+/// Returns the table's rows as examples: as images of the expected shape if their number fits, else of 1x1xf; pixels as
+/// bytes.
+Examples examples_of(CsvTable table, const ImageShape& expected);
 
 /// The arrays of an npz file that hold images and their labels; empty if there are none.
 struct ArrayNames {

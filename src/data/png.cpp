@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "data/images.h"
+#include "data/luma.h"
 #include "lockstep/error.h"
 
 namespace lockstep::data {
@@ -51,9 +52,6 @@ class PngImage {
   const std::string& name_;
   png_image image_{};
 };
-
-/// ITU-R 601 luma in 16-bit fixed point, exact for gray.
-uint32_t luma(const uint8_t* rgb) { return (19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 0x8000U) >> 16; }
 
 uint8_t on_black(uint32_t value, uint32_t alpha) { return static_cast<uint8_t>((value * alpha + 127) / 255); }
 

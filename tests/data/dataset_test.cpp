@@ -108,7 +108,7 @@ TEST(CheckLabels, NamesTheFirstBadOne) {
   EXPECT_EQ(message_of<DataError>([&] { check_labels(examples, "f"); }),
             "f: label -1 of example 3 is out of range; 0 to 9 are allowed");
   examples.labels.pop_back();
-  EXPECT_EQ(message_of<DataError>([&] { check_labels(examples, "f"); }), "f: 5 images but 4 labels");
+  EXPECT_EQ(message_of<DataError>([&] { check_labels(examples, "f"); }), "f: 5 examples but 4 labels");
 }
 
 TEST(Synthetic, IsTheSameForTheSameSeed) {

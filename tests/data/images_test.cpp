@@ -118,7 +118,7 @@ TEST_F(ReadImages, RefusesUnknownFormats) {
   EXPECT_EQ(message_of<DataError>([&] {
               read({'h', 'e', 'l', 'l', 'o'});
             }),
-            path_ + ": unknown image format; idx (plain or gzip), npz, npy and PNG are allowed");
+            path_ + ": unknown format; PNG, JPEG, npz, npy, idx (plain or gzip) and .csv are allowed");
 }
 
 TEST_F(ReadImages, RefusesOtherSizesThanExpected) {

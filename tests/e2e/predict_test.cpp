@@ -1,6 +1,7 @@
 // `lockstep eval` and `lockstep predict` of a trained run.
 #include <png.h>
 
+#include "data/jpegs.h"
 #include "e2e/support.h"
 
 namespace lockstep::testing {
@@ -122,6 +123,32 @@ TEST_F(Predict, IdxAndNpzGiveTheSameAsThePng) {
   EXPECT_EQ(json[0]["top"], json[2]["top"]);
 }
 
+TEST_F(Predict, PicturesOfOtherSizesAndAJpeg) {
+  write_png(folder / "large.png", 40);
+  put_file(folder / "photo.jpg", make_jpeg(40, 40, ramp(40 * 40)));
+  const auto json = predict({"large.png", "photo.jpg"});
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["label"], json[1]["label"]);
+  EXPECT_NEAR(json[0]["probability"].get<double>(), json[1]["probability"].get<double>(), 0.05);
+}
+
+TEST_F(Predict, RowsOfACsvFileWithAndWithoutLabels) {
+  std::string text = "p,q,kind\n";
+  for (int i = 0; i < 60; ++i) text += i % 2 == 0 ? "1,2.5,cat\n" : "2.5,1,dog\n";
+  put_file(folder / "pets.csv", Bytes(text.begin(), text.end()));
+  (void)succeed({"train", "lr", "--dataset", "pets.csv", "--batch", "5", "--epochs", "10", "--name", "c"});
+  const std::string out = succeed({"predict", "c-1", "pets.csv"}).out;
+  EXPECT_THAT(out, AllOf(HasSubstr("example"), HasSubstr("label"), HasSubstr("60 of 60 examples right"),
+                         Not(HasSubstr("image"))));
+  EXPECT_THAT(succeed({"predict", "c-1", "--test", "3"}).out,
+              AllOf(HasSubstr("pets.csv[2]"), HasSubstr("3 of 3 test examples right"), Not(HasSubstr("seen as"))));
+  const std::string plain = "2.4,1.1\n";
+  put_file(folder / "one.csv", Bytes(plain.begin(), plain.end()));
+  EXPECT_THAT(succeed({"predict", "c-1", "one.csv"}).out, AllOf(HasSubstr("dog"), Not(HasSubstr("right"))));
+  EXPECT_THAT(fail({"predict", "m-1", "one.csv"}, 1),
+              HasSubstr("1 value per row and labels from column 2; the model takes 784"));
+}
+
 TEST_F(Predict, ManyImagesInOneFile) {
   put_file(folder / "many.idx", make_idx({300, kSide, kSide}, ramp(300 * kSide * kSide)));
   EXPECT_EQ(predict({"many.idx"}).size(), 300U);
@@ -141,7 +168,9 @@ TEST_F(Predict, MistakesAreOnlyThose) {
 
 TEST_F(Predict, BadImagesAreNamed) {
   write_png(folder / "large.png", 40);
-  EXPECT_THAT(fail({"predict", "m-1", "large.png"}, 1), AllOf(HasSubstr("large.png"), HasSubstr("40")));
+  EXPECT_THAT(fail({"predict", "m-1", "large.png", "--resize", "off"}, 1),
+              AllOf(HasSubstr("large.png"), HasSubstr("40")));
+  EXPECT_THAT(fail({"predict", "m-1", "large.png", "--resize", "fit"}, 2), HasSubstr("pad, crop, stretch, off"));
   EXPECT_THAT(fail({"predict", "m-1", "absent.png"}, 1), HasSubstr("absent.png"));
   put_file(folder / "text.png", Bytes{'h', 'e', 'l', 'l', 'o'});
   EXPECT_THAT(fail({"predict", "m-1", "text.png"}, 1), HasSubstr("text.png"));

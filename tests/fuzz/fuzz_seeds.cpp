@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cluster/tar_files.h"
 #include "data/formats.h"
+#include "data/jpegs.h"
 #include "interchange/onnx_export.h"
 #include "ps/messages.h"
 #include "settings/configuration.h"
@@ -25,11 +26,13 @@ using lockstep::testing::Bytes;
 using lockstep::testing::bytes_of;
 using lockstep::testing::gzip;
 using lockstep::testing::make_idx;
+using lockstep::testing::make_jpeg;
 using lockstep::testing::make_npy;
 using lockstep::testing::make_zip;
 using lockstep::testing::npy_dict;
 using lockstep::testing::put_file;
 using lockstep::testing::ramp;
+using lockstep::testing::with_orientation;
 
 /// Puts the format first, which npz_fuzz reads from the first byte.
 Bytes tagged(uint8_t format, const Bytes& file) {
@@ -73,6 +76,8 @@ void write_npz(const std::string& folder) {
   put_file(folder + "/bytes.npy", tagged(0, bytes));
   put_file(folder + "/floats.npy", tagged(0, floats));
   put_file(folder + "/image.png", tagged(1, make_png()));
+  put_file(folder + "/photo.jpg", tagged(4, with_orientation(make_jpeg(9, 5, ramp(135), {JCS_RGB, 3, false}), 6)));
+  put_file(folder + "/progressive.jpg", tagged(4, make_jpeg(9, 5, ramp(45), {JCS_GRAYSCALE, 1, true})));
   put_file(folder + "/pair.npz", tagged(2, make_zip({{"x.npy", bytes, 8}, {"y.npy", floats, 0}})));
 }
 

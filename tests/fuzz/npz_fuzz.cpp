@@ -1,5 +1,5 @@
-// The npz, npy and PNG readers, and own data as npz, must answer any bytes with a value or a typed error. The first
-// byte chooses.
+// The npz, npy, PNG and JPEG readers, and own data as npz, must answer any bytes with a value or a typed error. The
+// first byte chooses.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,11 +22,15 @@ void use(const lockstep::data::NpyArray& array) {
   (void)images_from_array(array, ImageShape{1, 2, 2}, "fuzz");
 }
 
+void use(lockstep::data::Examples picture) { lockstep::data::resize(picture, 3, 2, lockstep::data::Fit::crop); }
+
 void read(std::span<const uint8_t> file, int format) {
   if (format == 0) {
     use(lockstep::data::parse_npy(file, "fuzz"));
   } else if (format == 1) {
-    (void)lockstep::data::parse_png(file, "fuzz");
+    use(lockstep::data::parse_png(file, "fuzz"));
+  } else if (format == 4) {
+    use(lockstep::data::parse_jpeg(file, "fuzz"));
   } else if (format == 3) {
     (void)lockstep::data::parse_own_data(file, "fuzz.npz", {.expected = ImageShape{1, 2, 2}});
   } else {
@@ -40,7 +44,7 @@ void read(std::span<const uint8_t> file, int format) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   try {
-    read(std::span(data + 1, size - 1), data[0] % 4);
+    read(std::span(data + 1, size - 1), data[0] % 5);
   } catch (const lockstep::DataError&) {
   } catch (const lockstep::UsageError&) {  // too few examples to split
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "terminal/picture.h"
 #include "terminal/table.h"
 #include "terminal/text.h"
+#include "train/data_options.h"
 
 namespace lockstep::tools {
 namespace {
@@ -27,6 +29,7 @@ struct PredictArguments {
   std::vector<std::string> files;
   std::string dataset;
   std::string data;
+  std::string resize = "pad";
   int64_t test = 0;
   int64_t top = 3;
   int64_t threads = 0;
@@ -34,7 +37,7 @@ struct PredictArguments {
   bool json = false;
 };
 
-/// Images of a file or of the test data, with the model's predictions.
+/// Examples of a file or of the test data, with the model's predictions.
 struct Seen {
   std::string name;
   data::Examples images;
@@ -73,13 +76,28 @@ data::ImageShape image_shape(const Shape& image) {
   return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
 }
 
+/// True if the examples are rows of numbers, of which no picture can be drawn.
+bool are_rows(const data::ImageShape& shape) { return shape.height < 2; }
+
+std::optional<data::Fit> fit(const std::string& name) {
+  if (name == "pad") return data::Fit::pad;
+  if (name == "crop") return data::Fit::crop;
+  if (name == "stretch") return data::Fit::stretch;
+  if (name == "off") return std::nullopt;
+  throw UsageError(fmt::format("--resize: '{}' is not allowed; it takes one of pad, crop, stretch, off", name));
+}
+
 std::vector<Seen> see_files(const inspect::TrainedModel& model, const PredictArguments& arguments,
                             const terminal::Terminal& terminal) {
   const data::PixelScaling pixels =
       inspect::pixel_scaling(model, arguments.data, display::fetch_display(terminal, arguments.json));
+  data::ReadImagesOptions reading{image_shape(model.header.image), "", ""};
+  reading.label_column = train::settings_of(model.header).label_column;
+  reading.classes = model.header.class_names;
+  reading.fit = fit(arguments.resize);
   std::vector<Seen> all;
   for (const std::string& file : arguments.files) {
-    Seen seen{file, data::read_images(file, {image_shape(model.header.image), "", ""}), {}};
+    Seen seen{file, data::read_images(file, reading), {}};
     seen.predictions = inspect::predict(model, seen.images, static_cast<int>(arguments.threads), "cpu", &pixels);
     all.push_back(std::move(seen));
   }
@@ -92,7 +110,7 @@ Seen see_test_data(const inspect::TrainedModel& model, const PredictArguments& a
   data::Dataset dataset = inspect::load_data(model, {arguments.dataset, arguments.data, progress});
   Seen seen{dataset.name, std::move(dataset.test), {}};
   if (seen.images.labels.empty()) {
-    throw UsageError(fmt::format("predict: {} has no labels to compare with; name image files instead", dataset.name));
+    throw UsageError(fmt::format("predict: {} has no labels to compare with; name files instead", dataset.name));
   }
   if (!arguments.mistakes) {
     data::keep_first(seen.images, std::min(arguments.test, seen.images.count()), "test examples");
@@ -130,15 +148,48 @@ std::string others(const inspect::Prediction& prediction, const ClassNames& name
   return text;
 }
 
-void print_predictions(const terminal::Terminal& terminal, const std::vector<Seen>& all, const ClassNames& names,
-                       int64_t top) {
-  terminal::Table table({{"image"}, {"prediction"}, {"probability", terminal::Table::Align::right}, {"then"}});
+std::vector<size_t> choose(const Seen& seen, const PredictArguments& arguments) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < seen.predictions.size(); ++i) {
+    const bool wanted = arguments.test == 0 || chosen.size() < static_cast<size_t>(arguments.test);
+    if (wanted && (!arguments.mistakes || !seen.right(i))) chosen.push_back(i);
+  }
+  return chosen;
+}
+
+/// Prints how many of the examples with labels are predicted right.
+void print_right(const std::vector<Seen>& all, const std::string& what) {
+  size_t labelled = 0;
+  size_t right = 0;
   for (const Seen& seen : all) {
-    for (size_t i = 0; i < seen.predictions.size(); ++i) {
+    if (seen.images.labels.empty()) continue;
+    labelled += seen.predictions.size();
+    for (size_t i = 0; i < seen.predictions.size(); ++i) right += seen.right(i) ? 1 : 0;
+  }
+  if (labelled == 0) return;
+  terminal::print("{} of {} right\n", terminal::grouped(right), terminal::counted(labelled, what));
+}
+
+void print_predictions(const terminal::Terminal& terminal, const std::vector<Seen>& all, const PredictArguments& chosen,
+                       const ClassNames& names) {
+  const bool labels = std::any_of(all.begin(), all.end(), [](const Seen& seen) { return !seen.images.labels.empty(); });
+  const bool rows = are_rows(all.front().images.shape);
+  std::vector<terminal::Table::Column> columns{{rows ? "example" : "image"}, {"prediction"}};
+  if (labels) columns.push_back({"label"});
+  columns.push_back({"probability", terminal::Table::Align::right});
+  columns.push_back({"then"});
+  terminal::Table table(columns);
+  for (const Seen& seen : all) {
+    for (const size_t i : choose(seen, chosen)) {
       const inspect::Prediction& prediction = seen.predictions[i];
-      table.add({seen.predictions.size() == 1 ? seen.name : fmt::format("{}[{}]", seen.name, i),
-                 terminal.bold(names(prediction.label)), terminal::percent(static_cast<double>(prediction.probability)),
-                 others(prediction, names, top)});
+      const bool wrong = !seen.images.labels.empty() && !seen.right(i);
+      const std::string guess = names(prediction.label);
+      std::vector<std::string> cells{seen.predictions.size() == 1 ? seen.name : fmt::format("{}[{}]", seen.name, i),
+                                     wrong ? terminal.red(guess) : terminal.bold(guess)};
+      if (labels) cells.push_back(seen.images.labels.empty() ? "" : names(seen.images.labels[i]));
+      cells.push_back(terminal::percent(static_cast<double>(prediction.probability)));
+      cells.push_back(others(prediction, names, chosen.top));
+      table.add(std::move(cells));
     }
   }
   terminal::write_out(table.text(terminal));
@@ -170,28 +221,24 @@ void print_gallery(const terminal::Terminal& terminal, const Seen& seen, const s
   }
 }
 
-std::vector<size_t> choose(const Seen& seen, const PredictArguments& arguments) {
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < seen.predictions.size(); ++i) {
-    const bool wanted = arguments.test == 0 || chosen.size() < static_cast<size_t>(arguments.test);
-    if (wanted && (!arguments.mistakes || !seen.right(i))) chosen.push_back(i);
+void print_all(const terminal::Terminal& terminal, const std::vector<Seen>& all, const PredictArguments& arguments,
+               const ClassNames& names) {
+  const Seen& first = all.front();
+  const bool test = arguments.files.empty();
+  const bool rows = are_rows(first.images.shape);
+  if (test && !rows) {
+    print_gallery(terminal, first, choose(first, arguments), names);
+  } else {
+    print_predictions(terminal, all, arguments, names);
   }
-  return chosen;
-}
-
-void print_test(const terminal::Terminal& terminal, const Seen& seen, const PredictArguments& arguments,
-                const ClassNames& names) {
-  print_gallery(terminal, seen, choose(seen, arguments), names);
-  size_t right = 0;
-  for (size_t i = 0; i < seen.predictions.size(); ++i) right += seen.right(i) ? 1 : 0;
-  terminal::print("{} of {} right\n", terminal::grouped(right),
-                  terminal::counted(seen.predictions.size(), "test image"));
+  print_right(all, fmt::format("{}{}", test ? "test " : "", rows ? "example" : "image"));
 }
 
 void check(const PredictArguments& arguments) {
   const bool test = arguments.test > 0 || arguments.mistakes;
-  if (arguments.files.empty() && !test) throw UsageError("predict: give image files, or --test N for test images");
-  if (!arguments.files.empty() && test) throw UsageError("predict: give either image files or --test, not both");
+  if (arguments.files.empty() && !test) throw UsageError("predict: give files, or --test N for test examples");
+  (void)fit(arguments.resize);
+  if (!arguments.files.empty() && test) throw UsageError("predict: give either files or --test, not both");
 }
 
 int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef> models) {
@@ -211,10 +258,8 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
       for (const size_t i : choose(seen, arguments)) results.push_back(to_json(seen, i, names, arguments.top));
     }
     terminal::print("{}\n", results.dump(2));
-  } else if (test) {
-    print_test(terminal, all.front(), arguments, names);
   } else {
-    print_predictions(terminal, all, names, arguments.top);
+    print_all(terminal, all, arguments, names);
   }
   return 0;
 }
@@ -222,12 +267,15 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
 }  // namespace
 
 void add_predict(const Command& program, Invocation& invocation) {
-  const Command app = program.add_command("predict", "Predict the classes of images with a trained model");
+  const Command app =
+      program.add_command("predict", "Predict the classes of images, or of rows of a CSV file, with a trained model");
   const auto arguments = std::make_shared<PredictArguments>();
-  app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("FILE", arguments->files, "Image files: idx (plain or gzip), npz, npy or PNG");
-  app.add_number("--test", arguments->test, "Show N images of the run's test data, with their labels", 1);
-  app.add_flag("--mistakes", arguments->mistakes, "Show only test images that the model gets wrong");
+  app.add_option("RUN", arguments->source.run, "A run's folder or name, a checkpoint file, or an ONNX file").required();
+  app.add_option("FILE", arguments->files, "Files: PNG, JPEG, npz, npy, idx (plain or gzip) or CSV");
+  app.add_number("--test", arguments->test, "Show N examples of the run's test data, with their labels", 1);
+  app.add_flag("--mistakes", arguments->mistakes, "Show only test examples that the model gets wrong");
+  app.add_option("--resize", arguments->resize, "Make a PNG or JPEG as large as the model's images [pad]")
+      .type_name("pad|crop|stretch|off");
   app.add_number("--top", arguments->top, "Number of classes to show [3]", 1);
   app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
       .type_name("best|newest|FILE");
@@ -237,10 +285,15 @@ void add_predict(const Command& program, Invocation& invocation) {
   app.add_option("--runs-dir", arguments->source.runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_flag("--json", arguments->json, "Print JSON");
   app.footer(
-      "A PNG must have the size of the model's images. It is converted to grey for one-channel models. Digits must be\n"
-      "white on black, as in MNIST.\n\n"
+      "A PNG or JPEG is made as large as the model's images: pad keeps all of it and fills up with black, crop takes "
+      "its\n"
+      "middle, stretch ignores its proportions. It becomes grey for models of one channel. Digits must be white on "
+      "black,\n"
+      "as in MNIST. A CSV file has the columns that the model was trained on, with labels or without.\n\n"
       "Examples:\n"
       "  lockstep predict runs/lenet-1 digit.png\n"
+      "  lockstep predict runs/lenet-1 photo.jpg --resize crop\n"
+      "  lockstep predict runs/lr-1 flowers.csv\n"
       "  lockstep predict runs/lenet-1 t10k-images-idx3-ubyte.gz --json\n"
       "  lockstep predict runs/lenet-1 --test 6\n"
       "  lockstep predict runs/lenet-1 --test 6 --mistakes");
