@@ -49,10 +49,20 @@ bool only_moves(Op op) {
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-/// Returns the layer of a node: the outermost scope of its name.
-std::string layer_name(std::string_view node_name) {
+/// How names of nodes say their layer: its outermost scope, or, where scopes are those of another program's modules
+/// ("features/0/conv2d"), all but the last part.
+enum class Scopes : uint8_t { outermost, innermost };
+
+/// Returns the layer of a forward node.
+std::string layer_name(const std::string& node_name, Scopes scopes) {
+  const size_t end = scopes == Scopes::outermost ? node_name.find('/') : node_name.rfind('/');
+  return node_name.substr(0, end);
+}
+
+/// True if the node is in the layer's scope, or is the layer.
+bool belongs_to(std::string_view node_name, const std::string& layer) {
   if (node_name.starts_with(kBackward)) node_name.remove_prefix(kBackward.size());
-  return std::string(node_name.substr(0, node_name.find('/')));
+  return node_name.starts_with(layer) && (node_name.size() == layer.size() || node_name[layer.size()] == '/');
 }
 
 bool is_source(const Node& node) { return node.op == Op::input || node.op == Op::constant; }
@@ -65,8 +75,8 @@ LayerInfo& layer_of(std::vector<LayerInfo>& layers, const std::string& name) {
   return layers.back();
 }
 
-void add_forward(std::vector<LayerInfo>& layers, const Graph& graph, const Node& node) {
-  LayerInfo& layer = layer_of(layers, layer_name(node.name));
+void add_forward(std::vector<LayerInfo>& layers, const Graph& graph, const Node& node, Scopes scopes) {
+  LayerInfo& layer = layer_of(layers, layer_name(node.name, scopes));
   if (node.op == Op::parameter) {
     layer.parameters += elements(node.outputs[0].type.shape);
     return;
@@ -79,10 +89,12 @@ void add_forward(std::vector<LayerInfo>& layers, const Graph& graph, const Node&
 void add_backward(ModelDescription& description, const Graph& graph, const Node& node) {
   const uint64_t cost = flops(graph, node);
   description.backward_flops += cost;
-  const std::string name = layer_name(node.name);
+  LayerInfo* found = nullptr;
   for (LayerInfo& layer : description.layers) {
-    if (layer.name == name) layer.backward_flops += cost;
+    const bool closer = found == nullptr || layer.name.size() > found->name.size();
+    if (closer && belongs_to(node.name, layer.name)) found = &layer;
   }
+  if (found != nullptr) found->backward_flops += cost;
 }
 
 /// Returns the graph without unused parts, such as the gradient of the images.
@@ -93,9 +105,9 @@ Graph needed_part(const Graph& graph, const nn::ModelGraph& built, const std::ve
   return program::remove_dead_nodes(work).graph;
 }
 
-void add_layers(ModelDescription& description, const Graph& graph) {
+void add_layers(ModelDescription& description, const Graph& graph, Scopes scopes) {
   for (const Node& node : graph.nodes()) {
-    if (!node.backward && !is_source(node)) add_forward(description.layers, graph, node);
+    if (!node.backward && !is_source(node)) add_forward(description.layers, graph, node, scopes);
   }
   for (const LayerInfo& layer : description.layers) description.forward_flops += layer.forward_flops;
   for (const Node& node : graph.nodes()) {
@@ -168,7 +180,8 @@ ModelDescription describe(const DescribeRequest& request) {
   const std::vector<graph::Value> gradients = ops::gradients(built.loss);
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();
-  add_layers(description, needed_part(graph, built, gradients));
+  const Scopes scopes = model.file.ends_with(".onnx") ? Scopes::innermost : Scopes::outermost;
+  add_layers(description, needed_part(graph, built, gradients), scopes);
   const auto backend = settings::make_backend(request.backend, request.threads,
                                               {.exact_conv = request.exact_conv, .precision = request.precision});
   std::vector<graph::Value> outputs{built.loss};

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
+#include "base/file.h"
 #include "checkpoint/checkpoint_store.h"
 #include "data/own_data.h"
 #include "interchange/model_file.h"
+#include "interchange/onnx_import.h"
 #include "lockstep/error.h"
 #include "run/run_directory.h"
 #include "settings/configuration.h"
@@ -45,11 +49,60 @@ void check_class_names(const TrainedModel& model, const data::Dataset& dataset) 
                                dataset.name, shown(dataset.class_names)));
 }
 
+data::ImageShape image_shape(const Shape& image) {
+  return {static_cast<int>(image[0]), static_cast<int>(image[1]), static_cast<int>(image[2])};
+}
+
+/// Returns "images 1x28x28", or "rows of 4 values".
+std::string kind_text(const data::ImageShape& shape) {
+  return shape.height == 1 ? fmt::format("rows of {} values", shape.size()) : "images " + data::to_string(shape);
+}
+
 data::Examples& pick_split(data::Dataset& dataset, const std::string& split) {
   if (split == "test") return dataset.test;
   if (split == "train") return dataset.train;
   if (split == "validation") return dataset.validation;
   throw UsageError("split: '" + split + "' is not allowed; it takes one of train, validation, test");
+}
+
+/// Takes over what an exported file says about its data; a path, which may be of another machine, does not count.
+void add_facts(checkpoint::CheckpointHeader& header, const std::map<std::string, std::string>& facts) {
+  const auto fact = [&](const std::string& key) {
+    const auto found = facts.find(key);
+    return found == facts.end() ? std::string() : found->second;
+  };
+  if (const std::string dataset = fact("dataset"); !dataset.empty() && !data::is_own_data(dataset)) {
+    header.settings["dataset"] = dataset;
+  }
+  if (fact("pixels") == "standard") header.settings["pixels"] = "standard";
+  std::vector<std::string> names;
+  std::istringstream classes(fact("classes"));
+  for (std::string name; std::getline(classes, name, ',');) names.push_back(name);
+  if (static_cast<int64_t>(names.size()) == header.classes) header.class_names = names;
+}
+
+/// Loads an ONNX file as it is; evaluations and predictions use it as they use a checkpoint.
+TrainedModel load_onnx(const ModelSource& source) {
+  if (!source.checkpoint.empty()) {
+    throw UsageError(fmt::format("checkpoint '{}': {} is an ONNX file, which holds one state of a model",
+                                 source.checkpoint, source.run));
+  }
+  TrainedModel model;
+  model.file = source.run;
+  model.models.push_back(interchange::load_model(source.run));
+  const nn::ModelDef& def = model.models.front();
+  model.header.model = source.run;
+  model.header.image = def.image;
+  model.header.classes = def.classes;
+  model.header.settings = {{"model", source.run}, {"dataset", def.defaults.dataset}};
+  const std::vector<uint8_t> bytes = base::read_file(source.run, interchange::kLargestOnnx);
+  add_facts(model.header, interchange::export_facts({bytes.begin(), bytes.end()}, source.run));
+  model.spec = {&def, nn::resolve_options(def, {}), def.image, def.classes};
+  const program::ParameterStore parameters = train::make_parameters(model.spec, 0);
+  model.header.parameters = checkpoint::parameter_entries(parameters.infos());
+  model.parameters = Buffer(parameters.values().size_bytes());
+  std::copy(parameters.values().begin(), parameters.values().end(), model.parameters.as<float>().begin());
+  return model;
 }
 
 }  // namespace
@@ -58,10 +111,11 @@ TrainedModel load_model(const ModelSource& source) {
   TrainedModel model;
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(source.run, ignored);
+  if (is_file && source.run.ends_with(".onnx")) return load_onnx(source);
   if (is_file && interchange::is_model_file(source.run)) {
     throw UsageError(
-        fmt::format("{} is a model file; a run or a checkpoint file is allowed. `lockstep describe {}` shows "
-                    "its layers, `lockstep train {}` trains it",
+        fmt::format("{} is a model file without trained parameters; a run, a checkpoint file or an ONNX file is "
+                    "allowed. `lockstep describe {}` shows its layers, `lockstep train {}` trains it",
                     source.run, source.run, source.run));
   }
   if (is_file) model.file = source.run;
@@ -138,9 +192,9 @@ train::Metrics evaluate(const TrainedModel& model, const EvaluateRequest& reques
   const data::ImageShape& shape = examples.shape;
   if (spec.image != Shape{shape.channels, shape.height, shape.width} ||
       (train::traits_of(spec).labels && spec.classes != dataset.classes())) {
-    throw UsageError(fmt::format("model '{}' was trained on images {} of {} classes; {} has {} of {}",
-                                 model.header.model, spec.image.str(), spec.classes, dataset.name,
-                                 data::to_string(shape), dataset.classes()));
+    throw UsageError(fmt::format("model '{}' {} {} of {} classes; {} has {} of {}", model.header.model,
+                                 model.of_a_run() ? "was trained on" : "takes", kind_text(image_shape(spec.image)),
+                                 spec.classes, dataset.name, kind_text(shape), dataset.classes()));
   }
   return train::Evaluator(spec, *backend, model.values(), examples, request.batch, &pixels).run();
 }
@@ -161,8 +215,8 @@ std::vector<Prediction> predict(const TrainedModel& model, const data::Examples&
   const Shape& image = model.spec.image;
   const data::ImageShape& shape = images.shape;
   if (image != Shape{shape.channels, shape.height, shape.width}) {
-    throw DataError(fmt::format("model '{}' takes images {} (channels, height, width), these are {}",
-                                model.header.model, image.str(), data::to_string(shape)));
+    throw DataError(fmt::format("model '{}' takes {}, these are {}", model.header.model, kind_text(image_shape(image)),
+                                kind_text(shape)));
   }
   std::vector<Prediction> predictions;
   if (images.empty()) return predictions;

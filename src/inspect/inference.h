@@ -16,19 +16,21 @@
 namespace lockstep::inspect {
 
 struct ModelSource {
-  std::string run;         ///< a run's folder, its name under runs_dir, or a checkpoint file
+  std::string run;         ///< a run's folder, its name under runs_dir, a checkpoint file, or an ONNX file
   std::string checkpoint;  ///< checkpoint of the run: a file, "newest" (also when empty) or "best"
   std::string runs_dir = "runs";
   std::vector<nn::ModelDef> models;  ///< models besides the zoo's
 };
 
 struct TrainedModel {
-  std::string file;  ///< path of the checkpoint
+  std::string file;  ///< path of the checkpoint or ONNX file
   checkpoint::CheckpointHeader header;
   train::ModelSpec spec;
   std::vector<nn::ModelDef> models;  ///< models that spec points into, besides the zoo's
   Buffer parameters;
 
+  /// False for an ONNX file: nothing is known about its training.
+  [[nodiscard]] bool of_a_run() const { return !header.optimizer.empty(); }
   [[nodiscard]] const float* values() const { return parameters.as<float>().data(); }
 };
 

@@ -1,8 +1,10 @@
 #include "interchange/onnx_export.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "interchange/onnx_file.h"
 #include "interchange/onnx_writer.h"
 #include "lockstep/error.h"
 #include "lockstep/ops.h"
@@ -32,6 +34,22 @@ Build build(const nn::ModelDef& model, nn::BuildRequest request, int64_t batch) 
   return result;
 }
 
+/// Returns true if the model drops values in training, of which an exported file knows nothing.
+bool has_dropout(const nn::ModelDef& model, nn::BuildRequest request) {
+  graph::Graph graph;
+  request.batch = kFirstBatch;
+  request.training = true;
+  nn::build(graph, model, request);
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.op == graph::Op::dropout; });
+}
+
+void add_metadata(onnx::ModelProto& file, const std::string& key, const std::string& value) {
+  onnx::StringStringEntryProto& entry = *file.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
 /// Protocol buffers hold at most 2 GB.
 void check_file_size(const graph::Graph& graph, std::span<const float> parameters) {
   if (parameters.size() != graph.parameter_count()) {
@@ -59,11 +77,8 @@ OnnxExport export_onnx(const nn::ModelDef& model, const nn::BuildRequest& reques
   file.set_ir_version(kIrVersion);
   file.set_producer_name("lockstep");
   file.add_opset_import()->set_version(kExportOpset);
-  for (const auto& [key, value] : metadata) {
-    onnx::StringStringEntryProto& entry = *file.add_metadata_props();
-    entry.set_key(key);
-    entry.set_value(value);
-  }
+  for (const auto& [key, value] : metadata) add_metadata(file, key, value);
+  if (has_dropout(model, request)) add_metadata(file, kLeftOutKey, "dropout");
   file.mutable_graph()->set_name(model.name);
   const TwoBuilds builds{&first.graph, open ? &second->graph : nullptr, kFirstBatch, kSecondBatch};
   OnnxWriter writer(builds, parameters, *file.mutable_graph());

@@ -26,6 +26,9 @@ constexpr size_t kMostKnown = 4096;
 /// Most elements of a tensor of an imported graph.
 constexpr int64_t kMostElements = int64_t{1} << 36;
 
+/// Key of our files' metadata that is set if the exported model has dropout in training.
+constexpr const char* kLeftOutKey = "left_out";
+
 struct OnnxFile {
   std::string file;  ///< for errors
   onnx::ModelProto model;

@@ -1,5 +1,6 @@
 #include "interchange/onnx_import.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <filesystem>
@@ -60,14 +61,40 @@ std::string run_name_from(const std::string& file) {
   return fine ? name : "model";
 }
 
+std::string metadata(const onnx::ModelProto& model, const std::string& key) {
+  for (const auto& entry : model.metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return "";
+}
+
+/// Returns a sentence if the model may have lost its dropout, without which training it differs.
+std::string about_dropout(const onnx::ModelProto& model) {
+  const auto& nodes = model.graph().node();
+  const auto drops = [](const onnx::NodeProto& node) { return node.op_type() == "Dropout"; };
+  if (std::any_of(nodes.begin(), nodes.end(), drops)) return "";
+  if (!metadata(model, kLeftOutKey).empty()) return "; its dropout was left out, as it was exported for inference";
+  if (model.producer_name() == "lockstep") return "";
+  return "; it has no dropout, which exports for inference leave out (PyTorch's eval())";
+}
+
 }  // namespace
+
+std::map<std::string, std::string> export_facts(const std::string& bytes, const std::string& file) {
+  const auto source = read_onnx(bytes, file);
+  std::map<std::string, std::string> facts;
+  if (source->model.producer_name() != "lockstep") return facts;
+  for (const auto& entry : source->model.metadata_props()) facts[entry.key()] = printable(entry.value());
+  return facts;
+}
 
 nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file) {
   const auto source = read_onnx(bytes, file);
   nn::ModelDef model;
   model.name = run_name_from(file);
   const std::string& producer = source->model.producer_name();
-  model.description = "an ONNX file" + (producer.empty() ? "" : " made by " + printable(producer));
+  model.description =
+      "an ONNX file" + (producer.empty() ? "" : " made by " + printable(producer)) + about_dropout(source->model);
   model.image = image_of(source->input_dims);
   model.defaults = {.optimizer = "adam", .learning_rate = 1e-3F};
   model.file = file;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "lockstep/nn.h"
@@ -17,5 +18,9 @@ constexpr uint64_t kLargestOnnx = std::numeric_limits<int32_t>::max();
 /// Reads a model and builds it once, so that errors appear now. Throws a one-line DataError that names the file, and
 /// the node or tensor. The model is named after `file`. The result owns all that it needs.
 nn::ModelDef parse_onnx_model(const std::string& bytes, const std::string& file);
+
+/// Returns the metadata of a file that Lockstep exported: its data set, scaling of pixels, and classes (docs/onnx.md).
+/// Empty for files of other programs. Throws as parse_onnx_model does.
+std::map<std::string, std::string> export_facts(const std::string& bytes, const std::string& file);
 
 }  // namespace lockstep::interchange

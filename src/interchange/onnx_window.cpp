@@ -18,10 +18,17 @@ constexpr int64_t kLargest = 1 << 20;
 /// Returns two sizes, or four for pads.
 Ints sizes(NodeReader& r, std::string_view name, Ints otherwise, int64_t least) {
   const Ints values = r.list(name).value_or(otherwise);
-  const bool fine = values.size() == otherwise.size() && std::all_of(values.begin(), values.end(), [&](int64_t value) {
-                      return value >= least && value <= kLargest;
-                    });
-  if (!fine) r.refuse(std::string(name) + " " + dims_text(values) + " do not fit; only images can be imported");
+  const std::string seen = std::string(name) + " " + dims_text(values);
+  if (values.size() != otherwise.size()) {
+    r.refuse(seen + " has " + std::to_string(values.size()) + " values; images have " +
+             (otherwise.size() == 4 ? "4 (top, left, bottom, right)" : "2 (height, width)") +
+             ", and nothing else can be imported");
+  }
+  const auto fits = [&](int64_t value) { return value >= least && value <= kLargest; };
+  if (!std::all_of(values.begin(), values.end(), fits)) {
+    r.refuse(seen + " cannot be imported; " + std::to_string(least) + " to " + std::to_string(kLargest) +
+             " is allowed" + (otherwise.size() == 4 ? ", as negative pads, which cut, are not known" : ""));
+  }
   return values;
 }
 
@@ -55,7 +62,8 @@ Window read_window(NodeReader& r, const Shape& x, Ints kernel) {
   } else if (automatic == "VALID") {
     pads = {0, 0, 0, 0};
   } else if (automatic != "NOTSET") {
-    r.refuse("auto_pad '" + printable(automatic) + "' cannot be imported");
+    r.refuse("auto_pad '" + printable(automatic) +
+             "' is unknown; NOTSET, VALID, SAME_UPPER and SAME_LOWER are allowed");
   }
   return {kernel[0], kernel[1], strides[0], strides[1], pads[0], pads[2], pads[1], pads[3]};
 }
@@ -66,6 +74,11 @@ Window pool_window(NodeReader& r, const Shape& x) {
   const bool even = (x[2] + w.pad_top + w.pad_bottom - w.kernel_h) % w.stride_h == 0 &&
                     (x[3] + w.pad_left + w.pad_right - w.kernel_w) % w.stride_w == 0;
   if (!even) r.require("ceil_mode", 0);
+  if (std::max(w.pad_top, w.pad_bottom) >= w.kernel_h || std::max(w.pad_left, w.pad_right) >= w.kernel_w) {
+    r.refuse("pads " + dims_text(Ints{w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}) +
+             " (top, left, bottom, right) must be smaller than the window " + dims_text(Ints{w.kernel_h, w.kernel_w}) +
+             ", or a window would see nothing but padding");
+  }
   return w;
 }
 
@@ -93,7 +106,11 @@ void import_average_pool(NodeReader& r) {
   const Value x = image(r);
   const Window w = pool_window(r, x.shape());
   const bool padded = std::max({w.pad_top, w.pad_bottom, w.pad_left, w.pad_right}) > 0;
-  if (padded) r.require("count_include_pad", 0);
+  if (padded && r.attribute("count_include_pad", int64_t{0}) != 0) {
+    r.refuse(
+        "count_include_pad 1 cannot be imported: padding does not count in means here; export it with "
+        "count_include_pad 0, or without padding");
+  }
   r.result(ops::avg_pool(x, w));
 }
 
@@ -103,7 +120,11 @@ void import_global_max_pool(NodeReader& r) { r.result(ops::reduce_max(image(r), 
 void import_lrn(NodeReader& r) {
   const Value x = image(r);
   const int64_t size = r.attribute("size", int64_t{0});
-  if (size < 1 || size % 2 == 0 || size > kLargest) r.refuse("size " + std::to_string(size) + " must be odd");
+  if (size < 1 || size % 2 == 0 || size > kLargest) {
+    r.refuse("size " + std::to_string(size) +
+             " cannot be imported: a channel is normalised with as many channels before as after it, so an odd size is "
+             "allowed");
+  }
   // ONNX divides alpha by the window's size; this library does not.
   const float alpha = r.attribute("alpha", 1e-4F) / static_cast<float>(size);
   r.result(ops::lrn(x, {(size - 1) / 2, alpha, r.attribute("beta", 0.75F), r.attribute("bias", 1.0F)}));

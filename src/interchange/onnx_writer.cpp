@@ -62,18 +62,17 @@ std::string to_string(std::span<const Dim> dims) {
   return "[" + text + "]";
 }
 
-void TwoBuilds::check() const {
+void TwoBuilds::check(const std::vector<bool>& needed) const {
   if (second == nullptr) return;
   const auto& a = first->nodes();
   const auto& b = second->nodes();
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (a[i].op != b[i].op || a[i].attrs != b[i].attrs || a[i].inputs != b[i].inputs) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!needed[i]) continue;
+    if (i >= b.size() || a[i].op != b[i].op || a[i].attrs != b[i].attrs || a[i].inputs != b[i].inputs) {
       throw UsageError("export: node '" + a[i].name + "' (" + std::string(ops::name(a[i].op)) +
                        ") depends on the batch size; fix it with --batch N");
     }
   }
-  if (a.size() != b.size())
-    throw UsageError("export: the model's graph depends on the batch size; fix it with --batch N");
 }
 
 std::vector<Dim> TwoBuilds::dims(ValueId id) const {
@@ -93,9 +92,7 @@ std::vector<Dim> TwoBuilds::dims(ValueId id) const {
 }
 
 OnnxWriter::OnnxWriter(TwoBuilds builds, std::span<const float> parameters, onnx::GraphProto& out)
-    : builds_(builds), parameters_(parameters), out_(out) {
-  builds_.check();
-}
+    : builds_(builds), parameters_(parameters), out_(out) {}
 
 void OnnxWriter::add_input(ValueId id, const std::string& name) {
   input_name_ = fresh_name(name);
@@ -132,6 +129,7 @@ void OnnxWriter::find_needed(std::span<const ValueId> wanted) {
 
 void OnnxWriter::write(std::span<const ValueId> wanted, std::span<const std::string> names) {
   find_needed(wanted);
+  builds_.check(needed_);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const std::string name = fresh_name(names[i]);
     const Op op = graph().node(wanted[i]).op;

@@ -36,8 +36,9 @@ struct TwoBuilds {
   int64_t first_batch = 1;
   int64_t second_batch = 1;
 
-  /// Throws UsageError if a node or its attributes differ between the batches.
-  void check() const;
+  /// Throws UsageError if a needed node or its attributes differ between the batches. Others, as those of the loss, are
+  /// not written.
+  void check(const std::vector<bool>& needed) const;
   [[nodiscard]] std::vector<Dim> dims(graph::ValueId id) const;
 };
 

@@ -41,8 +41,11 @@ ModelGraph build_for_image(Graph& graph, const ModelDef& model, const BuildReque
   try {
     return model.build(graph, request);
   } catch (const ShapeError& error) {
-    throw UsageError("model '" + model.name + "' cannot take images " + request.image.str() +
-                     " (channels, height, width): " + error.what() + "; it is made for " + model.image.str());
+    const bool rows = request.image[1] == 1;
+    throw UsageError("model '" + model.name + "' cannot take " +
+                     (rows ? "rows of " + std::to_string(request.image.elements()) + " values"
+                           : "images " + request.image.str() + " (channels, height, width)") +
+                     ": " + error.what() + "; it is made for " + model.image.str());
   }
 }
 

@@ -13,7 +13,8 @@ class Onnx : public ProgramTest {
 
 TEST_F(Onnx, AFileOfPyTorchTrainsGoesOnAndIsEvaluated) {
   std::filesystem::copy_file(pytorch_lenet(), folder / "theirs.onnx");
-  EXPECT_THAT(succeed(quick_train("theirs.onnx")).out, AllOf(HasSubstr("61,706 parameters"), HasSubstr("theirs-1")));
+  EXPECT_THAT(succeed(quick_train("theirs.onnx")).out, AllOf(HasSubstr("made by pytorch; it has no dropout"),
+                                                             HasSubstr("61,706 parameters"), HasSubstr("theirs-1")));
   const auto first = summary("theirs-1");
   EXPECT_LT(first["train_loss"], 2.0) << "ln(10) is where it starts";
   EXPECT_GT(first["test_accuracy"], 0.5);
@@ -27,7 +28,8 @@ TEST_F(Onnx, AFileOfPyTorchTrainsGoesOnAndIsEvaluated) {
 
 TEST_F(Onnx, AFileOfPyTorchIsDescribedByItsLayers) {
   EXPECT_THAT(succeed({"describe", pytorch_lenet(), "--batch", "8"}).out,
-              AllOf(HasSubstr("made by pytorch"), HasSubstr("conv1"), HasSubstr("[8, 84]"), HasSubstr("61,706")));
+              AllOf(HasSubstr("made by pytorch"), HasSubstr("conv1"), HasSubstr("[8, 84]"), HasSubstr("61,706"),
+                    HasSubstr("it has no dropout")));
 }
 
 TEST_F(Onnx, AnExportSaysWhatItWroteAndTrainsOn) {
@@ -40,6 +42,22 @@ TEST_F(Onnx, AnExportSaysWhatItWroteAndTrainsOn) {
               HasSubstr("images [1, 1, 28, 28]"));
   (void)succeed(quick_train("lenet.onnx", {"--name", "on"}));
   EXPECT_LT(summary("on-1")["train_loss"], summary("m-1")["train_loss"]) << "it goes on from what was exported";
+}
+
+TEST_F(Onnx, AFileIsEvaluatedAndPredictsAsTheRunDoes) {
+  (void)succeed(quick_train("lenet", {"--name", "m"}));
+  (void)succeed({"export", "m-1", "lenet.onnx"});
+  const auto answer = [&](const Words& words) { return nlohmann::json::parse(succeed(words).out); };
+  const auto run = answer({"eval", "m-1", "--json"});
+  const auto file = answer({"eval", "lenet.onnx", "--limit", "200", "--json"});
+  EXPECT_NEAR(file["loss"].get<double>(), run["loss"].get<double>(), 1e-4);
+  EXPECT_EQ(file["accuracy"], run["accuracy"]);
+  EXPECT_TRUE(file["step"].is_null());
+  EXPECT_THAT(succeed({"eval", "lenet.onnx", "--limit", "10"}).out, HasSubstr("lenet.onnx on 10 test examples: "));
+  EXPECT_EQ(answer({"predict", "lenet.onnx", "--test", "1", "--json"})[0]["label"],
+            answer({"predict", "m-1", "--test", "1", "--json"})[0]["label"]);
+  EXPECT_THAT(fail({"eval", "lenet.onnx", "--checkpoint", "newest"}, 2), HasSubstr("holds one state of a model"));
+  EXPECT_THAT(fail({"eval", pytorch_lenet(), "--dataset", "images"}, 2), HasSubstr("28"));
 }
 
 TEST_F(Onnx, WhatIsWrongIsOneLineAndLeavesNoFile) {
@@ -64,7 +82,7 @@ TEST_F(Onnx, OtherImagesAreRefusedWithBothShapes) {
   for (int i = 0; i < 60; ++i) csv += "0.1,0.2,0.3,0.4," + std::to_string(i % 10) + "\n";
   put_file(folder / "own.csv", {reinterpret_cast<const uint8_t*>(csv.data()), csv.size()});
   EXPECT_THAT(fail({"train", pytorch_lenet(), "--dataset", "own.csv"}, 2),
-              AllOf(HasSubstr("[1, 1, 4]"), HasSubstr("[1, 28, 28]")));
+              AllOf(HasSubstr("rows of 4 values"), HasSubstr("[1, 28, 28]")));
 }
 
 }  // namespace

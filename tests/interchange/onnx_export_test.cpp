@@ -65,6 +65,32 @@ TEST(OnnxExport, BiasesBelongToTheirLayersAndLossesAreLeftOut) {
   EXPECT_THAT(ops, ElementsAre("Constant", "Reshape", "Gemm", "Softmax"));
 }
 
+TEST(OnnxExport, ALossOverTheMeanOfTheBatchIsNoHindrance) {
+  nn::ModelDef model = model_of(dense);
+  model.build = [](graph::Graph& graph, const nn::BuildRequest& request) {
+    const nn::Value images = nn::image_input(graph, request);
+    nn::ModelGraph built;
+    built.images = images;
+    built.scores = dense(images);
+    const float share = 1.0F / static_cast<float>(request.batch);
+    built.loss = ops::scale(ops::reduce_sum(ops::square(built.scores)), share);
+    return built;
+  };
+  EXPECT_EQ(exported(model).input, "images [batch, 1, 2, 2]");
+}
+
+TEST(OnnxExport, TheFileSaysThatItLacksTheDropoutOfTraining) {
+  const auto left_out = [](const OnnxExport& file) {
+    const onnx::ModelProto model = read(file);
+    for (const auto& entry : model.metadata_props()) {
+      if (entry.key() == "left_out") return entry.value();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(left_out(exported(nn::find_model("lenet"))), "");
+  EXPECT_EQ(left_out(exported(nn::find_model("autoencoder"), 0, {{"kind", "masking"}})), "dropout");
+}
+
 TEST(OnnxExport, ParametersThatInferenceDoesNotNeedAreLeftOut) {
   const OnnxExport file = exported(nn::find_model("autoencoder"), 0, {{"kind", "variational"}});
   EXPECT_EQ(file.parameters, 471584U - (784 * 200 + 200));

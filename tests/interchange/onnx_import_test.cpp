@@ -299,10 +299,13 @@ TEST(OnnxImport, WindowsThatWeLack) {
   EXPECT_THAT(refusal(maker), HasSubstr("group 2 cannot be imported"));
   maker = conv();
   OnnxMaker::ints(first_node(maker), "pads", {1, 1});
-  EXPECT_THAT(refusal(maker), HasSubstr("pads [1, 1] do not fit"));
+  EXPECT_THAT(refusal(maker), HasSubstr("pads [1, 1] has 2 values; images have 4 (top, left, bottom, right)"));
+  maker = conv();
+  OnnxMaker::ints(first_node(maker), "pads", {-1, 0, 0, 0});
+  EXPECT_THAT(refusal(maker), HasSubstr("pads [-1, 0, 0, 0] cannot be imported; 0 to 1048576 is allowed"));
   maker = conv();
   OnnxMaker::text(first_node(maker), "auto_pad", "SOME");
-  EXPECT_THAT(refusal(maker), HasSubstr("auto_pad 'SOME'"));
+  EXPECT_THAT(refusal(maker), HasSubstr("auto_pad 'SOME' is unknown; NOTSET, VALID"));
   maker = image_op("MaxPool", {"x"});
   OnnxMaker::ints(first_node(maker), "kernel_shape", {3, 3});
   OnnxMaker::ints(first_node(maker), "strides", {2, 2});
@@ -313,6 +316,23 @@ TEST(OnnxImport, WindowsThatWeLack) {
   OnnxMaker::ints(first_node(maker), "pads", {1, 1, 0, 0});
   OnnxMaker::integer(first_node(maker), "count_include_pad", 1);
   EXPECT_THAT(refusal(maker), HasSubstr("count_include_pad 1"));
+  maker = image_op("MaxPool", {"x"});
+  OnnxMaker::ints(first_node(maker), "kernel_shape", {2, 2});
+  OnnxMaker::ints(first_node(maker), "pads", {2, 0, 0, 0});
+  EXPECT_THAT(refusal(maker), HasSubstr("pads [2, 0, 0, 0] (top, left, bottom, right) must be smaller than the window "
+                                        "[2, 2]"));
+  maker = image_op("LRN", {"x"});
+  OnnxMaker::integer(first_node(maker), "size", 4);
+  EXPECT_THAT(refusal(maker), HasSubstr("size 4 cannot be imported: a channel is normalised with as many"));
+}
+
+TEST(OnnxImport, SaysIfDropoutIsMissing) {
+  OnnxMaker maker = image_op("Relu", {"x"});
+  maker.model.set_producer_name("pytorch");
+  EXPECT_THAT(parse(maker).description, HasSubstr("made by pytorch; it has no dropout, which exports for inference"));
+  maker = image_op("Dropout", {"x"});
+  maker.model.set_producer_name("pytorch");
+  EXPECT_EQ(parse(maker).description, "an ONNX file made by pytorch");
 }
 
 TEST(OnnxImport, SamePaddingAddsMoreAtTheEndsThatItSays) {

@@ -101,14 +101,20 @@ TEST(LoadModel, FindsRunsByNameAndCheckpointsByFileNewestOrBest) {
   EXPECT_THROW(inspect::load_model({outcome.run_dir, "nope", "runs", {}}), UsageError);
 }
 
-TEST(LoadModel, NeedsARunOrACheckpointAndNotAModelFile) {
+TEST(LoadModel, NeedsTrainedParameters) {
   const TempDir dir;
   constexpr std::array<uint8_t, 3> kBytes{8, 7, 18};
+  put_file(dir / "lenet.yaml", kBytes);
+  EXPECT_THAT(
+      message_of<UsageError>([&] {
+        inspect::load_model({dir / "lenet.yaml", "", "runs", {}});
+      }),
+      AllOf(HasSubstr("lenet.yaml is a model file without trained parameters"), HasSubstr("`lockstep describe")));
   put_file(dir / "lenet.onnx", kBytes);
-  EXPECT_THAT(message_of<UsageError>([&] {
+  EXPECT_THAT(message_of<DataError>([&] {
                 inspect::load_model({dir / "lenet.onnx", "", "runs", {}});
               }),
-              AllOf(HasSubstr("lenet.onnx is a model file"), HasSubstr("`lockstep describe")));
+              HasSubstr("lenet.onnx': it is not an ONNX file, or is damaged"));
   put_file(dir / "other.bin", kBytes);
   EXPECT_THAT(message_of<DataError>([&] {
                 inspect::load_model({dir / "other.bin", "", "runs", {}});

@@ -25,7 +25,7 @@ void print_json(const inspect::TrainedModel& model, const inspect::EvaluateReque
   const nlohmann::ordered_json result{
       {"model", model.header.model},
       {"checkpoint", model.file},
-      {"step", model.header.state.step},
+      {"step", model.of_a_run() ? nlohmann::ordered_json(model.header.state.step) : nlohmann::ordered_json(nullptr)},
       {"split", request.split},
       {"examples", metrics.examples},
       {"loss", metrics.loss},
@@ -49,7 +49,9 @@ int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> model
   }
   const std::string accuracy =
       metrics.has_accuracy ? fmt::format("accuracy {}, ", terminal.bold(terminal::percent(metrics.accuracy))) : "";
-  terminal::print("{} at step {} on {}: {}loss {}\n", model.header.model, terminal::grouped(model.header.state.step),
+  const std::string step =
+      model.of_a_run() ? fmt::format(" at step {}", terminal::grouped(model.header.state.step)) : "";
+  terminal::print("{}{} on {}: {}loss {}\n", model.header.model, step,
                   terminal::counted(static_cast<uint64_t>(metrics.examples), request.split + " example"), accuracy,
                   terminal::loss_text(metrics.loss));
   return 0;
@@ -60,7 +62,7 @@ int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> model
 void add_eval(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("eval", "Evaluate a trained model: accuracy and loss");
   const auto arguments = std::make_shared<EvalArguments>();
-  app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
+  app.add_option("RUN", arguments->source.run, "A run's folder or name, a checkpoint file, or an ONNX file").required();
   app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
       .type_name("best|newest|FILE");
   app.add_option("--split", arguments->request.split, "Data to evaluate on [test]").type_name("test|validation|train");
@@ -78,6 +80,7 @@ void add_eval(const Command& program, Invocation& invocation) {
       "Examples:\n"
       "  lockstep eval runs/lenet-1                        the best checkpoint on the test images\n"
       "  lockstep eval lenet-1 --checkpoint newest\n"
+      "  lockstep eval theirs.onnx --dataset mnist         a model from elsewhere\n"
       "  lockstep eval lenet-1 --split train --limit 10000 --json");
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_eval(*arguments, invocation.models); };
