@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "checkpoint/checkpoint_store.h"
 #include "launch/register_keeper.h"
 #include "lockstep/error.h"
 #include "observe/trace/merge.h"
@@ -43,7 +44,7 @@ ClusterEnd run_cluster(const ClusterRun& run) {
   std::filesystem::remove(run.run_dir + "/summary.json", ignored);  // a resumed run's old summary would be wrong
   if (run.settings->trace) observe::remove_traces(run.run_dir);
 
-  const process::CaughtSignals signals;
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
   std::optional<RegisterKeeper> keeper;
   if (run.registered != nullptr) keeper.emplace(*run.registered);
   SupervisorOptions options = supervisor_options(run, signals.fd());
@@ -63,7 +64,10 @@ ClusterEnd run_cluster(const ClusterRun& run) {
     const bool discarded = run.discard && run.discard();
     if (!uncollected.empty()) failure.text += "; " + uncollected;
     if (ended.code == 2) failure.kind = RoleFailure::Kind::usage;
-    if (ended.code != 2 && !discarded) failure.output = run.run_dir;
+    if (ended.code != 2 && !discarded) {
+      failure.output = run.run_dir;
+      failure.saved = checkpoint::newest_step(run.run_dir);
+    }
     throw RunError(failure);
   }
   return {ended.code, run.run_dir, uncollected};

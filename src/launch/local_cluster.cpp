@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -221,8 +222,8 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
   launch::check_open_files_of_job(spec, true);
   const bool mpi = wants_mpi(settings, spec);
   const std::vector<emulate::Fault> wanted = wanted_faults(settings, cluster);
-  const process::CaughtSignals
-      held;  // lives until the nodes are gone, so a signal while making them leaves nothing behind
+  // Lives until the nodes are gone, so a signal while making them leaves nothing behind.
+  const process::CaughtSignals held({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
   Places places(settings, cluster);
   Faults faults(wanted, spec.tasks().size(), places.nodes());
   run::RunDirectory directory = open_run(configuration, settings);
@@ -230,6 +231,7 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
 
   launch::LocalJob job = make_job(configuration, settings, cluster, places, run_dir);
   job.name = launcher.argv[0];
+  job.launched = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   base::write_whole_file(job.cluster_file, launch::cluster_yaml(spec));
   base::write_whole_file(run_dir + "/launch.yaml", launch_yaml(settings));
   if (settings.resume.empty()) base::write_whole_file(directory.config_file(), to_yaml(settings));

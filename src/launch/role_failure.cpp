@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "launch/ssh_launch.h"
 #include "lockstep/error.h"
 #include "process/line_reader.h"
 
@@ -32,6 +33,16 @@ std::string text_at(const ordered_json& object, const char* key) {
   return found != object.end() && found->is_string() ? process::printable(found->get<std::string>()) : "";
 }
 
+/// Says what is left of a failed run, and how it goes on if a resumed one would not fail in the same way.
+std::string about_output(const RoleFailure& failure) {
+  if (failure.output.empty()) return "";
+  const bool of_the_system =
+      failure.kind == FailureKind::io || failure.kind == FailureKind::limit || failure.kind == FailureKind::other;
+  if (!failure.saved || !of_the_system) return "; partial output is in " + failure.output;
+  return "; step " + std::to_string(*failure.saved) + " is saved: `lockstep train --resume " +
+         shell_word(failure.output) + "` resumes from it";
+}
+
 }  // namespace
 
 bool RoleFailure::same_fault(const RoleFailure& other) const {
@@ -40,9 +51,7 @@ bool RoleFailure::same_fault(const RoleFailure& other) const {
   return folder_of_path(path) == folder_of_path(other.path);
 }
 
-RunError::RunError(RoleFailure failure)
-    : Error(failure.text + (failure.output.empty() ? "" : "; partial output is in " + failure.output)),
-      failure_(std::move(failure)) {}
+RunError::RunError(RoleFailure failure) : Error(failure.text + about_output(failure)), failure_(std::move(failure)) {}
 
 RoleFailure failure_of(const std::exception& error) {
   if (const auto* run = dynamic_cast<const RunError*>(&error)) return run->failure();

@@ -73,6 +73,7 @@ class Supervisor::Impl {
   void start(RoleState& role);
   void wait_and_read();
   void handle_signals();
+  void pause();
   void look();
   void look_at(RoleState& role, Moment now);
   void check_end(RoleState& role);
@@ -215,7 +216,12 @@ void Supervisor::Impl::report_error_line(RoleState& role) {
 void Supervisor::Impl::handle_signals() {
   signalfd_siginfo info{};
   while (::read(options_.signals, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGTSTP) {
+      pause();
+      continue;
+    }
     const bool again = phase_ == Phase::interrupted || phase_ == Phase::failed;
+    if (again && info.ssi_signo == SIGHUP) continue;  // the kernel and the shell may both send it
     if (phase_ != Phase::failed) outcome_.code = 128 + static_cast<int>(info.ssi_signo);
     if (!again) phase_ = Phase::interrupted;
     if (again) {
@@ -223,6 +229,24 @@ void Supervisor::Impl::handle_signals() {
     } else {
       request_end_of_all(SIGINT, options_.interrupt);
     }
+  }
+}
+
+/// Stops all roles and then this process, as Ctrl-Z asks. Continues all when this process is continued; the time
+/// between does not count.
+void Supervisor::Impl::pause() {
+  for (const RoleState& role : roles_) {
+    if (role.child && !role.process.remote) role.child->signal(SIGSTOP);
+  }
+  const Moment before = Clock::now();
+  raise(SIGSTOP);
+  const auto passed = Clock::now() - before;
+  for (RoleState& role : roles_) {
+    if (role.child && !role.process.remote) role.child->signal(SIGCONT);
+    role.stopped_since.reset();
+    role.started += passed;
+    if (role.start_at) *role.start_at += passed;
+    if (role.deadline) *role.deadline += passed;
   }
 }
 

@@ -1,8 +1,8 @@
 // Runs the roles of a job as processes and keeps them running. Starts all at once, restarts dead ones, and kills those
 // that are stopped and not continued. Ends the job when training has ended, when a role cannot be kept alive, or at the
-// user's request, and leaves no process behind. It knows nothing of training: a role that exits with 0 is done.
-// Everything happens in `run`, on the calling thread, which must live as long as the program (child_process.h); events
-// are reported there.
+// user's request, and leaves no process behind. Ctrl-Z (SIGTSTP) stops all roles together with this process. It knows
+// nothing of training: a role that exits with 0 is done. Everything happens in `run`, on the calling thread, which must
+// live as long as the program (child_process.h); events are reported there.
 #pragma once
 
 #include <chrono>

@@ -55,6 +55,11 @@ TEST(RoleFailure, OfARunHasItsFolderBesideItsText) {
   EXPECT_STREQ(error.what(), "worker:1 died; partial output is in runs/lr-1");
   EXPECT_EQ(failure_of(error).text, "worker:1 died");
   EXPECT_EQ(failure_of(error).output, "runs/lr-1");
+  failure.saved = 40;
+  EXPECT_STREQ(RunError(failure).what(),
+               "worker:1 died; step 40 is saved: `lockstep train --resume runs/lr-1` resumes from it");
+  failure.kind = RoleFailure::Kind::not_finite;
+  EXPECT_STREQ(RunError(failure).what(), "worker:1 died; partial output is in runs/lr-1") << "it would fail again";
 }
 
 TEST(RoleFailure, IsReadFromAFileWhereThereIsOne) {

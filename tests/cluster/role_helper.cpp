@@ -7,7 +7,7 @@
 //   echo               the first line of standard input that is not empty
 // `under WORDS...` runs itself with these words as the far end of a launcher, which may be silent for LOCKSTEP_SILENCE
 // milliseconds (an environment variable). `supervise COUNT WORDS...` runs COUNT workers of itself with these words
-// under a supervisor.
+// under a supervisor that kills what is stopped for 0.1 s.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +23,7 @@
 
 #include "launch/supervisor.h"
 #include "launch/under_launcher.h"
+#include "process/caught_signals.h"
 
 namespace {
 
@@ -110,7 +111,11 @@ int supervise(const std::string& self, int count, const Words& words) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
     roles.push_back({{lockstep::cluster::Role::worker, i}, command});
   }
-  lockstep::launch::Supervisor supervisor(roles, {}, [](const RoleEvent& event) {
+  const lockstep::process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
+  lockstep::launch::SupervisorOptions options;
+  options.signals = signals.fd();
+  options.stopped = std::chrono::milliseconds(100);
+  lockstep::launch::Supervisor supervisor(roles, options, [](const RoleEvent& event) {
     if (event.kind == RoleEvent::Kind::out_line) say(stdout, event.text + "\n");
   });
   return supervisor.run().code;

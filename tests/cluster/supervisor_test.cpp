@@ -443,6 +443,20 @@ TEST_F(Supervisor, TheSecondInterruptKillsAtOnce) {
   EXPECT_THAT(texts(Kind::message), IsEmpty());
 }
 
+TEST_F(Supervisor, AClosedTerminalMaySayItTwice) {
+  const process::CaughtSignals signals;
+  SupervisorOptions options = quick();
+  options.signals = signals.fd();
+  on_event = [&](const RoleEvent& event) {
+    if (event.kind == Kind::out_line) kill(getpid(), SIGHUP);
+  };
+  RoleProcess slow = worker(0, {});
+  slow.command.argv = {"sh", "-c",
+                       "trap 'echo saving; sleep 0.3; exit 130' INT; echo up; while :; do sleep 0.01; done"};
+  EXPECT_EQ(run({slow}, options).code, 128 + SIGHUP);
+  EXPECT_THAT(texts(Kind::ended), ElementsAre("worker:0 exit code 130"));
+}
+
 TEST_F(Supervisor, OddOutputHarmsNobody) {
   const JobOutcome outcome = run({worker(0, {"garbage", "long=1000000", "close", "err=still here", "exit=0"})});
   EXPECT_EQ(outcome.code, 0) << outcome.error();
@@ -458,6 +472,38 @@ TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
   EXPECT_EQ(run({worker(0, {"first=" + (folder / "f"), "fork", "kill=9", "again"})}).code, 0);
   ASSERT_GT(grandchild, 0);
   EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
+}
+
+/// True if the process is stopped.
+bool is_stopped(pid_t pid) {
+  const std::string stat = get_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.substr(name_end).starts_with(") T");
+}
+
+TEST(StoppedLauncher, StopsItsRolesWithItAndNoneIsKilledForIt) {
+  const TempDir folder;
+  process::Child launcher(helper({"supervise", "2", "pid", "until=" + (folder / "go")}));
+  std::vector<pid_t> pids;
+  const process::LineReader::Sink note = [&](const std::string& line) { pids.push_back(number_in(line)); };
+  ASSERT_TRUE(eventually([&] {
+    launcher.read(process::Stream::out, note);
+    return pids.size() == 2;
+  }));
+  for (int round = 0; round < 2; ++round) {
+    kill(launcher.pid(), SIGTSTP);
+    EXPECT_TRUE(eventually([&] { return launcher.stopped(); }));
+    for (const pid_t pid : pids) EXPECT_TRUE(eventually([&] { return is_stopped(pid); }));
+    std::this_thread::sleep_for(Time(150));  // longer than a single role may be stopped
+    kill(launcher.pid(), SIGCONT);
+    for (const pid_t pid : pids) EXPECT_TRUE(eventually([&] { return !is_stopped(pid); }));
+  }
+  std::ofstream(folder / "go") << "\n";
+  std::optional<process::Ending> ending;
+  EXPECT_TRUE(eventually([&] { return (ending = launcher.reap()).has_value(); }));
+  EXPECT_TRUE(ending->ok()) << ending->text();
+  launcher.read_rest(process::Stream::out, note);
+  EXPECT_EQ(pids.size(), 2U) << "a role was restarted";
 }
 
 /// A launcher is killed while its roles and their children ignore signals.

@@ -56,6 +56,24 @@ TEST_F(Interrupt, SigtermEndsCleanlyToo) {
   EXPECT_EQ(summary("lenet-1")["stop_reason"], "interrupted");
 }
 
+TEST_F(Interrupt, AClosedTerminalEndsCleanlyWithACheckpointUnlessUnderNohup) {
+  Process process(program_path(), quick_train("lenet", kEndless), options());
+  ASSERT_TRUE(process.wait_for("train loss"));
+  process.signal(SIGHUP);
+  process.signal(SIGHUP);  // from the kernel and from the shell
+  EXPECT_EQ(process.finish().code, 128 + SIGHUP);
+  EXPECT_EQ(summary("lenet-1")["stop_reason"], "interrupted");
+  EXPECT_EQ(newest("lenet-1").header.state.step, summary("lenet-1")["steps"].get<uint64_t>());
+
+  Words words = quick_train("lenet", kEndless);
+  words.insert(words.begin(), program_path());
+  Process kept("/usr/bin/nohup", words, options());
+  ASSERT_TRUE(kept.wait_for("train loss"));
+  kept.signal(SIGHUP);
+  kept.signal(SIGINT);
+  EXPECT_EQ(kept.finish().code, 128 + SIGINT);
+}
+
 TEST_F(Interrupt, TheSecondCtrlCEndsAtOnce) {
   Process process(program_path(), quick_train("lenet", kEndless), options());
   ASSERT_TRUE(process.wait_for("train loss"));

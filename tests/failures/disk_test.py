@@ -35,6 +35,18 @@ class FullDisk(SmallDisk):
         self.expect_few_deaths(job)
 
 
+class FullDiskOfOneProcess(SmallDisk):
+    def test_says_what_is_saved_and_how_to_go_on(self):
+        disk = self.small_disk(1500)  # room for one checkpoint of 741 kB
+        job = self.start(["train", "lenet", "--dataset", "synthetic", "--train-limit", "2000", "--test-limit", "200",
+                          "--threads", "1", "--epochs", "3", "--keep", "5", "--runs-dir", disk])
+        self.assertEqual(job.finish(), 1, job.told())
+        self.assertRegex(job.error(), r"^lockstep: cannot write \S+step-000000064.ckpt: No space left on device; step 32 is "
+                                      r"saved: `lockstep train --resume \S+/lenet-1` resumes from it\n$")
+        job = self.start(["train", "--resume", os.path.join(disk, "lenet-1"), "--epochs", "1"])
+        self.assertEqual(job.finish(), 0, job.told())
+
+
 class UnwritableCheckpoints(SmallDisk):
     """Replaces the folder by a file, which stops root as well."""
 

@@ -7,6 +7,7 @@
 
 #include "base/host.h"
 #include "base/wait_policy.h"
+#include "checkpoint/checkpoint_store.h"
 #include "command.h"
 #include "command_line.h"
 #include "display/fetch_display.h"
@@ -17,6 +18,7 @@
 #include "launch/launch_settings.h"
 #include "launch/local_cluster.h"
 #include "launch/open_files.h"
+#include "launch/role_failure.h"
 #include "lockstep/error.h"
 #include "role.h"
 #include "role/session.h"
@@ -90,6 +92,18 @@ std::optional<cluster::FoundCluster> find_role(const settings::Settings& setting
   return cluster::find_cluster(request, cluster::process_environment());
 }
 
+/// Trains; a failure of the disk or another part of the system says what is saved and how to go on.
+train::Outcome run_session(role::Session& session) {
+  try {
+    return session.run();
+  } catch (const IoError& error) {
+    launch::RoleFailure failure = launch::failure_of(error);
+    failure.output = session.run_dir();
+    failure.saved = checkpoint::newest_step(failure.output);
+    throw launch::RunError(failure);
+  }
+}
+
 int run_here(const settings::Configuration& configuration, const settings::Settings& early,
              const Invocation& invocation) {
   base::ensure_wait_policy(settings::wait_policy(early), early.wait_policy != settings::IdleThreads::automatic,
@@ -110,7 +124,7 @@ int run_here(const settings::Configuration& configuration, const settings::Setti
   if (!quiet && !finished) display::print_opening(terminal, session.settings(), session.start_event());
 
   catch_interrupts();
-  const train::Outcome outcome = session.run();
+  const train::Outcome outcome = run_session(session);
   if (quiet) {
     display::print_result_line(session.settings(), outcome);
   } else {
@@ -159,6 +173,12 @@ void refuse_cluster_settings(const settings::Configuration& configuration, const
   }
 }
 
+/// Says where a model from elsewhere is from, and what it may have lost there.
+void introduce_onnx(const settings::Configuration& configuration, const settings::Settings& settings) {
+  if (settings.quiet || configuration.given("resume") || !settings.model.ends_with(".onnx")) return;
+  terminal::print("{}: {}\n", settings.model, configuration.model(settings.model).description);
+}
+
 int run_train(const TrainArguments& arguments, const Invocation& invocation) {
   settings::Configuration configuration = make_configuration(arguments, invocation.models);
   const settings::Settings settings = resolve_early(configuration);
@@ -172,6 +192,7 @@ int run_train(const TrainArguments& arguments, const Invocation& invocation) {
       configuration.set("strategy", found->spec.ps.empty() ? "allreduce" : "ps");
     return run_role(configuration, settings, *found, invocation);
   }
+  introduce_onnx(configuration, settings);
   display::LaunchDisplay display(terminal::Terminal::detect(), settings);
   const launch::Launcher launcher{invocation.argv, &display,
                                   display::fetch_display(terminal::Terminal::detect(), settings.quiet), display.tick()};

@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks the training to end after its step, the second ends the process at once.
+// Ctrl-C, SIGTERM and SIGHUP (the terminal closes): the first asks the training to end after its step, the second ends
+// the process at once; a second SIGHUP changes nothing. SIGHUP stays ignored under nohup.
 #pragma once
 
 #include <atomic>
