@@ -61,6 +61,7 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
       command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
     }
     command.environment = {{"TF_CONFIG", ""}};  // the cluster is given above
+    command.environment.emplace_back(kLaunchedVariable, job.launched > 0 ? fmt::format("{:.3f}", job.launched) : "");
     command.hold_stdin = job.registers;
     command.environment.emplace_back(authority::kLauncherVariable, job.registers ? authority::kLauncherAnswers : "");
     roles.push_back({task, std::move(command)});

@@ -22,6 +22,9 @@ struct CoreShares {
 /// `threads`: the user's choice per worker; 0: share the cores equally
 CoreShares share_cores(int cores, const cluster::Spec& spec, int threads = 0);
 
+/// Tells the roles when the launcher began, in seconds since 1970: a restarted role continues the training's clock.
+inline constexpr const char* kLaunchedVariable = "LOCKSTEP_LAUNCHED";
+
 struct LocalJob {
   cluster::Spec spec;
   std::string program;             ///< path of the program
@@ -32,6 +35,7 @@ struct LocalJob {
   std::map<std::string, int> threads = {};  ///< threads of single roles by name, where they differ from the shares
   std::string wait_policy = "auto";         ///< the user's choice
   bool registers = false;                   ///< members ask the launcher who may train
+  double launched = 0;                      ///< value of kLaunchedVariable; 0: none
 };
 
 /// Returns the --wait-policy of the job's processes.

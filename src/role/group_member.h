@@ -32,6 +32,7 @@ struct ClusterProcess {
   exchange::LookForEnding look_for_ending = {};  ///< set once the run's folder is known
   /// Writes a line to the launcher, which holds the register of who may train; absent without such a launcher.
   std::function<void(const std::string& line)> tell_launcher = {};
+  double launched = 0;  ///< when the launcher began, in seconds since 1970; 0: no launcher, or it does not say
 };
 
 /// Returns a function that looks for signs of the run's end in its folder, from now on.

@@ -1,7 +1,10 @@
 #include "role/session.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <utility>
@@ -69,6 +72,8 @@ class Session::Impl final : exchange::RunEvents {
   void observe();
   /// Writes the trace if there is one; failures are warnings.
   void write_trace() const;
+  [[nodiscard]] double seconds_before() const;
+  [[nodiscard]] int64_t began() const;
   train::StopReason train_replicas(train::Trainer& first, const train::RunClock& clock);
   /// Returns the checkpoint to resume from; nothing for a new run.
   std::optional<checkpoint::Checkpoint> load_checkpoint();
@@ -399,6 +404,26 @@ void Session::Impl::write_trace() const {
   if (log) log("warning", problem);
 }
 
+/// Returns the training time so far. A role that its launcher has restarted did not stop the training, so the time
+/// since its newest checkpoint, or since the launch, counts.
+double Session::Impl::seconds_before() const {
+  const double launched = member_ ? options_.process->launched : 0;
+  if (!resumed_ || launched <= 0) return start_.seconds;
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto files = store_->list();
+  if (files.empty()) return std::max(0.0, now - launched);
+  struct stat status {};
+  if (::stat(files.back().path.c_str(), &status) != 0) return start_.seconds;
+  const double saved = static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
+  return saved > launched ? start_.seconds + std::max(0.0, now - saved) : start_.seconds;
+}
+
+/// Returns when the training began: this process, or the launch that restarted it.
+int64_t Session::Impl::began() const {
+  const double launched = member_ ? options_.process->launched : 0;
+  return resumed_ && launched > 0 ? static_cast<int64_t>(launched) : std::time(nullptr);
+}
+
 train::StopReason Session::Impl::train_replicas(train::Trainer& first, const train::RunClock& clock) {
   replicas_->start();
   train::StopReason reason = train::StopReason::none;
@@ -419,11 +444,11 @@ train::Outcome Session::Impl::run() {
   if (may_lead()) parts.checkpointer = &checkpointer;
   parts.hooks = hooks_;
   parts.interrupt = options_.interrupt;
-  started_ = std::time(nullptr);
+  started_ = began();
   train::TrainerOptions trainer_options = setup_->trainer_options();
   trainer_options.trace_steps = static_cast<uint64_t>(settings.trace_steps);
   train::Trainer trainer(std::move(parts), member_ ? member_->adapted(trainer_options) : trainer_options, start_);
-  const train::RunClock clock(start_.seconds);
+  const train::RunClock clock(seconds_before());
   train::StopReason reason = train::StopReason::none;
   try {
     train::StartEvent start = start_event();

@@ -39,6 +39,16 @@ class Kills(ClusterTest):
     def test_the_chief_in_async(self):
         self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--async", times=3)
 
+    def test_the_clock_of_a_restarted_chief_goes_on(self):
+        job = self.start(train(EPOCHS, "--workers", "2", "--ps", "1", "--sync", "--eval-every", "1000000"))
+        run = self.run_of("lr-1")
+        self.wait_for_step(job, run, 20)
+        job.kill("worker:0")
+        self.expect_success(job)
+        # The server's clock runs from its start on; the launcher's began earlier.
+        finished = [worker["finished_seconds"] for worker in run.summary()["workers"]]
+        self.assertGreaterEqual(run.summary()["seconds"], max(finished))
+
     def test_the_only_worker(self):
         self.kill_each(["worker:0"], "--workers", "1", "--ps", "1", "--sync", times=2)
 

@@ -11,6 +11,7 @@
 #include "display/fetch_display.h"
 #include "display/train_messages.h"
 #include "last_words.h"
+#include "launch/local_launch.h"
 #include "launch/mpi_launch.h"
 #include "launch/open_files.h"
 #include "launch/supervisor.h"
@@ -111,6 +112,9 @@ int run_role(const settings::Configuration& configuration, const settings::Setti
   const char* const answers = std::getenv(authority::kLauncherVariable);
   if (answers != nullptr && std::string_view(answers) == authority::kLauncherAnswers) {
     group.tell_launcher = [&reporter](const std::string& line) { reporter.tell(line); };
+  }
+  if (const char* launched = std::getenv(launch::kLaunchedVariable); launched != nullptr) {
+    group.launched = std::strtod(launched, nullptr);
   }
   if (settings.report != settings::ReportForm::json) {
     group.resume_command = [&](const std::string& run) {
