@@ -167,7 +167,8 @@ TEST_F(CommandLine, PrecisionIsRefusedInOneLineWhereItCannotBe) {
 TEST_F(CommandLine, InfoNamesMachineAndVersions) {
   EXPECT_THAT(succeed({"info"}).out, AllOf(HasSubstr("isa"), HasSubstr("onednn"), HasSubstr("highway")));
   const auto json = nlohmann::json::parse(succeed({"info", "--json"}).out);
-  for (const char* key : {"version", "compiler", "cpu", "cores", "isa", "threads", "backends", "onednn", "highway"}) {
+  for (const char* key : {"version", "compiler", "cpu", "cores", "isa", "threads", "backends", "onednn", "highway",
+                          "computes_on", "bf16", "gpu"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
 }

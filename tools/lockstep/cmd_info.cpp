@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "backend/cpu/isa.h"
@@ -12,6 +13,7 @@
 #include "command.h"
 #include "command_line.h"
 #include "emulate/rights.h"
+#include "hardware_use.h"
 #include "settings/machine.h"
 #include "terminal/output.h"
 #include "terminal/terminal.h"
@@ -45,6 +47,7 @@ std::string allowed(const std::string& why_not) { return why_not.empty() ? "yes"
 
 Json collect() {
   backend::cpu::limit_isa_from_environment();
+  const std::optional<double> quota = own_allowed_cores();
   return {
       {"version", kVersion},
       {"build", kBuildType},
@@ -57,6 +60,9 @@ Json collect() {
       {"backends", settings::backend_names()},
       {"onednn", onednn_version()},
       {"highway", kHighway},
+      {"computes_on", cores_text(base::available_cores(), get_nprocs(), settings::resolve_threads({}), quota)},
+      {"bf16", bf16_text(backend::cpu::has_avx512_bf16(), backend::cpu::has_amx_bf16())},
+      {"gpu", gpu_text(gpus(), settings::backend_names())},
       {"cpu_quota", allowed(emulate::why_no_control_groups())},
       {"emulate", allowed(emulate::why_no_emulation())},
   };
