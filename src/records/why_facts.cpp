@@ -96,6 +96,8 @@ void set_step(const RunRecord& run, RunFacts& facts) {
     facts.step = "step since it was resumed";
   } else if (std::fabs(whole - own) <= kSameStep * own) {
     facts.step_seconds = whole;
+  } else if (whole > own) {
+    facts.step = "step without the start-up";
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -245,6 +246,15 @@ void expect_documented(const std::string& page, const std::string& labels, std::
   EXPECT_GT(texts.size(), 20U);
 }
 
+/// Asks Prometheus' own checker where it is installed.
+void expect_promtool_agrees(const std::string& body, const std::string& file) {
+  if (std::system("command -v promtool > /dev/null") != 0) return;  // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+  put_file(file, {reinterpret_cast<const uint8_t*>(body.data()), body.size()});
+  const std::string command = "promtool check metrics < " + file + " > " + file + ".told 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0)  // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+      << get_file(file + ".told");
+}
+
 /// Returns the names that the queries of the Grafana dashboard use.
 std::set<std::string> metrics_of_dashboard() {
   const char* root = std::getenv("LOCKSTEP_SOURCE");  // NOLINT(concurrency-mt-unsafe)
@@ -284,7 +294,9 @@ TEST_F(Observe, MetricsOfEveryRoleCanBeReadWhileItTrains) {
   EXPECT_EQ(steps.size(), 3U) << "of three roles";
   std::set<std::string> served;
   for (int i = 0; i < 3; ++i) {
-    expect_documented(body_of(get(port + i, "/metrics")), "run=\"lr-1\",model=\"lr\",dataset=\"synthetic\"", served);
+    const std::string body = body_of(get(port + i, "/metrics"));
+    expect_documented(body, "run=\"lr-1\",model=\"lr\",dataset=\"synthetic\"", served);
+    expect_promtool_agrees(body, folder / "metrics.txt");
   }
   // An evaluating role serves these two after its first evaluation, which this training has not reached.
   served.insert({"lockstep_eval_loss", "lockstep_eval_accuracy"});

@@ -206,6 +206,11 @@ TEST(Why, Computing) {
       "ms (2.0 %).");
 }
 
+TEST(Why, AStepThatIsShorterThanInTheSummarySaysWhatItLeavesOut) {
+  const Diagnosis why = checked(run_of({role("process", {{"forward", 2}, {"backward", 3}})}));
+  EXPECT_THAT(why.sentences[0], HasSubstr("5.00 ms of 5.00 ms per step without the start-up"));
+}
+
 TEST(Why, ComputingOnAMachineWithIdleCores) {
   const Diagnosis why =
       checked(run_of({with(role("process", {{"forward", 3}, {"backward", 6}}), {{"node_cpu_percent", 26}})}));
