@@ -48,7 +48,7 @@ std::vector<FieldDef> results_and_times() {
        "updates by others between a worker's pull and its push, mean (async)"},
       {"restarts", "restarts", U::count, kEach, "how often roles were restarted", V::nothing},
       {"speed_up", "speed-up", U::times, false, "examples per second relative to one trainer; needs that run"},
-      {"efficiency", "efficiency", U::share, false, "speed-up divided by the number of trainers"},
+      {"efficiency", "efficiency per trainer", U::share, false, "speed-up divided by the number of trainers"},
   };
 }
 

@@ -236,7 +236,8 @@ void Supervisor::Impl::handle_signals() {
 /// between does not count.
 void Supervisor::Impl::pause() {
   for (const RoleState& role : roles_) {
-    if (role.child && !role.process.remote) role.child->signal(SIGSTOP);
+    // mpirun stops its ranks, which are not in its process group, if it is asked to stop; then it waits itself.
+    if (role.child && !role.process.remote) role.child->signal(role.process.group.empty() ? SIGSTOP : SIGTSTP);
   }
   const Moment before = Clock::now();
   raise(SIGSTOP);

@@ -270,7 +270,7 @@ TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({1, 3}));
   EXPECT_EQ(charts[0]["series"][0]["y"], nlohmann::json({1, 2}));
   EXPECT_EQ(charts[0]["title"], "Speed-up");
-  EXPECT_EQ(charts[1]["title"], "Speed-up: efficiency");
+  EXPECT_EQ(charts[1]["title"], "Speed-up: efficiency per trainer");
   EXPECT_EQ(charts[0]["series"][1]["name"], "ideal");
   EXPECT_EQ(charts[0]["series"][1]["y"], nlohmann::json({1, 3}));
 }
