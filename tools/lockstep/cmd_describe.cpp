@@ -37,7 +37,9 @@ std::string flop_text(uint64_t flops) { return flops == 0 ? "" : terminal::scale
 void print_heading(const terminal::Terminal& terminal, const nn::ModelDef& def,
                    const inspect::ModelDescription& model) {
   terminal::print("{}: {}\n", terminal.bold(model.name), model.description);
-  terminal::print("images {}, batch {}\n", model.image.str(), model.batch);
+  const std::string examples =
+      model.image[1] == 1 ? fmt::format("rows of {} values", model.image.elements()) : "images " + model.image.str();
+  terminal::print("{}, batch {}\n", examples, model.batch);
   for (const nn::ModelOption& option : def.options) {
     const std::string allowed = option.allowed.empty() ? "" : fmt::format(" ({})", fmt::join(option.allowed, " or "));
     const std::string description = option.description.empty() ? "" : ": " + option.description;
