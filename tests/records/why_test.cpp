@@ -208,7 +208,7 @@ TEST(Why, Computing) {
 
 TEST(Why, AStepThatIsShorterThanInTheSummarySaysWhatItLeavesOut) {
   const Diagnosis why = checked(run_of({role("process", {{"forward", 2}, {"backward", 3}})}));
-  EXPECT_THAT(why.sentences[0], HasSubstr("5.00 ms of 5.00 ms per step without the start-up"));
+  EXPECT_THAT(why.sentences[0], HasSubstr("Of 5.00 ms per step without the start-up, computing took 5.00 ms"));
 }
 
 TEST(Why, ComputingOnAMachineWithIdleCores) {
