@@ -164,7 +164,7 @@ std::string plot_title(const Material& material, const lab::PlotSpec& spec) {
   if (!spec.title.empty()) return spec.title;
   const std::string title = capital(what_it_shows(spec));
   const bool of_group = spec.filter.groups.size() == 1 && has_groups(material);
-  return of_group ? title + ": " + material.group_title(spec.filter.groups.front()) : title;
+  return of_group ? fmt::format("{} ({})", title, material.group_title(spec.filter.groups.front())) : title;
 }
 
 std::vector<Case> series_cases(const Fields& fields, const Observations& observations) {

@@ -129,8 +129,8 @@ std::string band_text(const Chart& chart, const std::vector<Case>& points) {
     }
     return false;
   });
-  if (pooled.empty()) return band ? "Means over the repeats, with their 95 % intervals." : "";
-  return fmt::format("Means over {}{}.", pooled, band ? ", with 95 % intervals over the repeats" : "");
+  if (pooled.empty()) return band ? "Figures are means over the repeats, with 95 % intervals." : "";
+  return fmt::format("Figures are means over {}{}.", pooled, band ? ", with 95 % intervals over the repeats" : "");
 }
 
 /// Returns the smallest and largest measured or reported value on one axis; NaN if there is none.

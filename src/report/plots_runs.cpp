@@ -121,7 +121,7 @@ void add_curves(const PlotSpec& spec, const Observations& members, RunFolders& f
       Series series = merged(name, y, std::move(curves));
       if (!series.x.empty()) chart.series.push_back(std::move(series));
     }
-    if (most > 1) chart.text = fmt::format("Means of up to {} runs, with bands of their 95 % intervals.", most);
+    if (most > 1) chart.text = fmt::format("Curves are means of up to {} runs; bands are 95 % intervals.", most);
     if (!chart.series.empty()) {
       plot.charts.push_back(std::move(chart));
     } else if (most > 0) {
@@ -201,7 +201,7 @@ void add_phases(const PlotSpec& spec, const Observations& members, RunFolders& f
     if (!stacks.empty()) plot.notes.emplace_back("No phases were recorded.");
     return;
   }
-  chart.text = "Mean over the trainers, without evaluations and checkpoints.";
+  chart.text = "Times are means over the trainers, without evaluations and checkpoints.";
   plot.charts.push_back(std::move(chart));
 }
 

@@ -52,8 +52,21 @@ Counts count_runs(const lab::Results& results) {
 struct Best {
   double value = records::kUnknown;
   std::string name;
-  std::string text;  ///< the value with its unit and half its interval
+  std::string text;    ///< the value with its unit and half its interval
+  std::string figure;  ///< the value with its unit
 };
+
+std::string plain_text_of(double value, const std::string& field) {
+  const lab::Unit unit = unit_of(field);
+  if (unit == lab::Unit::count) value = std::round(value);
+  return figure_text(value, unit) + (unit == lab::Unit::times ? " ×" : field == "examples_per_second" ? " /s" : "");
+}
+
+/// Returns "± 0.12 %" of a text with a spread; empty without one.
+std::string spread_of(const std::string& text) {
+  const size_t place = text.find("± ");
+  return place == std::string::npos ? "" : text.substr(place);
+}
 
 Best best_of(const std::vector<Case>& cases, const std::string& field, bool largest, bool with_group = false) {
   Best best;
@@ -62,13 +75,16 @@ Best best_of(const std::vector<Case>& cases, const std::string& field, bool larg
     if (!known(value)) continue;
     if (!known(best.value) || (largest ? value > best.value : value < best.value))
       best = {value, title_of(*each.members.front().run, with_group),
-              spread_text(estimate_of(each.members, field), unit_of(field))};
+              spread_text(estimate_of(each.members, field), unit_of(field)), plain_text_of(value, field)};
   }
   return best;
 }
 
-std::string tile(const std::string& figure, const std::string& what) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>", escape_html(figure), escape_html(what));
+/// `spread`: of the figure, "± 0.12 %"; may be empty.
+std::string tile(const std::string& figure, const std::string& what, const std::string& spread = "") {
+  return fmt::format("<div class=\"tile\"><b>{}</b>{}<span>{}</span></div>", escape_html(figure),
+                     spread.empty() ? "" : "<span class=\"spread\">" + escape_html(spread) + "</span>",
+                     escape_html(what));
 }
 
 /// "test accuracy from 98.9 % (3 nodes) to 99.1 % (one node)"
@@ -228,13 +244,13 @@ std::string tiles_html(const Material& material, const std::vector<Finding>& fin
   const std::vector<Case> cases = variations(all);
   const bool groups = several_groups(all);
   if (const Best best = best_of(cases, "accuracy", true, groups); known(best.value)) {
-    html += tile(best.text, "best test accuracy: " + best.name);
+    html += tile(best.figure, "best test accuracy: " + best.name, spread_of(best.text));
   }
   if (const Best best = best_of(cases, "speed_up", true, groups); known(best.value) && best.value > 1.02) {
-    html += tile(best.text, "largest speed-up: " + best.name);
+    html += tile(best.figure, "largest speed-up: " + best.name, spread_of(best.text));
   }
   if (const Best best = best_of(cases, "examples_per_second", true, groups); known(best.value)) {
-    html += tile(best.text + " per s", "most examples per second: " + best.name);
+    html += tile(best.figure, "most examples per second: " + best.name, spread_of(best.text));
   }
   return html + "</div>";
 }

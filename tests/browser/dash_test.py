@@ -144,7 +144,7 @@ class DashTest(unittest.TestCase):
         return self.page.script("""
             const box = document.querySelector(`[data-chart="${arguments[0]}"]`);
             if (!box) return 0;
-            const details = box.querySelector("details");
+            const details = box.querySelector("details.chart-data");
             if (!details.open) { details.open = true; return 0; }
             return box.querySelectorAll("tbody tr").length;""", chart)
 

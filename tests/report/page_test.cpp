@@ -206,7 +206,7 @@ TEST(Plot, SaysWhatItsMeansAreOver) {
   other.varied.emplace_back("mode", "async");
   lab::Results results = made_results({batch(8, 0.5), batch(64, 0.8), other});
   results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
-  EXPECT_EQ(charts_of(html(results))[0]["text"], "Means over mode by default, async.");
+  EXPECT_EQ(charts_of(html(results))[0]["text"], "Figures are means over mode by default, async.");
 }
 
 TEST(Plot, ReportedFiguresFarOffGetALogAxisOrASentence) {
