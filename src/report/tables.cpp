@@ -217,6 +217,7 @@ Table table_of(const Material& material, const lab::TableSpec& spec, const std::
   const std::string disturbed = disturbed_note(material.observations(spec.filter), spec.columns);
   table.below = (disturbed.empty() ? "" : disturbed + " ") + pooled_note(cases) + repeats_note(cases, spec.columns) +
                 notes(spec, rows, reported, missing, is_comparable(material));
+  while (table.below.ends_with(' ')) table.below.pop_back();
   return table;
 }
 

@@ -92,13 +92,13 @@ export function runsView(place, route) {
   async function load(ids) {
     const some = ids && ids.size <= kMostAsked ? [...ids] : null;
     const number = ++asked;
-    const query = new URLSearchParams({q: [state.q, state.state ? `state=${state.state}` : ""].join(" ").trim()});
+    const filter = [state.q, state.state ? `state=${state.state}` : ""].join(" ").trim();
     const extra = extraKeys(names);
     const more = (extra.length ? `&columns=${encoded(extra)}` : "") + (some ? `&ids=${encoded(some)}` : "");
-    const answer = await get(`api/runs?${query}${more}`);
+    const answer = await get(`api/runs?q=${encodeURIComponent(filter)}${more}`);
     if (number !== asked) return some ? askSoon(0) : undefined;  // the question has changed meanwhile
     take(answer, some);
-    if (!some && !query.get("q")) {
+    if (!some && !filter) {
       for (const id of chosen) if (!runs.has(id)) chosen.delete(id);
       drawCompare();
     } else if (some) {
