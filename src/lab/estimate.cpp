@@ -15,10 +15,10 @@ namespace lockstep::lab {
 namespace {
 
 // Time of one core and of one message on the machines used for calibration.
-constexpr double kFlopsPerSecond = 50e9;
-constexpr double kLargeFlopsPerSecond = 150e9;  ///< of wide convolutions
+constexpr double kFlopsPerSecond = 80e9;
+constexpr double kLargeFlopsPerSecond = 300e9;  ///< of wide convolutions
 constexpr double kLargeExample = 1e9;           ///< operations of an example from which on most are of that kind
-constexpr double kSecondsPerExample = 2e-6;
+constexpr double kSecondsPerExample = 5e-7;
 constexpr double kSecondsPerStep = 40e-6;
 constexpr double kSecondsPerExchange = 300e-6;
 constexpr double kBytesPerSecond = 1e9;
