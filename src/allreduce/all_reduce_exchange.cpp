@@ -8,6 +8,7 @@
 
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
+#include "schedule/all_reduce_steps.h"
 
 namespace lockstep::allreduce {
 
@@ -87,8 +88,11 @@ base::Result<StepInfo> AllReduceExchange::finish(const BatchReport& report) {
 
 base::Result<StepInfo> AllReduceExchange::repeat_step(const base::Failure& failure, Clock::time_point entered) {
   const std::string why = named(failure).message();
-  options_.log("warning", fmt::format("step {} is repeated: {}", here_.step + 1, why));
+  const std::string line = fmt::format("step {} is repeated: {}", here_.step + 1, why);
+  const bool many = group_.members.size() > schedule::kAllReduceMesh;  // then one of them says it
+  if (!many) options_.log("warning", line);
   base::Result<StepInfo> next = regroup();
+  if (many && (!next || leads_)) options_.log("warning", line);
   if (!next) return base::Failure(next.failure()).because(why);
   StepInfo& info = next.value();
   if (info.applied()) info.outcome = exchange::StepOutcome::retry;

@@ -110,9 +110,24 @@ void Assembly::peer_lost(int member, const std::string& why, double now) {
   const bool trains =
       phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting || phase_ == MemberPhase::running;
   const bool missed = trains && !knows_end_ && in_group(group_, {member, peer.status.incarnation});
-  if (missed) log("warning", fmt::format("{}: {}", name(member), why));
+  if (missed) report_loss(fmt::format("{}: {}", name(member), why));
   react(now);
   broadcast_status();
+}
+
+/// In a large cluster only the first one that is left says who is lost.
+void Assembly::report_loss(const std::string& line) {
+  unsaid_.push_back(line);
+  if (!rules_.relayed || leads_survivors()) say_losses();
+}
+
+void Assembly::say_losses() {
+  for (const std::string& line : std::exchange(unsaid_, {})) log("warning", line);
+}
+
+bool Assembly::leads_survivors() const {
+  const auto first = std::find_if(group_.seats.begin(), group_.seats.end(), [this](const Seat& s) { return alive(s); });
+  return first == group_.seats.end() || first->member == rules_.me;
 }
 
 void Assembly::peer_confirmed_dead(int member, double now) {

@@ -200,6 +200,10 @@ class Assembly {
   void send(int to, Message message);
   void broadcast_status();
   void log(std::string level, std::string text) { log_lines_.push_back({std::move(level), std::move(text)}); }
+  void report_loss(const std::string& line);
+  void say_losses();
+  /// True if no earlier member of the latest group is present.
+  [[nodiscard]] bool leads_survivors() const;
   void note_seen(uint64_t number);
   [[nodiscard]] Peer& at(int member) { return peers_[static_cast<size_t>(member)]; }
   [[nodiscard]] const Peer& at(int member) const { return peers_[static_cast<size_t>(member)]; }
@@ -320,6 +324,7 @@ class Assembly {
   double check_since_ = -1;  ///< start of the latest check of the fence; -1: none
   double ticked_ = -1;       ///< time of the latest tick
 
+  std::vector<std::string> unsaid_;  ///< losses that another member reports
   std::vector<Send> sends_;
   std::vector<LogLine> log_lines_;
 };

@@ -205,6 +205,8 @@ std::string Assembly::why_give_up() const {
 void Assembly::connected(double now) {
   const Group before = std::exchange(group_, decision_->group);
   const Standing standing = decision_->standing;
+  if (group_.seats.front().member == rules_.me) say_losses();
+  unsaid_.clear();
   announced_.clear();
   phase_ = MemberPhase::running;
   failures_ = 0;
