@@ -93,9 +93,12 @@ bool comes_before(const Finding& a, const Finding& b) {
   return rank(a) > rank(b);
 }
 
-/// Returns "Of 10.0 ms per step, computing took 6.0 ms (60 %), ..."
+/// Returns "Of 10.0 ms per step, computing took 6.0 ms (60 %), ..."; a step leaves out evaluations and checkpoints,
+/// which are named behind it.
 std::string where_time_went(const RunFacts& facts) {
   const Pace& all = facts.all;
+  constexpr double kSmall = 0.01;
+  const double step = all.seconds - all.aside();
   struct Part {
     const char* name;
     double seconds;
@@ -104,28 +107,34 @@ std::string where_time_went(const RunFacts& facts) {
                           {"exchanging gradients", all.exchange()},
                           {"waiting for other workers", all.others},
                           {"waiting for data", all.data},
-                          {"evaluations", all.evaluation},
-                          {"checkpoints", all.checkpoint},
                           {"everything else", all.rest}};
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.seconds > b.seconds; });
+  const auto share = [&](double seconds) { return step > 0 ? seconds / step : 0; };
   std::string text;
   for (const Part& part : parts) {
-    constexpr double kSmall = 0.01;
-    if (all.share(part.seconds) < kSmall) break;
+    if (share(part.seconds) < kSmall) break;
     text += fmt::format("{}{} {}{} ({})", text.empty() ? "" : ", ", part.name, text.empty() ? "took " : "",
-                        time_text(all.per_step(part.seconds)), share_text(all.share(part.seconds)));
+                        time_text(share(part.seconds) * facts.step_seconds), share_text(share(part.seconds)));
   }
-  return fmt::format("Of {} per {}, {}.", time_text(all.per_step(all.seconds)), facts.step, text);
+  std::string besides;
+  for (const Part& part : {Part{"evaluations", all.evaluation}, Part{"checkpoints", all.checkpoint}}) {
+    if (share(part.seconds) < kSmall) continue;
+    besides += fmt::format("{}{} took another {}", besides.empty() ? "; " : ", ", part.name,
+                           time_text(share(part.seconds) * facts.step_seconds));
+  }
+  return fmt::format("Of {} per {}, {}{}.", time_text(facts.step_seconds), facts.step, text, besides);
 }
 
 void say_unexplained(const Fit& fit, Diagnosis& diagnosis) {
   if (!(fit.unexplained > kFits)) return;
+  constexpr double kSmall = 0.01;
   const bool longer = fit.step > fit.prediction.step;
-  diagnosis.sentences.push_back(
-      fmt::format("The model of the run fits it badly: a step took {}, and by the model it takes {}. {} of it stay "
-                  "unexplained{}.",
-                  time_text(fit.step), time_text(fit.prediction.step), share_text(fit.unexplained),
-                  longer ? ", such as threads that wait for a core or packets that were lost" : ""));
+  const bool with_aside = fit.training.evaluation + fit.training.checkpoint > kSmall * fit.step;
+  diagnosis.sentences.push_back(fmt::format(
+      "The model of the run fits it badly: a step{} took {}, and by the model it takes {}. {} of it stay "
+      "unexplained{}.",
+      with_aside ? " with evaluations and checkpoints" : "", time_text(fit.step), time_text(fit.prediction.step),
+      share_text(fit.unexplained), longer ? ", such as threads that wait for a core or packets that were lost" : ""));
 }
 
 Diagnosis from_findings(std::vector<Finding> findings, const RunFacts& facts, const Fit& fit) {

@@ -206,6 +206,12 @@ TEST(Why, Computing) {
       "ms (2.0 %).");
 }
 
+TEST(Why, AStepLeavesOutEvaluationsAsEverywhere) {
+  const Diagnosis why = checked(run_of({role("process", {{"forward", 10}, {"evaluation", 2}})}));
+  EXPECT_THAT(text_of(why), HasSubstr("Of 10.0 ms per step, computing took 10.0 ms (100 %); evaluations took another "
+                                      "2.00 ms."));
+}
+
 TEST(Why, AStepThatIsShorterThanInTheSummarySaysWhatItLeavesOut) {
   const Diagnosis why = checked(run_of({role("process", {{"forward", 2}, {"backward", 3}})}));
   EXPECT_THAT(why.sentences[0], HasSubstr("Of 5.00 ms per step without the start-up, computing took 5.00 ms"));
