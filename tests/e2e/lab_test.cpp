@@ -361,7 +361,18 @@ TEST_F(Lab, ExportsReadBack) {
   const std::string workers = succeed({"lab", "export", "tiny", "--workers"}).out;
   EXPECT_EQ(std::count(workers.begin(), workers.end(), '\n'), 4);
   EXPECT_THAT(succeed({"lab", "export", "tiny", "--long"}).out, HasSubstr("tiny-r1,worker:1,iterations,"));
-  EXPECT_THAT(fail({"lab", "export", "tiny", "--to", "parquet"}, 2), HasSubstr("it takes csv or json"));
+  EXPECT_THAT(fail({"lab", "export", "tiny", "--to", "parquet"}, 2), HasSubstr("it takes csv, json, markdown"));
+
+  EXPECT_THAT(succeed({"lab", "export", "tiny", "--to", "latex"}).out, HasSubstr("\\toprule"));
+  (void)succeed({"lab", "export", "tiny", "--to", "pdf", "--width", "85", "--font", "serif", "-o", "figures"});
+  size_t plots = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "figures")) {
+    EXPECT_THAT(get_file(entry.path()), ::testing::StartsWith("%PDF")) << entry.path();
+    ++plots;
+  }
+  EXPECT_GE(plots, 3U);
+  EXPECT_THAT(fail({"lab", "export", "tiny", "--to", "svg"}, 2), HasSubstr("give a folder"));
+  EXPECT_THAT(fail({"lab", "export", "tiny", "--width", "85"}, 2), HasSubstr("add --to svg"));
 }
 
 TEST_F(Lab, ALabThatIsNotThereIsOneLine) {

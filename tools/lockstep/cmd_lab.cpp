@@ -100,10 +100,9 @@ void add_looks(const Command& lab, Invocation& invocation) {
       .type_name("FILE");
   out.footer(
       "Examples:\n"
-      "  lockstep lab export study-3 -o study-3.csv                          every run, with settings and "
-      "measurements\n"
-      "  lockstep lab export study-3 --to latex -o tables                    the report's tables, for booktabs\n"
-      "  lockstep lab export study-3 --to pdf --width 85 --font serif -o figures   its plots, for a paper's column");
+      "  lockstep lab export study-3 -o study-3.csv          every run: settings and measurements\n"
+      "  lockstep lab export study-3 --to latex -o tables    the report's tables, for booktabs\n"
+      "  lockstep lab export study-3 --to pdf -o figures --width 85 --font serif --no-titles");
 }
 
 }  // namespace

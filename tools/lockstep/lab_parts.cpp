@@ -76,7 +76,9 @@ int export_plots(const lab::Results& results, const LabLookArguments& arguments)
 }  // namespace
 
 bool wants_report_parts(const LabLookArguments& arguments) {
-  return arguments.tables || is_plot_format(arguments.to) || arguments.to == "markdown" || arguments.to == "latex";
+  const bool drawing = arguments.width != 0 || !arguments.font.empty() || arguments.no_titles;
+  return arguments.tables || drawing || is_plot_format(arguments.to) || arguments.to == "markdown" ||
+         arguments.to == "latex";
 }
 
 int export_report_parts(const lab::Results& results, const LabLookArguments& arguments) {
