@@ -219,6 +219,15 @@ class DashTest(unittest.TestCase):
         self.page.click(".chip .off")
         wait_until(lambda: self.page.texts(".chip") == ["large-batch"], "one run fewer")
 
+    def test_equal_runs_are_seen_to_be_equal(self):
+        shutil.copytree(self.path / "runs/plain", self.path / "runs/twin")
+        try:
+            self.open("compare/plain,twin")
+            wait_until(lambda: self.page.texts("[data-chart=loss] .legend .same") == ["same as plain"], "that they are the same")
+            self.assertTrue(self.page.all("[data-chart=loss] svg.plot .series.same[data-series=twin]"))
+        finally:
+            shutil.rmtree(self.path / "runs/twin")
+
     def test_boxes_stay_chosen_on_the_way_back(self):
         self.table_of_runs()
         self.page.click("tr[data-key=plain] input")

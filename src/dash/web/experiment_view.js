@@ -32,12 +32,13 @@ function columnsFor(runs) {
       cell: (run) => run.run ? el("a", {href: runLink(run.run), title: run.key}, format.shortened(run.key)) : format.shortened(run.key)},
     {name: "state", title: "State", text: true, value: (run) => kStates.indexOf(run.state), cell: (run) => badge(run.state, run.reason)},
     ...(runs.some((run) => run.label) ? [text("label", "Case", (run) => run.label)] : []),
+    // The main results before the settings, so that narrow windows show them.
+    figure("accuracy", "Accuracy", (run) => run.accuracy, format.share),
+    figure("seconds", "Time", (run) => run.seconds, format.seconds),
     ...(new Set(runs.map((run) => run.group)).size > 1 ? [text("group", "Group", (run) => run.group)] : []),
     ...names.map(setting),
     figure("repeat", "Repeat", (run) => run.repeat, format.count, true),
-    figure("accuracy", "Accuracy", (run) => run.accuracy, format.share),
     figure("loss", "Loss", (run) => run.loss, format.loss, true),
-    figure("seconds", "Time", (run) => run.seconds, format.seconds),
     figure("rate", "Examples/s", (run) => run.examples_per_second, format.rate, true),
   ];
 }
