@@ -10,8 +10,9 @@ namespace lockstep::plan {
 
 std::string to_json(const Plan& plan);
 
-/// Returns the experiment that trains the plan's choices on emulated nodes (docs/experiments.md).
-std::string experiment_yaml(const Plan& plan);
+/// Returns the experiment that trains the plan's choices on emulated nodes (docs/experiments.md). Those that need more
+/// than `cores` are only named.
+std::string experiment_yaml(const Plan& plan, double cores);
 
 /// Returns a trace of some steps of a row, in the format of Perfetto and chrome://tracing.
 std::string trace_json(const Row& row);

@@ -26,6 +26,11 @@ constexpr int64_t kLeastSteps = 6;
 constexpr double kServerCopies = 3;
 constexpr double kProcessBytes = 30e6;
 
+std::string no_worker(int64_t nodes, int64_t servers) {
+  return fmt::format("{} nodes hold no worker beside {} parameter server{}; take more --nodes or fewer --ps", nodes,
+                     servers, servers == 1 ? "" : "s");
+}
+
 struct Factors {
   double work = 1;
   double costs = 1;
@@ -82,8 +87,7 @@ class Planner {
     if (strategy == Strategy::all_reduce) return add(std::move(row));
     for (const int64_t servers : plan_.choices.servers) {
       if (servers >= nodes) {
-        left_out_ = fmt::format("{} nodes hold no worker beside {} parameter server{}; take more --nodes or fewer --ps",
-                                nodes, servers, servers == 1 ? "" : "s");
+        left_out_ = no_worker(nodes, servers);
         continue;
       }
       for (const bool sync : plan_.choices.sync) {
@@ -354,6 +358,17 @@ class Planner {
 };
 
 }  // namespace
+
+void check(const Choices& choices) {
+  const auto has = [&](Strategy strategy) {
+    return std::find(choices.strategies.begin(), choices.strategies.end(), strategy) != choices.strategies.end();
+  };
+  const int64_t most = *std::max_element(choices.nodes.begin(), choices.nodes.end());
+  const int64_t least = *std::min_element(choices.nodes.begin(), choices.nodes.end());
+  const int64_t servers = *std::min_element(choices.servers.begin(), choices.servers.end());
+  if (least == 1 || has(Strategy::all_reduce) || servers < most) return;
+  throw UsageError("plan: " + no_worker(most, servers));
+}
 
 Plan make_plan(const Basis& basis, const Choices& choices) { return Planner(basis, choices).make(); }
 

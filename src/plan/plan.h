@@ -72,6 +72,9 @@ struct Plan {
   double slower_machines = kUnknown;  ///< step of the fastest row on slower processors, over that on quotas
 };
 
+/// Throws UsageError if no layout is possible: more servers than nodes, without a single node and without all-reduce.
+void check(const Choices& choices);
+
 /// Throws UsageError if no choice is possible, with the reason.
 Plan make_plan(const Basis& basis, const Choices& choices);
 

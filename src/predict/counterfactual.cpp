@@ -49,7 +49,7 @@ void even_workers(Training& training) {
   constexpr auto kLess = std::less<>();
   constexpr auto kMore = std::greater<>();
   for (double Work::*part :
-       {&Work::load, &Work::forward, &Work::backward, &Work::optimizer, &Work::rest, &Work::spread}) {
+       {&Work::load, &Work::forward, &Work::backward, &Work::optimizer, &Work::rest, &Work::pause, &Work::spread}) {
     make_even(
         training, [part](Worker& worker) -> double& { return worker.work.*part; }, kLess);
   }

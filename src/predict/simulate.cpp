@@ -48,6 +48,7 @@ class Player {
   void start(size_t worker);
   void take_batch(size_t worker);
   void forward(size_t worker);
+  void compute_loss(size_t worker);
   void backward(size_t worker, size_t part);
   void rest(size_t worker);
   void end(size_t worker);
@@ -116,6 +117,15 @@ void Player::take_batch(size_t worker) {
 }
 
 void Player::forward(size_t worker) {
+  const Work& work = world_.training.workers[worker].work;
+  if (work.pause > 0) {
+    if (world_.counting) world_.times[worker].rest += work.pause;
+    return world_.events.after(work.pause, [this, worker] { compute_loss(worker); });
+  }
+  compute_loss(worker);
+}
+
+void Player::compute_loss(size_t worker) {
   const Work& work = world_.training.workers[worker].work;
   const double began = world_.events.now();
   world_.cpu_of_worker(worker).run(work.forward * workers_[worker].factor, work.threads, [this, worker, began] {

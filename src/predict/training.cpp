@@ -23,7 +23,8 @@ void check_node(const Node& node) {
 }
 
 bool finite(const Work& work) {
-  const double sum = work.load + work.forward + work.backward + work.optimizer + work.rest + work.spread + work.threads;
+  const double sum =
+      work.load + work.forward + work.backward + work.optimizer + work.rest + work.pause + work.spread + work.threads;
   return std::isfinite(sum) && work.threads > 0 && work.load >= 0 && work.forward >= 0 && work.backward >= 0;
 }
 

@@ -41,6 +41,7 @@ struct Work {
   double backward = 0;
   double optimizer = 0;  ///< updating all parameters in the worker
   double rest = 0;
+  double pause = 0;    ///< mean time per step in which the process does not run at all: it was stopped
   double spread = 0;   ///< standard deviation of the logarithm of computing times
   double threads = 1;  ///< cores in use while computing
 };

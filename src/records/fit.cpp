@@ -32,6 +32,10 @@ struct Recorded {
   double forward = 0;
   double backward = 0;
   double cpu = kUnknown;  ///< CPU time of the whole process per step
+  /// Time by which means are above medians: rare long delays. Of the passes and the push, and of the answers.
+  double late = 0;
+  double late_answers = 0;
+  double pause = 0;
 };
 
 double bounded(double value, double low, double high) { return known(value) ? std::clamp(value, low, high) : low; }
@@ -51,6 +55,10 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
   times.checkpoint = pace.per_step(pace.checkpoint);
   times.rest = pace.per_step(pace.rest);
   for (const PhaseTotals& phase : role.phases) {
+    const double late = std::max(0.0, phase.mean - phase.p50);
+    const bool own = phase.name == "forward" || phase.name == "backward" || phase.name == "push";
+    if (known(late) && own) recorded.late += late;
+    if (known(late) && phase.name == "pull") recorded.late_answers = late;
     if (phase.name != "backward" && phase.name != "forward") continue;
     constexpr double kQuantile = 1.645;  // of the normal distribution, for 95 %
     const double spread = std::log(phase.p95 / phase.p50) / kQuantile;
@@ -69,6 +77,34 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
     times.data = 0;
   }
   return recorded;
+}
+
+/// A worker that is often late, and that the others wait for, was stopped again and again: its process did not run.
+/// What a quota paused is known, and is not counted.
+void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::vector<std::string>& roles) {
+  constexpr double kMuch = 0.15;
+  if (all.size() < 2) return;
+  const auto late = [](const Recorded& recorded) { return recorded.late + recorded.late_answers; };
+  double usual = late(all.front());
+  for (const Recorded& recorded : all) usual = std::min(usual, late(recorded));
+  for (size_t i = 0; i < all.size(); ++i) {
+    Recorded& recorded = all[i];
+    double paused = late(recorded) - usual;
+    const auto held = run.throttling.find(roles[i]);
+    const double steps = run.steps();
+    if (held != run.throttling.end() && known(held->second.seconds) && steps > 0)
+      paused -= held->second.seconds / steps;
+    if (!(paused > kMuch * recorded.times.all())) continue;
+    recorded.pause = paused;
+    const double answers = std::clamp(recorded.late_answers, 0.0, paused);
+    recorded.times.pull -= answers;
+    const double own = std::min(paused - answers, 0.9 * (recorded.times.forward + recorded.times.backward));
+    const double left = 1 - own / std::max(recorded.times.forward + recorded.times.backward, 1e-12);
+    recorded.times.forward *= left;
+    recorded.times.backward *= left;
+    recorded.times.rest += answers + own;
+    recorded.pause = answers + own;
+  }
 }
 
 double step_of(const RunRecord& run, const std::vector<Recorded>& all) {
@@ -150,7 +186,7 @@ class Fitter {
         work.backward *= factor(wanted.backward, got.backward);
       }
       work.optimizer *= factor(wanted.optimizer, got.optimizer);
-      if (!limited) work.rest *= factor(wanted.rest, got.rest);
+      if (!limited) work.rest *= factor(wanted.rest - recorded.pause, got.rest - recorded.pause);
       if (wanted.data > 0) {
         if (work.load == 0) work.load = got.all() - got.data;
         work.load = std::max(0.0, work.load + (wanted.data - got.data));
@@ -286,6 +322,7 @@ Fit fit_of(const RunRecord& run, const RunFacts& facts) {
   for (const Pace& pace : facts.workers) recorded.push_back(recorded_of(*run.role(pace.role), pace));
   const size_t copies = run.in_process() ? run.workers() : 1;  // replicas are alike; one of them recorded its time
   while (recorded.size() < copies) recorded.push_back(recorded.front());
+  find_pauses(run, recorded, fit.workers);
   for (size_t i = 0; i < recorded.size(); ++i) {
     const WorkerTimes& times = recorded[i].times;
     Work& work = fit.training.workers[i].work;
@@ -293,7 +330,8 @@ Fit fit_of(const RunRecord& run, const RunFacts& facts) {
     work.forward = times.forward * pace;
     work.backward = times.backward * pace;
     work.optimizer = times.optimizer * pace;
-    work.rest = times.rest * pace;
+    work.rest = (times.rest - recorded[i].pause) * pace;
+    work.pause = recorded[i].pause;
     work.spread = notes.limited ? std::clamp(recorded[i].spread, kLeastSpread, 0.1) : recorded[i].spread;
   }
   fit.training.evaluation = recorded.front().times.evaluation;

@@ -13,6 +13,8 @@ constexpr double kQuotaPeriod = 0.02;
 constexpr double kLongStep = 2;
 /// A token bucket of an emulated link passes this much at once.
 constexpr double kBurstSeconds = 0.002;
+/// Of a machine whose cores are not recorded: nothing waits for one.
+constexpr double kManyCores = 1024;
 constexpr double kLeastBurst = 128 * 1024;
 
 struct HostUse {
@@ -104,7 +106,7 @@ class Machines {
     HostUse& host = found->second;
     if (fresh) {
       const double cores = role.summary.number("resources.cores");
-      host.cores = std::clamp(known(cores) ? cores : std::max(threads, 1.0), 0.01, 1e5);
+      host.cores = std::clamp(known(cores) ? cores : kManyCores, 0.01, 1e5);
       host.node = add_node(
           {.name = role.host.empty() ? "the machine" : role.host, .cores = host.cores, .link = {.latency = 0}});
     }

@@ -209,7 +209,16 @@ class Causes {
     const Freed free = freed(even(fit_.training));
     const Freed turns = freed(without(fit_.training, Resource::unevenness));
     const SlowOne slow = slow_one(run_, facts_);
-    if (free.cost >= kLeastCost && !slow.role.empty()) {
+    const auto& workers = fit_.training.workers;
+    const auto stopped = std::max_element(workers.begin(), workers.end(),
+                                          [](const auto& a, const auto& b) { return a.work.pause < b.work.pause; });
+    if (free.cost >= kLeastCost && stopped->work.pause > 0) {
+      const std::string& role = fit_.workers[static_cast<size_t>(stopped - workers.begin())];
+      Finding& finding = add("others", role, free,
+                             fmt::format("{}: it was stopped now and then, for {} per step on average.",
+                                         cost_text("Waiting for " + role, free), time_text(stopped->work.pause)));
+      finding.suggestions = advice_.without_straggler(role, free.step);
+    } else if (free.cost >= kLeastCost && !slow.role.empty()) {
       Finding& finding = add(
           "others", slow.role, free,
           fmt::format("{}: it {} {} as long as the others, {} against {} per step{}.",

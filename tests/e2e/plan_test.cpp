@@ -24,8 +24,8 @@ TEST_F(PlanTest, AProfileOfAModelIsEnoughForAPlan) {
 
 TEST_F(PlanTest, ARunIsEnoughForAPlanAndTheExperimentThatChecksIt) {
   (void)succeed(quick_train("lr", {"--quiet", "--name", "alone"}));
-  const Ended planned = run({"plan", "alone-1", "--nodes", "1,2", "--rate", "100mbit", "--out", "plan.html", "--yaml",
-                             "check.yaml", "--trace", "steps.json"});
+  const Ended planned = run({"plan", "alone-1", "--nodes", "1,2", "--rate", "100mbit", "--node", "cores=0.5", "--out",
+                             "plan.html", "--yaml", "check.yaml", "--trace", "steps.json"});
   ASSERT_EQ(planned.code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("plan for alone-1"));
   EXPECT_THAT(get_file(folder / "plan.html"), HasSubstr("Plan for alone-1"));

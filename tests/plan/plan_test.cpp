@@ -14,6 +14,7 @@ namespace lockstep::plan {
 namespace {
 
 using predict::Strategy;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -197,7 +198,9 @@ TEST(Plan, AnswersInAllItsForms) {
   const std::string page = html(plan);
   EXPECT_THAT(page, HasSubstr("data-chart=\"speed\""));
   EXPECT_THAT(page, HasSubstr("Content-Security-Policy"));
-  EXPECT_THAT(experiment_yaml(plan), HasSubstr("emulate: {cores: 1, rate: 1gbit}"));
+  EXPECT_THAT(experiment_yaml(plan, 4), AllOf(HasSubstr("emulate: {cores: 1, rate: 1gbit}"),
+                                              HasSubstr("# not on 4 cores: 8 nodes, all-reduce, batch 100")));
+  EXPECT_THROW((void)experiment_yaml(plan, 0.5), UsageError);
 }
 
 TEST(Plan, AThousandWorkersArePlanned) {

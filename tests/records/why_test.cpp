@@ -283,6 +283,26 @@ TEST(Why, TheSlowWorkerIsNamed) {
   EXPECT_EQ(checked(recorded(async)).cause, "compute") << "without waiting for each other a slow worker is no limit";
 }
 
+TEST(Why, AWorkerThatIsStoppedAgainAndAgainIsNamed) {
+  Training training = cluster_of(3, 1.25e9, 1);
+  RunRecord run = recorded(training);
+  // One step in ten takes 200 ms longer: 20 ms on average, in which the others wait.
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      const bool stopped = r.role == "worker:1" && (phase.name == "forward" || phase.name == "pull");
+      const bool waits = r.trains() && r.role != "worker:1" && phase.name == "others";
+      if (stopped || waits) phase.seconds += waits ? 20 : 10;
+      phase.mean = phase.seconds / 1000;
+    }
+  }
+  const Diagnosis why = checked(run);
+  EXPECT_EQ(why.cause, "others") << why.headline;
+  EXPECT_EQ(why.causes.front().who, "worker:1");
+  EXPECT_LT(why.unexplained, 0.1);
+  const double gone = predict::simulate(training, {.steps = 60}).step;
+  EXPECT_NEAR(why.causes.front().step, gone, 0.15 * gone);
+}
+
 TEST(Why, DataThatIsSlowToMake) {
   Training training = alone();
   training.workers[0].work.load = 0.03;

@@ -98,6 +98,7 @@ void write_text(const std::string& path, const std::string& text, const char* wh
 
 int run_plan(const PlanArguments& arguments, std::span<const nn::ModelDef> models) {
   plan::Choices choices = choices_of(arguments);
+  plan::check(choices);
   const plan::Basis basis = is_run(arguments) ? basis_of_run(arguments) : basis_of_model(arguments, choices, models);
   if (choices.goal) add_recorded_runs(arguments.runs_dir, basis, *choices.goal);
   const plan::Plan plan = plan::make_plan(basis, choices);
@@ -107,7 +108,8 @@ int run_plan(const PlanArguments& arguments, std::span<const nn::ModelDef> model
     terminal::write_out(plan_text(terminal::Terminal::detect(), plan, terminal::Terminal::width()));
   }
   if (!arguments.out.empty()) write_text(arguments.out, plan::html(plan), "the page");
-  if (!arguments.yaml.empty()) write_text(arguments.yaml, plan::experiment_yaml(plan), "the experiment");
+  if (!arguments.yaml.empty())
+    write_text(arguments.yaml, plan::experiment_yaml(plan, base::available_cores()), "the experiment");
   if (!arguments.trace.empty()) {
     write_text(arguments.trace, plan::trace_json(plan.rows[plan.fastest.value_or(plan.rows.size() - 1)]),
                "the trace of the fastest choice");
