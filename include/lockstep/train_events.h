@@ -115,6 +115,7 @@ struct CommunicationRecord {
   std::string engine;  ///< "gloo"; empty: no all-reduce
   uint64_t buckets = 0;
   uint64_t bucket_bytes = 0;
+  uint64_t group = 0;           ///< number of the latest group; numbers rise
   uint64_t groups = 0;          ///< 1, plus one for each time that members joined or left
   double bytes_per_step = 0;    ///< sent by this process
   double transfer_seconds = 0;  ///< spent in operations of the group

@@ -75,6 +75,10 @@ class AllReduceExchange final : public exchange::Exchange {
 
   /// Ends the run, called by the leader when everything is written: all members may leave.
   void end();
+  /// As in Membership.
+  [[nodiscard]] std::string why_not_latest() { return membership_->why_not_latest(); }
+  /// Returns the number of the group; 0: groups do not change.
+  [[nodiscard]] uint64_t group() const { return group_.number; }
   /// Totals by member number.
   [[nodiscard]] const std::vector<MemberTotals>& totals() const { return accounting_.totals(); }
   [[nodiscard]] Communication communication() const;

@@ -108,6 +108,7 @@ void AllReduceExchange::adopt(Formed formed) {
   if (receives) here_.whole = here_.live = false;
   here_.step = group_.standing.step;
   here_.examples = group_.standing.examples;
+  if (options_.events != nullptr) options_.events->group_begins(group_.number, here_.step);
   plan_ = make_plan();
   rounds_ = 0;
   in_step_ = false;

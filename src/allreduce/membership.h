@@ -72,6 +72,10 @@ class Membership {
   /// After form() failed: true if this is the first remaining member of the latest group, and none went on without it.
   [[nodiscard]] virtual bool first_survivor() const = 0;
 
+  /// Returns why a file of the latest group must not be kept: another group may have taken its place. Empty: it may.
+  /// Waits for the answer.
+  [[nodiscard]] virtual std::string why_not_latest() { return {}; }
+
   /// Hands the parameters of a checkpoint that the leader wrote to the evaluator. Copies the values.
   virtual void publish(uint64_t /*step*/, std::span<const float> /*parameters*/) {}
   /// Returns the reason of a stop that the evaluator asked for, or none.

@@ -104,7 +104,7 @@ std::vector<ParameterEntry> parameter_entries(const std::vector<graph::Parameter
 }
 
 size_t write_checkpoint(const std::string& path, const CheckpointHeader& header,
-                        std::span<const std::span<const float>> arrays) {
+                        std::span<const std::span<const float>> arrays, const std::function<bool()>& may_keep) {
   const std::string json = header_to_json(header);
   Prefix prefix;
   std::copy(kCheckpointMagic.begin(), kCheckpointMagic.end(), prefix.magic.begin());
@@ -122,6 +122,7 @@ size_t write_checkpoint(const std::string& path, const CheckpointHeader& header,
   for (const auto array : arrays) put(array.data(), array.size_bytes());
   const uint32_t total = sum;
   file.write(std::span(reinterpret_cast<const uint8_t*>(&total), kTrailerBytes));
+  if (may_keep && !may_keep()) return 0;
   file.commit();
   return kPrefixBytes + json.size() + prefix.payload_bytes + kTrailerBytes;
 }

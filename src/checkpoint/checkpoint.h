@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,9 +67,9 @@ struct Checkpoint {
 std::vector<ParameterEntry> parameter_entries(const std::vector<graph::ParameterInfo>& infos);
 
 /// Writes a whole file and makes it durable; returns its size. `arrays` are the parameters, then each slot. Throws
-/// IoError.
+/// IoError. `may_keep` is asked before the file gets its name; if it says no, there is no file, and the size is 0.
 size_t write_checkpoint(const std::string& path, const CheckpointHeader& header,
-                        std::span<const std::span<const float>> arrays);
+                        std::span<const std::span<const float>> arrays, const std::function<bool()>& may_keep = {});
 
 /// Throws IoError if the file cannot be read and DataError if it is not a whole, intact checkpoint.
 Checkpoint read_checkpoint(const std::string& path);

@@ -172,20 +172,22 @@ data::Remainder read_position(const Field& state, const CheckpointHeader& header
 }
 
 Json state_json(const TrainingState& state) {
-  return {{"step", state.step},
-          {"examples", state.examples},
-          {"epochs", state.epochs},
-          {"remainder", remainder_json(state.data)},
-          {"seconds", number_json(state.seconds)},
-          {"aside_seconds", number_json(state.aside_seconds)},
-          {"epoch_loss_sum", number_json(state.epoch_loss_sum)},
-          {"epoch_correct", state.epoch_correct},
-          {"epoch_examples", state.epoch_examples},
-          {"epoch_loss", number_json(state.epoch_loss)},
-          {"epoch_accuracy", number_json(state.epoch_accuracy)},
-          {"last_eval", eval_json(state.last_eval)},
-          {"best_eval", eval_json(state.best_eval)},
-          {"best_checkpoint", eval_json(state.best_checkpoint)}};
+  Json json = {{"step", state.step},
+               {"examples", state.examples},
+               {"epochs", state.epochs},
+               {"remainder", remainder_json(state.data)},
+               {"seconds", number_json(state.seconds)},
+               {"aside_seconds", number_json(state.aside_seconds)},
+               {"epoch_loss_sum", number_json(state.epoch_loss_sum)},
+               {"epoch_correct", state.epoch_correct},
+               {"epoch_examples", state.epoch_examples},
+               {"epoch_loss", number_json(state.epoch_loss)},
+               {"epoch_accuracy", number_json(state.epoch_accuracy)},
+               {"last_eval", eval_json(state.last_eval)},
+               {"best_eval", eval_json(state.best_eval)},
+               {"best_checkpoint", eval_json(state.best_checkpoint)}};
+  if (state.group > 0) json["group"] = state.group;
+  return json;
 }
 
 TrainingState read_state(const Field& field, const CheckpointHeader& header) {
@@ -196,6 +198,7 @@ TrainingState read_state(const Field& field, const CheckpointHeader& header) {
   state.data =
       field.has("remainder") ? read_remainder(field["remainder"], header.train_examples) : read_position(field, header);
   state.seconds = field["seconds"].number();
+  if (field.has("group")) state.group = field["group"].count();
   // missing in older checkpoints
   if (field.has("aside_seconds")) state.aside_seconds = field["aside_seconds"].number();
   state.epoch_loss_sum = field["epoch_loss_sum"].number();

@@ -52,9 +52,11 @@ std::vector<CheckpointStore::File> CheckpointStore::list() const {
 }
 
 CheckpointStore::Saved CheckpointStore::save(const CheckpointHeader& header,
-                                             std::span<const std::span<const float>> arrays) {
+                                             std::span<const std::span<const float>> arrays,
+                                             const std::function<bool()>& may_keep) {
   const std::string path = path_of(header.state.step);
-  const size_t bytes = write_checkpoint(path, header, arrays);
+  const size_t bytes = write_checkpoint(path, header, arrays, may_keep);
+  if (bytes == 0) return {path, 0};
   thin_out(header.state);
   return {path, bytes};
 }

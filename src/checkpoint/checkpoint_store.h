@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,11 +22,13 @@ class CheckpointStore {
   explicit CheckpointStore(std::string folder, int64_t keep = 3) : folder_(std::move(folder)), keep_(keep) {}
 
   /// Writes the checkpoint of the header's step and deletes old ones; returns the file and its size. Throws IoError.
+  /// `may_keep` is asked before the file is renamed into place; if it says no, nothing is kept and `bytes` is 0.
   struct Saved {
     std::string path;
     size_t bytes = 0;
   };
-  Saved save(const CheckpointHeader& header, std::span<const std::span<const float>> arrays);
+  Saved save(const CheckpointHeader& header, std::span<const std::span<const float>> arrays,
+             const std::function<bool()>& may_keep = {});
 
   /// Lists all checkpoints, oldest first; ignores other files.
   [[nodiscard]] std::vector<File> list() const;

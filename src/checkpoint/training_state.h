@@ -29,6 +29,7 @@ inline bool is_better(const EvalRecord& a, const std::optional<EvalRecord>& b) {
 struct TrainingState {
   uint64_t step = 0;          ///< updates made
   uint64_t examples = 0;      ///< examples seen
+  uint64_t group = 0;         ///< number of the group that wrote it; 0: no group of processes
   int64_t epochs = 0;         ///< epochs completed
   data::Remainder data;       ///< remaining data
   double seconds = 0;         ///< seconds of training, over all parts of a resumed run

@@ -13,6 +13,8 @@ class RunEvents {
 
   /// Tells the leader that training begins at this step. Records of later steps do not count any more.
   virtual void training_begins(uint64_t step, uint64_t examples) = 0;
+  /// Tells every member that a group begins, at this step.
+  virtual void group_begins(uint64_t /*number*/, uint64_t /*step*/) {}
   /// Tells the leader that its group breaks up. Another member may lead the next one.
   virtual void group_breaks_up() = 0;
   /// Tells the leader the best bucket size.

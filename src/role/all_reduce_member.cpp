@@ -105,6 +105,7 @@ void add_all_reduce_report(const allreduce::AllReduceExchange& exchange, const s
   to.engine = from.engine;
   to.buckets = from.buckets;
   to.bucket_bytes = from.bucket_bytes;
+  to.group = exchange.group();
   to.groups = from.groups;
   to.bytes_per_step = from.steps > 0 ? static_cast<double>(from.bytes_sent) / static_cast<double>(from.steps) : 0;
   to.transfer_seconds = from.transfer_seconds;
@@ -168,6 +169,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
   options.max_workers = static_cast<int>(settings_.max_workers);
   options.allow_split = settings_.allow_split;
   options.authority = [this] { return make_register(settings_, process_, job_); };
+  options.latest = latest_group_;
   options.start_wait = settings_.start_wait;
   options.group = group_options(settings_, process_);
   const std::string host = base::parse_address(process_.spec.address(process_.task)).host;
@@ -178,6 +180,7 @@ std::unique_ptr<allreduce::Membership> AllReduceMember::membership() const {
 }
 
 train::Together AllReduceMember::together(MemberStart start) {
+  latest_group_ = start.state->group;
   train::Together together;
   together.gradients_per_update = members();
   if (settings_.shard == settings::Sharding::none)
@@ -205,6 +208,10 @@ train::TrainerOptions AllReduceMember::adapted(train::TrainerOptions options) co
 AllReduceMember::~AllReduceMember() {
   if (ranks_ && !ended_) ranks_->abort("this rank failed");
 }
+
+std::string AllReduceMember::why_not_latest() { return exchange_ == nullptr ? "" : exchange_->why_not_latest(); }
+
+uint64_t AllReduceMember::group() const { return exchange_ == nullptr ? 0 : exchange_->group(); }
 
 void AllReduceMember::end() {
   ended_ = true;

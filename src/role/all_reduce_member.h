@@ -40,6 +40,8 @@ class AllReduceMember final : public GroupMember {
   [[nodiscard]] bool leads() const override { return exchange_ == nullptr ? chief() : exchange_->leads(); }
   [[nodiscard]] train::Together together(MemberStart start) override;
   [[nodiscard]] train::TrainerOptions adapted(train::TrainerOptions options) const override;
+  std::string why_not_latest() override;
+  [[nodiscard]] uint64_t group() const override;
   void end() override;
   void report(train::Outcome& outcome) const override;
 
@@ -49,6 +51,7 @@ class AllReduceMember final : public GroupMember {
   [[nodiscard]] std::string advice() const;
 
   bool ended_ = false;
+  uint64_t latest_group_ = 0;                         ///< number in the checkpoint that it begins with
   std::shared_ptr<collective::Collective> ranks_;     ///< ranks of an MPI job
   std::string run_;                                   ///< name of the run, if this process made it
   allreduce::AllReduceExchange* exchange_ = nullptr;  ///< owned by the Setup

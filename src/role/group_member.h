@@ -89,6 +89,11 @@ class GroupMember {
   /// Describes the graph's devices for an observer: where the parameters are and who computes.
   [[nodiscard]] virtual train::Shown shown(const program::ParameterStore& parameters) const;
   [[nodiscard]] run::ObservedRole observed(const std::string& folder) const { return observed_role(process_, folder); }
+  /// Returns why a file of its group must not be kept: another group may have taken its place. Empty: it may. Waits
+  /// for the answer; for the training thread.
+  virtual std::string why_not_latest() { return {}; }
+  /// Returns the number of its group; 0: groups do not change.
+  [[nodiscard]] virtual uint64_t group() const { return 0; }
   /// Leader, after training: tells all members to leave.
   virtual void end() = 0;
   /// Adds the report on all members.

@@ -61,6 +61,9 @@ class Session::Impl final : exchange::RunEvents {
 
   // Events of an all-reduce process. Between replicas of one process only the bucket size changes.
   void training_begins(uint64_t step, uint64_t examples) override;
+  void group_begins(uint64_t number, uint64_t step) override {
+    if (observer_ && member_) observer_->group(number, step);
+  }
   void group_breaks_up() override;
   /// Keeps the bucket size for a later resume.
   void bucket_size_found(size_t bytes) override;
@@ -70,6 +73,7 @@ class Session::Impl final : exchange::RunEvents {
   ps::Initial initial();
   void open_outputs();
   void observe();
+  [[nodiscard]] train::Fence fence() const;
   /// Writes the trace if there is one; failures are warnings.
   void write_trace() const;
   [[nodiscard]] double seconds_before() const;
@@ -374,6 +378,11 @@ void Session::Impl::write_summary(const train::Outcome& outcome, const std::stri
     // Another member may have continued without this one, and have ended.
     lock = base::LockFile::lock(whole_run().path() + "/.summary.lock", kSummaryPatience);
     if (!is_newest(outcome.steps)) return;
+    const std::string why = member_->why_not_latest();
+    if (!why.empty()) {
+      options_.process->log("warning", "the summary is not kept: " + why);
+      return;
+    }
   }
   base::write_whole_file(whole_run().summary_file(), json);
 }
@@ -393,6 +402,15 @@ void Session::Impl::end_with_error(train::Trainer& trainer, train::StopReason re
     write_summary(ended, error);
     write_trace();
   });
+}
+
+train::Fence Session::Impl::fence() const {
+  if (!member_ || !member_->leadership_moves()) return {};
+  train::Fence fence;
+  fence.why_not = [this] { return member_->why_not_latest(); };
+  fence.group = [this] { return member_->group(); };
+  fence.warn = [this](const std::string& line) { options_.process->log("warning", line); };
+  return fence;
 }
 
 void Session::Impl::write_trace() const {
@@ -439,7 +457,7 @@ train::StopReason Session::Impl::train_replicas(train::Trainer& first, const tra
 
 train::Outcome Session::Impl::run() {
   if (finished != train::StopReason::none) return outcome(start_, finished);
-  train::RunCheckpointer checkpointer(*setup_, *store_);
+  train::RunCheckpointer checkpointer(*setup_, *store_, fence());
   train::Parts parts = setup_->parts();
   if (may_lead()) parts.checkpointer = &checkpointer;
   parts.hooks = hooks_;

@@ -62,6 +62,7 @@ ordered_json worker_json(const train::WorkerRecord& worker, bool all_reduce) {
 ordered_json communication_json(const settings::Settings& settings, const train::CommunicationRecord& record) {
   ordered_json json;
   json["engine"] = record.engine;
+  if (record.group > 0) json["group"] = record.group;
   json["groups"] = record.groups;
   json["buckets"] = record.buckets;
   json["bucket_bytes"] = record.bucket_bytes;

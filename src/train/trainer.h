@@ -26,6 +26,7 @@ namespace lockstep::train {
 class Checkpointer {
  public:
   virtual ~Checkpointer() = default;
+  /// An event without a file: it is not kept, because another group has gone on.
   virtual CheckpointEvent save(const checkpoint::TrainingState& state, const exchange::Snapshot& snapshot) = 0;
   /// Called when this process becomes the leader: takes over the former leader's record of evaluations.
   virtual void take_over(checkpoint::TrainingState& /*state*/) {}

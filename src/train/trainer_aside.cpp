@@ -66,9 +66,14 @@ void Trainer::checkpoint(const RunClock& clock) {
   for (Hooks* hook : parts_.hooks) hook->before_checkpoint();
   const double before = clock.seconds();
   const bool best = best_so_far();
+  const std::optional<checkpoint::EvalRecord> best_before = state_.best_checkpoint;
   if (best) state_.best_checkpoint = state_.last_eval;
   state_.seconds = before;
   CheckpointEvent event = parts_.checkpointer->save(state_, snapshot_);
+  if (event.file.empty()) {  // another group has gone on: the next exchange tells
+    state_.best_checkpoint = best_before;
+    return;
+  }
   parts_.exchange->saved();
   saved_step_ = state_.step;
   event.best = best;

@@ -218,6 +218,11 @@ void TrainingObserver::on_end(const Outcome& outcome) {
   }
 }
 
+void TrainingObserver::group(uint64_t number, uint64_t step) {
+  if (observation_.summaries() == nullptr) return;
+  observation_.summaries()->scalar("cluster/group", step, static_cast<double>(number));
+}
+
 void TrainingObserver::show(const std::string& name, uint64_t step, const EncodedPicture& picture) {
   if (!shows()) return;
   observation_.summaries()->image("pictures/" + name, step, picture.png, picture.height, picture.width,

@@ -41,6 +41,8 @@ class TrainingObserver final : public Hooks {
   /// Returns true if pictures are wanted; `show` takes one.
   [[nodiscard]] bool shows() { return observation_.summaries() != nullptr; }
   void show(const std::string& name, uint64_t step, const EncodedPicture& picture);
+  /// Notes the group of members that makes the steps from now on.
+  void group(uint64_t number, uint64_t step);
   /// Adds the time after the last step.
   void add_end(const PhaseSeconds& phases);
   [[nodiscard]] std::vector<PhaseRecord> phases() const { return phases_.records(); }

@@ -314,6 +314,10 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(header["state"]["examples"], left["next_pass"] * examples - missing, left)
         self.assertEqual(header["state"]["examples"], summary["examples"], summary)
         self.assertEqual(header["state"]["step"], summary["steps"])
+        self.assertGreater(header["state"]["group"], 0)
+        self.assertLessEqual(header["state"]["group"], summary["communication"]["group"])
+        kept = os.listdir(run.file("checkpoints"))
+        self.assertFalse([name for name in kept if name.endswith(".abandoned")], "nobody goes back to older state")
         for file in ("steps.csv", "evals.csv"):
             steps = [int(row["step"]) for row in run.rows(file)]
             self.assertEqual(steps, sorted(set(steps)), file)

@@ -21,7 +21,7 @@ void Assembly::begin_check(double now) {
 
 std::string Assembly::why_replaced() const {
   if (group_.number == 0) return {};
-  if (phase_ == MemberPhase::forming || phase_ == MemberPhase::starting || !broken_.empty()) {
+  if (phase_ == MemberPhase::forming || (phase_ == MemberPhase::running && !broken_.empty())) {
     return fmt::format("group {} has broken up", group_.number);
   }
   std::vector<int> here;

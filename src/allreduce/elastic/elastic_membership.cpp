@@ -32,6 +32,7 @@ elastic::AssemblyRules rules_of(const ElasticOptions& options, uint64_t incarnat
   rules.allow_split = options.allow_split;
   rules.relayed = rules.members > elastic::kMeshMembers;
   rules.authority = authority;
+  rules.latest = options.latest;
   rules.start_wait = options.start_wait;
   rules.patience = options.patience;
   for (const cluster::Task& task : members) {
@@ -267,6 +268,14 @@ void ElasticMembership::Impl::announce_end(double at_most, bool to_evaluator) {
   }
 }
 
+std::string ElasticMembership::Impl::why_not_latest() {
+  act([](elastic::Assembly& assembly) { assembly.begin_check(now()); });
+  const base::MutexLock lock(mutex_);
+  std::optional<std::string> why;
+  while (!(why = assembly_.checked(now()))) wake_.wait_for(mutex_, kLook);
+  return *why;
+}
+
 bool ElasticMembership::Impl::ask(bool (elastic::Assembly::*what)() const) {
   const base::MutexLock lock(mutex_);
   return (assembly_.*what)();
@@ -284,6 +293,7 @@ bool ElasticMembership::over() const { return impl_->ask(&elastic::Assembly::ove
 bool ElasticMembership::interrupted() const { return impl_->ask(&elastic::Assembly::interrupted); }
 bool ElasticMembership::first_survivor() const { return impl_->ask(&elastic::Assembly::first_survivor); }
 train::StopReason ElasticMembership::evaluator_stop() const { return impl_->publications().stop_reason(); }
+std::string ElasticMembership::why_not_latest() { return impl_->why_not_latest(); }
 void ElasticMembership::publish(uint64_t step, std::span<const float> parameters) {
   impl_->publications().publish(step, parameters);
 }

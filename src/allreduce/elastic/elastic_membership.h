@@ -32,6 +32,7 @@ struct ElasticOptions {
   bool allow_split = false;
   /// Makes the client of the authority over who may train; absent: the majority rule.
   std::function<std::unique_ptr<authority::Register>()> authority = {};
+  uint64_t latest = 0;     ///< number of the latest group in the files that this member has read
   double start_wait = 60;  ///< seconds to wait at the start for all expected members
   double patience = 600;   ///< seconds to wait for enough members
   collective::GroupOptions group;
@@ -58,6 +59,7 @@ class ElasticMembership final : public Membership {
   [[nodiscard]] bool over() const override;
   [[nodiscard]] bool interrupted() const override;
   [[nodiscard]] bool first_survivor() const override;
+  [[nodiscard]] std::string why_not_latest() override;
   void publish(uint64_t step, std::span<const float> parameters) override;
   [[nodiscard]] train::StopReason evaluator_stop() const override;
 

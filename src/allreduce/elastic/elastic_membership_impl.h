@@ -29,6 +29,7 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   base::Result<Formed> form(const Standing& standing);
   base::Result<Parting> close(train::StopReason why);
   void end();
+  std::string why_not_latest();
   [[nodiscard]] bool ask(bool (elastic::Assembly::*what)() const);
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
   elastic::Publications& publications() { return publications_; }
