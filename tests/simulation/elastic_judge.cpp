@@ -109,6 +109,7 @@ uint64_t ElasticJudge::applies(Process process, const Group& group, uint64_t bef
     }
     if (const auto lost = loses_.find(group.id); lost != loses_.end()) fail(lost->second);
     highest_ = std::max(highest_, group.number);
+    sizes_.insert(group.seats.size());
     agreed_ = {id, group};
     applied_[group.id].clear();
   }

@@ -22,6 +22,7 @@ struct ElasticSetup {
   int members = 3;
   bool authority = false;  ///< a register decides: the process after the last member
   bool allow_split = false;
+  bool relayed = false;      ///< members pass on each other's messages, as in large clusters
   bool shared_disk = false;  ///< all members see one folder
   int64_t examples = 60;     ///< of a pass; at most 64
   int64_t batch = 3;         ///< per member
@@ -62,6 +63,8 @@ class ElasticJudge {
   /// A process ends by itself.
   void leaves(Process process) { left_.insert(process); }
   [[nodiscard]] bool all_left() const { return left_.size() == members_.size(); }
+  /// Sizes of groups that have made a step.
+  [[nodiscard]] const std::set<size_t>& sizes() const { return sizes_; }
   /// The register holds a group.
   void registered(const allreduce::elastic::Group& group);
   /// Looks at all members; after every event.
@@ -101,6 +104,7 @@ class ElasticJudge {
   uint64_t final_ = 0;    ///< state of the latest summary
   double ended_ = -1;
   std::set<Process> left_;
+  std::set<size_t> sizes_;
 };
 
 }  // namespace lockstep::simulation

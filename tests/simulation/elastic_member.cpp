@@ -59,6 +59,7 @@ void ElasticMember::start() {
   rules.incarnation = incarnation_;
   rules.allow_split = judge_.setup().allow_split;
   if (judge_.setup().authority) rules.authority = "the register";
+  rules.relayed = judge_.setup().relayed;
   rules.start_wait = judge_.setup().start_wait;
   rules.patience = 1e9;
   for (int member = 0; member < members(); ++member) {
@@ -154,7 +155,8 @@ void ElasticMember::pump() {
     }
     if (const auto question = assembly_->take_question()) ask_register(*question);
     for (allreduce::elastic::Send& out : assembly_->take_sends()) {
-      const auto* const status = std::get_if<allreduce::elastic::MemberStatus>(&out.message);
+      auto* const status = std::get_if<allreduce::elastic::MemberStatus>(&out.message);
+      if (status != nullptr && judge_.setup().relayed) status->reach.clear();
       if (out.to >= 0) {
         send_to(out.to, std::move(out.message));
       } else if (status == nullptr || last_status_ != *status) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "simulation/elastic_member.h"
 #include "simulation/explore.h"
 
@@ -34,8 +36,8 @@ std::vector<Fault> faults_of(uint64_t seed) {
   return plan_faults(random, mix, 1 + random.below(8), everyone, everyone);
 }
 
-Played play(uint64_t seed, const std::vector<Fault>& faults, bool record) {
-  const ElasticSetup setup = setup_of(seed);
+Played play_with(const ElasticSetup& setup, uint64_t seed, const std::vector<Fault>& faults, bool record,
+                 std::set<size_t>* sizes = nullptr) {
   Disk shared;
   std::optional<ElasticJudge> observer;  // outlives the members
   World world(seed, record);
@@ -63,7 +65,12 @@ Played play(uint64_t seed, const std::vector<Fault>& faults, bool record) {
     world.fail("training does not end:" + states);
   }
   if (ended) judge.look_at_end();
+  if (sizes != nullptr) *sizes = judge.sizes();
   return played(world);
+}
+
+Played play(uint64_t seed, const std::vector<Fault>& faults, bool record) {
+  return play_with(setup_of(seed), seed, faults, record);
 }
 
 Suite elastic_groups() { return {"elastic groups", faults_of, play}; }
@@ -73,6 +80,20 @@ TEST(ElasticGroups, KeepTheirPromisesInEveryHistory) {
   const Explored explored = explore(elastic_groups(), chosen.seed, chosen.histories);
   EXPECT_FALSE(explored.failed) << explored.report;
   RecordProperty("histories", static_cast<int>(explored.histories));
+}
+
+/// Many members train, a tenth of them dies at once, the others go on, and those that died come back.
+TEST(ElasticGroups, ManyMembersLoseATenthAndGoOn) {
+  ElasticSetup setup;
+  setup.members = 100;
+  setup.relayed = true;
+  setup.passes = 14;
+  std::vector<Fault> faults;
+  for (int i = 0; i < setup.members / 10; ++i) faults.push_back({FaultKind::kill, 1.5, 2, 10 * i + 3, 0});
+  std::set<size_t> sizes;
+  const Played played = play_with(setup, 1, faults, false, &sizes);
+  EXPECT_EQ(played.failure, "");
+  EXPECT_THAT(sizes, ::testing::IsSupersetOf({100U, 90U}));
 }
 
 TEST(ElasticGroups, AHistoryIsReplayedExactly) {
