@@ -63,6 +63,13 @@ std::string cell_html(const TableCell& cell, CellKind kind) {
   return html + "</td>";
 }
 
+std::string odd_html(const Table& table) {
+  if (table.odd.empty()) return "";
+  std::string html = "<p class=\"small\"><strong>Odd about the reported figures:</strong></p><ul class=\"small\">";
+  for (const std::string& sentence : table.odd) html += "<li>" + escape_html(sentence) + "</li>";
+  return html + "</ul>";
+}
+
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -162,6 +169,7 @@ std::string table_html(const Table& table) {
     html += "</tbody></table></div>";
   }
   if (!table.below.empty()) html += "<p class=\"small soft\">" + escape_html(table.below) + "</p>";
+  html += odd_html(table);
   if (!table.rows.empty()) {
     html += fmt::format("<div class=\"table-buttons no-print\" data-table=\"{}\"></div>", id);
   }
@@ -202,7 +210,12 @@ std::string table_markdown(const Table& table) {
     for (const TableCell& cell : row) text += fmt::format(" {} |", markdown_text(with_aside(cell)));
     text += "\n";
   }
-  return text + (table.below.empty() ? "" : "\n" + markdown_text(table.below) + "\n");
+  if (!table.below.empty()) text += "\n" + markdown_text(table.below) + "\n";
+  for (const std::string& sentence : table.odd) {
+    text += fmt::format("{}- odd about the reported figures: {}\n", &sentence == table.odd.data() ? "\n" : "",
+                        markdown_text(sentence));
+  }
+  return text;
 }
 
 std::string table_latex(const Table& table) {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "records/statistics.h"
+#include "report/anomalies.h"
 #include "report/figures.h"
 #include "report/judgement.h"
 #include "report/reported.h"
@@ -194,6 +196,30 @@ std::string notes(const lab::TableSpec& spec, const std::vector<Row>& rows, cons
   return text;
 }
 
+/// Returns whether the measured values of these reported rows' counterparts are all the same; nothing if fewer than two
+/// are known.
+std::optional<bool> same_measured(const std::vector<Row>& rows, const std::string& field,
+                                  const std::vector<size_t>& reported) {
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    const bool wanted = std::any_of(row.reported.begin(), row.reported.end(), [&](size_t each) {
+      return std::find(reported.begin(), reported.end(), each) != reported.end();
+    });
+    const double value = wanted ? row.from->stat(field).mean : records::kUnknown;
+    if (known(value)) values.push_back(value);
+  }
+  if (values.size() < 2) return std::nullopt;
+  return std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+}
+
+/// Returns what is odd about the reported figures themselves.
+std::vector<std::string> odd_figures(const lab::TableSpec& spec, const std::vector<Row>& rows,
+                                     const Reported& reported) {
+  return anomalies({reported, spec.rows, spec.columns, [&](const std::string& field, const std::vector<size_t>& which) {
+                      return same_measured(rows, field, which);
+                    }});
+}
+
 }  // namespace
 
 Table table_of(const Material& material, const lab::TableSpec& spec, const std::string& id) {
@@ -207,6 +233,7 @@ Table table_of(const Material& material, const lab::TableSpec& spec, const std::
       id, spec.title.empty() ? capital(spec.name) : spec.title, spec.text.empty() ? "" : sentence(spec.text), {}, {},
       ""};
   const std::string missing = material.missing_text(spec.filter);
+  table.odd = odd_figures(spec, rows, reported);
   if (rows.empty()) {
     table.below = "No run of this table is done yet. " + missing;
     return table;

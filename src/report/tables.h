@@ -33,7 +33,8 @@ struct Table {
   std::string text;  ///< below the title; may be empty
   std::vector<TableColumn> columns;
   std::vector<std::vector<TableCell>> rows;
-  std::string below;  ///< what the means are over, and what is missing; without rows, why
+  std::string below;                  ///< what the means are over, and what is missing; without rows, why
+  std::vector<std::string> odd = {};  ///< sentences about the reported figures themselves (anomalies.h)
 };
 
 Table table_of(const Material& material, const lab::TableSpec& spec, const std::string& id);
