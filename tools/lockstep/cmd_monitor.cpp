@@ -33,6 +33,7 @@ constexpr const char* kMonitorExamples =
 struct MonitorArguments {
   std::string every = "0.5";
   std::string csv;
+  bool quiet = false;
   std::vector<std::string> words;
 };
 
@@ -111,6 +112,7 @@ int run_monitor(const MonitorArguments& arguments, char** argv) {
   wait_for_end(child, signals.fd());
   monitor.stop();  // before the process is reaped: its usage can still be read
   const std::optional<process::Ending> ending = child.reap();
+  if (arguments.quiet) return ending ? ending->code() : 1;
   const double seconds = monitor.latest().seconds;
   std::error_code ignored;
   const bool kept = std::filesystem::exists(options.csv_file, ignored);
@@ -130,6 +132,7 @@ void add_monitor(const Command& program, Invocation& invocation) {
   app.add_option("COMMAND", arguments->words, "Program and its arguments, after --").required();
   app.add_option("--every", arguments->every, "Seconds between samples [0.5]").type_name("X");
   app.add_option("--csv", arguments->csv, "New file to write [monitor-PROGRAM-N.csv]").type_name("FILE");
+  app.add_flag("--quiet", arguments->quiet, "Print no table at the end");
   app.footer(kMonitorExamples);
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, argv = invocation.argv] { return run_monitor(*arguments, argv); };
